@@ -1,0 +1,16 @@
+/**
+ * One spelling for one meaning: the bytes that are hashed for the duplicate rule, Redis keys and
+ * digests. Plain concatenation is ambiguous (`1`+`23` = `12`+`3`), so every part carries its length.
+ */
+export function canonical(parts: readonly string[]): string {
+  let encoded = ''
+  for (const part of parts) encoded += `${part.length}:${part}`
+  return encoded
+}
+
+/** The same for a record: keys sorted, values as JSON, so that key order never makes another message. */
+export function canonicalRecord(record: Readonly<Record<string, unknown>>): string {
+  const parts: string[] = []
+  for (const key of Object.keys(record).sort()) parts.push(key, JSON.stringify(record[key]))
+  return canonical(parts)
+}

@@ -1,0 +1,27 @@
+/** Durations as people write them in the policy file: `500ms 60s 5m 1h 7d`. */
+
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** Ten years: above it a duration is a typing error, and Redis TTLs stay far from their limit. */
+const maxDurationMs = 3_650 * unitMs.d
+
+/**
+ * Milliseconds of a duration such as `5m`, or undefined when `text` is not one.
+ * Whole positive numbers with exactly one unit; nothing above ten years.
+ */
+export function parseDurationMs(text: string): number | undefined {
+  const match = /^([1-9]\d{0,11})(ms|s|m|h|d)$/.exec(text)
+  if (!match) return undefined
+  const durationMs = Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]
+  return durationMs <= maxDurationMs ? durationMs : undefined
+}
+
+/** The shortest exact spelling: 300000 → `5m`, 86400000 → `1d`, 1500 → `1500ms`. */
+export function formatDuration(durationMs: number): string {
+  for (const unit of ['d', 'h', 'm', 's'] as const) {
+    if (durationMs >= unitMs[unit] && durationMs % unitMs[unit] === 0) {
+      return `${durationMs / unitMs[unit]}${unit}`
+    }
+  }
+  return `${durationMs}ms`
+}

@@ -1,0 +1,57 @@
+/**
+ * The contract every provider keeps.
+ *
+ * A provider carries one message to one far end and says, in a closed set of results, what became of
+ * it. It decides nothing: retries, failover, pauses and states belong to delivery. It never throws for
+ * something the far end did, never logs, and puts no recipient, text or credential into `detail`.
+ * The notice id travels as the far end's own reference wherever that has one, because sends are
+ * at-least-once and the far end is the only place that can tell a repeat.
+ */
+export type Channel = 'sms' | 'email'
+
+export const channels: readonly Channel[] = ['sms', 'email']
+
+/** A rendered message. Which of the texts a provider uses depends on its channel and kind. */
+export interface Message {
+  readonly noticeId: string
+  readonly channel: Channel
+  /** E.164 for `sms`, one addr-spec for `email`. */
+  readonly to: string
+  readonly template: string
+  readonly locale: string
+  /** The template's variables as strings, for providers that render by a template of their own. */
+  readonly variables: Readonly<Record<string, string>>
+  readonly subject?: string
+  readonly text: string
+  readonly html?: string
+}
+
+export type SendResult =
+  /** The far end has taken the message and will try to deliver it. */
+  | { readonly kind: 'accepted'; readonly messageId?: string }
+  /** This message will never pass here, whoever it is for. */
+  | { readonly kind: 'rejected'; readonly detail: string }
+  /** This recipient can't be reached: no such number or mailbox, or it has opted out. */
+  | { readonly kind: 'invalid_recipient'; readonly detail: string }
+  /** Too fast, or a quota of the far end is used up: not before `retryAfterMs`. */
+  | { readonly kind: 'throttled'; readonly retryAfterMs: number; readonly detail: string }
+  /** Certainly not taken: try again later or elsewhere. */
+  | { readonly kind: 'unavailable'; readonly detail: string }
+  /** May or may not have been taken: the answer was lost after the message was handed over. */
+  | { readonly kind: 'unknown'; readonly detail: string }
+
+export interface Provider {
+  /** The name under `providers:` in the policy file. */
+  readonly name: string
+  /** The `kind:` it was made from, e.g. `smtp`. */
+  readonly kind: string
+  readonly channels: readonly Channel[]
+  /**
+   * Sends one message. `signal` aborts at the time limit of the attempt; a provider that had already
+   * handed the message over then answers `unknown`, otherwise `unavailable`.
+   */
+  send(message: Message, signal: AbortSignal): Promise<SendResult>
+  /** What became of an `unknown` send, where the far end can be asked. */
+  query?(noticeId: string, signal: AbortSignal): Promise<SendResult>
+  close(): Promise<void>
+}
