@@ -13,8 +13,18 @@ export type ConnectionRole = 'command' | 'producer' | 'worker'
 
 const roleOptions: Record<ConnectionRole, RedisOptions> = {
   // Auto-pipelining stays off everywhere: it halves script throughput and quadruples p99.
-  command: { enableOfflineQueue: false, maxRetriesPerRequest: 0, commandTimeout: 1_000, connectTimeout: 2_000 },
-  producer: { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2_000, connectTimeout: 2_000 },
+  command: {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: 1_000,
+    connectTimeout: 2_000,
+  },
+  producer: {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    commandTimeout: 2_000,
+    connectTimeout: 2_000,
+  },
   worker: { maxRetriesPerRequest: null, connectTimeout: 2_000 },
 }
 
@@ -25,7 +35,11 @@ const retryStrategy = (attempt: number) => Math.min(attempt * 100, 1_000)
  * Opens a connection to `redis://`, `rediss://`, `redis+cluster://h1:p1,h2:p2` or
  * `redis+sentinel://h1:p1,h2:p2/name`. Never throws because Redis is away: commands do.
  */
-export function connectRedis(url: string, role: ConnectionRole, onError: (error: Error) => void): RedisClient {
+export function connectRedis(
+  url: string,
+  role: ConnectionRole,
+  onError: (error: Error) => void,
+): RedisClient {
   const options = { ...roleOptions[role], retryStrategy }
   const client = openClient(url, options)
   client.on('error', onError)
@@ -33,7 +47,9 @@ export function connectRedis(url: string, role: ConnectionRole, onError: (error:
 }
 
 function openClient(url: string, options: RedisOptions): RedisClient {
-  const target = new URL(url.replace(/^redis\+(cluster|sentinel):\/\/(?:([^@/]*)@)?[^/]*/, 'redis+$1://$2@hosts'))
+  const target = new URL(
+    url.replace(/^redis\+(cluster|sentinel):\/\/(?:([^@/]*)@)?[^/]*/, 'redis+$1://$2@hosts'),
+  )
   const credentials = {
     ...(target.username ? { username: decodeURIComponent(target.username) } : {}),
     ...(target.password ? { password: decodeURIComponent(target.password) } : {}),
@@ -63,7 +79,9 @@ function hostsOf(url: string): { host: string; port: number }[] {
   const hosts = /^redis\+\w+:\/\/(?:[^@/]*@)?([^/]*)/.exec(url)?.[1] ?? ''
   return hosts.split(',').map((entry) => {
     const split = entry.lastIndexOf(':')
-    return split < 0 ? { host: entry, port: 6379 } : { host: entry.slice(0, split), port: Number(entry.slice(split + 1)) }
+    return split < 0
+      ? { host: entry, port: 6379 }
+      : { host: entry.slice(0, split), port: Number(entry.slice(split + 1)) }
   })
 }
 

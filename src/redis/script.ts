@@ -11,7 +11,11 @@ export interface Script {
   readonly sha: string
   readonly source: string
   /** Runs by hash; a server that has lost its scripts (restart, SCRIPT FLUSH) is sent the source. */
-  run(client: RedisClient, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown>
+  run(
+    client: RedisClient,
+    keys: readonly string[],
+    args: readonly (string | number | Buffer)[],
+  ): Promise<unknown>
 }
 
 /** Loads `lua/<fileName>.lua` once, at start; a missing file stops the process there. */
