@@ -13,15 +13,18 @@ import type { SendResult } from '../provider.ts'
  */
 export interface SmtpFailure {
   readonly code?: string
+  /** What the system said, e.g. ECONNREFUSED, where `code` is nodemailer's word for it. */
+  readonly originalCode?: string
   readonly command?: string
   readonly response?: string
   readonly responseCode?: number
 }
 
 export function resultOfFailure(failure: SmtpFailure, isHandedOver: boolean): SendResult {
-  const { responseCode, command, code } = failure
+  const { responseCode, command, code, originalCode } = failure
   if (responseCode === undefined || responseCode < 400) {
-    const detail = `SMTP ${faultWords[code ?? ''] ?? 'connection lost'}`
+    const cause = /^[A-Z0-9_]{1,60}$/.test(originalCode ?? '') ? ` (${originalCode})` : ''
+    const detail = `SMTP ${faultWords[code ?? ''] ?? 'connection lost'}${cause}`
     return isHandedOver ? { kind: 'unknown', detail } : { kind: 'unavailable', detail }
   }
   const enhanced = enhancedCode(failure.response ?? '')
@@ -46,7 +49,6 @@ const faultWords: Readonly<Record<string, string>> = {
   ECONNECTION: 'connection lost',
 }
 
-/** The last line counts: each line of a reply repeats it. */
 function enhancedCode(response: string): string | undefined {
   return /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1]
 }
