@@ -67,24 +67,16 @@ export async function untilReady(
 }
 
 /**
- * Stops the server that an earlier life of ours left running in a folder: the process of the folder's
- * pid file, only if its command line still names `mark` (a pid may belong to a stranger by now). A
- * server whose own starter is alive is not left over but in use, and then this throws.
+ * Stops the server that an earlier life of ours left running in a folder. One whose own starter is
+ * alive is not left over but in use, and then this throws.
  */
 export async function stopLeftover(
   pidFile: string,
   mark: string,
   signal: NodeJS.Signals,
 ): Promise<void> {
-  if (!existsSync(pidFile)) return
-  const pid = Number.parseInt(readFileSync(pidFile, 'utf8'), 10)
-  if (!(pid > 1)) return
-  const commandLine = commandLineOf(pid)
-  if (!commandLine.includes(mark)) {
-    // A stranger has the pid now, and PostgreSQL would take it for itself and refuse to start.
-    if (commandLine) rmSync(pidFile, { force: true })
-    return
-  }
+  const pid = findServer(pidFile, mark)
+  if (!pid) return
   const parent = parentOf(pid)
   if (parent === process.pid || (parent > 1 && /\bnode\b/.test(commandLineOf(parent)))) {
     throw new Error(`${mark} is in use by process ${parent}: stop that first`)
@@ -96,6 +88,20 @@ export async function stopLeftover(
     if (performance.now() > deadline) tryKill(pid, 'SIGKILL')
     await sleep(20)
   }
+}
+
+/**
+ * The process of a pid file, if it runs and its command line still names `mark`: a pid may belong to
+ * a stranger by now. Such a file is removed, because PostgreSQL would take the stranger for itself
+ * and refuse to start.
+ */
+export function findServer(pidFile: string, mark: string): number | undefined {
+  const pid = Number.parseInt(readOr(pidFile), 10)
+  if (!(pid > 1)) return undefined
+  const commandLine = commandLineOf(pid)
+  if (commandLine.includes(mark)) return pid
+  if (commandLine) rmSync(pidFile, { force: true })
+  return undefined
 }
 
 function tryKill(pid: number, signal: NodeJS.Signals): void {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { afterAll, afterEach, beforeEach } from 'vitest'
 import { beginTest, endFile, endTest } from './release.ts'
 import { eventually } from './wait.ts'
 
@@ -7,20 +7,15 @@ import { eventually } from './wait.ts'
  * server, a child process or a timer is still open. These hooks are registered first, so they are the
  * last to run.
  */
-let before: Record<string, number>
-
-beforeAll(() => {
-  before = openHandles()
-})
 beforeEach(beginTest)
 afterEach(endTest)
 afterAll(async () => {
   await endFile()
-  // Sockets kept alive by fetch end by themselves a few seconds after their last use.
+  // Vitest's own timers end within a moment, sockets kept alive by fetch within some seconds.
   await eventually(
     () => {
-      const left = Object.entries(openHandles()).filter(([kind, n]) => n > (before[kind] ?? 0))
-      if (left.length > 0) throw new Error(`left open by this file: ${JSON.stringify(left)}`)
+      const left = openHandles()
+      if (left.length > 0) throw new Error(`left open by this file: ${left.join(', ')}`)
     },
     { withinMs: 8_000 },
   )
@@ -37,10 +32,6 @@ const watchedKinds = new Set([
   'Timeout',
 ])
 
-function openHandles(): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const kind of process.getActiveResourcesInfo()) {
-    if (watchedKinds.has(kind)) counts[kind] = (counts[kind] ?? 0) + 1
-  }
-  return counts
+function openHandles(): string[] {
+  return process.getActiveResourcesInfo().filter((kind) => watchedKinds.has(kind))
 }

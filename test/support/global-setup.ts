@@ -1,9 +1,9 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { startPrivatePostgres, startPrivateRedis } from '../../src/main/private-servers.ts'
-import { makeRunFolder, removeDeadRunFolders } from './run-folder.ts'
+import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -24,7 +24,7 @@ declare module 'vitest' {
  * names are a run's own.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  await removeDeadRunFolders()
+  removeDeadRunFolders()
   const folder = makeRunFolder()
   const redisIsGiven = Boolean(process.env.REDIS_URL)
   const postgresIsGiven = Boolean(process.env.DATABASE_URL)
@@ -48,17 +48,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
   const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
 
-  // A run stopped by a signal gets no teardown; what is left for it must not wait for anything.
-  const endNow = () => {
-    for (const server of [redis, postgres]) {
-      try {
-        if (server) process.kill(server.pid, 'SIGKILL')
-      } catch {
-        // It has ended already.
-      }
-    }
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
-  }
+  // A run stopped by a signal gets no teardown.
+  const endNow = () => removeRunFolder(folder)
   process.once('exit', endNow)
 
   const templateDatabase = `postern_template_${process.pid}_${Date.now().toString(36)}`
@@ -78,7 +69,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
       }
     } finally {
       await Promise.all([redis?.kill(), postgres?.kill()])
-      rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
+      removeRunFolder(folder)
     }
   }
 }

@@ -1,32 +1,38 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { stopLeftover } from '../../src/main/server-process.ts'
+import { findServer } from '../../src/main/server-process.ts'
 
 /**
- * One temporary folder per run, named after the process that owns it. A run that was killed could not
- * clean up, so the next one ends the servers in folders whose owner is gone and removes them.
+ * One temporary folder per run, named after the process that owns it, with a folder in it for each
+ * server. A run that was killed could not clean up, so the next one does it.
  */
-const folderName = /^postern-test-(\d+)-/
-
 export function makeRunFolder(): string {
   return mkdtempSync(join(tmpdir(), `postern-test-${process.pid}-`))
 }
 
-export async function removeDeadRunFolders(): Promise<void> {
+export function removeDeadRunFolders(): void {
   for (const name of readdirSync(tmpdir())) {
-    const owner = folderName.exec(name)?.[1]
-    if (!owner || isAlive(Number(owner))) continue
-    const folder = join(tmpdir(), name)
-    for (const entry of readdirSync(folder)) {
-      const dataDir = join(folder, entry)
-      const config = join(dataDir, 'redis.conf')
-      const cluster = join(dataDir, 'cluster')
-      await stopLeftover(join(dataDir, 'redis.pid'), config, 'SIGKILL')
-      await stopLeftover(join(cluster, 'postmaster.pid'), cluster, 'SIGQUIT')
-    }
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+    const owner = /^postern-test-(\d+)-/.exec(name)?.[1]
+    if (owner && !isAlive(Number(owner))) removeRunFolder(join(tmpdir(), name))
   }
+}
+
+/** Ends every server in it and removes it, without waiting for anything: a process may be exiting. */
+export function removeRunFolder(folder: string): void {
+  if (!existsSync(folder)) return
+  for (const entry of readdirSync(folder)) {
+    const dataDir = join(folder, entry)
+    const cluster = join(dataDir, 'cluster')
+    for (const pid of [
+      findServer(join(dataDir, 'redis.pid'), join(dataDir, 'redis.conf')),
+      findServer(join(cluster, 'postmaster.pid'), cluster),
+    ]) {
+      if (pid) process.kill(pid, 'SIGKILL')
+    }
+  }
+  // The children of a killed PostgreSQL still write for a moment.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
 }
 
 function isAlive(pid: number): boolean {
