@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { problemMediaType } from './problem.ts'
-import type { Route } from './route.ts'
+import { defineRoute, type Route } from './route.ts'
 
 /** What any route may answer, beside its own. */
 const everywhere: ProblemCode[] = ['internal', 'unavailable']
@@ -143,4 +143,19 @@ const problemSchema = {
     triesLeft: { type: 'integer' },
     requestId: { type: 'string' },
   },
+}
+
+/** Serves the document at `/openapi.json`. */
+export function openApiRoute(routes: readonly Route[]): Route {
+  const document = openApiDocument(routes)
+  return defineRoute({
+    method: 'get',
+    path: '/openapi.json',
+    name: 'getOpenApi',
+    summary: 'This document.',
+    access: 'open',
+    answers: { 200: { description: 'OpenAPI 3.1.' } },
+    problems: [],
+    run: async () => ({ status: 200, body: document }),
+  })
 }
