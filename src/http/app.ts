@@ -44,7 +44,9 @@ export function createApp(deps: {
     },
   })
 
-  for (const path of new Set(routes.map((route) => route.path))) {
+  // Plain paths first: `/v1/notices/search` is not the notice with the id "search".
+  const paths = [...new Set(routes.map((route) => route.path))]
+  for (const path of paths.sort((a, b) => Number(a.includes(':')) - Number(b.includes(':')))) {
     const atPath = routes.filter((route) => route.path === path)
     for (const route of atPath) {
       app[route.method](path, (request, response) =>
@@ -74,6 +76,7 @@ export function createApp(deps: {
 
   async function run(route: Route, request: Request, response: Response): Promise<Answer> {
     const app = route.access === 'key' ? await appOf(request) : ''
+    if (route.access === 'local' && !isLocal(request)) throw new Problem('forbidden')
     const facts = response.locals.facts as Record<string, string | number>
     if (app) facts.app = app
     const body = route.body ? parse(route.body, await readBody(request, response), '') : undefined
@@ -229,6 +232,13 @@ function asProblem(error: unknown, requestId: string): Problem {
     return new Problem('unavailable', {}, { 'retry-after': '2' })
   }
   return new Problem('internal', { requestId })
+}
+
+/** From this very machine, and not passed on by a proxy that runs on it. */
+function isLocal(request: Request): boolean {
+  const address = request.socket.remoteAddress ?? ''
+  const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
+  return isLoopback && request.headers['x-forwarded-for'] === undefined
 }
 
 /** An IPv6 customer holds a whole /64, so that is what limits count; IPv4 inside IPv6 is IPv4. */

@@ -26,8 +26,8 @@ export interface Route<Body = unknown> {
   path: string
   name: string
   summary: string
-  /** `key`: a secret API key is needed. */
-  access: 'key' | 'open'
+  /** `key`: a secret API key is needed; `local`: callers on this machine only. */
+  access: 'key' | 'local' | 'open'
   body?: ZodType<Body>
   query?: ZodType
   /** Whether `Idempotency-Key` is honoured. */

@@ -1,15 +1,16 @@
 import { defineRoute, type Route } from './route.ts'
 import { sandboxMessages, sandboxQuery } from './schemas.ts'
 
-/**
- * What the sandbox "delivered". It shows codes without a key, so these routes exist only where a
- * sandbox provider is configured, and answer only callers on the same machine (or in the demo).
- */
+/** Where the sandbox providers keep what they took. */
 interface Outbox {
   list(filter: { to?: string; limit: number }): Promise<unknown[]>
   clear(): Promise<void>
 }
 
+/**
+ * What the sandbox "delivered". It shows codes without a key, so these routes exist only where a
+ * sandbox provider is configured, and answer only callers on the same machine.
+ */
 export function sandboxRoutes(outbox: Outbox): Route[] {
   return [
     defineRoute({
@@ -17,7 +18,7 @@ export function sandboxRoutes(outbox: Outbox): Route[] {
       path: '/sandbox/messages',
       name: 'listSandboxMessages',
       summary: 'Messages taken by sandbox providers, newest first.',
-      access: 'open',
+      access: 'local',
       query: sandboxQuery,
       answers: { 200: { description: 'Messages.', schema: sandboxMessages } },
       problems: ['forbidden'],
@@ -31,7 +32,7 @@ export function sandboxRoutes(outbox: Outbox): Route[] {
       path: '/sandbox/messages',
       name: 'clearSandboxMessages',
       summary: 'Empties the sandbox.',
-      access: 'open',
+      access: 'local',
       answers: { 204: { description: 'Emptied.' } },
       problems: ['forbidden'],
       async run() {
