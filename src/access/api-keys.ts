@@ -85,6 +85,7 @@ export function createApiKeys(database: Database) {
     /** Makes sure that this very key exists (`BOOTSTRAP_SECRET_KEY`); safe from several processes at once. */
     async ensure(token: string, facts: { name: string; app: string }): Promise<void> {
       await insert(token, facts)
+      remembered.delete(token)
     },
 
     /** Newest first, revoked ones included. */

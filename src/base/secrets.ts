@@ -84,7 +84,9 @@ function hmac(algorithm: 'sha256' | 'md5', key: Buffer, text: string): Buffer {
 }
 
 function unsealWith(key: Buffer, sealed: Uint8Array, context: string): string {
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, ivBytes))
+  const iv = sealed.subarray(0, ivBytes)
+  // With the length said, a cut tag is refused; Node would otherwise check only what is left of it.
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes })
   decipher.setAAD(Buffer.from(context))
   decipher.setAuthTag(sealed.subarray(ivBytes, ivBytes + tagBytes))
   const plain = decipher.update(sealed.subarray(ivBytes + tagBytes), undefined, 'utf8')
