@@ -10,8 +10,8 @@ export interface Secrets {
   codeDigests(parts: readonly string[]): string[]
   /** Keyed hashes of a recipient, current first: how rows are found without a readable index. */
   recipientHashes(channel: string, to: string): Buffer[]
-  /** The name of a subject in a Redis key. */
-  subjectHash(parts: readonly string[]): string
+  /** Names of a subject in Redis keys: the current one first, then the previous secret's. */
+  subjectHashes(parts: readonly string[]): string[]
   /** HMAC-MD5, as the duplicate rule of the product's design card asks; 32 hex digits. */
   dedupeHash(parts: readonly string[]): string
   /** AES-256-GCM. `context` (the notice id) must be the same to open it again. */
@@ -39,8 +39,9 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
       const text = canonical([channel, to])
       return all.map((keys) => hmac('sha256', keys.recipient, text).subarray(0, 16))
     },
-    subjectHash(parts) {
-      return hmac('sha256', current.subject, canonical(parts)).toString('base64url', 0, 16)
+    subjectHashes(parts) {
+      const text = canonical(parts)
+      return all.map((keys) => hmac('sha256', keys.subject, text).toString('base64url', 0, 16))
     },
     dedupeHash(parts) {
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')

@@ -9,7 +9,10 @@ const secrets = createSecrets(first)
 const rotated = createSecrets(second, first)
 
 test('seal: what was sealed opens again, and equal texts are sealed differently', () => {
-  const [one, other] = [secrets.seal('{"code":"0042"}', 'id'), secrets.seal('{"code":"0042"}', 'id')]
+  const [one, other] = [
+    secrets.seal('{"code":"0042"}', 'id'),
+    secrets.seal('{"code":"0042"}', 'id'),
+  ]
   expect(secrets.unseal(one, 'id')).toBe('{"code":"0042"}')
   expect(one.equals(other)).toBe(false)
   expect(one.includes('0042')).toBe(false)
@@ -48,6 +51,10 @@ test('SECRET_PREVIOUS: digests and hashes of both secrets, the current one first
     ...createSecrets(second).codeDigests(code),
     ...secrets.codeDigests(code),
   ])
+  expect(rotated.subjectHashes(code)).toEqual([
+    ...createSecrets(second).subjectHashes(code),
+    ...secrets.subjectHashes(code),
+  ])
   expect(rotated.recipientHashes('sms', '+1')).toEqual([
     ...createSecrets(second).recipientHashes('sms', '+1'),
     ...secrets.recipientHashes('sms', '+1'),
@@ -58,7 +65,7 @@ test('every use has a key of its own: the same text gives unrelated outputs', ()
   const parts = ['sms', '+8613800138000']
   const outputs = [
     secrets.codeDigests(parts)[0],
-    secrets.subjectHash(parts),
+    secrets.subjectHashes(parts)[0],
     secrets.recipientHashes('sms', '+8613800138000')[0]?.toString('base64url'),
     secrets.limiterKey.toString('base64url'),
   ].map((output) => output?.slice(0, 20))

@@ -138,7 +138,7 @@ export function clientOf(
     post: (path, body, options = {}) => {
       const isRaw = typeof body === 'string' || body instanceof Uint8Array || body === undefined
       const sent = isRaw ? body : JSON.stringify(body)
-      return call(path, { method: 'POST', body: sent as BodyInit }, options)
+      return call(path, { method: 'POST', body: sent as RequestInit['body'] }, options)
     },
     get: (path, options = {}) => call(path, {}, options),
     messages,
