@@ -1,0 +1,97 @@
+/**
+ * Question: what does our smtp provider cost beside the nodemailer pool it is made of?
+ * One far end, the same mail, the same number of connections, rounds interleaved; medians.
+ * The server runs in a process of its own, so that its work is in neither figure.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import nodemailer from 'nodemailer'
+import { SMTPServer } from 'smtp-server'
+import { newId } from '../src/base/ids.ts'
+import { smtp } from '../src/providers/smtp/index.ts'
+
+const rounds = 7
+const mailsPerRound = 1_500
+const inFlight = 20
+const connections = 5
+const mail = {
+  channel: 'email' as const,
+  to: 'ada@example.test',
+  template: 'captcha',
+  locale: 'en',
+  variables: {},
+  subject: 'Your code',
+  text: 'Your code is 1234. It is good for five minutes.',
+  html: '<p>Your code is <b>1234</b>. It is good for five minutes.</p>',
+}
+
+if (process.argv[2] === 'server') serve()
+else await compare()
+
+function serve() {
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS', 'AUTH'],
+    onData(stream, _session, done) {
+      stream.on('end', () => done(null))
+      stream.resume()
+    },
+  })
+  server.listen(0, '127.0.0.1', () => {
+    process.send?.((server.server.address() as AddressInfo).port)
+  })
+  process.on('disconnect', () => process.exit())
+}
+
+async function compare() {
+  const server = fork(import.meta.filename, ['server'])
+  const [port] = (await once(server, 'message')) as [number]
+  const options = { host: '127.0.0.1', port, maxConnections: connections, pool: true as const }
+  const bare = nodemailer.createTransport({ ...options, maxMessages: Number.POSITIVE_INFINITY })
+  const entry = { url: `smtp://127.0.0.1:${port}`, from: 'Acme <no-reply@acme.test>', connections }
+  const ours = smtp.create('mail', smtp.settings.parse(entry), {
+    timeoutMs: 5_000,
+    clock: Date.now,
+  })
+  const { signal } = new AbortController()
+  const senders = {
+    bare: async () => {
+      const { to, subject, text, html } = mail
+      await bare.sendMail({ from: entry.from, to, subject, text, html })
+    },
+    ours: async () => {
+      const result = await ours.send({ ...mail, noticeId: newId() }, signal)
+      if (result.kind !== 'accepted') throw new Error(`not accepted: ${JSON.stringify(result)}`)
+    },
+  }
+  const perSecond: Record<keyof typeof senders, number[]> = { bare: [], ours: [] }
+  for (let round = 0; round <= rounds; round++) {
+    for (const who of ['bare', 'ours'] as const) {
+      const rate = await measure(senders[who])
+      if (round > 0) perSecond[who].push(rate)
+    }
+  }
+  const [bareRate, ourRate] = [median(perSecond.bare), median(perSecond.ours)]
+  console.log(`| mails/s, ${connections} connections, ${inFlight} in flight | rate | ratio |`)
+  console.log('|---|---|---|')
+  console.log(`| nodemailer pool alone | ${Math.round(bareRate)} | 1.00 |`)
+  console.log(`| smtp provider | ${Math.round(ourRate)} | ${(ourRate / bareRate).toFixed(2)} |`)
+  bare.close()
+  await ours.close()
+  server.disconnect()
+}
+
+async function measure(send: () => Promise<void>): Promise<number> {
+  let left = mailsPerRound
+  const startedAt = performance.now()
+  const loop = async () => {
+    while (left-- > 0) await send()
+  }
+  await Promise.all(Array.from({ length: inFlight }, loop))
+  return (mailsPerRound * 1_000) / (performance.now() - startedAt)
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] as number
+}

@@ -1,0 +1,74 @@
+import type { ZodType } from 'zod'
+import type { Channel, Provider } from './provider.ts'
+import type { SandboxOutbox } from './sandbox/outbox.ts'
+
+/**
+ * What a provider can be made of. Every folder of this room exports exactly one of these: the
+ * policy-file check reads `settings`, the composition root calls `create` once per entry, and the
+ * receipt route calls `parseReceipts` where there is one.
+ */
+export interface ProviderKind<Settings = unknown> {
+  /** The `kind:` of the policy file. */
+  readonly kind: string
+  readonly channels: readonly Channel[]
+  /** The policy-file entry without `kind`, environment already filled in; unknown keys are refused. */
+  readonly settings: ZodType<Settings>
+  /** Builds a provider and opens nothing: the first send connects. */
+  create(name: string, settings: Settings, deps: ProviderDeps): Provider
+  /** Reads what the far end POSTs about earlier messages. Pure, and never throws for bad input. */
+  parseReceipts?(request: ReceiptRequest, settings: Settings): ParsedReceipts
+}
+
+/** What a provider may use of the process it lives in. */
+export interface ProviderDeps {
+  /** How long one attempt may take, connecting included; the signal of `send` may end it earlier. */
+  readonly timeoutMs: number
+  /** Milliseconds since 1970. */
+  readonly clock: () => number
+  /** Where the sandbox keeps its messages: one for all sandbox providers of the process. */
+  readonly outbox?: SandboxOutbox
+  /** Takes receipts that come over a provider's own connection (`smpp`) or its own mind (`sandbox`). */
+  readonly onReceipt?: (provider: string, receipt: Receipt) => void
+}
+
+export const defaultTimeoutMs = 5_000
+
+/** The far end's later word on a message it had accepted. At least one of the two ids is there. */
+export interface Receipt {
+  /** The far end's id, as `accepted` gave it. */
+  readonly messageId?: string
+  /** Our reference, where the far end hands it back. */
+  readonly noticeId?: string
+  readonly outcome: 'delivered' | 'failed'
+  /** Milliseconds since 1970, by the far end's clock. */
+  readonly at?: number
+  /** The far end's reason code; never a recipient or a text. */
+  readonly detail?: string
+}
+
+export interface ReceiptRequest {
+  /** Names in lower case, as Node gives them. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly rawBody: Buffer
+  /** As the far end called it, with scheme, host and query. */
+  readonly url: string
+  readonly query: Readonly<Record<string, unknown>>
+  /** Milliseconds since 1970. */
+  readonly receivedAt: number
+}
+
+export type ParsedReceipts =
+  | {
+      readonly ok: true
+      /** Empty when the far end tells of a state that is not final. */
+      readonly receipts: readonly Receipt[]
+      /** The answer that keeps this far end from sending them again. */
+      readonly reply: ReceiptReply
+    }
+  | { readonly ok: false; readonly reason: 'forged' | 'malformed' }
+
+export interface ReceiptReply {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { parseDurationMs } from '../../base/durations.ts'
+
+/**
+ * Misfortune by configuration. Each rule names recipients and what happens to their messages; the
+ * first rule that fits decides, so a test steers one recipient without touching the others.
+ */
+const duration = z.string().transform((text, context) => {
+  const durationMs = parseDurationMs(text)
+  if (durationMs !== undefined) return durationMs
+  context.addIssue({ code: 'custom', message: 'not a duration such as 500ms, 2s, 1m' })
+  return z.NEVER
+})
+
+export const receiptSettings = z.strictObject({
+  outcome: z.enum(['delivered', 'failed']).default('delivered'),
+  /** Late receipts: how long after the message was taken. */
+  delay: duration.default(0),
+  /** Double receipts: how often each one comes. */
+  copies: z.int().min(0).max(10).default(1),
+})
+
+export const faultResults = [
+  'rejected',
+  'invalid_recipient',
+  'throttled',
+  'unavailable',
+  /** The message is taken, but nobody says so: `unknown`. */
+  'lost_answer',
+  /** Nothing is taken and nothing is said until the attempt's time is up. */
+  'hang',
+] as const
+
+export const faultRule = z.strictObject({
+  /** Exact recipients, or beginnings (`+1500*`), or ends (`*@slow.test`). Without it: everyone. */
+  to: z
+    .union([z.string(), z.array(z.string())])
+    .transform((to) => [to].flat())
+    .optional(),
+  /** Only for this share of the messages, 0 to 1. */
+  share: z.number().min(0).max(1).default(1),
+  delay: duration.default(0),
+  result: z.enum(faultResults).optional(),
+  /** With `throttled`: how long the provider asks us to stay away. */
+  retryAfter: duration.default(1_000),
+  receipts: receiptSettings.optional(),
+})
+
+export type FaultRule = z.infer<typeof faultRule>
+export type ReceiptSettings = z.infer<typeof receiptSettings>
+
+export function findFault(
+  rules: readonly FaultRule[],
+  to: string,
+  random: () => number = Math.random,
+): FaultRule | undefined {
+  return rules.find(
+    (rule) =>
+      (rule.to === undefined || rule.to.some((pattern) => fits(pattern, to))) &&
+      (rule.share === 1 || random() < rule.share),
+  )
+}
+
+function fits(pattern: string, to: string): boolean {
+  if (pattern.endsWith('*')) return to.startsWith(pattern.slice(0, -1))
+  if (pattern.startsWith('*')) return to.endsWith(pattern.slice(1))
+  return to === pattern
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { newId } from '../../base/ids.ts'
+import { waitMs } from '../deadline.ts'
+import type { ProviderDeps, ProviderKind } from '../kind.ts'
+import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
+import type { ReceiptSettings } from './faults.ts'
+import { faultRule, findFault, receiptSettings } from './faults.ts'
+
+/**
+ * A provider that delivers to a list in Redis, read at `GET /sandbox/messages`. It carries both
+ * channels, keeps the texts the user would have seen, and can misbehave in every way a real far end
+ * does.
+ */
+const settings = z.strictObject({
+  faults: z.array(faultRule).default([]),
+  /** Receipts for every message taken; none by default. */
+  receipts: receiptSettings.optional(),
+  /** Whether it can be asked what became of a message whose answer was lost. */
+  query: z.boolean().default(true),
+})
+
+type SandboxSettings = z.infer<typeof settings>
+
+export const sandbox: ProviderKind<SandboxSettings> = {
+  kind: 'sandbox',
+  channels: ['sms', 'email'],
+  settings,
+  create: createSandbox,
+}
+
+function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDeps): Provider {
+  const { outbox, clock } = deps
+  if (!outbox) throw new Error('A sandbox provider needs an outbox')
+  const closing = new AbortController()
+  const timers = new Set<NodeJS.Timeout>()
+
+  async function keep(message: Message): Promise<string | undefined> {
+    const { noticeId, channel, to, subject, text, html } = message
+    const id = newId(clock())
+    try {
+      await outbox?.append({
+        id,
+        noticeId,
+        channel,
+        to,
+        ...(subject === undefined ? {} : { subject }),
+        text,
+        ...(html === undefined ? {} : { html }),
+        provider: name,
+        sentAt: new Date(clock()).toISOString(),
+      })
+      return id
+    } catch {
+      return undefined
+    }
+  }
+
+  function sendReceipts(messageId: string, noticeId: string, plan: ReceiptSettings): void {
+    const { outcome, delay, copies } = plan
+    for (let copy = 0; copy < copies; copy++) {
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        deps.onReceipt?.(name, { messageId, noticeId, outcome, at: clock() })
+      }, delay)
+      timers.add(timer)
+    }
+  }
+
+  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    if (closing.signal.aborted) return { kind: 'unavailable', detail: 'closed' }
+    if (signal.aborted) return { kind: 'unavailable', detail: 'aborted' }
+    const fault = findFault(settings.faults, message.to)
+    if (fault?.delay && !(await waitMs(fault.delay, AbortSignal.any([signal, closing.signal])))) {
+      return { kind: 'unavailable', detail: 'aborted' }
+    }
+    switch (fault?.result) {
+      case 'hang':
+        await waitMs(deps.timeoutMs, AbortSignal.any([signal, closing.signal]))
+        return { kind: 'unavailable', detail: 'no answer in time' }
+      case 'throttled':
+        return { kind: 'throttled', retryAfterMs: fault.retryAfter, detail: 'sandbox fault' }
+      case 'rejected':
+      case 'invalid_recipient':
+      case 'unavailable':
+        return { kind: fault.result, detail: 'sandbox fault' }
+    }
+    const messageId = await keep(message)
+    if (messageId === undefined) return { kind: 'unknown', detail: 'no answer from the outbox' }
+    const receipts = fault?.receipts ?? settings.receipts
+    if (receipts) sendReceipts(messageId, message.noticeId, receipts)
+    return fault?.result === 'lost_answer'
+      ? { kind: 'unknown', detail: 'sandbox fault' }
+      : { kind: 'accepted', messageId }
+  }
+
+  async function query({ noticeId }: SentMessage): Promise<SendResult> {
+    try {
+      const item = await outbox?.find(noticeId)
+      return item
+        ? { kind: 'accepted', messageId: item.id }
+        : { kind: 'unavailable', detail: 'not in the outbox' }
+    } catch {
+      return { kind: 'unknown', detail: 'no answer from the outbox' }
+    }
+  }
+
+  return {
+    name,
+    kind: sandbox.kind,
+    channels: sandbox.channels,
+    send,
+    ...(settings.query ? { query } : {}),
+    async close() {
+      closing.abort()
+      for (const timer of timers) clearTimeout(timer)
+      timers.clear()
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import type { Cluster, Redis } from 'ioredis'
+import type { Channel } from '../provider.ts'
+
+/**
+ * Where the sandbox's messages wait to be read.
+ *
+ * They hold one-time codes in plain words, so they must not outlive their use: at most 1,000 of them
+ * and none older than an hour, both enforced with every append, and the key goes by itself when
+ * nothing more is appended. A stream keeps them in order even within one millisecond.
+ */
+export const maxItems = 1_000
+export const maxAgeMs = 3_600_000
+
+export interface OutboxItem {
+  readonly id: string
+  readonly noticeId: string
+  readonly channel: Channel
+  readonly to: string
+  readonly subject?: string
+  readonly text: string
+  readonly html?: string
+  readonly provider: string
+  /** ISO 8601, UTC. */
+  readonly sentAt: string
+}
+
+export type SandboxOutbox = ReturnType<typeof createSandboxOutbox>
+
+/** `redis` belongs to the caller; the outbox never closes it. `clock` is only read for the age limit. */
+export function createSandboxOutbox(
+  redis: Redis | Cluster,
+  keyPrefix: string,
+  clock: () => number = Date.now,
+) {
+  const key = `${keyPrefix}sandbox:outbox`
+  const oldestMs = () => Math.max(0, clock() - maxAgeMs)
+
+  /** Newest first. */
+  async function readAll(): Promise<OutboxItem[]> {
+    const entries = await redis.xrevrange(key, '+', oldestMs())
+    return entries.map(([, fields]) => JSON.parse(fields[1] as string) as OutboxItem)
+  }
+
+  return {
+    /** Rejects when Redis gives no answer; the item may then be there or not. */
+    async append(item: OutboxItem): Promise<void> {
+      const replies = await redis
+        .multi()
+        .xadd(key, 'MAXLEN', maxItems, '*', 'item', JSON.stringify(item))
+        .xtrim(key, 'MINID', oldestMs())
+        .pexpire(key, maxAgeMs)
+        .exec()
+      for (const [error] of replies ?? []) if (error) throw error
+    },
+
+    async list(filter: { readonly to?: string; readonly limit?: number } = {}) {
+      const { to, limit = 50 } = filter
+      const items = await readAll()
+      return items.filter((item) => to === undefined || item.to === to).slice(0, limit)
+    },
+
+    /** The newest item of a notice, whatever provider took it. */
+    async find(noticeId: string): Promise<OutboxItem | undefined> {
+      return (await readAll()).find((item) => item.noticeId === noticeId)
+    },
+
+    async clear(): Promise<void> {
+      await redis.del(key)
+    },
+  }
+}

@@ -1,0 +1,106 @@
+import nodemailer from 'nodemailer'
+import { startDeadline } from '../deadline.ts'
+import type { ProviderDeps, ProviderKind } from '../kind.ts'
+import type { Message, Provider, SendResult } from '../provider.ts'
+import { resultOfFailure, type SmtpFailure } from './reply.ts'
+import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
+
+/**
+ * Mail over SMTP through a pool of connections.
+ *
+ * The Message-ID is made of the notice id, so every retry carries the same one and a receiving server
+ * can drop the repeat. Whether a lost connection means "not taken" or "perhaps taken" is decided by
+ * one fact: had the last byte of the message been read for sending?
+ */
+export const smtp: ProviderKind<SmtpSettings> = {
+  kind: 'smtp',
+  channels: ['email'],
+  settings: smtpSettings,
+  create: createSmtp,
+}
+
+/** The server hangs up on idle connections within minutes; we do it first and never meet a dead one. */
+const idleTimeoutMs = 60_000
+
+function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): Provider {
+  const { timeoutMs } = deps
+  const { from, url: server } = settings
+  const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
+  const pool = nodemailer.createTransport({
+    pool: true,
+    host: server.host,
+    port: server.port,
+    secure: server.secure,
+    ignoreTLS: server.tls === 'off',
+    requireTLS: server.tls === 'required',
+    ...(server.auth ? { auth: server.auth } : {}),
+    maxConnections: settings.connections,
+    maxMessages: Number.POSITIVE_INFINITY,
+    // Only for a connection that the server had closed before any of the message was read.
+    maxRequeues: 1,
+    idleTimeout: idleTimeoutMs,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    dnsTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    socketCloseTimeout: 0,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  // A failed connection is reported to the send that waited for it; the pool's own event adds nothing.
+  pool.on('error', () => {})
+  pool.use('stream', (mail, done) => {
+    const { attempt } = mail.data as { attempt?: Attempt }
+    mail.message.processFunc((stream) => {
+      stream.once('end', () => {
+        if (attempt) attempt.isHandedOver = true
+      })
+      return stream
+    })
+    done()
+  })
+
+  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    if (!isAddrSpec(message.to)) {
+      return { kind: 'invalid_recipient', detail: 'not one plain address' }
+    }
+    const attempt: Attempt = { isHandedOver: false }
+    const messageId = `<${message.noticeId}@${domain}>`
+    const deadline = startDeadline(signal, timeoutMs)
+    try {
+      const sent = await pool.sendMail({
+        from,
+        to: { name: '', address: message.to },
+        envelope: { from: from.address, to: [message.to] },
+        messageId,
+        subject: message.subject ?? '',
+        text: message.text,
+        ...(message.html === undefined ? {} : { html: message.html }),
+        // RFC 3834: nobody's holiday notice should answer a code.
+        headers: { 'Auto-Submitted': 'auto-generated' },
+        signal: deadline.signal,
+        attempt,
+      } as Parameters<typeof pool.sendMail>[0])
+      return { kind: 'accepted', messageId: sent.serverMessageId ?? messageId }
+    } catch (error) {
+      return resultOfFailure(error as SmtpFailure, attempt.isHandedOver)
+    } finally {
+      deadline.clear()
+    }
+  }
+
+  return {
+    name,
+    kind: smtp.kind,
+    channels: smtp.channels,
+    send,
+    async close() {
+      pool.close({ force: true })
+    },
+  }
+}
+
+interface Attempt {
+  /** The end of the message has left our hands: from here on it may have been taken. */
+  isHandedOver: boolean
+}

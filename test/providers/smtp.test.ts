@@ -1,0 +1,261 @@
+import tls from 'node:tls'
+import PostalMime from 'postal-mime'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import type { Message } from '../../src/providers/provider.ts'
+import { smtp } from '../../src/providers/smtp/index.ts'
+import { resultOfFailure } from '../../src/providers/smtp/reply.ts'
+import { testConformance } from './conformance.ts'
+import { makeCertificate } from './far-ends/certificate.ts'
+import { type SmtpFarEnd, startSmtpFarEnd } from './far-ends/smtp.ts'
+
+const from = 'Acme <no-reply@acme.test>'
+const message: Omit<Message, 'noticeId'> = {
+  channel: 'email',
+  to: 'ada.lovelace@example.test',
+  template: 'captcha',
+  locale: 'en',
+  variables: { code: '738291' },
+  subject: 'Your sign-in number',
+  text: 'Your number is 738291. It is good for five minutes.',
+  html: '<p>Your number is <b>738291</b>.</p>',
+}
+
+testConformance({
+  kind: smtp,
+  startFarEnd: startSmtpFarEnd,
+  settings: (port) => ({ url: `smtp://127.0.0.1:${port}`, from }),
+  secrets: [],
+  message,
+  expected: {
+    accept: 'accepted',
+    reject: 'rejected',
+    invalid_recipient: 'invalid_recipient',
+    unavailable: 'unavailable',
+    error_inside: 'invalid_recipient',
+    hang: 'unavailable',
+    refuse_talk: 'unavailable',
+    babble: 'unavailable',
+    reset_mid_answer: 'unknown',
+    lose_answer: 'unknown',
+  },
+})
+
+describe('smtp', () => {
+  const never = new AbortController().signal
+  const certificate = makeCertificate()
+  let farEnd: SmtpFarEnd | undefined
+  let closers: (() => Promise<void>)[] = []
+
+  beforeEach(() => {
+    closers = []
+  })
+  afterEach(async () => {
+    for (const close of closers.reverse()) await close()
+  })
+
+  async function start(options: Parameters<typeof startSmtpFarEnd>[0] = {}) {
+    farEnd = await startSmtpFarEnd(options)
+    closers.push(farEnd.close)
+    return farEnd
+  }
+
+  function create(url: string, timeoutMs = 2_000) {
+    const settings = smtp.settings.parse({ url, from })
+    const provider = smtp.create('mail', settings, { timeoutMs, clock: Date.now })
+    closers.push(provider.close)
+    return provider
+  }
+
+  it('sends subject, text, HTML and a Message-ID made of the notice id', async () => {
+    const { port, taken } = await start()
+    const noticeId = newId()
+    const result = await create(`smtp://127.0.0.1:${port}`).send({ ...message, noticeId }, never)
+    expect(result).toEqual({ kind: 'accepted', messageId: `<${noticeId}@acme.test>` })
+    const mail = await PostalMime.parse(taken[0]?.mail ?? '')
+    expect(mail).toMatchObject({
+      messageId: `<${noticeId}@acme.test>`,
+      subject: message.subject,
+      from: { name: 'Acme', address: 'no-reply@acme.test' },
+      to: [{ address: message.to }],
+    })
+    expect(mail.text?.trim()).toBe(message.text)
+    expect(mail.html?.trim()).toBe(message.html)
+    expect(taken[0]?.mail).toContain('Auto-Submitted: auto-generated')
+  })
+
+  it.each([
+    'a@example.test, b@example.test',
+    'a@example.test;b@example.test',
+    'group: a@example.test;',
+    'Ada <a@example.test>',
+    'a@example.test\r\nRCPT TO:<b@example.test>',
+    '"a b"@example.test',
+    'a@[127.0.0.1]',
+    'a@b@example.test',
+    'a',
+    '',
+    'a\0@example.test',
+    `${'a'.repeat(65)}@example.test`,
+    `a@${'b'.repeat(254)}`,
+  ])('never connects for what is not one plain address: %j', async (to) => {
+    const { port, taken, openConnections } = await start()
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const result = await provider.send({ ...message, noticeId: newId(), to }, never)
+    expect(result.kind).toBe('invalid_recipient')
+    expect(taken).toEqual([])
+    expect(openConnections()).toBe(0)
+  })
+
+  it('puts a line break of the subject into no header', async () => {
+    const { port, taken } = await start()
+    const subject = 'Hello\r\nBcc: eve@example.test'
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    await provider.send({ ...message, noticeId: newId(), subject }, never)
+    expect(taken[0]?.to).toBe(message.to)
+    expect(taken[0]?.mail).not.toMatch(/^Bcc:/im)
+  })
+
+  describe('with a login', () => {
+    const login = {
+      authOptional: false,
+      onAuth: (
+        auth: { username?: string | undefined; password?: string | null | undefined },
+        _session: unknown,
+        done: (error: Error | null, answer?: { user: string }) => void,
+      ) =>
+        auth.username === 'postern' && auth.password === 'p@ss/word'
+          ? done(null, { user: 'postern' })
+          : done(new Error('Invalid username or password')),
+    }
+
+    it('logs in over STARTTLS with the percent-encoded password of the URL', async () => {
+      const usual = tls.getCACertificates('default')
+      tls.setDefaultCACertificates([...usual, certificate.cert])
+      try {
+        const { port, taken } = await start({ ...login, ...certificate })
+        const url = `smtp://postern:p%40ss%2Fword@127.0.0.1:${port}?tls=required`
+        const result = await create(url).send({ ...message, noticeId: newId() }, never)
+        expect(result.kind).toBe('accepted')
+        expect(taken).toHaveLength(1)
+      } finally {
+        tls.setDefaultCACertificates(usual)
+      }
+    })
+
+    it('talks TLS from the first byte to smtps://', async () => {
+      const usual = tls.getCACertificates('default')
+      tls.setDefaultCACertificates([...usual, certificate.cert])
+      try {
+        const { port, taken } = await start({ ...login, ...certificate, secure: true })
+        const url = `smtps://postern:p%40ss%2Fword@127.0.0.1:${port}`
+        const result = await create(url).send({ ...message, noticeId: newId() }, never)
+        expect(result.kind).toBe('accepted')
+        expect(taken).toHaveLength(1)
+      } finally {
+        tls.setDefaultCACertificates(usual)
+      }
+    })
+
+    it('answers unavailable without the password when the login is refused', async () => {
+      const { port } = await start({ ...login, allowInsecureAuth: true })
+      const url = `smtp://postern:not-this-one@127.0.0.1:${port}`
+      const result = await create(url).send({ ...message, noticeId: newId() }, never)
+      expect(result.kind).toBe('unavailable')
+      expect(JSON.stringify(result)).not.toContain('not-this-one')
+    })
+  })
+
+  it('answers unavailable when nobody vouches for the certificate', async () => {
+    const { port, taken } = await start(certificate)
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    expect(result).toEqual({
+      kind: 'unavailable',
+      detail: 'SMTP connection lost (DEPTH_ZERO_SELF_SIGNED_CERT)',
+    })
+    expect(taken).toEqual([])
+  })
+
+  it('sends nothing without TLS when tls=required and the server has none', async () => {
+    const { port, taken } = await start()
+    const provider = create(`smtp://127.0.0.1:${port}?tls=required`)
+    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    expect(result.kind).toBe('unavailable')
+    expect(taken).toEqual([])
+  })
+
+  it('gives up on a tarpit at its own time limit, however steadily it drips (F20)', async () => {
+    const { port, drip, taken } = await start()
+    drip(100)
+    const startedAt = performance.now()
+    const provider = create(`smtp://127.0.0.1:${port}`, 700)
+    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    expect(result).toEqual({ kind: 'unavailable', detail: 'SMTP no answer in time' })
+    expect(performance.now() - startedAt).toBeLessThan(850)
+    expect(taken).toEqual([])
+  })
+
+  it.each([
+    ['RCPT', '421 4.3.2 Shutting down', 'unavailable'],
+    ['RCPT', '450 4.2.1 Mailbox busy', 'unavailable'],
+    ['RCPT', '451 Try later', 'unavailable'],
+    ['DATA', '452 4.3.1 Out of space', 'unavailable'],
+    ['RCPT', '550 5.1.1 No such user', 'invalid_recipient'],
+    ['RCPT', '550 No such user', 'invalid_recipient'],
+    ['RCPT', '550 5.7.1 Relaying denied', 'rejected'],
+    ['RCPT', '552 5.2.3 Too big for this mailbox', 'rejected'],
+    ['DATA', '550 5.1.1 No such user', 'invalid_recipient'],
+    ['DATA', '550 Spam', 'rejected'],
+    ['DATA', '554 5.6.0 Malformed', 'rejected'],
+    ['MAIL', '550 5.1.8 Bad sender', 'rejected'],
+    ['MAIL', '530 5.7.0 Log in first', 'unavailable'],
+  ] as const)('tells by the reply to %s: %s is %s (F19)', async (step, line, kind) => {
+    const { port, answer, taken } = await start()
+    answer(step, line)
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    expect(result.kind).toBe(kind)
+    expect(taken).toEqual([])
+    answer(step, undefined)
+    expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
+  })
+
+  it('tells nothing of a reply but its numbers and the step', () => {
+    const response = '550 5.1.1 <ada@example.test>: who is that?'
+    const failure = { code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550, response }
+    expect(resultOfFailure(failure, false)).toEqual({
+      kind: 'invalid_recipient',
+      detail: 'SMTP 550 5.1.1 at RCPT TO',
+    })
+  })
+
+  it('sends over a new connection when the server has closed the idle one', async () => {
+    const { port, behave, taken } = await start()
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    for (let turn = 0; turn < 3; turn++) {
+      expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
+      behave('accept')
+    }
+    expect(taken).toHaveLength(3)
+  })
+
+  it.each([
+    ['http://host', 'smtp://'],
+    ['nonsense', 'not a URL'],
+    ['smtp://host?tls=maybe', 'tls is one of'],
+    ['smtp://host?pool=true', 'takes no query'],
+    ['smtps://host?tls=off', 'contradict'],
+    ['smtp://user:se%cret@host', 'encodes nothing'],
+    ['smtp://host/path', 'no path'],
+  ])('refuses the setting %s and does not repeat it', (url, words) => {
+    const checked = smtp.settings.safeParse({ url, from })
+    expect(checked.success).toBe(false)
+    expect(JSON.stringify(checked.error?.issues)).toContain(words)
+    expect(JSON.stringify(checked.error?.issues)).not.toContain('se%cret')
+  })
+
+  it.each(['', 'nobody', 'a@b.test, c@d.test', 'group: a@b.test;'])('refuses from: %j', (wrong) => {
+    expect(smtp.settings.safeParse({ url: 'smtp://host', from: wrong }).success).toBe(false)
+  })
+})
