@@ -66,8 +66,15 @@ export function examine(
   const left: number[] = []
   look(store, slot, part, nowMs, 0, left, found)
   const lockedForMs = part.rule.lock && found.used >= lockMark ? found.waitMs : undefined
-  const states = part.windows.map(({ window, limit, windowMs }, index) => {
-    const free = Math.max(0, left[part.firstWindow + index] as number)
+  const freeOf = part.windows.map((_, index) =>
+    Math.max(0, left[part.firstWindow + index] as number),
+  )
+  const resets = part.windows.map(({ limit, windowMs }, index) =>
+    freeOf[index] === limit ? 0 : resetsInMs(store, slot, windowMs, nowMs),
+  )
+  look(store, slot, part, nowMs, permits * part.rule.permits, left, found)
+  const states = part.windows.map(({ window, limit }, index) => {
+    const free = freeOf[index] as number
     return {
       rule: part.rule.name,
       kind: part.rule.kind,
@@ -75,10 +82,10 @@ export function examine(
       limit,
       used: limit - free,
       left: free,
-      resetsInMs: free === limit ? 0 : resetsInMs(store, slot, windowMs, nowMs),
+      resetsInMs: resets[index] as number,
+      nextInMs: found.waitMs,
       ...(lockedForMs === undefined ? {} : { lockedForMs }),
     }
   })
-  look(store, slot, part, nowMs, permits * part.rule.permits, left, found)
   return { states, waitMs: found.waitMs, window: found.window }
 }
