@@ -3,10 +3,11 @@
  * secret nobody can guess and costs a microsecond.
  *
  * Every request carries a key, so what PostgreSQL said of it is remembered for a few seconds: that is
- * how long a revoked key may still pass. When PostgreSQL is away the last word about a key stays good,
- * because codes are checked in Redis and must stay checkable.
+ * how long a revoked key may still pass. When PostgreSQL is away or slow its last word about a key
+ * stays good, because codes are checked in Redis and must stay checkable.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Database } from '../db/database.ts'
@@ -28,6 +29,8 @@ export interface KeyFacts extends ApiKey {
 const defaultFreshMs = 5_000
 /** Wrong keys are remembered too, so a flood of one asks PostgreSQL once; the bound keeps memory flat. */
 const defaultMaxWrong = 10_000
+/** How long a request waits to hear again of a key that is known. */
+const patienceMs = 250
 
 export type ApiKeys = ReturnType<typeof createApiKeys>
 
@@ -80,12 +83,10 @@ export function createApiKeys(
         asking.set(token, answer)
       }
       try {
-        return await answer
+        if (!right) return await answer
+        return await Promise.race([answer, sleep(patienceMs, right.key, { ref: false })])
       } catch (error) {
-        if (error instanceof Unavailable) {
-          if (right) return right.key
-          if (isWrong) return null
-        }
+        if (error instanceof Unavailable && (right || isWrong)) return right?.key ?? null
         throw error
       }
     },
