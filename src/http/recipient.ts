@@ -55,7 +55,8 @@ const maxAddressLength = 254
 const maxLocalLength = 64
 const local =
   /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
-const domain = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9-]{2,63}$/
+const domain =
+  /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/
 
 /** One plain addr-spec in lower case with the domain in ASCII; no quotes, comments, lists or IP literals. */
 function normaliseEmail(to: string): string | undefined {
