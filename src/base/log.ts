@@ -9,7 +9,7 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
 
 export type Log = ReturnType<typeof createLog>
 
-interface RequestFacts {
+interface RequestFacts extends Record<string, string | number> {
   requestId: string
   method: string
   route: string
@@ -61,24 +61,6 @@ export function createLog(options: { level: LogLevel; process: string }) {
     },
     requestFailed(requestId: string, error: unknown) {
       logger.error({ requestId, ...errorFacts(error) }, 'request failed')
-    },
-    accepted(facts: {
-      requestId: string
-      noticeId: string
-      app: string
-      channel: string
-      template: string
-    }) {
-      logger.info(facts, 'accepted')
-    },
-    refused(facts: {
-      requestId: string
-      app: string
-      policy: string
-      rule: string
-      retryAfterMs: number
-    }) {
-      logger.info(facts, 'refused')
     },
     enqueueFailed(count: number, error: unknown) {
       logger.warn({ count, ...errorFacts(error) }, 'not queued; the reconciler will carry them')

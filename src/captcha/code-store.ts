@@ -32,7 +32,7 @@ export function createCodeStore(
 ) {
   const partsOf = (owner: CodeOwner) => [owner.app, owner.scene, owner.channel, owner.to]
   const keyOf = (owner: CodeOwner) =>
-    `${options.keyPrefix}:code:${secrets.subjectHash(partsOf(owner))}`
+    `${options.keyPrefix}code:${secrets.subjectHash(partsOf(owner))}`
   const digestsOf = (owner: CodeOwner, code: string) =>
     secrets.codeDigests([...partsOf(owner), code])
 

@@ -29,6 +29,8 @@ const duration = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+const country = z.string().regex(/^[A-Z]{2}$/, 'is a country code of two capitals, e.g. CN')
+
 const oneOrMany = z
   .union([z.string(), z.array(z.string()).min(1)])
   .transform((value) => (typeof value === 'string' ? [value] : value))
@@ -53,6 +55,14 @@ const frame = z.strictObject({
     })
     .prefault({}),
   notice: z.strictObject({ ttl: duration.default(86_400_000) }).prefault({}),
+  recipients: z
+    .strictObject({
+      /** For numbers written without a country code. */
+      defaultCountry: country.optional(),
+      /** Where messages may go; everywhere when absent. */
+      countries: z.array(country).min(1).optional(),
+    })
+    .prefault({}),
   policies: z.record(z.string(), z.unknown()),
   templates: z.string().default('./templates'),
   providers: z.record(

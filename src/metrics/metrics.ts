@@ -52,7 +52,7 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
     }),
     checks: new Counter({
       name: 'postern_checks_total',
-      help: 'Checked codes, by result: passed, code_mismatch, code_gone, limited.',
+      help: 'Checked codes, by result: passed, mismatch, gone, refused.',
       labelNames: ['result'],
       registers,
     }),

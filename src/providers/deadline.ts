@@ -6,20 +6,23 @@
  */
 export interface Deadline {
   readonly signal: AbortSignal
+  /** Ends the attempt now. */
+  end(): void
   clear(): void
 }
 
 export function startDeadline(outer: AbortSignal, timeoutMs: number): Deadline {
   const controller = new AbortController()
-  const abort = () => controller.abort()
-  const timer = setTimeout(abort, timeoutMs)
-  outer.addEventListener('abort', abort, { once: true })
-  if (outer.aborted) abort()
+  const end = () => controller.abort()
+  const timer = setTimeout(end, timeoutMs)
+  outer.addEventListener('abort', end, { once: true })
+  if (outer.aborted) end()
   return {
     signal: controller.signal,
+    end,
     clear() {
       clearTimeout(timer)
-      outer.removeEventListener('abort', abort)
+      outer.removeEventListener('abort', end)
     },
   }
 }

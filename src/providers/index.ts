@@ -1,9 +1,10 @@
 import type { ProviderKind } from './kind.ts'
 import { sandbox } from './sandbox/index.ts'
 import { smtp } from './smtp/index.ts'
+import { webhook } from './webhook/index.ts'
 
 /** Every kind a policy file can name. */
-export const providerKinds: readonly ProviderKind[] = [smtp, sandbox]
+export const providerKinds: readonly ProviderKind[] = [smtp, webhook, sandbox]
 
 export function findProviderKind(kind: string): ProviderKind | undefined {
   return providerKinds.find((known) => known.kind === kind)

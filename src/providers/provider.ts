@@ -34,7 +34,13 @@ export type SendResult =
   /** This recipient can't be reached: no such number or mailbox, or it has opted out. */
   | { readonly kind: 'invalid_recipient'; readonly detail: string }
   /** Too fast, or a quota of the far end is used up: not before `retryAfterMs`. */
-  | { readonly kind: 'throttled'; readonly retryAfterMs: number; readonly detail: string }
+  | {
+      readonly kind: 'throttled'
+      readonly retryAfterMs: number
+      /** Set when the quota is this recipient's alone: everyone else can still be sent to. */
+      readonly quotaOf?: 'recipient'
+      readonly detail: string
+    }
   /** Certainly not taken: try again later or elsewhere. */
   | { readonly kind: 'unavailable'; readonly detail: string }
   /** May or may not have been taken: the answer was lost after the message was handed over. */
@@ -51,7 +57,19 @@ export interface Provider {
    * handed the message over then answers `unknown`, otherwise `unavailable`.
    */
   send(message: Message, signal: AbortSignal): Promise<SendResult>
-  /** What became of an `unknown` send, where the far end can be asked. */
-  query?(noticeId: string, signal: AbortSignal): Promise<SendResult>
+  /**
+   * What became of an `unknown` send, where the far end can be asked: `accepted` when it knows the
+   * message, `unavailable` when it certainly never took it, `unknown` when it can't say (yet).
+   */
+  query?(sent: SentMessage, signal: AbortSignal): Promise<SendResult>
+  /** Ends every connection and timer; sends under way are given up. */
   close(): Promise<void>
+}
+
+/** What the far ends need to find a message again: none of them can be asked by our reference alone. */
+export interface SentMessage {
+  readonly noticeId: string
+  readonly to: string
+  /** When the attempt began, in milliseconds since 1970. */
+  readonly sentAt: number
 }

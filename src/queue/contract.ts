@@ -13,7 +13,7 @@ export const queuedChannels: readonly QueuedChannel[] = ['sms', 'email']
 export const queueName = (channel: QueuedChannel) => `send-${channel}`
 
 /** The hash tag keeps all keys of a queue in one slot of a cluster. */
-export const queuePrefix = (keyPrefix: string) => `{${keyPrefix}}`
+export const queuePrefix = (keyPrefix: string) => `{${keyPrefix}queue}`
 
 export interface JobData {
   id: string

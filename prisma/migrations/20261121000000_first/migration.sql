@@ -75,7 +75,7 @@ CREATE TABLE "idempotency_key" (
     "key_hash" BYTEA NOT NULL,
     "request_hash" BYTEA NOT NULL,
     "notice_id" UUID NOT NULL,
-    "answer" JSONB,
+    "answer" JSON,
     "created_at" TIMESTAMPTZ(3) NOT NULL,
 
     CONSTRAINT "idempotency_key_pkey" PRIMARY KEY ("app", "key_hash")

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { newId } from '../../base/ids.ts'
 import { waitMs } from '../deadline.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
-import type { Message, Provider, SendResult } from '../provider.ts'
+import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ReceiptSettings } from './faults.ts'
 import { faultRule, findFault, receiptSettings } from './faults.ts'
 
@@ -93,7 +93,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDe
       : { kind: 'accepted', messageId }
   }
 
-  async function query(noticeId: string): Promise<SendResult> {
+  async function query({ noticeId }: SentMessage): Promise<SendResult> {
     try {
       const item = await outbox?.find(noticeId)
       return item

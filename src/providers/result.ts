@@ -1,0 +1,33 @@
+import { type HttpOutcome, retryAfterMs } from './http.ts'
+import type { SendResult } from './provider.ts'
+
+/** Where a far end says "too fast" without saying for how long. */
+export const defaultRetryAfterMs = 1_000
+
+/**
+ * What the HTTP layer alone can tell, for every kind that talks HTTP; undefined when the answer's body
+ * has the word. A 5xx is the far end's own "I didn't"; a 504 is a gateway's "I don't know".
+ */
+export function resultOfTransport(
+  outcome: HttpOutcome,
+  label: string,
+  nowMs: number,
+): SendResult | undefined {
+  if (outcome.kind === 'not_sent') {
+    return { kind: 'unavailable', detail: `${label} ${outcome.reason}` }
+  }
+  if (outcome.kind === 'lost') return { kind: 'unknown', detail: `${label} ${outcome.reason}` }
+  const detail = `${label} HTTP ${outcome.status}`
+  if (outcome.status === 429) {
+    const waitMs = retryAfterMs(outcome.headers, nowMs, defaultRetryAfterMs)
+    return { kind: 'throttled', retryAfterMs: waitMs, detail }
+  }
+  if (outcome.status === 504) return { kind: 'unknown', detail }
+  if (outcome.status >= 500) return { kind: 'unavailable', detail }
+  return undefined
+}
+
+/** Codes and words that may go into `detail`: a vendor's code, never its sentence. */
+export function isCode(text: unknown): text is string {
+  return typeof text === 'string' && /^[A-Za-z][\w.:-]{0,79}$/.test(text)
+}

@@ -1,0 +1,173 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import type { ReceiptRequest } from '../../src/providers/kind.ts'
+import type { Message } from '../../src/providers/provider.ts'
+import { webhook } from '../../src/providers/webhook/index.ts'
+import { isSignedWebhook, signWebhook } from '../../src/providers/webhook/standard-webhooks.ts'
+import { testConformance } from './conformance.ts'
+import { startHttpFarEnd } from './far-ends/http.ts'
+import { startWebhookFarEnd } from './far-ends/webhook.ts'
+
+const secret = `whsec_${Buffer.from('a secret of twenty-four b').toString('base64')}`
+const message: Omit<Message, 'noticeId'> = {
+  channel: 'sms',
+  to: '+447700900123',
+  template: 'captcha',
+  locale: 'en',
+  variables: { code: '738291' },
+  text: 'Your number is 738291.',
+}
+
+testConformance({
+  kind: webhook,
+  startFarEnd: () => startWebhookFarEnd(secret),
+  settings: (port) => ({ url: `http://127.0.0.1:${port}/send`, secret }),
+  secrets: [secret, secret.slice(6)],
+  message,
+  expected: {
+    accept: 'accepted',
+    reject: 'rejected',
+    throttle: 'throttled',
+    unavailable: 'unavailable',
+    error_inside: 'unavailable',
+    hang: 'unknown',
+    refuse_talk: 'unknown',
+    reset_mid_answer: 'unknown',
+    lose_answer: 'unknown',
+    babble: 'unknown',
+  },
+})
+
+describe('webhook', () => {
+  const never = new AbortController().signal
+  let close: (() => Promise<void>)[] = []
+  afterEach(async () => {
+    for (const end of close.reverse()) await end()
+    close = []
+  })
+
+  async function sendTo(answer: { status: number; body?: string; headers?: object }) {
+    const farEnd = await startHttpFarEnd(() => ({ body: '', ...answer }) as never)
+    const settings = webhook.settings.parse({ url: `http://127.0.0.1:${farEnd.port}/`, secret })
+    const provider = webhook.create('hook', settings, { timeoutMs: 1_000, clock: Date.now })
+    close.push(farEnd.close, provider.close)
+    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    return { result, farEnd }
+  }
+
+  it('posts the fields of the contract', async () => {
+    const { farEnd } = await sendTo({ status: 202 })
+    const { variables, ...posted } = message
+    expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
+      noticeId: farEnd.requests[0]?.headers['webhook-id'],
+      ...posted,
+    })
+  })
+
+  it.each([
+    [200, '{"id":"m-1"}', { kind: 'accepted', messageId: 'm-1' }],
+    [204, '', { kind: 'accepted' }],
+    [200, 'not json', { kind: 'accepted' }],
+    [400, '', { kind: 'rejected', detail: 'webhook HTTP 400' }],
+    [404, '', { kind: 'rejected', detail: 'webhook HTTP 404' }],
+    [401, '', { kind: 'unavailable', detail: 'webhook HTTP 401' }],
+    [302, '', { kind: 'unavailable', detail: 'webhook HTTP 302' }],
+    [500, '', { kind: 'unavailable', detail: 'webhook HTTP 500' }],
+    [504, '', { kind: 'unknown', detail: 'webhook HTTP 504' }],
+  ])('takes %i %s for what it says', async (status, body, expected) => {
+    expect((await sendTo({ status, body })).result).toEqual(expected)
+  })
+
+  it('waits as long as Retry-After says, in seconds or as a date (F17)', async () => {
+    const seconds = await sendTo({ status: 429, headers: { 'retry-after': '7' } })
+    expect(seconds.result).toMatchObject({ kind: 'throttled', retryAfterMs: 7_000 })
+    const date = new Date(Date.now() + 60_000).toUTCString()
+    const { result } = await sendTo({ status: 429, headers: { 'retry-after': date } })
+    const { retryAfterMs } = result as { retryAfterMs: number }
+    expect(retryAfterMs).toBeGreaterThan(57_000)
+    expect(retryAfterMs).toBeLessThanOrEqual(60_000)
+  })
+
+  it('does not read an answer without end', async () => {
+    const { result } = await sendTo({ status: 200, body: 'x'.repeat(1_000_000) })
+    expect(result).toEqual({ kind: 'unknown', detail: 'webhook connection lost' })
+  })
+
+  it('signs as the specification shows', () => {
+    // The example of the Standard Webhooks specification.
+    const headers = signWebhook(
+      'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      1_614_265_330_000,
+      '{"test": 2432232314}',
+    )
+    expect(headers['webhook-signature']).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+  })
+
+  describe('receipts', () => {
+    const settings = webhook.settings.parse({ url: 'http://127.0.0.1/', secret })
+    const receivedAt = Date.now()
+    const parse = (request: ReceiptRequest) => webhook.parseReceipts?.(request, settings)
+
+    function request(value: unknown, atMs = receivedAt, key = secret): ReceiptRequest {
+      const rawBody = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))
+      const headers = { ...signWebhook(key, 'r-1', atMs, rawBody) }
+      return {
+        headers,
+        rawBody,
+        url: 'https://postern.test/v1/receipts/hook',
+        query: {},
+        receivedAt,
+      }
+    }
+
+    it('reads one or many', () => {
+      const one = { id: 'm-1', noticeId: 'n-1', outcome: 'delivered', at: '2026-11-01T08:00:00Z' }
+      expect(parse(request(one))).toEqual({
+        ok: true,
+        receipts: [
+          {
+            messageId: 'm-1',
+            noticeId: 'n-1',
+            outcome: 'delivered',
+            at: Date.parse('2026-11-01T08:00:00Z'),
+          },
+        ],
+        reply: { status: 204, contentType: 'text/plain', body: '' },
+      })
+      const two = [{ id: 'm-1', outcome: 'failed', reason: 'ABSENT' }, one]
+      expect(parse(request(two))).toMatchObject({
+        receipts: [{ messageId: 'm-1', outcome: 'failed', detail: 'ABSENT' }, {}],
+      })
+    })
+
+    it('takes an empty list for no receipts', () => {
+      expect(parse(request([]))).toMatchObject({ ok: true, receipts: [] })
+    })
+
+    it.each(['not json', [{ outcome: 'delivered' }], { id: 'm', outcome: 'maybe' }, null])(
+      'calls %j malformed',
+      (value) => {
+        expect(parse(request(value))).toEqual({ ok: false, reason: 'malformed' })
+      },
+    )
+
+    it('refuses another secret, another body, an old or future moment and missing headers (I12)', () => {
+      const good = request({ id: 'm-1', outcome: 'delivered' })
+      const forged = { ok: false, reason: 'forged' }
+      expect(
+        parse({ ...good, rawBody: Buffer.from('{"id":"m-2","outcome":"delivered"}') }),
+      ).toEqual(forged)
+      expect(parse({ ...good, headers: {} })).toEqual(forged)
+      expect(parse(request({}, receivedAt - 301_000))).toEqual(forged)
+      expect(parse(request({}, receivedAt + 301_000))).toEqual(forged)
+      expect(parse(request({}, receivedAt, 'another secret entirely'))).toEqual(forged)
+    })
+
+    it('takes the right one of several signatures', () => {
+      const headers = signWebhook(secret, 'r', receivedAt, '{}')
+      const several = { ...headers, 'webhook-signature': `v1,bad ${headers['webhook-signature']}` }
+      expect(isSignedWebhook(secret, several, '{}', receivedAt)).toBe(true)
+    })
+  })
+})
