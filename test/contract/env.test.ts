@@ -15,13 +15,22 @@ test('.env.example names every variable the service reads, once, and no other', 
   expect(example.map(({ name }) => name).sort()).toEqual([...environmentNames].sort())
 })
 
+/** As a reader would fill it in: every value that is set, and a secret where one is missing. */
+const filled = Object.fromEntries(
+  example.filter(({ isSet }) => isSet).map(({ name, value }) => [name, value || 'x'.repeat(32)]),
+)
+
 test('.env.example as it stands lacks nothing but what it leaves empty', () => {
-  const filled = Object.fromEntries(
-    example
-      .filter(({ isSet }) => isSet)
-      .map(({ name, value }) => [name, value === '' ? 'x'.repeat(32) : value]),
-  )
   expect(readEnvironment(filled)).toMatchObject({ ok: true })
+})
+
+test('.env.example shows the true default of every variable that is commented out', () => {
+  const read = readEnvironment(filled)
+  const defaults = read.ok ? (read.environment as Readonly<Record<string, unknown>>) : {}
+  const shown = example.filter(({ isSet }) => !isSet)
+  expect(shown.length).toBeGreaterThan(0)
+  for (const { name, value } of shown)
+    expect(`${name}=${defaults[name] ?? ''}`).toBe(`${name}=${value}`)
 })
 
 test('.env.example holds no secret', () => {
