@@ -68,7 +68,11 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
   server.on('error', () => {})
 
   function cut() {
-    for (const socket of sockets) socket.resetAndDestroy()
+    // Node keeps the handle of a socket that is reset after its end.
+    for (const socket of sockets) {
+      if (socket.writableEnded) socket.destroy()
+      else socket.resetAndDestroy()
+    }
   }
 
   const door = createServer((socket) => {
