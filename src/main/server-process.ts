@@ -16,18 +16,22 @@ export interface ServerProcess {
   readonly pid: number
   /** Whether it has ended, by itself or by us. */
   hasExited(): boolean
-  /** Asks it to end with `signal` and returns once it is gone; after 15 s it is killed. */
-  stop(signal: NodeJS.Signals): Promise<void>
+  /** Asks it to end in good order and returns once it is gone; after 15 s it is killed. */
+  stop(): Promise<void>
   /** Ends it at once, as `kill -9` does, and returns once it is gone. */
   kill(): Promise<void>
 }
 
-/** What it writes goes to `logFile`: a pipe would break when we are killed, and take the server along. */
+/**
+ * What it writes goes to `logFile`: a pipe would break when we are killed, and take the server along.
+ * `stopSignal` is the one that ends it in good order; it gets that too when we exit without a stop.
+ */
 export function startServerProcess(
-  program: string,
-  args: readonly string[],
+  command: readonly [string, ...string[]],
   logFile: string,
+  stopSignal: NodeJS.Signals,
 ): ServerProcess {
+  const [program, ...args] = command
   const log = openSync(logFile, 'w', 0o600)
   let child: ChildProcess
   try {
@@ -35,7 +39,11 @@ export function startServerProcess(
   } finally {
     closeSync(log)
   }
-  child.on('error', () => {})
+  const endWithUs = () => child.kill(stopSignal)
+  process.on('exit', endWithUs)
+  child.on('exit', () => process.off('exit', endWithUs))
+  // Such a child never was: it has no pid, and counts as exited.
+  child.on('error', () => process.off('exit', endWithUs))
   const hasExited = () =>
     child.pid === undefined || child.exitCode !== null || child.signalCode !== null
   const end = async (signal: NodeJS.Signals) => {
@@ -47,7 +55,7 @@ export function startServerProcess(
     await exited
     clearTimeout(killLater)
   }
-  return { pid: child.pid ?? 0, hasExited, stop: end, kill: () => end('SIGKILL') }
+  return { pid: child.pid ?? 0, hasExited, stop: () => end(stopSignal), kill: () => end('SIGKILL') }
 }
 
 const stopDeadlineMs = 15_000
