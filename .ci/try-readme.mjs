@@ -24,6 +24,7 @@ const script = commands
   .map(({ command }) => `${command}\necho; echo ${boundary}\n`)
   .join('')
   .replaceAll('http://localhost:3000', demoUrl)
+  .replaceAll('.postern/', `${process.env.POSTERN_DATA || '.postern'}/`)
 const run = spawnSync('bash', ['-euo', 'pipefail', '-c', script], {
   encoding: 'utf8',
   timeout: 60_000,
