@@ -7,11 +7,12 @@ function problemsOf(file: string, source: string): string[] {
   const lines = source.trimEnd().split('\n')
   const headerLength = lines.findIndex((line) => !line.startsWith('--'))
   const header = lines.slice(0, headerLength).join('\n')
-  const body = lines.slice(headerLength).join('\n')
+  const body = lines.slice(headerLength).join('\n').replace(/--.*$/gm, '')
 
   const inName = /-(\d+|N)\.lua$/.exec(file)?.[1]
   const numbers = [...body.matchAll(/KEYS\[(\d+)\]/g)].map(([, n]) => Number(n))
-  const isOpen = /#KEYS\b|KEYS\[[^\d\]]/.test(body)
+  // Anything but a KEYS[1] with its number written out: a loop, #KEYS, unpack(KEYS).
+  const isOpen = /\bKEYS\b(?!\[\d+\])/.test(body)
   const inBody = isOpen ? 'N' : String(Math.max(0, ...numbers))
   if (inName !== inBody) problems.push(`takes ${inBody} keys, and its name says ${inName}`)
 
@@ -19,12 +20,13 @@ function problemsOf(file: string, source: string): string[] {
   if (!/^-- returns\b/im.test(header)) problems.push('header does not name what it returns')
   for (const array of ['KEYS', 'ARGV']) {
     const isUsed = new RegExp(`\\b${array}\\b`).test(body)
-    const isNamed = new RegExp(`^-- ${array}\\[`, 'm').test(header)
+    const isNamed = new RegExp(`^-- ${array}\\b`, 'm').test(header)
     if (isUsed && !isNamed) problems.push(`header does not name its ${array}`)
   }
   for (const n of new Set(numbers)) {
-    // One line may stand for several, as in KEYS[1…] or KEYS[2..4].
-    if (!isOpen && !new RegExp(`^-- KEYS\\[(${n}\\b|\\d+ ?(…|\\.\\.))`, 'm').test(header)) {
+    // One line may stand for several, as in KEYS[1…]; a lone key needs no number.
+    const named = new RegExp(`^-- KEYS(\\[(${n}\\b|\\d+ ?(…|\\.\\.))| +\\S)`, 'm')
+    if (!isOpen && !named.test(header)) {
       problems.push(`header does not name KEYS[${n}]`)
     }
   }
