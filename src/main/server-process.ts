@@ -126,7 +126,8 @@ function commandLineOf(pid: number): string {
   return ps(pid, 'command')
 }
 
-function parentOf(pid: number): number {
+/** 0 or NaN for a process that is gone. */
+export function parentOf(pid: number): number {
   if (existsSync('/proc/self/stat')) {
     // The second field is the program's name in brackets, which may itself hold spaces and brackets.
     return Number(
