@@ -14,6 +14,7 @@ import { promisify } from 'node:util'
 import {
   askPort,
   findFreePort,
+  readIfThere,
   type ServerProcess,
   startServerProcess,
   stopLeftover,
@@ -126,8 +127,7 @@ export async function startPrivatePostgres(options: PrivateServerOptions): Promi
     },
     // PostgreSQL writes its own pid on the first line and its state on the eighth.
     isReady: (_port, pid) => {
-      if (!existsSync(pidFile)) return false
-      const lines = readFileSync(pidFile, 'utf8').split('\n')
+      const lines = readIfThere(pidFile).split('\n')
       return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
     },
   })
@@ -164,7 +164,7 @@ async function startOnFreePort(
     }
     const isPassing = server.hasExited()
     await server.kill()
-    const log = existsSync(logFile) ? readFileSync(logFile, 'utf8') : ''
+    const log = readIfThere(logFile)
     if (!isPassing || triesLeft === 0 || !/in use/i.test(log)) {
       throw new Error(`${name} did not start; the end of its log:\n${log.slice(-2_000)}`)
     }

@@ -104,7 +104,7 @@ export async function stopLeftover(
  * and refuse to start.
  */
 export function findServer(pidFile: string, mark: string): number | undefined {
-  const pid = Number.parseInt(readOr(pidFile), 10)
+  const pid = Number.parseInt(readIfThere(pidFile), 10)
   if (!(pid > 1)) return undefined
   const commandLine = commandLineOf(pid)
   if (commandLine.includes(mark)) return pid
@@ -122,7 +122,8 @@ function tryKill(pid: number, signal: NodeJS.Signals): void {
 
 /** Empty for a process that is gone (or a zombie, which is as good). */
 function commandLineOf(pid: number): string {
-  if (existsSync('/proc/self/cmdline')) return readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
+  if (existsSync('/proc/self/cmdline'))
+    return readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
   return ps(pid, 'command')
 }
 
@@ -131,7 +132,7 @@ export function parentOf(pid: number): number {
   if (existsSync('/proc/self/stat')) {
     // The second field is the program's name in brackets, which may itself hold spaces and brackets.
     return Number(
-      readOr(`/proc/${pid}/stat`)
+      readIfThere(`/proc/${pid}/stat`)
         .replace(/^.*\) \S+ /s, '')
         .split(' ', 1)[0],
     )
@@ -139,7 +140,8 @@ export function parentOf(pid: number): number {
   return Number(ps(pid, 'ppid'))
 }
 
-function readOr(file: string): string {
+/** Empty for a file that is not there: it may vanish between a look and a read. */
+export function readIfThere(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
