@@ -1,6 +1,7 @@
 import { aliyun } from './aliyun/index.ts'
 import type { ProviderKind } from './kind.ts'
 import { sandbox } from './sandbox/index.ts'
+import { smpp } from './smpp/index.ts'
 import { smtp } from './smtp/index.ts'
 import { tencent } from './tencent/index.ts'
 import { twilio } from './twilio/index.ts'
@@ -12,6 +13,7 @@ export const providerKinds: readonly ProviderKind[] = [
   aliyun,
   tencent,
   twilio,
+  smpp,
   webhook,
   sandbox,
 ]

@@ -27,8 +27,11 @@ export interface ProviderDeps {
   readonly clock: () => number
   /** Where the sandbox keeps its messages: one for all sandbox providers of the process. */
   readonly outbox?: SandboxOutbox
-  /** Takes receipts that come over a provider's own connection (`smpp`) or its own mind (`sandbox`). */
-  readonly onReceipt?: (provider: string, receipt: Receipt) => void
+  /**
+   * Takes receipts that come over a provider's own connection (`smpp`, `sandbox`). Rejecting asks the
+   * far end to send it again, where its protocol has a word for that.
+   */
+  readonly onReceipt?: (provider: string, receipt: Receipt) => Promise<void>
 }
 
 export const defaultTimeoutMs = 5_000
