@@ -1,0 +1,113 @@
+/**
+ * API keys. A key is 32 random bytes shown once; the database holds its SHA-256, which is enough for a
+ * secret nobody can guess and costs a microsecond.
+ *
+ * Every request carries a key, so what PostgreSQL said of it is remembered for a few seconds: that is
+ * how long a revoked key may still pass. When PostgreSQL is away the last word about a key stays good,
+ * because codes are checked in Redis and must stay checkable.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { newId } from '../base/ids.ts'
+import { Unavailable } from '../base/problems.ts'
+import type { Database } from '../db/database.ts'
+
+export interface ApiKey {
+  id: string
+  /** What the key may see. */
+  app: string
+}
+
+export interface KeyFacts extends ApiKey {
+  name: string
+  kind: string
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+const freshMs = 5_000
+/** Wrong keys are remembered too, so a flood of them asks PostgreSQL once; the bound keeps memory flat. */
+const maxRemembered = 10_000
+
+export type ApiKeys = ReturnType<typeof createApiKeys>
+
+export function createApiKeys(database: Database) {
+  const remembered = new Map<string, { key: ApiKey | null; untilMs: number }>()
+  const asking = new Map<string, Promise<ApiKey | null>>()
+
+  async function ask(token: string): Promise<ApiKey | null> {
+    const hash = hashOf(token)
+    const row = await database.read((prisma) => prisma.apiKey.findUnique({ where: { hash } }))
+    const key = row && row.revokedAt === null ? { id: row.id, app: row.app } : null
+    if (remembered.size >= maxRemembered) remembered.clear()
+    remembered.set(token, { key, untilMs: performance.now() + freshMs })
+    return key
+  }
+
+  function insert(token: string, facts: { name: string; app: string }) {
+    const data = {
+      id: newId(),
+      app: facts.app,
+      name: facts.name,
+      kind: 'secret',
+      hash: hashOf(token),
+      createdAt: new Date(),
+    }
+    return database.read((prisma) =>
+      prisma.apiKey.upsert({ where: { hash: data.hash }, create: data, update: {} }),
+    )
+  }
+
+  return {
+    /** Null when there is no such key or it is revoked. Throws Unavailable when nobody can say. */
+    async find(token: string): Promise<ApiKey | null> {
+      const known = remembered.get(token)
+      if (known && known.untilMs > performance.now()) return known.key
+      let answer = asking.get(token)
+      if (!answer) {
+        answer = ask(token).finally(() => asking.delete(token))
+        asking.set(token, answer)
+      }
+      try {
+        return await answer
+      } catch (error) {
+        if (known && error instanceof Unavailable) return known.key
+        throw error
+      }
+    },
+
+    /** Makes a key and returns it; nobody can read it again. */
+    async create(facts: { name: string; app: string }): Promise<{ id: string; token: string }> {
+      const token = `psk_${randomBytes(32).toString('base64url')}`
+      const { id } = await insert(token, facts)
+      return { id, token }
+    },
+
+    /** Makes sure that this very key exists (`BOOTSTRAP_SECRET_KEY`); safe from several processes at once. */
+    async ensure(token: string, facts: { name: string; app: string }): Promise<void> {
+      await insert(token, facts)
+    },
+
+    /** Newest first, revoked ones included. */
+    list(): Promise<KeyFacts[]> {
+      return database.read((prisma) =>
+        prisma.apiKey.findMany({ orderBy: { id: 'desc' }, omit: { hash: true } }),
+      )
+    },
+
+    /** False when there is no such key. Revoking twice is fine. */
+    async revoke(id: string): Promise<boolean> {
+      const { count } = await database.read((prisma) =>
+        prisma.apiKey.updateMany({
+          where: { id, revokedAt: null },
+          data: { revokedAt: new Date() },
+        }),
+      )
+      if (count > 0) return true
+      return (await database.read((prisma) => prisma.apiKey.count({ where: { id } }))) > 0
+    },
+  }
+}
+
+function hashOf(token: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(createHash('sha256').update(token).digest())
+}

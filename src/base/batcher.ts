@@ -1,0 +1,74 @@
+/**
+ * Many items per call: rows per statement, jobs per command.
+ *
+ * A round trip per item costs more than the item. So callers hand over their items one by one, all items
+ * of one event-loop tick become one statement, and while statements are under way the next items
+ * gather. Batches form by themselves: at low load an item travels alone and waits for nothing, under
+ * load batches grow; a timer would only add its delay.
+ *
+ * Each caller awaits its own item. Nothing is answered before the statement that carried it has
+ * committed. When a statement fails because of its data, its items run again one by one, so a bad row
+ * fails alone; when the server is away, all fail.
+ */
+import { Unavailable } from './problems.ts'
+
+export interface BatcherOptions<Item, Result> {
+  /** Runs one statement for all items; returns one result per item, in their order. */
+  run(items: readonly Item[]): Promise<readonly Result[]>
+  /** Rows per statement at most. */
+  maxItems: number
+  /** Statements under way at most; each holds one connection. */
+  maxConcurrent: number
+}
+
+export type Batcher<Item, Result> = (item: Item) => Promise<Result>
+
+interface Waiting<Item, Result> {
+  item: Item
+  resolve(result: Result): void
+  reject(error: unknown): void
+}
+
+export function createBatcher<Item, Result>(
+  options: BatcherOptions<Item, Result>,
+): Batcher<Item, Result> {
+  let waiting: Waiting<Item, Result>[] = []
+  let running = 0
+  let isScheduled = false
+
+  function schedule() {
+    if (isScheduled || waiting.length === 0 || running >= options.maxConcurrent) return
+    isScheduled = true
+    setImmediate(() => {
+      isScheduled = false
+      while (waiting.length > 0 && running < options.maxConcurrent) {
+        const batch = waiting.slice(0, options.maxItems)
+        waiting = waiting.slice(options.maxItems)
+        running++
+        void runBatch(batch).finally(() => {
+          running--
+          schedule()
+        })
+      }
+    })
+  }
+
+  async function runBatch(batch: Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = await options.run(batch.map(({ item }) => item))
+      batch.forEach(({ resolve }, index) => {
+        resolve(results[index] as Result)
+      })
+    } catch (error) {
+      if (batch.length > 1 && !(error instanceof Unavailable)) {
+        for (const one of batch) await runBatch([one])
+      } else for (const { reject } of batch) reject(error)
+    }
+  }
+
+  return (item) =>
+    new Promise<Result>((resolve, reject) => {
+      waiting.push({ item, resolve, reject })
+      schedule()
+    })
+}

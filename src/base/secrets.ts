@@ -1,0 +1,92 @@
+/**
+ * Everything that is derived from `SECRET`. Each use has a key of its own, so that no output of one
+ * can stand in for another. `SECRET_PREVIOUS` keeps what was made before a rotation readable.
+ */
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+import { canonical } from './canonical.ts'
+
+export interface Secrets {
+  /** Digests under which a code may be stored: the current one first, then the previous secret's. */
+  codeDigests(parts: readonly string[]): string[]
+  /** Keyed hashes of a recipient, current first: how rows are found without a readable index. */
+  recipientHashes(channel: string, to: string): Buffer[]
+  /** The name of a subject in a Redis key. */
+  subjectHash(parts: readonly string[]): string
+  /** HMAC-MD5, as the duplicate rule of the product's design card asks; 32 hex digits. */
+  dedupeHash(parts: readonly string[]): string
+  /** AES-256-GCM. `context` (the notice id) must be the same to open it again. */
+  seal(plain: string, context: string): Buffer
+  /** Throws when the data was altered, belongs to another context, or its secret is gone. */
+  unseal(sealed: Uint8Array, context: string): string
+  /** The key for the limiter's subjects. */
+  readonly limiterKey: Buffer
+}
+
+const ivBytes = 12
+const tagBytes = 16
+
+export function createSecrets(secret: string, previousSecret?: string): Secrets {
+  const current = deriveKeys(secret)
+  const all = previousSecret ? [current, deriveKeys(previousSecret)] : [current]
+
+  return {
+    limiterKey: current.limiter,
+    codeDigests(parts) {
+      const text = canonical(parts)
+      return all.map((keys) => hmac('sha256', keys.code, text).toString('base64url'))
+    },
+    recipientHashes(channel, to) {
+      const text = canonical([channel, to])
+      return all.map((keys) => hmac('sha256', keys.recipient, text).subarray(0, 16))
+    },
+    subjectHash(parts) {
+      return hmac('sha256', current.subject, canonical(parts)).toString('base64url', 0, 16)
+    },
+    dedupeHash(parts) {
+      return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
+    },
+    seal(plain, context) {
+      const iv = randomBytes(ivBytes)
+      const cipher = createCipheriv('aes-256-gcm', current.seal, iv)
+      cipher.setAAD(Buffer.from(context))
+      const body = cipher.update(plain, 'utf8')
+      cipher.final()
+      return Buffer.concat([iv, cipher.getAuthTag(), body])
+    },
+    unseal(sealed, context) {
+      let failure: unknown
+      for (const keys of all) {
+        try {
+          return unsealWith(keys.seal, sealed, context)
+        } catch (error) {
+          failure = error
+        }
+      }
+      throw failure
+    },
+  }
+}
+
+function deriveKeys(secret: string) {
+  const derive = (use: string) => Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32))
+  return {
+    code: derive('code digest'),
+    recipient: derive('recipient index'),
+    subject: derive('redis subject'),
+    dedupe: derive('duplicate rule'),
+    limiter: derive('limiter subject'),
+    seal: derive('notice seal'),
+  }
+}
+
+function hmac(algorithm: 'sha256' | 'md5', key: Buffer, text: string): Buffer {
+  return createHmac(algorithm, key).update(text).digest()
+}
+
+function unsealWith(key: Buffer, sealed: Uint8Array, context: string): string {
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, ivBytes))
+  decipher.setAAD(Buffer.from(context))
+  decipher.setAuthTag(sealed.subarray(ivBytes, ivBytes + tagBytes))
+  const plain = decipher.update(sealed.subarray(ivBytes + tagBytes), undefined, 'utf8')
+  return plain + decipher.final('utf8')
+}

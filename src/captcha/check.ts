@@ -1,0 +1,53 @@
+/**
+ * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget
+ * survives resends, and with the code itself, whose tries end it.
+ */
+import type { Limiter, Refusal } from '../limiter/index.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
+
+export interface CheckRequest extends CodeOwner {
+  code: string
+  /** Only the code of this very notice passes. */
+  id?: string
+  ip: string
+  country: string
+}
+
+export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
+
+export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
+
+export function createCheckCaptcha(deps: {
+  limiter: Limiter
+  codes: CodeStore
+  metrics: Metrics
+  newRequestId: () => string
+}) {
+  const { limiter, codes, metrics, newRequestId } = deps
+
+  return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
+    const outcome = await check(request)
+    metrics.checks.inc({ result: outcome.result })
+    return outcome
+  }
+
+  async function check(request: CheckRequest): Promise<CheckOutcome> {
+    const { channel, to, scene, app, ip, country } = request
+    const fields = { channel, to, scene, app, ip, country }
+    const requestId = newRequestId()
+    const verdict = await limiter.acquire('check', fields, { requestId })
+    if (!verdict.admitted) return { result: 'refused', refusal: verdict }
+
+    let guess: GuessResult
+    try {
+      guess = await codes.guess(request, request.code, request.id)
+    } catch (error) {
+      await limiter.release('check', fields, requestId).catch(() => {})
+      throw error
+    }
+    // Whoever knows the code is not guessing: earlier misses no longer count against them.
+    if (guess.result === 'passed') await limiter.reset('check', fields).catch(() => {})
+    return guess
+  }
+}

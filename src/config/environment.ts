@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import type { LogLevel } from '../base/log.ts'
+
+const logLevels = [
+  'fatal',
+  'error',
+  'warn',
+  'info',
+  'debug',
+  'silent',
+] as const satisfies LogLevel[]
+
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
+
+const secret = z.string().refine((text) => Buffer.byteLength(text) >= 32, 'needs at least 32 bytes')
+
+const environmentSchema = z.object({
+  PORT: port(3000),
+  HOST: z.string().default('0.0.0.0'),
+  ADMIN_PORT: port(9100),
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'is a postgresql:// address'),
+  REDIS_URL: z
+    .string()
+    .regex(
+      /^(redis|rediss|redis\+cluster|redis\+sentinel):\/\/./,
+      'is redis://, rediss://, redis+cluster:// or redis+sentinel://',
+    ),
+  POSTERN_CONFIG: z.string().default('./postern.yaml'),
+  SECRET: secret,
+  SECRET_PREVIOUS: secret.optional(),
+  BOOTSTRAP_SECRET_KEY: z.string().min(16, 'needs at least 16 characters').optional(),
+  TRUST_PROXY_HOPS: z.coerce.number().int().min(0).max(10).default(0),
+  LOG_LEVEL: z.enum(logLevels).default('info'),
+  POSTERN_DATA: z.string().default('./.postern'),
+})
+
+export type Environment = z.infer<typeof environmentSchema>
+
+/** Every variable Postern reads, in the order of the schema; `.env.example` is held to it by a test. */
+export const environmentNames = Object.keys(environmentSchema.shape)
+
+/** Reads the environment. An empty value counts as not set. Every problem is in the list, not only the first. */
+export function readEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+): { ok: true; environment: Environment } | { ok: false; problems: string[] } {
+  const given = Object.fromEntries(
+    environmentNames.map((name) => [name, env[name] === '' ? undefined : env[name]]),
+  )
+  const parsed = environmentSchema.safeParse(given)
+  if (parsed.success) return { ok: true, environment: Object.freeze(parsed.data) }
+  return {
+    ok: false,
+    problems: parsed.error.issues.map((issue) => {
+      const name = String(issue.path[0])
+      return given[name] === undefined ? `${name} is not set` : `${name}: ${issue.message}`
+    }),
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * Reads `postern.yaml`. Every problem is listed at once with its line, because an operator who mends
+ * one error per restart loses an evening.
+ *
+ * This room knows the frame of the file. What stands inside `policies` and under a provider is checked
+ * by the rooms that will use it, handed in as `checks`; their findings get their lines here.
+ */
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { isMap, LineCounter, parseDocument, visit } from 'yaml'
+import { z } from 'zod'
+import { parseDurationMs } from '../base/durations.ts'
+
+export interface Finding {
+  path: readonly (string | number)[]
+  message: string
+}
+
+export interface SectionChecks {
+  policies(raw: unknown): Finding[]
+  /** `raw` is one provider's entry, `kind` included. */
+  provider(name: string, raw: Readonly<Record<string, unknown>>): Finding[]
+}
+
+const duration = z.string().transform((text, context) => {
+  const durationMs = parseDurationMs(text)
+  if (durationMs !== undefined) return durationMs
+  context.addIssue({ code: 'custom', message: 'is a duration such as 500ms, 60s, 5m, 1h or 7d' })
+  return z.NEVER
+})
+
+const country = z.string().regex(/^[A-Z]{2}$/, 'is a country code of two capitals, e.g. CN')
+
+const oneOrMany = z
+  .union([z.string(), z.array(z.string()).min(1)])
+  .transform((value) => (typeof value === 'string' ? [value] : value))
+
+const route = z.strictObject({
+  match: z
+    .strictObject({
+      country: oneOrMany.optional(),
+      template: oneOrMany.optional(),
+      app: oneOrMany.optional(),
+    })
+    .default({}),
+  use: z.array(z.string()).min(1),
+})
+
+const frame = z.strictObject({
+  code: z
+    .strictObject({
+      length: z.int().min(4).max(10).default(4),
+      ttl: duration.default(300_000),
+      triesPerCode: z.int().min(1).max(10).default(3),
+    })
+    .prefault({}),
+  notice: z.strictObject({ ttl: duration.default(86_400_000) }).prefault({}),
+  recipients: z
+    .strictObject({
+      /** For numbers written without a country code. */
+      defaultCountry: country.optional(),
+      /** Where messages may go; everywhere when absent. */
+      countries: z.array(country).min(1).optional(),
+    })
+    .prefault({}),
+  policies: z.record(z.string(), z.unknown()),
+  templates: z.string().default('./templates'),
+  providers: z.record(
+    z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
+    z.looseObject({ kind: z.string() }),
+  ),
+  routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
+  delivery: z
+    .strictObject({
+      /** Tries per notice that use up the budget; a pause asked for by a provider does not. */
+      tries: z.int().min(1).max(20).default(5),
+      timeout: duration.default(5_000),
+      concurrency: z.int().min(1).max(1_000).default(50),
+    })
+    .prefault({}),
+})
+
+export type Route = z.infer<typeof route>
+
+export interface PolicyFile extends Omit<z.infer<typeof frame>, 'templates'> {
+  /** Absolute. */
+  templatesFolder: string
+}
+
+export type PolicyFileResult = { ok: true; file: PolicyFile } | { ok: false; problems: string[] }
+
+export function readPolicyFile(
+  path: string,
+  env: Readonly<Record<string, string | undefined>>,
+  checks: SectionChecks,
+): PolicyFileResult {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    return {
+      ok: false,
+      problems: [`${path} can not be read (${(error as { code?: string }).code})`],
+    }
+  }
+  return parsePolicyFile(text, path, env, checks)
+}
+
+/** `path` names the file in messages and is what relative paths in it start from. */
+export function parsePolicyFile(
+  text: string,
+  path: string,
+  env: Readonly<Record<string, string | undefined>>,
+  checks: SectionChecks,
+): PolicyFileResult {
+  const lines = new LineCounter()
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+  })
+  const located = (line: number, message: string) => `${path}:${line}: ${message}`
+  const lineAt = (offset: number) => lines.linePos(offset).line
+
+  if (document.errors.length > 0) {
+    return {
+      ok: false,
+      problems: document.errors.map((error) => located(lineAt(error.pos[0]), error.message)),
+    }
+  }
+
+  const problems: string[] = []
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value !== 'string') return
+      node.value = node.value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
+        const value = env[name]
+        if (value) return value
+        problems.push(
+          located(lineAt(node.range?.[0] ?? 0), `${name} is not set in the environment`),
+        )
+        return whole
+      })
+    },
+  })
+
+  /** The line of the innermost part of `at` that stands in the file. */
+  const lineOf = (at: readonly (string | number)[]) => {
+    let offset = document.contents?.range?.[0] ?? 0
+    for (let depth = 1; depth <= at.length; depth++) {
+      const parent = depth === 1 ? document.contents : document.getIn(at.slice(0, depth - 1), true)
+      const pair = isMap(parent)
+        ? parent.items.find((item) => String(item.key) === String(at[depth - 1]))
+        : undefined
+      const node = (pair?.key ?? document.getIn(at.slice(0, depth), true)) as
+        | { range?: [number] }
+        | undefined
+      if (!node?.range) break
+      offset = node.range[0]
+    }
+    return lineAt(offset)
+  }
+  const report = (finding: Finding) =>
+    problems.push(located(lineOf(finding.path), `${finding.path.join('.')}: ${finding.message}`))
+
+  const raw: unknown = document.toJS()
+  const parsed = frame.safeParse(raw)
+  if (!parsed.success) {
+    for (const issue of parsed.error.issues) {
+      if (issue.code === 'unrecognized_keys') {
+        for (const key of issue.keys)
+          report({ path: [...(issue.path as string[]), key], message: 'unknown key' })
+      } else report({ path: issue.path as string[], message: issue.message })
+    }
+    return { ok: false, problems }
+  }
+
+  const { templates, ...file } = parsed.data
+  for (const { path: at, message } of checks.policies(file.policies)) {
+    report({ path: ['policies', ...at], message })
+  }
+  for (const [name, entry] of Object.entries(file.providers)) {
+    for (const { path: at, message } of checks.provider(name, entry)) {
+      report({ path: ['providers', name, ...at], message })
+    }
+  }
+  for (const channel of ['email', 'sms'] as const) {
+    file.routes[channel].forEach((entry, index) => {
+      for (const name of entry.use) {
+        if (!(name in file.providers)) {
+          report({
+            path: ['routes', channel, index, 'use'],
+            message: `there is no provider "${name}"`,
+          })
+        }
+      }
+    })
+  }
+  if (problems.length > 0) return { ok: false, problems }
+  return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
+}

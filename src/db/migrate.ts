@@ -1,0 +1,103 @@
+/**
+ * Applies `prisma/migrations` in order.
+ *
+ * Prisma's own `migrate deploy` downloads a native engine when it runs, and a deployment must not hang
+ * on a download. So Prisma's layout and its table `_prisma_migrations` are kept exactly (id, checksum,
+ * times, steps), and only the applying is ours: `prisma migrate deploy` run later finds nothing to do.
+ *
+ * Any number of machines may run it at once: an advisory lock lets one work and the others wait. Each
+ * migration and its record are one transaction, so a crash leaves either both or neither.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import pg from 'pg'
+
+const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
+
+/** Any fixed number: it names the lock, not a thing. */
+const migrationLockId = 7_022_026
+
+interface Migration {
+  name: string
+  sql: string
+  checksum: string
+}
+
+/** Returns the names of the migrations it applied; none when the schema was up to date. */
+export async function migrate(databaseUrl: string): Promise<string[]> {
+  const migrations = await readMigrations()
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 })
+  await client.connect()
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [migrationLockId])
+    await client.query(createMigrationsTable)
+    const applied = await appliedChecksums(client)
+    const names: string[] = []
+    for (const migration of migrations) {
+      const known = applied.get(migration.name)
+      if (known === migration.checksum) continue
+      if (known) throw new Error(`migration ${migration.name} was changed after it was applied`)
+      await apply(client, migration)
+      names.push(migration.name)
+    }
+    return names
+  } finally {
+    await client.end()
+  }
+}
+
+/** The migrations that are not applied yet, for `readyz`; throws when PostgreSQL is away. */
+export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
+  const migrations = await readMigrations()
+  const { rows } = await pool.query(
+    "SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists",
+  )
+  const applied = rows[0].exists ? await appliedChecksums(pool) : new Map()
+  return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
+}
+
+async function readMigrations(): Promise<Migration[]> {
+  const entries = await readdir(migrationsFolder, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  return Promise.all(
+    names.sort().map(async (name) => {
+      const sql = await readFile(new URL(`${name}/migration.sql`, migrationsFolder), 'utf8')
+      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
+    }),
+  )
+}
+
+async function appliedChecksums(client: pg.Client | pg.Pool): Promise<Map<string, string>> {
+  const { rows } = await client.query(
+    'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+  )
+  return new Map(rows.map((row) => [row.migration_name, row.checksum]))
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('BEGIN')
+  try {
+    await client.query(migration.sql)
+    await client.query(
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
+       VALUES ($1, $2, $3, now(), clock_timestamp(), 1)`,
+      [randomUUID(), migration.checksum, migration.name],
+    )
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw new Error(`migration ${migration.name} failed`, { cause: error })
+  }
+}
+
+const createMigrationsTable = `
+  CREATE TABLE IF NOT EXISTS _prisma_migrations (
+    id VARCHAR(36) PRIMARY KEY NOT NULL,
+    checksum VARCHAR(64) NOT NULL,
+    finished_at TIMESTAMPTZ,
+    migration_name VARCHAR(255) NOT NULL,
+    logs TEXT,
+    rolled_back_at TIMESTAMPTZ,
+    started_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    applied_steps_count INTEGER NOT NULL DEFAULT 0
+  )`

@@ -1,0 +1,42 @@
+import { createServer, type Server } from 'node:http'
+import type { Metrics } from '../metrics/metrics.ts'
+
+/** The admin port, of every process: never the public one, so it needs no key. */
+export function createAdminServer(deps: {
+  metrics: Metrics
+  /** Gauges that are measured when somebody looks. */
+  measure: () => Promise<void>
+  /** Why this process can't do its work now; empty when it can. */
+  reasonsNotReady: () => Promise<string[]>
+}): Server {
+  const { metrics, measure, reasonsNotReady } = deps
+  return createServer(async (request, response) => {
+    const reply = (status: number, contentType: string, body: string) => {
+      response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
+      response.end(request.method === 'HEAD' ? undefined : body)
+    }
+    const json = (status: number, body: unknown) =>
+      reply(status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`)
+    try {
+      if (request.method !== 'GET' && request.method !== 'HEAD')
+        return json(405, { status: 'method not allowed' })
+      switch (request.url?.split('?')[0]) {
+        case '/metrics':
+          await measure()
+          return reply(200, metrics.registry.contentType, await metrics.registry.metrics())
+        case '/livez':
+          return json(200, { status: 'alive' })
+        case '/readyz': {
+          const reasons = await reasonsNotReady()
+          return reasons.length === 0
+            ? json(200, { status: 'ready' })
+            : json(503, { status: 'not ready', reasons })
+        }
+        default:
+          return json(404, { status: 'not found' })
+      }
+    } catch {
+      json(500, { status: 'failed' })
+    }
+  })
+}

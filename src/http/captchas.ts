@@ -1,0 +1,125 @@
+import { Problem } from '../base/problems.ts'
+import type { CheckCaptcha } from '../captcha/check.ts'
+import type { SendCaptcha } from '../captcha/send.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Idempotency } from '../notice/idempotency.ts'
+import type { Templates } from '../templates/templates.ts'
+import { maskRecipient, type RecipientRules } from './recipient.ts'
+import { defineRoute, type Route } from './route.ts'
+import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
+import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
+
+/** Variables of a captcha template that Postern fills in. */
+const ownVariables = ['code', 'minutes']
+
+export function captchaRoutes(deps: {
+  sendCaptcha: SendCaptcha
+  checkCaptcha: CheckCaptcha
+  idempotency: Idempotency
+  templates: Templates
+  recipients: RecipientRules
+  codeLength: number
+  metrics: Metrics
+}): Route[] {
+  const { sendCaptcha, checkCaptcha, idempotency, templates, recipients, codeLength, metrics } =
+    deps
+
+  return [
+    defineRoute({
+      method: 'post',
+      path: '/v1/captchas',
+      name: 'sendCaptcha',
+      summary: 'Send a one-time code. A new code replaces the one before it.',
+      access: 'key',
+      body: sendCaptchaBody,
+      isIdempotent: true,
+      answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
+      problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
+      run: (request) =>
+        onceByKey(idempotency, request, 'captcha', async (id) => {
+          const { body, app, ip } = request
+          const { to, country } = recipientOf(body, recipients)
+          const locale = editionOf(templates, body, ownVariables)
+          const { channel, scene, template, params } = body
+          const outcome = await sendCaptcha({
+            ...(id ? { id } : {}),
+            app,
+            channel,
+            to,
+            scene,
+            template,
+            locale,
+            params,
+            origin: { ip, country },
+          })
+          if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal, metrics)
+          const { notice } = outcome
+          request.note({ noticeId: notice.id, channel, template })
+          return {
+            status: 202,
+            headers: { location: `/v1/notices/${notice.id}` },
+            body: {
+              id: notice.id,
+              channel,
+              to: maskRecipient(channel, to),
+              scene,
+              state: 'pending',
+              expiresAt: notice.expiresAt.toISOString(),
+              resendAt: outcome.resendAt.toISOString(),
+              codeLength: outcome.codeLength,
+            },
+          }
+        }),
+    }),
+
+    defineRoute({
+      method: 'post',
+      path: '/v1/captchas/check',
+      name: 'checkCaptcha',
+      summary: 'Check a code. It passes once.',
+      access: 'key',
+      body: checkCaptchaBody,
+      answers: {
+        200: { description: 'The code was right and is used up now.', schema: passedCheck },
+      },
+      problems: [
+        'invalid_recipient',
+        'destination_not_allowed',
+        'code_mismatch',
+        'code_gone',
+        'limited',
+        'locked',
+      ],
+      async run({ body, app, ip, note }) {
+        const { channel, scene, code, id } = body
+        const { to, country } = recipientOf(body, recipients)
+        if (code.length !== codeLength) throw invalid('code', `has ${codeLength} digits`)
+        const outcome = await checkCaptcha({
+          app,
+          channel,
+          to,
+          scene,
+          code,
+          ...(id ? { id } : {}),
+          ip,
+          country,
+        })
+        if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal, metrics)
+        if (outcome.result === 'mismatch') {
+          throw new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
+        }
+        if (outcome.result === 'gone') throw new Problem('code_gone')
+        note({ noticeId: outcome.noticeId })
+        return {
+          status: 200,
+          body: {
+            verified: true,
+            id: outcome.noticeId,
+            scene,
+            verifiedAt: new Date().toISOString(),
+          },
+        }
+      },
+    }),
+  ]
+}

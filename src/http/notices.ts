@@ -1,0 +1,163 @@
+import { isId } from '../base/ids.ts'
+import { Problem } from '../base/problems.ts'
+import type { Secrets } from '../base/secrets.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Idempotency } from '../notice/idempotency.ts'
+import type { SendNotice } from '../notice/send.ts'
+import type { NoticeStore } from '../notice/store.ts'
+import type { Templates } from '../templates/templates.ts'
+import { maskRecipient, type RecipientRules } from './recipient.ts'
+import { defineRoute, type Route } from './route.ts'
+import {
+  acceptedNotice,
+  noticePage,
+  noticeView,
+  searchNoticesBody,
+  sendNoticeBody,
+} from './schemas.ts'
+import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
+
+export function noticeRoutes(deps: {
+  sendNotice: SendNotice
+  store: NoticeStore
+  idempotency: Idempotency
+  templates: Templates
+  recipients: RecipientRules
+  secrets: Secrets
+  metrics: Metrics
+}): Route[] {
+  const { sendNotice, store, idempotency, templates, recipients, secrets, metrics } = deps
+
+  /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
+  const cursorMark = (app: string, id: string) => secrets.subjectHash(['cursor', app, id])
+  const cursorOf = (app: string, id: string) => `${id}.${cursorMark(app, id)}`
+  function idOfCursor(app: string, cursor: string): string {
+    const [id = '', mark] = cursor.split('.')
+    if (!isId(id) || mark !== cursorMark(app, id))
+      throw invalid('cursor', 'is not a cursor of yours')
+    return id
+  }
+
+  return [
+    defineRoute({
+      method: 'post',
+      path: '/v1/notices',
+      name: 'sendNotice',
+      summary: 'Send a notice.',
+      access: 'key',
+      body: sendNoticeBody,
+      isIdempotent: true,
+      answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
+      problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
+      run: (request) =>
+        onceByKey(idempotency, request, 'notice', async (id) => {
+          const { body, app, ip } = request
+          const { to, country } = recipientOf(body, recipients)
+          const locale = editionOf(templates, body, [])
+          const { channel, template, params, ttl } = body
+          const outcome = await sendNotice({
+            ...(id ? { id } : {}),
+            app,
+            channel,
+            to,
+            template,
+            locale,
+            params,
+            ...(ttl ? { ttlMs: ttl } : {}),
+            origin: { ip, country },
+          })
+          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, metrics)
+          const { notice } = outcome
+          request.note({ noticeId: notice.id, channel, template })
+          return {
+            status: 202,
+            headers: { location: `/v1/notices/${notice.id}` },
+            body: {
+              id: notice.id,
+              channel,
+              to: maskRecipient(channel, to),
+              template,
+              state: 'pending',
+              expiresAt: notice.expiresAt.toISOString(),
+              resendAt: outcome.resendAt.toISOString(),
+            },
+          }
+        }),
+    }),
+
+    defineRoute({
+      method: 'get',
+      path: '/v1/notices/:id',
+      name: 'getNotice',
+      summary: 'What became of a notice.',
+      access: 'key',
+      answers: { 200: { description: 'The notice.', schema: noticeView } },
+      problems: ['not_found'],
+      async run({ app, params }) {
+        const id = params.id ?? ''
+        const row = isId(id) ? await store.find(app, id) : null
+        if (!row) throw new Problem('not_found')
+        return { status: 200, body: viewOf(row) }
+      },
+    }),
+
+    defineRoute({
+      method: 'post',
+      path: '/v1/notices/search',
+      name: 'searchNotices',
+      summary: 'Find notices, newest first. A recipient travels in the body, never in a URL.',
+      access: 'key',
+      body: searchNoticesBody,
+      answers: { 200: { description: 'One page.', schema: noticePage } },
+      problems: ['invalid_recipient', 'destination_not_allowed'],
+      async run({ app, body }) {
+        const { to, channel, state, cursor, limit } = body
+        if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
+        const recipientHashes =
+          to !== undefined && channel !== undefined
+            ? secrets.recipientHashes(channel, recipientOf({ channel, to }, {}).to)
+            : undefined
+        const rows = await store.search({
+          app,
+          ...(recipientHashes ? { recipientHashes } : {}),
+          ...(channel ? { channel } : {}),
+          ...(state ? { state } : {}),
+          ...(cursor ? { before: idOfCursor(app, cursor) } : {}),
+          limit: limit + 1,
+        })
+        const items = rows.slice(0, limit)
+        const last = items.at(-1)
+        return {
+          status: 200,
+          body: {
+            items: items.map(viewOf),
+            ...(rows.length > limit && last ? { nextCursor: cursorOf(app, last.id) } : {}),
+          },
+        }
+      },
+    }),
+  ]
+}
+
+type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
+
+/** A row as callers see it: recipient masked, members without a value left out. */
+function viewOf(row: NoticeRow) {
+  return {
+    id: row.id,
+    channel: row.channel,
+    to: row.recipient === null ? null : maskRecipient(row.channel, row.recipient),
+    kind: row.kind,
+    scene: row.scene ?? undefined,
+    template: row.template,
+    state: row.state,
+    provider: row.provider ?? undefined,
+    providerMessageId: row.providerMessageId ?? undefined,
+    attempts: row.attempts,
+    createdAt: row.createdAt.toISOString(),
+    expiresAt: row.expiresAt.toISOString(),
+    sentAt: row.sentAt?.toISOString(),
+    finishedAt: row.finishedAt?.toISOString(),
+    error: row.error ?? undefined,
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * One list of routes is the whole of the HTTP room: it makes the Express routes, the 405 answers and
+ * the OpenAPI document, so these can't differ.
+ */
+import type { ZodType } from 'zod'
+import type { ProblemCode } from '../base/problems.ts'
+import type { Answer } from './problem.ts'
+
+export interface RouteRequest<Body = unknown> {
+  /** Whose key it was; empty on open routes. */
+  app: string
+  requestId: string
+  /** The caller's address, after the trusted proxies. */
+  ip: string
+  body: Body
+  params: Readonly<Record<string, string>>
+  query: Readonly<Record<string, unknown>>
+  header(name: string): string | undefined
+  /** Facts for this request's log line; ids and names only. */
+  note(facts: Readonly<Record<string, string | number>>): void
+}
+
+export interface Route<Body = unknown> {
+  method: 'get' | 'post' | 'delete'
+  /** As Express writes it: `/v1/notices/:id`. */
+  path: string
+  name: string
+  summary: string
+  /** `key`: a secret API key is needed; `local`: callers on this machine only. */
+  access: 'key' | 'local' | 'open'
+  body?: ZodType<Body>
+  query?: ZodType
+  /** Whether `Idempotency-Key` is honoured. */
+  isIdempotent?: boolean
+  answers: Readonly<Record<number, { description: string; schema?: ZodType }>>
+  /** Beside those every route has. */
+  problems: readonly ProblemCode[]
+  /** Throws Problem to refuse, Unavailable when a server is out of reach. */
+  run(request: RouteRequest<Body>): Promise<Answer>
+}
+
+/** Lets a route's body type follow from its schema, and forgets it for the list. */
+export function defineRoute<Body>(route: Route<Body>): Route {
+  return route as unknown as Route
+}

@@ -1,0 +1,44 @@
+import { defineRoute, type Route } from './route.ts'
+import { sandboxMessages, sandboxQuery } from './schemas.ts'
+
+/** Where the sandbox providers keep what they took. */
+interface Outbox {
+  list(filter: { to?: string; limit: number }): Promise<unknown[]>
+  clear(): Promise<void>
+}
+
+/**
+ * What the sandbox "delivered". It shows codes without a key, so these routes exist only where a
+ * sandbox provider is configured, and answer only callers on the same machine.
+ */
+export function sandboxRoutes(outbox: Outbox): Route[] {
+  return [
+    defineRoute({
+      method: 'get',
+      path: '/sandbox/messages',
+      name: 'listSandboxMessages',
+      summary: 'Messages taken by sandbox providers, newest first.',
+      access: 'local',
+      query: sandboxQuery,
+      answers: { 200: { description: 'Messages.', schema: sandboxMessages } },
+      problems: ['forbidden'],
+      async run({ query }) {
+        const { to, limit } = query as { to?: string; limit: number }
+        return { status: 200, body: await outbox.list({ ...(to ? { to } : {}), limit }) }
+      },
+    }),
+    defineRoute({
+      method: 'delete',
+      path: '/sandbox/messages',
+      name: 'clearSandboxMessages',
+      summary: 'Empties the sandbox.',
+      access: 'local',
+      answers: { 204: { description: 'Emptied.' } },
+      problems: ['forbidden'],
+      async run() {
+        await outbox.clear()
+        return { status: 204 }
+      },
+    }),
+  ]
+}

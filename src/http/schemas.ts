@@ -1,0 +1,160 @@
+/**
+ * The shapes of the contract: what callers may send and what they get. Checks that a schema can make
+ * are made here, before anything is counted.
+ */
+import { z } from 'zod'
+import { parseDurationMs } from '../base/durations.ts'
+import { noticeStates } from '../notice/states.ts'
+
+/** Text that can be stored, shown in a subject line and printed in a log without surprises. */
+const plainText = (maxLength: number) =>
+  z
+    .string()
+    .max(maxLength)
+    .refine((text) => text.isWellFormed(), 'holds half a character (a lone surrogate)')
+    .refine(
+      (text) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text),
+      'holds a control character or line break',
+    )
+    // These reorder what follows them, so that a text reads as another one (CVE-2021-42574).
+    .refine((text) => !/[\u202a-\u202e\u2066-\u2069]/.test(text), 'holds a text direction control')
+
+const channel = z.enum(['sms', 'email'])
+const recipient = plainText(320)
+  .min(1)
+  .meta({
+    description:
+      'A phone number with country code (E.164, usual separators allowed) or one email address.',
+    examples: ['+8613800138000', 'ada@example.com'],
+  })
+const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+const locale = z.string().regex(/^[a-z]{2}(-[A-Z]{2})?$/, 'is a locale such as en or zh-CN')
+const id = z.string().min(1).max(64)
+const time = z.iso.datetime()
+const duration = z.string().transform((text, context) => {
+  const durationMs = parseDurationMs(text)
+  if (durationMs !== undefined) return durationMs
+  context.addIssue({ code: 'custom', message: 'is a duration such as 60s, 5m, 1h or 7d' })
+  return z.NEVER
+})
+
+const maxParams = 32
+const params = z
+  .record(
+    z.string().regex(/^[a-zA-Z][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+    z.union([plainText(1_000), z.number(), z.boolean()]),
+  )
+  .refine((value) => Object.keys(value).length <= maxParams, `at most ${maxParams} variables`)
+  .default({})
+
+export const sendCaptchaBody = z.strictObject({
+  channel,
+  to: recipient,
+  scene: name.default('default'),
+  template: name.default('captcha'),
+  params,
+  locale: locale.optional(),
+})
+
+export const checkCaptchaBody = z.strictObject({
+  channel,
+  to: recipient,
+  scene: name.default('default'),
+  code: z.string().regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string'),
+  id: id.optional(),
+})
+
+export const sendNoticeBody = z.strictObject({
+  channel,
+  to: recipient,
+  template: name,
+  params,
+  locale: locale.optional(),
+  ttl: duration.optional(),
+})
+
+export const searchNoticesBody = z.strictObject({
+  to: recipient.optional(),
+  channel: channel.optional(),
+  state: z.enum(noticeStates).optional(),
+  cursor: z.string().min(1).max(200).optional(),
+  limit: z.int().min(1).max(100).default(20),
+})
+
+export const sandboxQuery = z.object({
+  to: z.string().max(320).optional(),
+  limit: z.coerce.number().int().min(1).max(1_000).default(50),
+})
+
+export const acceptedNotice = z.object({
+  id,
+  channel,
+  to: z.string().meta({ description: 'Masked.' }),
+  template: name,
+  state: z.literal('pending'),
+  expiresAt: time,
+  resendAt: time.meta({ description: 'From then on the limits admit the same request again.' }),
+})
+
+export const acceptedCaptcha = acceptedNotice
+  .omit({ template: true })
+  .extend({ scene: name, codeLength: z.int() })
+
+export const passedCheck = z.object({
+  verified: z.literal(true),
+  id,
+  scene: name,
+  verifiedAt: time,
+})
+
+export const noticeView = z.object({
+  id,
+  channel,
+  to: z.string().nullable().meta({ description: 'Masked; null once erased.' }),
+  kind: z.enum(['captcha', 'notice']),
+  scene: name.optional(),
+  template: name,
+  state: z.enum(noticeStates),
+  provider: z.string().optional(),
+  providerMessageId: z.string().optional(),
+  attempts: z.array(
+    z.object({
+      provider: z.string().nullable(),
+      at: time,
+      outcome: z.enum([
+        'accepted',
+        'rejected',
+        'invalid_recipient',
+        'throttled',
+        'unavailable',
+        'unknown',
+      ]),
+      durationMs: z.number(),
+      detail: z.string().optional(),
+    }),
+  ),
+  createdAt: time,
+  expiresAt: time,
+  sentAt: time.optional(),
+  finishedAt: time.optional(),
+  error: z.string().optional(),
+})
+
+export const noticePage = z.object({
+  items: z.array(noticeView),
+  nextCursor: z.string().optional(),
+})
+
+export const sandboxMessages = z.array(
+  z.object({
+    id,
+    noticeId: id,
+    channel,
+    to: z.string(),
+    subject: z.string().optional(),
+    text: z.string(),
+    html: z.string().optional(),
+    provider: z.string(),
+    sentAt: time,
+  }),
+)

@@ -1,0 +1,97 @@
+/**
+ * What the two sending routes share: from a checked body to a request the rooms behind can take, and
+ * from their refusal to the problem a caller reads.
+ */
+import { canonicalRecord } from '../base/canonical.ts'
+import { newId } from '../base/ids.ts'
+import { Problem } from '../base/problems.ts'
+import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Params } from '../notice/create.ts'
+import type { Idempotency } from '../notice/idempotency.ts'
+import type { Templates } from '../templates/templates.ts'
+import type { Answer } from './problem.ts'
+import { normaliseRecipient, type RecipientRules } from './recipient.ts'
+import type { RouteRequest } from './route.ts'
+
+/** One normalised recipient, or the problem that says why not. */
+export function recipientOf(
+  body: { channel: 'sms' | 'email'; to: string },
+  rules: RecipientRules,
+): { to: string; country: string } {
+  const result = normaliseRecipient(body.channel, body.to, rules)
+  if (result.kind === 'ok') return result
+  throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
+}
+
+/** The locale to render in, once template, locale and variables are known to fit together. */
+export function editionOf(
+  templates: Templates,
+  body: { channel: 'sms' | 'email'; template: string; locale?: string | undefined; params: Params },
+  /** Variables Postern adds itself; a caller may not set them. */
+  reserved: readonly string[],
+): string {
+  const { channel, template } = body
+  const locales = templates.locales(template, channel)
+  if (locales.length === 0) {
+    throw invalid(
+      'template',
+      templates.has(template) ? `has no ${channel} form` : 'there is no such template',
+    )
+  }
+  const locale = body.locale
+    ? templates.matchLocale(template, channel, body.locale)
+    : (templates.matchLocale(template, channel, 'en') ?? locales[0])
+  if (!locale) throw invalid('locale', `the template has ${locales.join(', ')}`)
+
+  for (const name of reserved) {
+    if (name in body.params) throw invalid(`params.${name}`, 'is set by Postern')
+  }
+  for (const name of templates.variables(template, channel, locale)) {
+    if (!(name in body.params) && !reserved.includes(name)) {
+      throw invalid(`params.${name}`, 'the template needs it')
+    }
+  }
+  return locale
+}
+
+export function invalid(path: string, message: string): Problem {
+  return new Problem('invalid_request', { errors: [{ path, message }] })
+}
+
+/** A refusal as a problem, counted. */
+export function refusalProblem(policy: string, refusal: Refusal, metrics: Metrics): Problem {
+  const { rule, window, retryAfterMs, kind, message } = refusal
+  metrics.rejected.inc({ policy, rule })
+  const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
+  return kind === 'lockout'
+    ? new Problem('locked', shared)
+    : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
+}
+
+/** Runs `send` once per Idempotency-Key; without one, simply runs it. */
+export async function onceByKey(
+  idempotency: Idempotency,
+  request: RouteRequest,
+  what: string,
+  send: (id: string | undefined) => Promise<Answer>,
+): Promise<Answer> {
+  const key = request.header('idempotency-key')
+  if (key === undefined) return send(undefined)
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
+  }
+  const asked = `${what} ${canonicalRecord(request.body as Record<string, unknown>)}`
+  const reservation = await idempotency.reserve(request.app, key, asked, newId())
+  if (reservation.kind === 'in_progress') throw new Problem('idempotency_in_progress')
+  if (reservation.kind === 'reused') throw new Problem('idempotency_key_reused')
+  if (reservation.kind === 'answered') return reservation.answer as Answer
+  try {
+    const answer = await send(reservation.noticeId)
+    await idempotency.keep(request.app, key, answer)
+    return answer
+  } catch (error) {
+    await idempotency.drop(request.app, key).catch(() => {})
+    throw error
+  }
+}

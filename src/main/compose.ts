@@ -1,0 +1,277 @@
+/**
+ * The composition root: the only place that builds things, joins the rooms and closes what was opened.
+ * An API process, a worker process and the demo (both in one) are the same parts in other numbers.
+ */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createApiKeys } from '../access/api-keys.ts'
+import { newId } from '../base/ids.ts'
+import { createLog } from '../base/log.ts'
+import { createSecrets } from '../base/secrets.ts'
+import { createCheckCaptcha } from '../captcha/check.ts'
+import { createCodeStore } from '../captcha/code-store.ts'
+import { createSendCaptcha } from '../captcha/send.ts'
+import type { PolicyFile } from '../config/policy-file.ts'
+import { openDatabase } from '../db/database.ts'
+import { pendingMigrations } from '../db/migrate.ts'
+import { createDeliver } from '../delivery/deliver.ts'
+import { createRouter } from '../delivery/route.ts'
+import { startDeliveryWorker } from '../delivery/worker.ts'
+import { createAdminServer } from '../http/admin.ts'
+import { createApp } from '../http/app.ts'
+import { captchaRoutes } from '../http/captchas.ts'
+import { answerClientError } from '../http/client-error.ts'
+import { noticeRoutes } from '../http/notices.ts'
+import { openApiRoute } from '../http/openapi.ts'
+import { sandboxRoutes } from '../http/sandbox.ts'
+import { createLimiter } from '../limiter/index.ts'
+import { createMetrics } from '../metrics/metrics.ts'
+import { createNoticeCreator } from '../notice/create.ts'
+import { createIdempotency } from '../notice/idempotency.ts'
+import { startReconciler } from '../notice/reconcile.ts'
+import { createSendNotice } from '../notice/send.ts'
+import { createNoticeStore } from '../notice/store.ts'
+import { findProviderKind } from '../providers/index.ts'
+import type { Provider } from '../providers/provider.ts'
+import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
+import { queuedChannels } from '../queue/contract.ts'
+import { createProducer } from '../queue/producer.ts'
+import { closeRedis, connectRedis } from '../redis/connect.ts'
+import { reasonsRedisNotReady } from '../redis/ready.ts'
+import { loadTemplates } from '../templates/templates.ts'
+import { createClosers } from './closers.ts'
+import type { Config } from './load-config.ts'
+
+export interface Roles {
+  api: boolean
+  worker: boolean
+}
+
+export interface Running {
+  /** Where it listens: `api` (API role only) and `admin`. */
+  readonly addresses: Readonly<Record<string, string>>
+  readonly log: ReturnType<typeof createLog>
+  /** Takes new rules without losing counts. */
+  reload(file: PolicyFile): void
+  /** Takes nothing new, ends what is under way, closes everything. */
+  close(): Promise<void>
+}
+
+/** Before every key in Redis; another value in tests, so that files don't meet. */
+const defaultKeyPrefix = 'postern:'
+
+/** A claim outlives one provider call and its bookkeeping; it is kept up before each further call. */
+const claimMargin = 2
+
+export async function start(
+  config: Config,
+  roles: Roles,
+  options: { keyPrefix?: string } = {},
+): Promise<Running> {
+  const { environment, file } = config
+  const keyPrefix = options.keyPrefix ?? defaultKeyPrefix
+  const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
+  const closers = createClosers()
+  const log = createLog({ level: environment.LOG_LEVEL, process: processName })
+  closers.onClose(() => log.close())
+  const metrics = createMetrics({ process: processName })
+  const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
+  const templates = loadTemplates(file.templatesFolder)
+
+  const onRedisError = (error: Error) => log.connectionFailed('redis', error)
+  const openRedis = (role: Parameters<typeof connectRedis>[1]) => {
+    const client = connectRedis(environment.REDIS_URL, role, onRedisError)
+    closers.onClose(() => closeRedis(client))
+    return client
+  }
+  const database = openDatabase(environment.DATABASE_URL, {
+    maxConnections: 10,
+    onError: (error) => log.connectionFailed('postgresql', error),
+  })
+  closers.onClose(() => database.close())
+
+  const redis = openRedis('command')
+  const store = createNoticeStore(database, { claimMs: file.delivery.timeout * claimMargin })
+  const codes = createCodeStore(redis, secrets, {
+    keyPrefix,
+    ttlMs: file.code.ttl,
+    triesPerCode: file.code.triesPerCode,
+  })
+  const producer = createProducer(openRedis('producer'), keyPrefix)
+  closers.onClose(() => producer.close())
+
+  const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
+  const outbox = hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined
+
+  const limiter = createLimiter({
+    policies: file.policies,
+    redis: openRedis('command'),
+    keyPrefix,
+    subjectKey: secrets.limiterKey,
+    onObserved: ({ policy, rule }) => metrics.observed.inc({ policy, rule }),
+  })
+  closers.onClose(() => limiter.close())
+
+  if (roles.worker) startWorkerRole()
+  const addresses: Record<string, string> = { admin: await startAdmin() }
+  if (roles.api) addresses.api = await startApiRole()
+  log.ready(addresses)
+
+  return {
+    addresses,
+    log,
+    reload: (next) => limiter.setPolicies(next.policies),
+    close: () => closers.close(),
+  }
+
+  async function startApiRole(): Promise<string> {
+    const keys = createApiKeys(database)
+    const idempotency = createIdempotency(database)
+    const createNotice = createNoticeCreator({ store, producer, secrets, metrics, log })
+    const shared = { idempotency, templates, recipients: file.recipients, metrics }
+    const now = Date.now
+    const routes = [
+      ...captchaRoutes({
+        ...shared,
+        sendCaptcha: createSendCaptcha({
+          limiter,
+          codes,
+          createNotice,
+          secrets,
+          code: { length: file.code.length, ttlMs: file.code.ttl },
+          now,
+        }),
+        checkCaptcha: createCheckCaptcha({ limiter, codes, metrics, newRequestId: newId }),
+        codeLength: file.code.length,
+      }),
+      ...noticeRoutes({
+        ...shared,
+        sendNotice: createSendNotice({
+          limiter,
+          createNotice,
+          secrets,
+          ttlMs: file.notice.ttl,
+          now,
+        }),
+        store,
+        secrets,
+      }),
+      ...(outbox ? sandboxRoutes(outbox) : []),
+    ]
+    const app = createApp({
+      routes: [...routes, openApiRoute(routes)],
+      keys,
+      metrics,
+      log,
+      trustProxyHops: environment.TRUST_PROXY_HOPS,
+    })
+    const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
+    if (bootstrapKey)
+      keepTrying(() => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
+
+    const server = createServer(
+      { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000 },
+      app,
+    )
+    server.on('clientError', answerClientError)
+    return listen(server, environment.PORT, environment.HOST)
+  }
+
+  function startWorkerRole(): void {
+    const providers = new Map<string, Provider>()
+    for (const [name, { kind, ...settings }] of Object.entries(file.providers)) {
+      const known = findProviderKind(kind)
+      if (!known) throw new Error(`there is no provider kind ${kind}`)
+      const provider = known.create(name, known.settings.parse(settings), {
+        timeoutMs: file.delivery.timeout,
+        clock: Date.now,
+        ...(outbox ? { outbox } : {}),
+      })
+      providers.set(name, provider)
+      closers.onClose(() => provider.close())
+    }
+    const { tries } = file.delivery
+    const deliver = createDeliver({
+      store,
+      templates,
+      routeOf: createRouter(file.routes, providers),
+      secrets,
+      isCodeCurrent: ({ app, scene, channel, recipient, id }) =>
+        codes.isCurrent({ app, scene: scene ?? 'default', channel, to: recipient }, id),
+      retry: { captcha: { tries, unknownRetries: 1 }, notice: { tries, unknownRetries: 1 } },
+      timeoutMs: file.delivery.timeout,
+      metrics,
+      log,
+    })
+    const reconciler = startReconciler({ store, producer, metrics, log })
+    closers.onClose(() => reconciler.stop())
+    for (const channel of queuedChannels) {
+      const worker = startDeliveryWorker({
+        channel,
+        connection: openRedis('worker'),
+        keyPrefix,
+        concurrency: file.delivery.concurrency,
+        deliver,
+        log,
+      })
+      closers.onClose(() => worker.close())
+    }
+  }
+
+  function startAdmin(): Promise<string> {
+    async function measure() {
+      if (!roles.worker) return
+      const depths = await producer.depths().catch(() => [])
+      for (const { channel, state, count } of depths)
+        metrics.queueDepth.set({ channel, state }, count)
+    }
+    async function reasonsNotReady() {
+      const [ofRedis, ofPostgres] = await Promise.all([
+        reasonsRedisNotReady(redis),
+        pendingMigrations(database.pool).then(
+          (names) => names.map((name) => `migration ${name} is not applied; run npm run migrate`),
+          () => ['postgresql is out of reach'],
+        ),
+      ])
+      return [...ofRedis, ...ofPostgres]
+    }
+    const server = createAdminServer({ metrics, measure, reasonsNotReady })
+    return listen(server, environment.ADMIN_PORT, environment.HOST)
+  }
+
+  /** Listens, and on close lets requests under way end within a few seconds. */
+  async function listen(server: Server, port: number, host: string): Promise<string> {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(port, host, resolve)
+    })
+    closers.onClose(
+      () =>
+        new Promise<void>((resolve) => {
+          const cutOff = setTimeout(() => server.closeAllConnections(), 5_000)
+          server.close(() => {
+            clearTimeout(cutOff)
+            resolve()
+          })
+          server.closeIdleConnections()
+        }),
+    )
+    const { port: actualPort } = server.address() as AddressInfo
+    return `http://${host === '0.0.0.0' ? 'localhost' : host}:${actualPort}`
+  }
+
+  /** For what needs PostgreSQL at start: the process is up before its servers are. */
+  function keepTrying(work: () => Promise<void>): void {
+    let timer: NodeJS.Timeout | undefined
+    closers.onClose(() => clearTimeout(timer))
+    const attempt = async () => {
+      try {
+        await work()
+      } catch (error) {
+        log.backgroundFailed('bootstrap key', error)
+        timer = setTimeout(attempt, 1_000)
+      }
+    }
+    void attempt()
+  }
+}

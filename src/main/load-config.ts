@@ -1,0 +1,44 @@
+import { type Environment, readEnvironment } from '../config/environment.ts'
+import { type PolicyFile, readPolicyFile, type SectionChecks } from '../config/policy-file.ts'
+import { checkPolicies } from '../limiter/index.ts'
+import { findProviderKind, providerKinds } from '../providers/index.ts'
+
+export interface Config {
+  readonly environment: Environment
+  readonly file: PolicyFile
+}
+
+/** The environment and the policy file; every problem of both at once. */
+export function loadConfig(
+  env: Readonly<Record<string, string | undefined>>,
+): { ok: true; config: Config } | { ok: false; problems: string[] } {
+  const environment = readEnvironment(env)
+  const path = env.POSTERN_CONFIG || './postern.yaml'
+  const file = readPolicyFile(path, env, sectionChecks)
+  if (environment.ok && file.ok) {
+    return { ok: true, config: { environment: environment.environment, file: file.file } }
+  }
+  return {
+    ok: false,
+    problems: [...(environment.ok ? [] : environment.problems), ...(file.ok ? [] : file.problems)],
+  }
+}
+
+const sectionChecks: SectionChecks = {
+  policies: checkPolicies,
+  provider(_name, { kind, ...settings }) {
+    const known = findProviderKind(String(kind))
+    if (!known) {
+      const kinds = providerKinds.map((each) => each.kind).join(', ')
+      return [{ path: ['kind'], message: `"${kind}" is none of ${kinds}` }]
+    }
+    const parsed = known.settings.safeParse(settings)
+    if (parsed.success) return []
+    return parsed.error.issues.flatMap((issue) => {
+      const at = issue.path as (string | number)[]
+      return issue.code === 'unrecognized_keys'
+        ? issue.keys.map((key) => ({ path: [...at, key], message: 'unknown key' }))
+        : [{ path: at, message: issue.message }]
+    })
+  },
+}

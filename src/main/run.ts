@@ -1,0 +1,65 @@
+/**
+ * The life of a production process: read the settings, start, and end in order. A second signal ends
+ * it at once; so does an end that takes longer than a send.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Roles, type Running, start } from './compose.ts'
+import { type Config, loadConfig } from './load-config.ts'
+
+/** Longer than a provider call with its write-back, shorter than the stop grace period of deploy files. */
+const stopWithinMs = 20_000
+
+export async function run(roles: Roles): Promise<void> {
+  const config = readConfigOrExit()
+  const running = await start(config, roles)
+  process.on('SIGHUP', () => reload(running))
+  endInOrder(running.log, () => running.close())
+}
+
+export function readConfigOrExit(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Config {
+  const loaded = loadConfig(env)
+  if (loaded.ok) return loaded.config
+  console.error(
+    `Postern can not start:\n${loaded.problems.map((problem) => `  ${problem}`).join('\n')}`,
+  )
+  process.exit(1)
+}
+
+/** Closes on SIGTERM, SIGINT and on an error nobody caught, then exits. */
+export function endInOrder(log: Running['log'], close: () => Promise<void>): void {
+  let isEnding = false
+  async function end(reason: string, exitCode: number) {
+    if (isEnding) process.exit(1)
+    isEnding = true
+    log.stopping(reason)
+    const isClosed = await Promise.race([
+      close().then(
+        () => true,
+        (error) => {
+          log.fatal(error)
+          return false
+        },
+      ),
+      sleep(stopWithinMs, false),
+    ])
+    process.exit(isClosed ? exitCode : 1)
+  }
+  process.on('SIGTERM', () => end('SIGTERM', 0))
+  process.on('SIGINT', () => end('SIGINT', 0))
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      log.fatal(error)
+      void end(event, 1)
+    })
+  }
+}
+
+function reload(running: Running): void {
+  const loaded = loadConfig(process.env)
+  if (loaded.ok) {
+    running.reload(loaded.config.file)
+    running.log.rulesReloaded()
+  } else running.log.rulesNotReloaded(loaded.problems)
+}

@@ -1,0 +1,180 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * Another program's server as a child of ours: begun, awaited and ended without ever leaving one
+ * behind or ending a stranger's.
+ *
+ * The child leads a process group of its own, so a Ctrl-C in the terminal reaches only us and we
+ * decide the order in which things end. The price is that it outlives us when we are killed, which is
+ * why every start first looks for the server that an earlier life left in the same folder.
+ */
+export interface ServerProcess {
+  readonly pid: number
+  /** Whether it has ended, by itself or by us. */
+  hasExited(): boolean
+  /** Asks it to end with `signal` and returns once it is gone; after 15 s it is killed. */
+  stop(signal: NodeJS.Signals): Promise<void>
+  /** Ends it at once, as `kill -9` does, and returns once it is gone. */
+  kill(): Promise<void>
+}
+
+/** What it writes goes to `logFile`: a pipe would break when we are killed, and take the server along. */
+export function startServerProcess(
+  program: string,
+  args: readonly string[],
+  logFile: string,
+): ServerProcess {
+  const log = openSync(logFile, 'w', 0o600)
+  let child: ChildProcess
+  try {
+    child = spawn(program, args, { detached: true, stdio: ['ignore', log, log] })
+  } finally {
+    closeSync(log)
+  }
+  child.on('error', () => {})
+  const hasExited = () =>
+    child.pid === undefined || child.exitCode !== null || child.signalCode !== null
+  const end = async (signal: NodeJS.Signals) => {
+    if (hasExited()) return
+    const exited = once(child, 'exit')
+    const killLater = setTimeout(() => child.kill('SIGKILL'), stopDeadlineMs)
+    child.kill(signal)
+    child.kill('SIGCONT')
+    await exited
+    clearTimeout(killLater)
+  }
+  return { pid: child.pid ?? 0, hasExited, stop: end, kill: () => end('SIGKILL') }
+}
+
+const stopDeadlineMs = 15_000
+
+/** Asks `isReady` until it says so; false when the server ended or the time ran out. */
+export async function untilReady(
+  server: ServerProcess,
+  isReady: () => boolean | Promise<boolean>,
+  withinMs = 20_000,
+): Promise<boolean> {
+  const deadline = performance.now() + withinMs
+  while (!server.hasExited() && performance.now() < deadline) {
+    if (await isReady()) return true
+    await sleep(10)
+  }
+  return false
+}
+
+/**
+ * Stops the server that an earlier life of ours left running in a folder. One whose own starter is
+ * alive is not left over but in use, and then this throws.
+ */
+export async function stopLeftover(
+  pidFile: string,
+  mark: string,
+  signal: NodeJS.Signals,
+): Promise<void> {
+  const pid = findServer(pidFile, mark)
+  if (!pid) return
+  const parent = parentOf(pid)
+  if (parent === process.pid || (parent > 1 && /\bnode\b/.test(commandLineOf(parent)))) {
+    throw new Error(`${mark} is in use by process ${parent}: stop that first`)
+  }
+  const deadline = performance.now() + stopDeadlineMs
+  tryKill(pid, signal)
+  tryKill(pid, 'SIGCONT')
+  while (commandLineOf(pid).includes(mark)) {
+    if (performance.now() > deadline) tryKill(pid, 'SIGKILL')
+    await sleep(20)
+  }
+}
+
+/**
+ * The process of a pid file, if it runs and its command line still names `mark`: a pid may belong to
+ * a stranger by now. Such a file is removed, because PostgreSQL would take the stranger for itself
+ * and refuse to start.
+ */
+export function findServer(pidFile: string, mark: string): number | undefined {
+  const pid = Number.parseInt(readOr(pidFile), 10)
+  if (!(pid > 1)) return undefined
+  const commandLine = commandLineOf(pid)
+  if (commandLine.includes(mark)) return pid
+  if (commandLine) rmSync(pidFile, { force: true })
+  return undefined
+}
+
+function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It ended between our look and our signal.
+  }
+}
+
+/** Empty for a process that is gone (or a zombie, which is as good). */
+function commandLineOf(pid: number): string {
+  if (existsSync('/proc/self/cmdline')) return readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
+  return ps(pid, 'command')
+}
+
+function parentOf(pid: number): number {
+  if (existsSync('/proc/self/stat')) {
+    // The second field is the program's name in brackets, which may itself hold spaces and brackets.
+    return Number(
+      readOr(`/proc/${pid}/stat`)
+        .replace(/^.*\) \S+ /s, '')
+        .split(' ', 1)[0],
+    )
+  }
+  return Number(ps(pid, 'ppid'))
+}
+
+function readOr(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function ps(pid: number, column: string): string {
+  return spawnSync('ps', ['-p', String(pid), '-o', `${column}=`], { encoding: 'utf8' }).stdout ?? ''
+}
+
+/**
+ * A loopback port nobody listens on. Taken from below the range the system hands to outgoing
+ * connections: a client that reconnects for ever to a dead port inside that range will one day be
+ * given that very port and talk to itself.
+ */
+export async function findFreePort(): Promise<number> {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000)
+    const probe = createServer()
+    try {
+      probe.listen({ port, host: '127.0.0.1', exclusive: true })
+      await once(probe, 'listening')
+      return port
+    } catch {
+      // Taken: try another.
+    } finally {
+      probe.close()
+    }
+  }
+}
+
+/** Sends one line to a loopback port and returns the first thing that comes back, or nothing. */
+export async function askPort(port: number, line: string): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })
+  socket.on('timeout', () => socket.destroy())
+  try {
+    await once(socket, 'connect')
+    socket.write(line)
+    const [answer] = await once(socket, 'data')
+    return String(answer)
+  } catch {
+    return ''
+  } finally {
+    socket.destroy()
+  }
+}

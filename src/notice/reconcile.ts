@@ -1,0 +1,64 @@
+/**
+ * The reconciler: makes certain what queueing does quickly.
+ *
+ * Every worker runs one. Each pass takes open notices that are overdue (committed but never queued,
+ * lost with Redis, or left by a worker that died) and puts them back on the queue. Taking them moves
+ * their due time ahead in the same statement, so any number of copies never take the same ones, and a
+ * job that still exists is not doubled because its id is the notice id.
+ */
+import type { Log } from '../base/log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Producer } from '../queue/producer.ts'
+import type { NoticeStore } from './store.ts'
+
+/** With these a notice nobody carries is back on the queue within 10 s. */
+const everyMs = 4_000
+const graceMs = 5_000
+/** Longer than a job usually waits, so that a busy queue is not asked about again and again. */
+const againInMs = 15_000
+const perPass = 1_000
+
+export function startReconciler(deps: {
+  store: NoticeStore
+  producer: Producer
+  metrics: Metrics
+  log: Log
+}) {
+  const { store, producer, metrics, log } = deps
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = false
+  let pass = Promise.resolve()
+
+  async function reconcile(): Promise<void> {
+    try {
+      const overdue = await store.takeOverdue(perPass, graceMs, againInMs)
+      if (overdue.length > 0) {
+        await Promise.all(overdue.map((notice) => producer.add(notice)))
+        metrics.reconciled.inc(overdue.length)
+        log.reconciled(overdue.length)
+      }
+      metrics.oldestPendingSeconds.set(await store.oldestOpenSeconds())
+    } catch (error) {
+      log.backgroundFailed('reconcile', error)
+    }
+    // Spread over time, so that many workers started together do not ask together.
+    if (!isStopped) schedule(everyMs * (0.75 + Math.random() / 2))
+  }
+
+  function schedule(delayMs: number) {
+    timer = setTimeout(() => {
+      pass = reconcile()
+    }, delayMs)
+  }
+
+  schedule(Math.random() * 1_000)
+
+  return {
+    /** Resolves when the pass under way has ended. */
+    async stop(): Promise<void> {
+      isStopped = true
+      clearTimeout(timer)
+      await pass
+    },
+  }
+}

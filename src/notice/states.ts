@@ -1,0 +1,48 @@
+/**
+ * The life of a notice.
+ *
+ *   pending ──claim──▶ sending ──accepted──▶ sent ──receipt──▶ delivered
+ *      ▲                  │                    └───receipt──▶ failed
+ *      └───try again──────┤
+ *                         ├──refused for good, or tries used up──▶ failed
+ *   pending, sending ─────┴──its time is over──▶ expired
+ *
+ * - The row is the truth; a job on the queue only says "look at this row".
+ * - `due_at` says when somebody should next carry an open row. A claim moves it to the end of the
+ *   claim, so a worker that dies is noticed by time alone.
+ * - `claims` counts claims and is the fence: an outcome is written only by the claim that is current,
+ *   so a worker that was thought dead and comes back changes nothing.
+ * - A row found in `sending` after its claim ended was in the hands of a process that died: whether
+ *   the provider was called is unknown, and it is recorded as such a try.
+ * - Nothing leaves `delivered`, `failed` or `expired`. The database holds the same moves in a trigger.
+ */
+export const noticeStates = [
+  'pending',
+  'sending',
+  'sent',
+  'delivered',
+  'failed',
+  'expired',
+] as const
+
+export type NoticeState = (typeof noticeStates)[number]
+
+/** What a try came to; the providers' results, and `throttled` uses up no try. */
+export type Outcome =
+  | 'accepted'
+  | 'rejected'
+  | 'invalid_recipient'
+  | 'throttled'
+  | 'unavailable'
+  | 'unknown'
+
+/** One answered (or lost) call of a provider. */
+export interface Attempt {
+  /** Null when the process that made the try died before it could say. */
+  provider: string | null
+  /** ISO 8601. */
+  at: string
+  outcome: Outcome
+  durationMs: number
+  detail?: string
+}

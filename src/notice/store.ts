@@ -1,0 +1,280 @@
+/**
+ * The Notice table: the only place that knows its SQL.
+ *
+ * Creates, claims and outcomes run at the speed of traffic and go many rows to a statement. Times that
+ * decide anything (is it due, is it over) are PostgreSQL's, because workers' clocks differ.
+ */
+import { createBatcher } from '../base/batcher.ts'
+import type { Database } from '../db/database.ts'
+import type { Attempt, NoticeState } from './states.ts'
+
+export interface NewNotice {
+  id: string
+  app: string
+  kind: 'captcha' | 'notice'
+  channel: 'sms' | 'email'
+  recipient: string
+  recipientHash: Buffer
+  scene: string | null
+  template: string
+  locale: string
+  sealedParams: Buffer
+  createdAt: Date
+  expiresAt: Date
+}
+
+/** A notice in the hands of a worker. */
+export interface ClaimedNotice {
+  id: string
+  app: string
+  kind: 'captcha' | 'notice'
+  channel: 'sms' | 'email'
+  recipient: string
+  scene: string | null
+  template: string
+  locale: string
+  sealedParams: Buffer
+  attempts: Attempt[]
+  /** The fence: outcomes are written with it. */
+  claim: number
+  createdAt: Date
+  /** What is left of its time, by PostgreSQL's clock; negative when it is over. */
+  remainingMs: number
+}
+
+/** What a worker writes back. `pending` needs `retryInMs`. */
+export interface NoticeOutcome {
+  id: string
+  claim: number
+  state: 'pending' | 'sent' | 'failed' | 'expired'
+  attempts: readonly Attempt[]
+  retryInMs?: number
+  provider?: string
+  providerMessageId?: string
+  error?: string
+}
+
+export type NoticeStore = ReturnType<typeof createNoticeStore>
+
+export function createNoticeStore(database: Database, options: { claimMs: number }) {
+  const create = createBatcher<NewNotice, boolean>({
+    maxItems: 200,
+    maxConcurrent: 2,
+    async run(notices) {
+      const rows = await database.query<{ id: string }>(
+        'notice-create',
+        createSql,
+        columns(notices, [
+          (notice) => notice.id,
+          (notice) => notice.app,
+          (notice) => notice.kind,
+          (notice) => notice.channel,
+          (notice) => notice.recipient,
+          (notice) => notice.recipientHash,
+          (notice) => notice.scene,
+          (notice) => notice.template,
+          (notice) => notice.locale,
+          (notice) => notice.sealedParams,
+          (notice) => notice.createdAt,
+          (notice) => notice.expiresAt,
+        ]),
+      )
+      const created = new Set(rows.map((row) => row.id))
+      return notices.map((notice) => created.has(notice.id))
+    },
+  })
+
+  const claim = createBatcher<string, ClaimedNotice | null>({
+    maxItems: 100,
+    maxConcurrent: 2,
+    async run(ids) {
+      const rows = await database.query<ClaimedNotice>('notice-claim', claimSql, [
+        ids,
+        options.claimMs,
+      ])
+      const claimed = new Map(rows.map((row) => [row.id, row]))
+      return ids.map((id) => {
+        const row = claimed.get(id) ?? null
+        // Should one id be asked for twice in a batch, only the first asker gets it.
+        claimed.delete(id)
+        return row
+      })
+    },
+  })
+
+  const record = createBatcher<NoticeOutcome, boolean>({
+    maxItems: 100,
+    maxConcurrent: 2,
+    async run(outcomes) {
+      const rows = await database.query<{ id: string }>(
+        'notice-record',
+        recordSql,
+        columns(outcomes, [
+          (outcome) => outcome.id,
+          (outcome) => outcome.claim,
+          (outcome) => outcome.state,
+          (outcome) => JSON.stringify(outcome.attempts),
+          (outcome) => outcome.retryInMs ?? null,
+          (outcome) => outcome.provider ?? null,
+          (outcome) => outcome.providerMessageId ?? null,
+          (outcome) => outcome.error ?? null,
+        ]),
+      )
+      const written = new Set(rows.map((row) => row.id))
+      return outcomes.map((outcome) => written.has(outcome.id))
+    },
+  })
+
+  return {
+    /** True once the row is committed; false when a row with this id was there already. */
+    create,
+
+    /**
+     * Takes a notice for `claimMs`. Null when there is nothing to do: it is final, or another worker
+     * holds it.
+     */
+    claim,
+
+    /** Keeps a claim for another `claimMs`; false when it was lost to another worker. */
+    async keepClaim(id: string, claimNumber: number): Promise<boolean> {
+      const rows = await database.query('notice-keep', keepSql, [id, claimNumber, options.claimMs])
+      return rows.length > 0
+    },
+
+    /** Writes what a claim came to; false when the claim was lost and nothing was written. */
+    record,
+
+    /**
+     * Up to `limit` open notices that are overdue by `graceMs`: nobody carries them. In the same step
+     * they become `pending` and due again in `againInMs`, so that several callers never take the same.
+     */
+    takeOverdue(limit: number, graceMs: number, againInMs: number) {
+      return database.query<{ id: string; channel: 'sms' | 'email'; kind: 'captcha' | 'notice' }>(
+        'notice-overdue',
+        overdueSql,
+        [limit, graceMs, againInMs],
+      )
+    },
+
+    /** Closes notices whose 202 was never given, as far as nobody has claimed them. */
+    async abandon(ids: readonly string[]): Promise<void> {
+      await database.query('notice-abandon', abandonSql, [ids])
+    },
+
+    /** Seconds since the oldest open notice was created, 0 when there is none. */
+    async oldestOpenSeconds(): Promise<number> {
+      const [row] = await database.query<{ seconds: number }>('notice-oldest', oldestSql, [])
+      return row?.seconds ?? 0
+    },
+
+    find(app: string, id: string) {
+      return database.read((prisma) => prisma.notice.findFirst({ where: { id, app } }))
+    },
+
+    /** Newest first; `before` is the id of the last item of the page before. */
+    search(filter: {
+      app: string
+      recipientHashes?: readonly Uint8Array[]
+      channel?: string
+      state?: NoticeState
+      before?: string
+      limit: number
+    }) {
+      return database.read((prisma) =>
+        prisma.notice.findMany({
+          where: {
+            app: filter.app,
+            ...(filter.recipientHashes
+              ? {
+                  recipientHash: {
+                    in: filter.recipientHashes.map((hash) => Uint8Array.from(hash)),
+                  },
+                }
+              : {}),
+            ...(filter.channel ? { channel: filter.channel } : {}),
+            ...(filter.state ? { state: filter.state } : {}),
+            ...(filter.before ? { id: { lt: filter.before } } : {}),
+          },
+          orderBy: { id: 'desc' },
+          take: filter.limit,
+        }),
+      )
+    },
+  }
+}
+
+/** The items turned into one array per column, as `unnest` takes them. */
+function columns<Item>(
+  items: readonly Item[],
+  pick: readonly ((item: Item) => unknown)[],
+): unknown[][] {
+  return pick.map((column) => items.map(column))
+}
+
+const createSql = `
+  INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
+                      sealed_params, created_at, expires_at, due_at)
+  SELECT *, new.created_at
+  FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
+              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[])
+    AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
+            sealed_params, created_at, expires_at)
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id`
+
+/** A row still in `sending` when its claim is over: the try was made or not, nobody can say. */
+const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(
+        'provider', NULL, 'at', to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'outcome', 'unknown', 'durationMs', 0, 'detail', 'the worker was lost') END`
+
+const claimSql = `
+  UPDATE notice n
+  SET state = 'sending',
+      claims = n.claims + 1,
+      due_at = now() + $2 * interval '1 millisecond',
+      attempts = ${attemptsWithLostOne}
+  FROM unnest($1::uuid[]) AS wanted (id)
+  WHERE n.id = wanted.id AND (n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))
+  RETURNING n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
+            n.sealed_params AS "sealedParams", n.attempts, n.claims AS claim,
+            n.created_at AS "createdAt",
+            (extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
+
+const keepSql = `
+  UPDATE notice SET due_at = now() + $3 * interval '1 millisecond'
+  WHERE id = $1 AND state = 'sending' AND claims = $2
+  RETURNING id`
+
+const recordSql = `
+  UPDATE notice n
+  SET state = new.state,
+      attempts = n.attempts || new.attempts,
+      due_at = CASE WHEN new.state = 'pending' THEN now() + new.retry_in_ms * interval '1 millisecond' END,
+      sealed_params = CASE WHEN new.state = 'pending' THEN n.sealed_params END,
+      provider = coalesce(new.provider, n.provider),
+      provider_message_id = coalesce(new.provider_message_id, n.provider_message_id),
+      error = new.error,
+      sent_at = CASE WHEN new.state = 'sent' THEN now() END,
+      finished_at = CASE WHEN new.state <> 'pending' THEN now() END
+  FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
+    AS new (id, claim, state, attempts, retry_in_ms, provider, provider_message_id, error)
+  WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim
+  RETURNING n.id`
+
+const overdueSql = `
+  UPDATE notice n
+  SET state = 'pending',
+      due_at = now() + $3 * interval '1 millisecond',
+      attempts = ${attemptsWithLostOne}
+  WHERE n.id IN (
+    SELECT id FROM notice WHERE due_at < now() - $2 * interval '1 millisecond'
+    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+  RETURNING n.id, n.channel, n.kind`
+
+const abandonSql = `
+  UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now()
+  WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
+
+const oldestSql = `
+  SELECT greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS seconds
+  FROM notice WHERE due_at IS NOT NULL`

@@ -1,0 +1,85 @@
+import { type ConnectionOptions, Queue } from 'bullmq'
+import { createBatcher } from '../base/batcher.ts'
+import { Unavailable } from '../base/problems.ts'
+import {
+  type Carry,
+  type JobData,
+  jobOptions,
+  type QueuedChannel,
+  queuedChannels,
+  queueName,
+  queuePrefix,
+} from './contract.ts'
+
+export type Producer = ReturnType<typeof createProducer>
+
+/** Adding has a deadline of its own, because BullMQ waits for a connection as long as it takes. */
+const addDeadlineMs = 2_000
+
+/** Puts notices on the queue; all of one event-loop tick go in one command per channel. */
+export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
+  const queues = new Map<QueuedChannel, Queue<JobData>>()
+  const batchers = new Map<QueuedChannel, (carry: Carry) => Promise<void>>()
+  for (const channel of queuedChannels) {
+    const queue = new Queue<JobData>(queueName(channel), {
+      connection,
+      prefix: queuePrefix(keyPrefix),
+      skipVersionCheck: true,
+    })
+    // Every failed command is reported to its caller; this event repeats it.
+    queue.on('error', () => {})
+    queues.set(channel, queue)
+    batchers.set(
+      channel,
+      createBatcher<Carry, void>({
+        maxItems: 200,
+        maxConcurrent: 4,
+        async run(carries) {
+          const jobs = carries.map((carry) => ({
+            name: 'send',
+            data: { id: carry.id },
+            opts: jobOptions(carry),
+          }))
+          try {
+            await withDeadline(queue.addBulk(jobs), addDeadlineMs)
+          } catch (error) {
+            throw new Unavailable('redis', error)
+          }
+          return carries.map(() => undefined)
+        },
+      }),
+    )
+  }
+
+  return {
+    /** Throws Unavailable when the queue can't be reached in time; the reconciler then carries it. */
+    async add(carry: Carry): Promise<void> {
+      await batchers.get(carry.channel)?.(carry)
+    },
+
+    /** Jobs per channel and state. */
+    async depths(): Promise<{ channel: QueuedChannel; state: string; count: number }[]> {
+      const all = [...queues].map(async ([channel, queue]) => {
+        const counts = await queue.getJobCounts('waiting', 'prioritized', 'delayed', 'active')
+        return Object.entries(counts).map(([state, count]) => ({ channel, state, count }))
+      })
+      return (await withDeadline(Promise.all(all), addDeadlineMs)).flat()
+    },
+
+    async close(): Promise<void> {
+      await Promise.all([...queues.values()].map((queue) => queue.close()))
+    },
+  }
+}
+
+async function withDeadline<Result>(work: Promise<Result>, deadlineMs: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs)
+  })
+  try {
+    return await Promise.race([work, deadline])
+  } finally {
+    clearTimeout(timer)
+  }
+}

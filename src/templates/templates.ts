@@ -1,0 +1,155 @@
+/**
+ * Messages: `templates/<template>/<channel>.<locale>.txt`, and beside a mail's text its
+ * `email.<locale>.html`. A mail's text begins with its subject line and an empty line.
+ *
+ * Everything is read, compiled and checked once, at start. Variables are strict: a template names what
+ * it needs, a request that lacks one is refused at the door, and rendering can't leave a hole. Values
+ * are data: text takes them as they are, HTML escapes them, and nothing in them is ever interpreted.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Handlebars from 'handlebars'
+
+type Channel = 'sms' | 'email'
+
+export interface Rendered {
+  subject?: string
+  text: string
+  html?: string
+}
+
+/** One template in one channel and locale. */
+interface Edition {
+  channel: Channel
+  locale: string
+  variables: ReadonlySet<string>
+  render(variables: Readonly<Record<string, string>>): Rendered
+}
+
+export type Templates = ReturnType<typeof loadTemplates>
+
+/** Throws an Error that lists every problem with its file. */
+export function loadTemplates(folder: string) {
+  const problems: string[] = []
+  const editions = new Map<string, Edition[]>()
+
+  for (const template of listFolder(folder, problems)) {
+    const files = listFolder(join(folder, template), problems)
+    const found: Edition[] = []
+    for (const file of files) {
+      const name = /^(sms|email)\.([a-z]{2}(?:-[A-Z]{2})?)\.(txt|html)$/.exec(file)
+      if (!name) problems.push(`${template}/${file}: is not named <sms|email>.<locale>.<txt|html>`)
+      else if (name[3] === 'txt') {
+        const channel = name[1] as Channel
+        const locale = name[2] as string
+        const htmlFile = `${channel}.${locale}.html`
+        try {
+          found.push(readEdition(join(folder, template), channel, locale, files.includes(htmlFile)))
+        } catch (error) {
+          problems.push(`${template}/${file}: ${(error as Error).message}`)
+        }
+      } else if (!files.includes(file.replace(/html$/, 'txt'))) {
+        problems.push(`${template}/${file}: has no text part beside it`)
+      }
+    }
+    editions.set(template, found)
+  }
+  if (problems.length > 0) throw new Error(`templates have problems:\n${problems.join('\n')}`)
+
+  const find = (template: string, channel: Channel, locale: string) =>
+    editions
+      .get(template)
+      ?.find((edition) => edition.channel === channel && edition.locale === locale)
+
+  return {
+    has: (template: string) => editions.has(template),
+
+    /** The locales a template has for a channel; empty when it is not made for that channel. */
+    locales(template: string, channel: Channel): string[] {
+      const all = editions.get(template) ?? []
+      return all.filter((edition) => edition.channel === channel).map((edition) => edition.locale)
+    },
+
+    /** The edition for a wanted locale: exact, or its language; undefined when there is neither. */
+    matchLocale(template: string, channel: Channel, wanted: string): string | undefined {
+      const available = this.locales(template, channel)
+      const language = wanted.split('-')[0] as string
+      return [wanted, language].find((locale) => available.includes(locale))
+    },
+
+    /** The variables an edition needs. */
+    variables(template: string, channel: Channel, locale: string): ReadonlySet<string> {
+      return find(template, channel, locale)?.variables ?? new Set()
+    },
+
+    /** Throws when the edition does not exist or a variable is missing; the door has checked both. */
+    render(
+      template: string,
+      channel: Channel,
+      locale: string,
+      variables: Readonly<Record<string, string>>,
+    ): Rendered {
+      const edition = find(template, channel, locale)
+      if (!edition) throw new Error(`there is no template ${template}/${channel}.${locale}`)
+      return edition.render(variables)
+    },
+  }
+}
+
+function listFolder(folder: string, problems: string[]): string[] {
+  try {
+    return readdirSync(folder).sort()
+  } catch (error) {
+    problems.push(`${folder} can not be read (${(error as { code?: string }).code})`)
+    return []
+  }
+}
+
+function readEdition(folder: string, channel: Channel, locale: string, hasHtml: boolean): Edition {
+  const source = readFileSync(join(folder, `${channel}.${locale}.txt`), 'utf8').trimEnd()
+  const sources: Record<string, string> = { text: source }
+  if (channel === 'email') {
+    const match = /^Subject: (.+)\n\n([\s\S]+)$/.exec(source)
+    if (!match) throw new Error('begins with "Subject: …" and an empty line')
+    sources.subject = match[1] as string
+    sources.text = match[2] as string
+    if (hasHtml) sources.html = readFileSync(join(folder, `${channel}.${locale}.html`), 'utf8')
+  }
+
+  const variables = new Set<string>()
+  const parts = Object.entries(sources).map(([part, text]) => {
+    for (const name of variablesOf(text)) variables.add(name)
+    const fill = Handlebars.compile(text, {
+      strict: true,
+      noEscape: part !== 'html',
+      knownHelpersOnly: true,
+    })
+    return [part, fill] as const
+  })
+  return {
+    channel,
+    locale,
+    variables,
+    render: (values) =>
+      Object.fromEntries(parts.map(([part, fill]) => [part, fill(values)])) as unknown as Rendered,
+  }
+}
+
+/** Plain `{{name}}` only: a template that could decide things could not be checked at start. */
+function variablesOf(source: string): string[] {
+  return Handlebars.parse(source).body.flatMap((node) => {
+    if (node.type === 'ContentStatement' || node.type === 'CommentStatement') return []
+    const mustache = node as hbs.AST.MustacheStatement
+    const path = mustache.path as hbs.AST.PathExpression | undefined
+    const isPlain =
+      node.type === 'MustacheStatement' &&
+      path?.type === 'PathExpression' &&
+      path.parts.length === 1 &&
+      path.depth === 0 &&
+      mustache.escaped &&
+      mustache.params.length === 0
+    if (!isPlain)
+      throw new Error(`line ${node.loc.start.line}: only plain {{variables}} are allowed`)
+    return [path.original]
+  })
+}

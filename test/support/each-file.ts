@@ -1,0 +1,37 @@
+import { afterAll, afterEach, beforeEach } from 'vitest'
+import { beginTest, endFile, endTest } from './release.ts'
+import { eventually } from './wait.ts'
+
+/**
+ * Runs around every test file: closes what the tests opened, then fails the file if a socket, a
+ * server, a child process or a timer is still open. These hooks are registered first, so they are the
+ * last to run.
+ */
+beforeEach(beginTest)
+afterEach(endTest)
+afterAll(async () => {
+  await endFile()
+  // Vitest's own timers end within a moment, sockets kept alive by fetch within some seconds.
+  await eventually(
+    () => {
+      const left = openHandles()
+      if (left.length > 0) throw new Error(`left open by this file: ${left.join(', ')}`)
+    },
+    { withinMs: 8_000 },
+  )
+})
+
+const watchedKinds = new Set([
+  'TCPSocketWrap',
+  'TCPServerWrap',
+  'TLSWrap',
+  'UDPWrap',
+  'ProcessWrap',
+  'FSEventWrap',
+  'StatWatcher',
+  'Timeout',
+])
+
+function openHandles(): string[] {
+  return process.getActiveResourcesInfo().filter((kind) => watchedKinds.has(kind))
+}

@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { TestProject } from 'vitest/node'
+import { startPrivatePostgres, startPrivateRedis } from '../../src/main/private-servers.ts'
+import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A Redis whose numbered databases are handed out to the files by `testRedis()`. */
+    redisUrl: string
+    /** A PostgreSQL in which databases may be created. */
+    postgresUrl: string
+    /** The migrated database that `testDatabase()` clones. */
+    templateDatabase: string
+    /** Removed after the run; servers of a test's own live in it. */
+    runFolder: string
+  }
+}
+
+/**
+ * One Redis and one PostgreSQL for the run: those of `REDIS_URL` and `DATABASE_URL`, or else private
+ * ones that trade every safety for speed. Runs beside each other share nothing: ports, folder and
+ * names are a run's own.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  removeDeadRunFolders()
+  const folder = makeRunFolder()
+  const redisIsGiven = Boolean(process.env.REDIS_URL)
+  const postgresIsGiven = Boolean(process.env.DATABASE_URL)
+  const [redis, postgres] = await Promise.all([
+    redisIsGiven
+      ? undefined
+      : startPrivateRedis({
+          dataDir: join(folder, 'redis'),
+          flags: ['--appendonly', 'no', '--databases', '1024'],
+        }),
+    postgresIsGiven
+      ? undefined
+      : startPrivatePostgres({
+          dataDir: join(folder, 'postgres'),
+          flags: ['fsync=off', 'full_page_writes=off', 'max_connections=400'].flatMap((setting) => [
+            '-c',
+            setting,
+          ]),
+        }),
+  ])
+  const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
+  const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
+
+  // A run stopped by a signal gets no teardown.
+  const endNow = () => removeRunFolder(folder)
+  process.once('exit', endNow)
+
+  const templateDatabase = `postern_template_${process.pid}_${Date.now().toString(36)}`
+  await runSql(postgresUrl, `CREATE DATABASE ${templateDatabase}`)
+  await migrateDatabase(withDatabase(postgresUrl, templateDatabase))
+
+  project.provide('redisUrl', redisUrl)
+  project.provide('postgresUrl', postgresUrl)
+  project.provide('templateDatabase', templateDatabase)
+  project.provide('runFolder', folder)
+
+  return async () => {
+    process.off('exit', endNow)
+    try {
+      if (postgresIsGiven) {
+        await runSql(postgresUrl, `DROP DATABASE IF EXISTS ${templateDatabase} WITH (FORCE)`)
+      }
+    } finally {
+      await Promise.all([redis?.kill(), postgres?.kill()])
+      removeRunFolder(folder)
+    }
+  }
+}
+
+async function migrateDatabase(url: string): Promise<void> {
+  const file = new URL('../../src/db/migrate.ts', import.meta.url)
+  if (!existsSync(file)) return
+  const { migrate } = (await import(file.href)) as {
+    migrate(databaseUrl: string): Promise<string[]>
+  }
+  await migrate(url)
+}
+
+async function runSql(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+function withDatabase(url: string, database: string): string {
+  const target = new URL(url)
+  target.pathname = `/${database}`
+  return target.href
+}

@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { inject } from 'vitest'
+import {
+  type PrivateServer,
+  type PrivateServerOptions,
+  startPrivatePostgres,
+  startPrivateRedis,
+} from '../../src/main/private-servers.ts'
+import { releaseLater } from './release.ts'
+
+/** A server of a test's own, to be broken at will. Its address stays the same over restarts. */
+export interface OwnServer {
+  readonly url: string
+  readonly port: number
+  readonly dataDir: string
+  pid(): number
+  /** Ends it in good order. */
+  stop(): Promise<void>
+  /** `kill -9`. */
+  kill(): Promise<void>
+  /** Connections stay open and nothing answers, until `thaw`. */
+  freeze(): void
+  thaw(): void
+  /** Starts it again on the same port with the same data (and other flags, where given). */
+  start(flags?: readonly string[]): Promise<void>
+}
+
+/** With append-only file as in production unless the flags say otherwise. */
+export function ownRedis(flags?: readonly string[]): Promise<OwnServer> {
+  return ownServer(startPrivateRedis, flags)
+}
+
+/** Durable as in production; not migrated. */
+export function ownPostgres(flags?: readonly string[]): Promise<OwnServer> {
+  return ownServer(startPrivatePostgres, flags)
+}
+
+async function ownServer(
+  startServer: (options: PrivateServerOptions) => Promise<PrivateServer>,
+  firstFlags: readonly string[] = [],
+): Promise<OwnServer> {
+  const dataDir = await mkdtemp(join(inject('runFolder'), 'own-'))
+  let flags = firstFlags
+  let server = await startServer({ dataDir, flags })
+  const { url, port } = server
+  const signalAll = (signal: NodeJS.Signals) => {
+    for (const pid of [server.pid, ...childrenOf(server.pid)]) process.kill(pid, signal)
+  }
+  releaseLater(() => server.kill())
+  return {
+    url,
+    port,
+    dataDir,
+    pid: () => server.pid,
+    stop: () => server.stop(),
+    kill: () => server.kill(),
+    freeze: () => signalAll('SIGSTOP'),
+    thaw: () => signalAll('SIGCONT'),
+    async start(newFlags = flags) {
+      flags = newFlags
+      server = await startServer({ dataDir, port, flags })
+    },
+  }
+}
+
+/** PostgreSQL answers in one process per connection. */
+function childrenOf(parent: number): number[] {
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .filter((entry) => {
+      try {
+        const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}

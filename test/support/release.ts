@@ -1,0 +1,38 @@
+/**
+ * What a test has opened is closed for it, last opened first: after the test when it was opened in
+ * one, otherwise after the file. Every release is attempted; the first error is thrown at the end.
+ */
+type Release = () => unknown
+
+const ofFile: Release[] = []
+let ofTest: Release[] | undefined
+
+export function releaseLater(release: Release): void {
+  ;(ofTest ?? ofFile).push(release)
+}
+
+export function beginTest(): void {
+  ofTest = []
+}
+
+export async function endTest(): Promise<void> {
+  const releases = ofTest ?? []
+  ofTest = undefined
+  await runAll(releases)
+}
+
+export async function endFile(): Promise<void> {
+  await runAll(ofFile)
+}
+
+async function runAll(releases: Release[]): Promise<void> {
+  const errors: unknown[] = []
+  for (let release = releases.pop(); release; release = releases.pop()) {
+    try {
+      await release()
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length > 0) throw errors[0]
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { releaseLater } from './release.ts'
+import { eventually } from './wait.ts'
+
+export interface ReceivedMail extends Email {
+  /** The addresses of the SMTP conversation, which is what decides where a mail goes. */
+  readonly envelope: { readonly from: string; readonly to: readonly string[] }
+  readonly receivedAtMs: number
+}
+
+export interface TestSmtp {
+  readonly url: string
+  readonly port: number
+  /** Everything accepted so far, oldest first. */
+  readonly mails: readonly ReceivedMail[]
+  waitForMail(
+    predicate: (mail: ReceivedMail) => boolean,
+    options?: { withinMs?: number },
+  ): Promise<ReceivedMail>
+  close(): Promise<void>
+}
+
+/**
+ * A real SMTP server on loopback that keeps what it accepts. `options` are those of `smtp-server`:
+ * TLS, logins, and handlers that refuse, delay or cut.
+ */
+export async function startSmtp(options: SMTPServerOptions = {}): Promise<TestSmtp> {
+  const mails: ReceivedMail[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    disableReverseLookup: true,
+    closeTimeout: 500,
+    onData(stream, session, callback) {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('end', async () => {
+        const { mailFrom, rcptTo } = session.envelope
+        const envelope = {
+          from: mailFrom === false ? '' : mailFrom.address,
+          to: rcptTo.map((recipient) => recipient.address),
+        }
+        const email = await PostalMime.parse(Buffer.concat(chunks))
+        mails.push({ ...email, envelope, receivedAtMs: Date.now() })
+        callback()
+      })
+    },
+    ...options,
+  })
+  // A client that goes away in mid-sentence is no failure of the test.
+  server.on('error', () => {})
+  server.listen(0, '127.0.0.1')
+  await once(server.server, 'listening')
+  const { port } = server.server.address() as AddressInfo
+
+  let closed: Promise<void> | undefined
+  const close = () => {
+    closed ??= new Promise<void>((done) => server.close(done))
+    return closed
+  }
+  releaseLater(close)
+  return {
+    url: `${options.secure ? 'smtps' : 'smtp'}://127.0.0.1:${port}`,
+    port,
+    mails,
+    waitForMail: (predicate, waiting) => eventually(() => mails.find(predicate) ?? false, waiting),
+    close,
+  }
+}

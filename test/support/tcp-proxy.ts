@@ -1,0 +1,95 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { releaseLater } from './release.ts'
+
+export interface TcpProxy {
+  readonly port: number
+  /** `url` with this proxy in the place of its host and port. */
+  through(url: string): string
+  /** Bytes pass both ways, `delayMs` late each way; what a stall held back is sent. */
+  forward(delayMs?: number): void
+  /** Connections stay open, new ones too, and nothing passes. */
+  stall(): void
+  /** Requests pass and answers are thrown away: the work is done and nobody hears of it. */
+  dropAnswers(): void
+  /** Resets every connection, and each new one until `forward`. */
+  cut(): void
+  /** Resets every connection once; new ones work. */
+  reset(): void
+  close(): Promise<void>
+}
+
+/** A network that fails on command, between a client and a server on loopback. */
+export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+  let mode: 'forward' | 'stall' | 'dropAnswers' | 'cut' = 'forward'
+  let delayMs = 0
+  const sockets = new Set<Socket>()
+  const held: (() => void)[] = []
+
+  const pass = (from: Socket, to: Socket, isAnswer: boolean) => {
+    sockets.add(from)
+    from.setNoDelay(true)
+    from.on('error', () => {})
+    const send = (step: () => void) => {
+      if (mode === 'stall') held.push(step)
+      else if (delayMs > 0) setTimeout(step, delayMs)
+      else step()
+    }
+    from.on('data', (bytes) => {
+      if (isAnswer && mode === 'dropAnswers') return
+      send(() => to.writable && to.write(bytes))
+    })
+    from.on('end', () => send(() => to.end()))
+    from.on('close', () => {
+      sockets.delete(from)
+      send(() => to.destroySoon())
+    })
+  }
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    if (mode === 'cut') return client.resetAndDestroy()
+    const target = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true })
+    pass(client, target, false)
+    pass(target, client, true)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+
+  const reset = () => {
+    held.length = 0
+    for (const socket of sockets) socket.resetAndDestroy()
+  }
+  const proxy: TcpProxy = {
+    port,
+    through(url) {
+      const target = new URL(url)
+      target.hostname = '127.0.0.1'
+      target.port = String(port)
+      return target.href
+    },
+    forward(newDelayMs = 0) {
+      mode = 'forward'
+      delayMs = newDelayMs
+      for (const step of held.splice(0)) step()
+    },
+    stall: () => {
+      mode = 'stall'
+    },
+    dropAnswers: () => {
+      mode = 'dropAnswers'
+    },
+    cut() {
+      mode = 'cut'
+      reset()
+    },
+    reset,
+    async close() {
+      reset()
+      if (!server.listening) return
+      server.close()
+      await once(server, 'close')
+    },
+  }
+  releaseLater(proxy.close)
+  return proxy
+}

@@ -1,0 +1,27 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * Waits for a condition instead of a time: calls `check` until it neither throws nor returns false,
+ * and returns what it returned. When the time is up it fails with the last reason.
+ */
+export async function eventually<T>(
+  check: () => T | Promise<T>,
+  options: { withinMs?: number; everyMs?: number } = {},
+): Promise<Exclude<T, false>> {
+  const { withinMs = 5_000, everyMs = 20 } = options
+  const deadline = performance.now() + withinMs
+  for (;;) {
+    let reason: unknown = new Error('the condition stayed false')
+    try {
+      const result = await check()
+      if (result !== false) return result as Exclude<T, false>
+    } catch (error) {
+      reason = error
+    }
+    if (performance.now() >= deadline) {
+      const message = reason instanceof Error ? reason.message : String(reason)
+      throw new Error(`not within ${withinMs} ms: ${message}`, { cause: reason })
+    }
+    await sleep(everyMs)
+  }
+}

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vitest/config'
+
+/** Where `.ci/run` wants the numbers as JSON. */
+const resultsFile = process.env.TEST_RESULTS
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    // Long forms have a command each; what runs here is their short form.
+    exclude: ['test/**/*.long.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/each-file.ts'],
+    pool: 'forks',
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    teardownTimeout: 20_000,
+    reporters: resultsFile ? ['default', ['json', { outputFile: resultsFile }]] : ['default'],
+  },
+})
