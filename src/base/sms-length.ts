@@ -38,16 +38,19 @@ const extensionAlphabet: Readonly<Record<number, string>> = {
   101: '€',
 }
 
-const escape = 0x1b
+const escapeCode = 0x1b
 
-const septetsOf: ReadonlyMap<string, readonly number[]> = new Map(
-  [
-    ...[...basicAlphabet].map((char, code) => [char, [code]] as const),
-    ...Object.entries(extensionAlphabet).map(
-      ([code, char]) => [char, [escape, Number(code)]] as const,
-    ),
-  ].filter(([char]) => char !== '\u001b'),
-)
+const septetsOf: ReadonlyMap<string, readonly number[]> = buildAlphabet()
+
+function buildAlphabet(): Map<string, readonly number[]> {
+  const septets = new Map<string, readonly number[]>()
+  for (const [code, char] of [...basicAlphabet].entries()) septets.set(char, [code])
+  septets.delete('\u001b')
+  for (const [code, char] of Object.entries(extensionAlphabet)) {
+    septets.set(char, [escapeCode, Number(code)])
+  }
+  return septets
+}
 
 /** The one or two septets of a character; undefined outside the alphabet. */
 export function gsm7Septets(char: string): readonly number[] | undefined {

@@ -130,17 +130,17 @@ describe('aliyun', () => {
 
   it('finds a lost message again by its records, and waits before calling it not taken (F18)', async () => {
     await withProvider(async (provider, farEnd) => {
-      farEnd.behave('lose_answer')
+      await farEnd.behave('lose_answer')
       const noticeId = newId()
       const sent = { noticeId, to: message.to, sentAt: Date.now() }
       expect((await provider.send({ ...message, noticeId }, never)).kind).toBe('unknown')
-      farEnd.behave('accept')
+      await farEnd.behave('accept')
       expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
       const other = { ...sent, noticeId: newId() }
       expect((await provider.query?.(other, never))?.kind).toBe('unknown')
       const old = { ...other, sentAt: Date.now() - 61_000 }
       expect((await provider.query?.(old, never))?.kind).toBe('unavailable')
-      farEnd.behave('hang')
+      await farEnd.behave('hang')
       expect((await provider.query?.(sent, AbortSignal.timeout(50)))?.kind).toBe('unknown')
     })
   })

@@ -235,7 +235,7 @@ describe('smtp', () => {
     const provider = create(`smtp://127.0.0.1:${port}`)
     for (let turn = 0; turn < 3; turn++) {
       expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
-      behave('accept')
+      await behave('accept')
     }
     expect(taken).toHaveLength(3)
   })

@@ -114,11 +114,11 @@ describe('tencent', () => {
 
   it('finds a lost message again, and draws no conclusion from a missing one (F18)', async () => {
     await withProvider(async (provider, farEnd) => {
-      farEnd.behave('lose_answer')
+      await farEnd.behave('lose_answer')
       const noticeId = newId()
       const sent = { noticeId, to: message.to, sentAt: Date.now() }
       expect((await provider.send({ ...message, noticeId }, never)).kind).toBe('unknown')
-      farEnd.behave('accept')
+      await farEnd.behave('accept')
       expect(await provider.query?.(sent, never)).toEqual({
         kind: 'accepted',
         messageId: `5000:${noticeId}`,

@@ -39,7 +39,7 @@ const maxPduBytes = 64 * 1024
 
 /** Cuts a stream into packets. Returns undefined for good once a length makes no sense. */
 export function createPduReader(): (chunk: Buffer) => readonly Pdu[] | undefined {
-  let rest = Buffer.alloc(0)
+  let rest: Buffer = Buffer.alloc(0)
   return (chunk) => {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     const pdus: Pdu[] = []

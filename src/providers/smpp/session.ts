@@ -92,16 +92,18 @@ export function openSession(options: SessionOptions) {
       answer(pdu, 0)
       end('unbound')
     } else if (pdu.commandId === command.deliverSm) {
-      const delivered = decodeDelivered(pdu.body)
-      if (!delivered) return answer(pdu, 0, Buffer.from([0]))
-      options.onDeliver(delivered).then(
-        (status) => answer(pdu, status, Buffer.from([0])),
-        () => answer(pdu, temporaryFailure, Buffer.from([0])),
-      )
+      void deliver(pdu)
     } else {
       const invalidCommand = 0x03
       write({ ...pdu, commandId: command.genericNack, status: invalidCommand, body: noBody })
     }
+  }
+
+  /** What can't be read is not sent again either: it would be no more readable. */
+  async function deliver(pdu: Pdu): Promise<void> {
+    const delivered = decodeDelivered(pdu.body)
+    const status = delivered ? await options.onDeliver(delivered).catch(() => temporaryFailure) : 0
+    answer(pdu, status, Buffer.from([0]))
   }
 
   function answer({ commandId, sequence }: Pdu, status: number, body = noBody): void {
