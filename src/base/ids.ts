@@ -1,16 +1,11 @@
-import { randomBytes } from 'node:crypto'
+import { takeRandomBytes } from './random.ts'
 
 /**
  * Notice ids are UUIDs of version 7 (RFC 9562): they begin with their time, so rows land at the end
  * of the index, a page of results needs no second sort key, and a month of rows is a range of ids.
  */
 export function newId(nowMs: number = Date.now()): string {
-  if (poolOffset === pool.length) {
-    pool = randomBytes(poolBytes)
-    poolOffset = 0
-  }
-  const tail = pool.toString('hex', poolOffset, poolOffset + idRandomBytes)
-  poolOffset += idRandomBytes
+  const tail = takeRandomBytes(10).toString('hex')
   const time = nowMs.toString(16).padStart(12, '0')
   const variant = '89ab'[Number.parseInt(tail[3] as string, 16) & 3]
   return `${time.slice(0, 8)}-${time.slice(8)}-7${tail.slice(0, 3)}-${variant}${tail.slice(4, 7)}-${tail.slice(8)}`
@@ -24,9 +19,3 @@ export function idTimeMs(id: string): number {
 export function isId(text: string): boolean {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text)
 }
-
-/** Random bytes are drawn many at a time, because one draw costs a system call. */
-const idRandomBytes = 10
-const poolBytes = idRandomBytes * 256
-let pool = randomBytes(poolBytes)
-let poolOffset = 0

@@ -2,8 +2,16 @@
  * Everything that is derived from `SECRET`. Each use has a key of its own, so that no output of one
  * can stand in for another. `SECRET_PREVIOUS` keeps what was made before a rotation readable.
  */
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+} from 'node:crypto'
 import { canonical } from './canonical.ts'
+import { takeRandomBytes } from './random.ts'
 
 export interface Secrets {
   /** Digests under which a code may be stored: the current one first, then the previous secret's. */
@@ -19,7 +27,7 @@ export interface Secrets {
   /** Throws when the data was altered, belongs to another context, or its secret is gone. */
   unseal(sealed: Uint8Array, context: string): string
   /** The key for the limiter's subjects. */
-  readonly limiterKey: Buffer
+  readonly limiterKey: KeyObject
 }
 
 const ivBytes = 12
@@ -46,7 +54,7 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
     },
     seal(plain, context) {
-      const iv = randomBytes(ivBytes)
+      const iv = takeRandomBytes(ivBytes)
       const cipher = createCipheriv('aes-256-gcm', current.seal, iv)
       cipher.setAAD(Buffer.from(context))
       const body = cipher.update(plain, 'utf8')
@@ -68,7 +76,9 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
 }
 
 function deriveKeys(secret: string) {
-  const derive = (use: string) => Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32))
+  // Key objects, because Node prepares a raw key anew at every use: 16 µs against 2 for one HMAC.
+  const derive = (use: string) =>
+    createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32)))
   return {
     code: derive('code digest'),
     recipient: derive('recipient index'),
@@ -79,11 +89,11 @@ function deriveKeys(secret: string) {
   }
 }
 
-function hmac(algorithm: 'sha256' | 'md5', key: Buffer, text: string): Buffer {
+function hmac(algorithm: 'sha256' | 'md5', key: KeyObject, text: string): Buffer {
   return createHmac(algorithm, key).update(text).digest()
 }
 
-function unsealWith(key: Buffer, sealed: Uint8Array, context: string): string {
+function unsealWith(key: KeyObject, sealed: Uint8Array, context: string): string {
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, ivBytes))
   decipher.setAAD(Buffer.from(context))
   decipher.setAuthTag(sealed.subarray(ivBytes, ivBytes + tagBytes))

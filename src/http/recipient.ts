@@ -42,8 +42,9 @@ function normalisePhone(to: string, rules: RecipientRules): RecipientResult {
     ...(rules.defaultCountry ? { defaultCountry: rules.defaultCountry as CountryCode } : {}),
     extract: false,
   })
-  if (!number?.isValid() || number.ext || !textableTypes.has(number.getType() ?? ''))
-    return { kind: 'invalid' }
+  // A number that is not valid has no type.
+  const type = number?.getType()
+  if (!number || !type || number.ext || !textableTypes.has(type)) return { kind: 'invalid' }
   const country = number.country
   if (!country) return { kind: 'invalid' }
   if (rules.countries && !rules.countries.includes(country)) return { kind: 'not_allowed' }

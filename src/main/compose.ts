@@ -105,7 +105,7 @@ export async function start(
 
   const limiter = createLimiter({
     policies: file.policies,
-    redis: openRedis('command'),
+    redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
     onObserved: ({ policy, rule }) => metrics.observed.inc({ policy, rule }),

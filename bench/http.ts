@@ -1,0 +1,236 @@
+/**
+ * `npm run bench`: what a request costs, beside what it could cost at least.
+ *
+ * Accepted sends, refused sends and checks per second at 64 connections, each in the same run beside a
+ * bare Express JSON echo, a bare Express 429, and a hand-written route doing one EVALSHA, one INSERT
+ * and one queue.add. Every variant is a process of its own; rounds take turns, so that a slow minute of
+ * the machine touches all alike; the medians are compared. Read the ratios, not the figures.
+ *
+ *   node bench/http.ts [rounds] [seconds per measurement]
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { createSecrets } from '../src/base/secrets.ts'
+import { createCodeStore } from '../src/captcha/code-store.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { startPrivatePostgres, startPrivateRedis } from '../src/main/private-servers.ts'
+import { findFreePort } from '../src/main/server-process.ts'
+
+const rounds = Number(process.argv[2] ?? 5)
+const seconds = Number(process.argv[3] ?? 3)
+const connections = 64
+const secret = 'a secret for the benchmark, 32 bytes or more'
+const key = 'psk_benchmark_key_0123456789'
+
+const policyFile = `
+code: { length: 4, ttl: 5m, triesPerCode: 3 }
+policies:
+  captcha:
+    - { name: duplicate, key: "{dedupe}",       fixed: 2 per 60s }
+    - { name: recipient, key: "{channel}:{to}", sliding: [1 per 60s, 5 per 1h, 10 per 24h] }
+  notice: []
+  check:
+    - { name: guesses, key: "{channel}:{to}:{ip}", lockout: { limit: 3, window: 5m, lock: 15m } }
+templates: ${JSON.stringify(join(import.meta.dirname, '../templates'))}
+providers:
+  sandbox: { kind: sandbox }
+routes:
+  email: [{ use: [sandbox] }]
+  sms: [{ use: [sandbox] }]
+`
+
+interface Result {
+  perSecond: number
+  p50Ms: number
+  p99Ms: number
+  statuses: Record<string, number>
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
+const children: ChildProcess[] = []
+const [redisServer, postgresServer] = await Promise.all([
+  startPrivateRedis({ dataDir: join(folder, 'redis') }),
+  startPrivatePostgres({ dataDir: join(folder, 'postgres') }),
+])
+try {
+  await runBench()
+} finally {
+  for (const child of children) child.kill('SIGKILL')
+  await Promise.all([redisServer.stop(), postgresServer.stop()])
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function runBench(): Promise<void> {
+  await migrate(postgresServer.url)
+  writeFileSync(join(folder, 'postern.yaml'), policyFile)
+  const redis = new Redis(redisServer.url)
+  const database = new pg.Client({ connectionString: postgresServer.url })
+  await database.connect()
+
+  const echo = await startTarget('bench/targets/echo.ts')
+  const oneByOne = await startTarget('bench/targets/one-by-one.ts')
+  const api = await startTarget('src/main/api.ts')
+
+  const codes = createCodeStore(redis, createSecrets(secret), {
+    keyPrefix: 'postern:',
+    ttlMs: 600_000,
+    triesPerCode: 3,
+  })
+  /** Codes "0000" for the recipients a load of this salt will check. */
+  async function rememberCodes(salt: number): Promise<void> {
+    const prefix = `+861${38 + (salt % 2)}`
+    const count = 12_000 * seconds
+    for (let index = 0; index < count; index += 1_000) {
+      await Promise.all(
+        Array.from({ length: Math.min(1_000, count - index) }, (_, offset) => {
+          const digits = String(salt * 1_000_003 + index + offset)
+            .slice(-8)
+            .padStart(8, '0')
+          const owner = {
+            app: 'default',
+            scene: 'signup',
+            channel: 'sms' as const,
+            to: prefix + digits,
+          }
+          return codes.remember(owner, '01a1fdac-16f8-75c6-b2de-26f19df3a927', '0000')
+        }),
+      )
+    }
+  }
+
+  let salt = 1
+  const variants: { name: string; run: () => Promise<Result> }[] = [
+    { name: 'bare Express echo', run: () => load(echo, '/echo', 'send') },
+    { name: 'bare Express 429', run: () => load(echo, '/429', 'send') },
+    { name: 'EVALSHA + INSERT + add, one by one', run: () => load(oneByOne, '/captchas', 'send') },
+    { name: 'accepted sends', run: () => load(api, '/v1/captchas', 'send') },
+    { name: 'refused sends', run: () => load(api, '/v1/captchas', 'same') },
+    { name: 'checks of a right code', run: () => load(api, '/v1/captchas/check', 'right') },
+    { name: 'checks without a code', run: () => load(api, '/v1/captchas/check', 'gone') },
+  ]
+  const results = new Map<string, Result[]>(variants.map(({ name }) => [name, []]))
+
+  async function load(url: string, path: string, kind: string): Promise<Result> {
+    salt++
+    if (kind === 'right') await rememberCodes(salt)
+    const args = ['bench/load.ts', url, seconds, connections, path, kind, key, salt].map(String)
+    const { stdout } = await promisify(execFile)(process.execPath, args)
+    return JSON.parse(stdout) as Result
+  }
+
+  async function measure(names: readonly string[], label: string): Promise<void> {
+    for (let round = 0; round <= rounds; round++) {
+      for (const { name, run } of variants.filter((variant) => names.includes(variant.name))) {
+        const result = await run()
+        // The first round warms up.
+        if (round > 0) results.get(name)?.push(result)
+      }
+      // What a round left on the queue must not grow into the next.
+      await redis.flushdb()
+    }
+    printTable(label, names)
+    for (const all of results.values()) all.length = 0
+  }
+
+  await printBytesPerSend()
+  const all = variants.map(({ name }) => name)
+  await measure(all, 'worker not running')
+  await startTarget('src/main/worker.ts')
+  await measure(all, 'worker running')
+
+  async function printBytesPerSend(): Promise<void> {
+    await redis.flushdb()
+    await load(api, '/v1/captchas', 'send')
+    await redis.flushdb()
+    const before = await sizes()
+    const { statuses } = await load(api, '/v1/captchas', 'send')
+    const after = await sizes()
+    const sends = statuses[202] ?? 1
+    console.log(
+      `bytes per accepted send, nothing sent yet: Redis ${Math.round((after.redis - before.redis) / sends)}` +
+        `, PostgreSQL ${Math.round((after.postgres - before.postgres) / sends)}\n`,
+    )
+    await redis.flushdb()
+  }
+
+  async function sizes() {
+    const memory = await redis.info('memory')
+    const { rows } = await database.query(
+      "SELECT sum(pg_total_relation_size(inhrelid))::float8 AS bytes FROM pg_inherits WHERE inhparent = 'notice'::regclass",
+    )
+    return {
+      redis: Number(/used_memory:(\d+)/.exec(memory)?.[1]),
+      postgres: rows[0].bytes as number,
+    }
+  }
+
+  function printTable(label: string, names: readonly string[]): void {
+    const medianOf = (name: string, pick: (result: Result) => number) =>
+      median((results.get(name) ?? []).map(pick))
+    const echoRate = medianOf('bare Express echo', (result) => result.perSecond)
+    const refusalRate = medianOf('bare Express 429', (result) => result.perSecond)
+    const oneByOneRate = medianOf(
+      'EVALSHA + INSERT + add, one by one',
+      (result) => result.perSecond,
+    )
+    console.log(`${label}: medians of ${rounds} rounds of ${seconds} s, ${connections} connections`)
+    console.log(
+      row('', 'per second', '/ echo', '/ bare 429', '/ one by one', 'p50 ms', 'p99 ms', 'statuses'),
+    )
+    for (const name of names) {
+      const rate = medianOf(name, (result) => result.perSecond)
+      console.log(
+        row(
+          name,
+          rate.toFixed(0),
+          (rate / echoRate).toFixed(2),
+          (rate / refusalRate).toFixed(2),
+          (rate / oneByOneRate).toFixed(2),
+          medianOf(name, (result) => result.p50Ms).toFixed(1),
+          medianOf(name, (result) => result.p99Ms).toFixed(1),
+          Object.keys(results.get(name)?.at(-1)?.statuses ?? {}).join(' '),
+        ),
+      )
+    }
+    console.log()
+  }
+
+  async function startTarget(file: string): Promise<string> {
+    const port = await findFreePort()
+    const adminPort = await findFreePort()
+    const child = spawn(process.execPath, [file], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        PATH: process.env.PATH,
+        NODE_ENV: 'production',
+        PORT: String(port),
+        ADMIN_PORT: String(adminPort),
+        HOST: '127.0.0.1',
+        DATABASE_URL: postgresServer.url,
+        REDIS_URL: redisServer.url,
+        SECRET: secret,
+        BOOTSTRAP_SECRET_KEY: key,
+        POSTERN_CONFIG: join(folder, 'postern.yaml'),
+      },
+    })
+    children.push(child)
+    await once(child.stdout, 'data')
+    child.stdout.resume()
+    return `http://127.0.0.1:${port}`
+  }
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+}
+
+function row(name: string, ...cells: string[]): string {
+  return name.padEnd(36) + cells.map((cell) => cell.padStart(12)).join('')
+}

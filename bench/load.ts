@@ -1,0 +1,80 @@
+/**
+ * A closed-loop load over keep-alive connections: each sends its next request when it has its answer.
+ * A process of its own, so that the measured server has its core to itself. Prints one line of JSON.
+ *
+ *   node bench/load.ts <url> <seconds> <connections> <path> <body kind> <key> <salt>
+ */
+import { connect } from 'node:net'
+
+const [url = '', seconds = '3', connections = '64', path = '/', kind = '', key = '', salt = '0'] =
+  process.argv.slice(2)
+const { hostname, port } = new URL(url)
+
+/** Salted, so that no two runs meet the same recipients. */
+let count = 0
+const phone = (index: number) =>
+  `+861${38 + (Number(salt) % 2)}${String(Number(salt) * 1_000_003 + index)
+    .slice(-8)
+    .padStart(8, '0')}`
+const bodies: Record<string, () => unknown> = {
+  send: () => ({ channel: 'sms', to: phone(count++), scene: 'signup' }),
+  same: () => ({ channel: 'sms', to: '+8613900000000', scene: 'signup' }),
+  right: () => ({ channel: 'sms', to: phone(count++), scene: 'signup', code: '0000' }),
+  gone: () => ({ channel: 'sms', to: phone(count++), scene: 'signup', code: '0000' }),
+}
+const makeBody = bodies[kind]
+if (!makeBody) throw new Error(`no body kind ${kind}`)
+
+const latencies: number[] = []
+const statuses = new Map<string, number>()
+const untilMs = performance.now() + Number(seconds) * 1_000
+const startMs = performance.now()
+
+await Promise.all(Array.from({ length: Number(connections) }, () => drive()))
+const tookMs = performance.now() - startMs
+latencies.sort((a, b) => a - b)
+const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0
+console.log(
+  JSON.stringify({
+    perSecond: (latencies.length / tookMs) * 1_000,
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    statuses: Object.fromEntries(statuses),
+  }),
+)
+
+function drive(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname)
+    socket.setNoDelay(true)
+    let sentMs = 0
+    let received = ''
+    function next() {
+      if (performance.now() >= untilMs) {
+        socket.destroy()
+        resolve()
+        return
+      }
+      const body = JSON.stringify(makeBody?.())
+      sentMs = performance.now()
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${key}\r\n` +
+          `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      )
+    }
+    socket.on('connect', next)
+    socket.on('error', reject)
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1')
+      const headEnd = received.indexOf('\r\n\r\n')
+      if (headEnd < 0) return
+      const length = /content-length: (\d+)/i.exec(received)?.[1]
+      if (received.length < headEnd + 4 + Number(length)) return
+      latencies.push(performance.now() - sentMs)
+      const status = received.slice(9, 12)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      received = ''
+      next()
+    })
+  })
+}
