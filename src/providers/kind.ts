@@ -34,8 +34,6 @@ export interface ProviderDeps {
   readonly onReceipt?: (provider: string, receipt: Receipt) => Promise<void>
 }
 
-export const defaultTimeoutMs = 5_000
-
 /** The far end's later word on a message it had accepted. At least one of the two ids is there. */
 export interface Receipt {
   /** The far end's id, as `accepted` gave it. */
@@ -53,8 +51,6 @@ export interface ReceiptRequest {
   /** Names in lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly rawBody: Buffer
-  /** As the far end called it, with scheme, host and query. */
-  readonly url: string
   readonly query: Readonly<Record<string, unknown>>
   /** Milliseconds since 1970. */
   readonly receivedAt: number

@@ -189,7 +189,6 @@ describe('aliyun', () => {
         {
           headers: {},
           rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
-          url: 'https://postern.test/v1/receipts/aliyun',
           query: { token },
           receivedAt: Date.now(),
         },
@@ -231,7 +230,6 @@ describe('aliyun', () => {
       const request = {
         headers: {},
         rawBody: Buffer.from('[]'),
-        url: 'https://postern.test/',
         query: { token: '' },
         receivedAt: 0,
       }

@@ -154,6 +154,18 @@ describe('smpp', () => {
     expect(kinds).toEqual(['unknown', 'unknown', 'unavailable', 'unavailable'])
   })
 
+  it('sends on as the window frees, whoever gave up waiting', async () => {
+    const { farEnd, send } = await start({}, { window: 1 })
+    const texts = Array.from({ length: 20 }, (_, index) => `${index}`)
+    const results = await Promise.all(
+      texts.map((text, index) => send(text, index % 3 ? never : AbortSignal.timeout(1))),
+    )
+    expect(results.filter((_, index) => index % 3).every(({ kind }) => kind === 'accepted')).toBe(
+      true,
+    )
+    expect(farEnd.submits.length).toBeGreaterThanOrEqual(13)
+  })
+
   it('answers unavailable without the password when the bind is refused', async () => {
     const { send } = await start({ password: 'another' })
     expect(await send('hello')).toEqual({

@@ -166,7 +166,6 @@ describe('tencent', () => {
         {
           headers: {},
           rawBody: Buffer.from(JSON.stringify(body)),
-          url: 'https://postern.test/v1/receipts/tencent',
           query: { token },
           receivedAt: Date.now(),
         },

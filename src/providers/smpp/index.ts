@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { parseDurationMs } from '../../base/durations.ts'
 import { startDeadline } from '../deadline.ts'
+import { duration } from '../duration.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import { resultOfStatus } from './errors.ts'
@@ -38,10 +38,8 @@ const settings = z.strictObject({
   receiptIds: z.enum(['same', 'hex', 'decimal']).default('same'),
   /** Messages under way at once, unanswered. */
   window: z.int().min(1).max(1_000).default(10),
-  enquireEvery: z
-    .string()
-    .refine((text) => parseDurationMs(text) !== undefined, 'not a duration such as 30s')
-    .default('30s'),
+  /** An idle connection is asked this often whether the SMSC is still there. */
+  enquireEvery: duration.default(30_000),
 })
 
 type SmppSettings = z.infer<typeof settings>
@@ -85,7 +83,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
       ...settings.url,
       systemType: settings.systemType,
       timeoutMs,
-      enquireEveryMs: parseDurationMs(settings.enquireEvery) ?? 30_000,
+      enquireEveryMs: settings.enquireEvery,
       window: settings.window,
       onDeliver,
       onEnd: stayBound,

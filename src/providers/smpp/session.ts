@@ -52,7 +52,7 @@ export function openSession(options: SessionOptions) {
     : net.connect({ host, port })
   const read = createPduReader()
   const pending = new Map<number, (exchange: Exchange) => void>()
-  const waiting = new Set<(reason?: string) => void>()
+  const waiting = new Set<() => void>()
   let sequence = 0
   let submitsUnderWay = 0
   let endReason: string | undefined
@@ -135,19 +135,21 @@ export function openSession(options: SessionOptions) {
   }
 
   async function submit(body: Buffer, signal: AbortSignal): Promise<Exchange> {
-    while (submitsUnderWay >= options.window && endReason === undefined && !signal.aborted) {
-      await turn(signal)
-    }
-    if (signal.aborted) return { kind: 'not_sent', reason: 'no answer in time' }
-    submitsUnderWay++
     try {
-      return await request(command.submitSm, body, signal)
-    } finally {
-      submitsUnderWay--
-      for (const next of waiting) {
-        next()
-        break
+      while (submitsUnderWay >= options.window && endReason === undefined && !signal.aborted) {
+        await turn(signal)
       }
+      if (signal.aborted) return { kind: 'not_sent', reason: 'no answer in time' }
+      submitsUnderWay++
+      try {
+        return await request(command.submitSm, body, signal)
+      } finally {
+        submitsUnderWay--
+      }
+    } finally {
+      // Also by one that gives up: its turn goes to the next.
+      const [next] = waiting
+      next?.()
     }
   }
 
