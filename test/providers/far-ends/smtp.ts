@@ -120,7 +120,7 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
     taken,
     complaints,
     // A connection that is kept from before would not show a new behaviour of the door.
-    behave(next) {
+    async behave(next) {
       behaviour = next
       for (const socket of sockets) socket.end()
     },
