@@ -17,11 +17,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   providers: ['base'],
   queue: ['base'],
   access: ['base', 'db', 'redis'],
-  notice: ['base', 'db', 'queue', 'metrics'],
+  notice: ['base', 'db', 'queue', 'metrics', 'types:limiter'],
   captcha: ['base', 'limiter', 'redis', 'notice', 'metrics'],
   attempt: ['base', 'limiter', 'redis', 'metrics'],
   delivery: ['base', 'notice', 'templates', 'providers', 'queue', 'limiter', 'metrics'],
-  http: ['base', 'access', 'captcha', 'attempt', 'notice', 'types:limiter', 'metrics'],
+  http: ['base', 'access', 'captcha', 'attempt', 'notice', 'limiter', 'types:templates', 'metrics'],
   main: ['*'],
 }
 
@@ -66,6 +66,8 @@ test('what the table allows passes: the same room, packages, and types alone whe
   const source =
     "import { a } from './a.ts'\nimport { b } from 'b'\nimport { c } from '../base/c.ts'"
   expect(violationsIn('src/providers/x.ts', source)).toEqual([])
-  expect(violationsIn('src/http/x.ts', "import type { L } from '../limiter/index.ts'")).toEqual([])
-  expect(violationsIn('src/http/x.ts', "import { l } from '../limiter/index.ts'")).toHaveLength(1)
+  expect(violationsIn('src/notice/x.ts', "import type { L } from '../limiter/index.ts'")).toEqual(
+    [],
+  )
+  expect(violationsIn('src/notice/x.ts', "import { l } from '../limiter/index.ts'")).toHaveLength(1)
 })
