@@ -11,7 +11,6 @@ import type { ApiKeys } from '../access/api-keys.ts'
 import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
-import { LimiterUnavailable } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { limitableAddress } from './limitable-address.ts'
 import { type Answer, problemAnswer } from './problem.ts'
@@ -97,6 +96,14 @@ export function createApp(deps: {
     return route.run(routeRequest)
   }
 
+  /** What limits count: the address a trusted proxy names, or who is connected when that is none. */
+  function callerOf(request: Request): string {
+    const peer = request.socket.remoteAddress ?? ''
+    // Express reads forwarding headers for every address, so it is asked only where proxies are trusted.
+    const address = deps.trustProxyHops > 0 ? (request.ip ?? peer) : peer
+    return limitableAddress(address) ?? limitableAddress(peer) ?? ''
+  }
+
   async function appOf(request: Request): Promise<string> {
     const match = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(request.headers.authorization ?? '')
     const key = match ? await keys.find(match[1] as string) : null
@@ -130,7 +137,7 @@ export function createApp(deps: {
     work: () => Promise<Answer>,
   ): Promise<void> {
     const startMs = performance.now()
-    const given = request.get('x-request-id')
+    const given = request.headers['x-request-id'] as string | undefined
     const requestId =
       given && (isId(given) || /^[A-Za-z0-9_-]{8,64}$/.test(given)) ? given : newId()
     const facts: Record<string, string | number> = {}
@@ -178,23 +185,19 @@ const invalidUtf8 = bodyError(400, 'encoding.invalid')
 
 function write(response: Response, answer: Answer, requestId: string): void {
   if (response.headersSent || response.destroyed) return
+  const headers: Record<string, string | number> = {
+    'x-request-id': requestId,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'content-type': 'application/json; charset=utf-8',
+    ...answer.headers,
+  }
   // What was not read of a refused body would be taken for the next request.
-  if (answer.status === 413 || answer.status === 415) response.setHeader('connection', 'close')
-  response.statusCode = answer.status
-  response.setHeader('x-request-id', requestId)
-  response.setHeader('cache-control', 'no-store')
-  response.setHeader('x-content-type-options', 'nosniff')
-  for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value)
-  if (answer.body === undefined) {
-    response.end()
-    return
-  }
-  if (!response.hasHeader('content-type')) {
-    response.setHeader('content-type', 'application/json; charset=utf-8')
-  }
-  const text = JSON.stringify(answer.body)
-  response.setHeader('content-length', Buffer.byteLength(text))
-  response.end(text)
+  if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
+  const text = answer.body === undefined ? '' : JSON.stringify(answer.body)
+  if (text === '') delete headers['content-type']
+  else headers['content-length'] = Buffer.byteLength(text)
+  response.writeHead(answer.status, headers).end(text)
 }
 
 function parse(schema: NonNullable<Route['body']>, value: unknown, place: string): unknown {
@@ -249,17 +252,10 @@ const bodyMessages: Readonly<Record<string, string>> = {
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error
-  if (error instanceof Unavailable || error instanceof LimiterUnavailable) {
+  if (error instanceof Unavailable) {
     return new Problem('unavailable', {}, { 'retry-after': '2' })
   }
   return new Problem('internal', { requestId })
-}
-
-/** What limits count: the address a trusted proxy names, or who is connected when that is none. */
-function callerOf(request: Request): string {
-  return (
-    limitableAddress(request.ip ?? '') ?? limitableAddress(request.socket.remoteAddress ?? '') ?? ''
-  )
 }
 
 /** From this very machine, and not passed on by a proxy that runs on it. */

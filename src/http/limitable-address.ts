@@ -7,6 +7,8 @@ import { isIP } from 'node:net'
  */
 export function limitableAddress(text: string): string | undefined {
   const bare =
+    // How a server on both protocols writes every IPv4 caller.
+    /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1] ??
     /^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/.exec(text)?.[1] ??
     /^\[([0-9a-f:.]+)\](?::\d{1,5})?$/i.exec(text)?.[1] ??
     text.replace(/%.*$/, '')

@@ -22,6 +22,7 @@ import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
+import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
 import { createLimiter, type RawPolicies } from '../limiter/index.ts'
@@ -132,7 +133,7 @@ export async function start(
     const shared = {
       idempotency,
       templates,
-      recipients: file.recipients,
+      normaliseRecipient: createRecipientNormaliser(file.recipients),
       limitsOf: limiter.windows,
     }
     const now = Date.now
