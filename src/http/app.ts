@@ -55,7 +55,10 @@ export function createApp(deps: {
         serve(route.path, request, response, () => run(route, request, response)),
       )
     }
-    const allow = atPath.map((route) => route.method.toUpperCase()).join(', ')
+    // Express answers HEAD by the GET route.
+    const allow = atPath
+      .map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
+      .join(', ')
     app.all(path, (request, response) =>
       serve(path, request, response, async () => {
         throw new Problem('method_not_allowed', {}, { allow })
@@ -111,7 +114,12 @@ export function createApp(deps: {
     return key.app
   }
 
-  function readBody(request: Request, response: Response): Promise<unknown> {
+  async function readBody(request: Request, response: Response): Promise<unknown> {
+    // The parser would read an over-long body to its end before it says so.
+    const announcedBytes = Number(request.headers['content-length'])
+    if (announcedBytes > maxBodyBytes && request.is('application/json')) {
+      throw new Problem('payload_too_large')
+    }
     return new Promise((resolve, reject) => {
       parseJson(request, response, (error?: unknown) => {
         if (error) reject(bodyProblem(error))
