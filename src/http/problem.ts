@@ -22,7 +22,7 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
     status,
     headers: {
       'content-type': problemMediaType,
-      ...(seconds === undefined ? {} : { 'retry-after': String(seconds) }),
+      ...(seconds === undefined ? {} : { 'Retry-After': String(seconds) }),
       ...problem.headers,
     },
     body: {

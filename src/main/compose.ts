@@ -144,6 +144,7 @@ export async function start(
           limiter,
           codes,
           createNotice,
+          findNotice: store.find,
           secrets,
           code: { length: file.code.length, ttlMs: file.code.ttl },
           now,
@@ -156,6 +157,7 @@ export async function start(
         sendNotice: createSendNotice({
           limiter,
           createNotice,
+          findNotice: store.find,
           secrets,
           ttlMs: file.notice.ttl,
           now,
