@@ -68,7 +68,7 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
   server.on('error', () => {})
 
   function cut() {
-    // Node never frees a socket that is reset while it is being ended.
+    // Node keeps the handle of a socket that is reset after its end.
     for (const socket of sockets) {
       if (socket.writableEnded) socket.destroy()
       else socket.resetAndDestroy()
