@@ -3,10 +3,11 @@
  * secret nobody can guess and costs a microsecond.
  *
  * Every request carries a key, so what PostgreSQL said of it is remembered for a few seconds: that is
- * how long a revoked key may still pass. When PostgreSQL is away the last word about a key stays good,
- * because codes are checked in Redis and must stay checkable.
+ * how long a revoked key may still pass. When PostgreSQL is away or slow its last word about a key
+ * stays good, because codes are checked in Redis and must stay checkable.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Database } from '../db/database.ts'
@@ -25,6 +26,8 @@ export interface KeyFacts extends ApiKey {
 }
 
 const freshMs = 5_000
+/** How long a request waits to hear again of a key that is known. */
+const patienceMs = 250
 /** Wrong keys are remembered too, so a flood of them asks PostgreSQL once; the bound keeps memory flat. */
 const maxRemembered = 10_000
 
@@ -67,10 +70,11 @@ export function createApiKeys(database: Database) {
         answer = ask(token).finally(() => asking.delete(token))
         asking.set(token, answer)
       }
+      if (!known) return answer
       try {
-        return await answer
+        return await Promise.race([answer, sleep(patienceMs, known.key, { ref: false })])
       } catch (error) {
-        if (known && error instanceof Unavailable) return known.key
+        if (error instanceof Unavailable) return known.key
         throw error
       }
     },

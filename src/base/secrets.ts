@@ -27,7 +27,7 @@ export interface Secrets {
   /** Throws when the data was altered, belongs to another context, or its secret is gone. */
   unseal(sealed: Uint8Array, context: string): string
   /** The key for the limiter's subjects. */
-  readonly limiterKey: KeyObject
+  readonly limiterKey: Buffer
 }
 
 const ivBytes = 12
@@ -38,7 +38,7 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
   const all = previousSecret ? [current, deriveKeys(previousSecret)] : [current]
 
   return {
-    limiterKey: current.limiter,
+    limiterKey: current.limiter.export(),
     codeDigests(parts) {
       const text = canonical(parts)
       return all.map((keys) => hmac('sha256', keys.code, text).toString('base64url'))

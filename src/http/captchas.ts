@@ -1,7 +1,7 @@
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
 import { maskRecipient, type RecipientRules } from './recipient.ts'
@@ -19,9 +19,10 @@ export function captchaRoutes(deps: {
   templates: Templates
   recipients: RecipientRules
   codeLength: number
-  metrics: Metrics
+  /** The windows of a policy, for the headers of a refusal. */
+  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendCaptcha, checkCaptcha, idempotency, templates, recipients, codeLength, metrics } =
+  const { sendCaptcha, checkCaptcha, idempotency, templates, recipients, codeLength, limitsOf } =
     deps
 
   return [
@@ -52,7 +53,8 @@ export function captchaRoutes(deps: {
             params,
             origin: { ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal, metrics)
+          if (!outcome.accepted)
+            throw refusalProblem('captcha', outcome.refusal, limitsOf('captcha'))
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -104,7 +106,8 @@ export function captchaRoutes(deps: {
           ip,
           country,
         })
-        if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal, metrics)
+        if (outcome.result === 'refused')
+          throw refusalProblem('check', outcome.refusal, limitsOf('check'))
         if (outcome.result === 'mismatch') {
           throw new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
         }

@@ -1,7 +1,7 @@
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
@@ -24,9 +24,10 @@ export function noticeRoutes(deps: {
   templates: Templates
   recipients: RecipientRules
   secrets: Secrets
-  metrics: Metrics
+  /** The windows of a policy, for the headers of a refusal. */
+  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendNotice, store, idempotency, templates, recipients, secrets, metrics } = deps
+  const { sendNotice, store, idempotency, templates, recipients, secrets, limitsOf } = deps
 
   /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
   const cursorMark = (app: string, id: string) => secrets.subjectHash(['cursor', app, id])
@@ -66,7 +67,7 @@ export function noticeRoutes(deps: {
             ...(ttl ? { ttlMs: ttl } : {}),
             origin: { ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, metrics)
+          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, limitsOf('notice'))
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {

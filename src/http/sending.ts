@@ -5,8 +5,7 @@
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import { type Refusal, rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
 import type { Params } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
@@ -59,14 +58,17 @@ export function invalid(path: string, message: string): Problem {
   return new Problem('invalid_request', { errors: [{ path, message }] })
 }
 
-/** A refusal as a problem, counted. */
-export function refusalProblem(policy: string, refusal: Refusal, metrics: Metrics): Problem {
+/** A refusal as a problem. */
+export function refusalProblem(
+  policy: string,
+  refusal: Refusal,
+  windows: readonly WindowLimit[],
+): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
-  metrics.rejected.inc({ policy, rule })
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
   return kind === 'lockout'
     ? new Problem('locked', shared)
-    : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
+    : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
 }
 
 /** Runs `send` once per Idempotency-Key; without one, simply runs it. */

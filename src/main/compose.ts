@@ -24,7 +24,7 @@ import { answerClientError } from '../http/client-error.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
-import { createLimiter } from '../limiter/index.ts'
+import { createLimiter, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
@@ -104,11 +104,12 @@ export async function start(
   const outbox = hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined
 
   const limiter = createLimiter({
-    policies: file.policies,
-    redis: openRedis('command'),
+    policies: file.policies as RawPolicies,
+    redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    onObserved: ({ policy, rule }) => metrics.observed.inc({ policy, rule }),
+    onRefused: (policy, rule) => metrics.rejected.inc({ policy, rule }),
+    onObserved: (policy, rule) => metrics.observed.inc({ policy, rule }),
   })
   closers.onClose(() => limiter.close())
 
@@ -120,7 +121,7 @@ export async function start(
   return {
     addresses,
     log,
-    reload: (next) => limiter.setPolicies(next.policies),
+    reload: (next) => limiter.setPolicies(next.policies as RawPolicies),
     close: () => closers.close(),
   }
 
@@ -128,7 +129,12 @@ export async function start(
     const keys = createApiKeys(database)
     const idempotency = createIdempotency(database)
     const createNotice = createNoticeCreator({ store, producer, secrets, metrics, log })
-    const shared = { idempotency, templates, recipients: file.recipients, metrics }
+    const shared = {
+      idempotency,
+      templates,
+      recipients: file.recipients,
+      limitsOf: limiter.windows,
+    }
     const now = Date.now
     const routes = [
       ...captchaRoutes({

@@ -1,0 +1,37 @@
+import { Cron } from 'croner'
+
+/** From one firing of a cron expression (inclusive) to the next (exclusive), whatever the clocks do. */
+export interface Period {
+  readonly startsAt: number
+  readonly endsAt: number
+}
+
+export interface Calendar {
+  /** The period that holds `atMs`; cheap while that is the one asked for last. */
+  periodAt(atMs: number): Period
+  /** The one asked for last. */
+  latest(): Period
+}
+
+/** An expression that never fires again has a last period without an end; this is late enough. */
+const neverMs = Date.UTC(2100, 0)
+
+export function createCalendar(cron: string, timezone: string): Calendar {
+  const firings = new Cron(cron, { timezone, paused: true })
+  let period = compute(Date.now())
+
+  function compute(atMs: number): Period {
+    // `previousRuns` looks strictly before its reference, and a firing at `atMs` begins the period.
+    const [startsAt] = firings.previousRuns(1, new Date(atMs + 1))
+    const endsAt = firings.nextRun(new Date(atMs))
+    return { startsAt: startsAt?.getTime() ?? 0, endsAt: endsAt?.getTime() ?? neverMs }
+  }
+
+  return {
+    periodAt(atMs) {
+      if (atMs < period.startsAt || atMs >= period.endsAt) period = compute(atMs)
+      return period
+    },
+    latest: () => period,
+  }
+}

@@ -1,0 +1,16 @@
+import { Limited, type Limiter } from './limiter.ts'
+import type { Fields } from './plan.ts'
+
+/** The function behind a policy: it runs when the limiter admits, and throws `Limited` when not. */
+export function limited<Args extends unknown[], Result>(
+  limiter: Limiter,
+  policy: string,
+  fieldsOf: (...args: Args) => Fields,
+  run: (...args: Args) => Result | Promise<Result>,
+): (...args: Args) => Promise<Result> {
+  return async (...args) => {
+    const decision = await limiter.acquire(policy, fieldsOf(...args))
+    if (!decision.admitted) throw new Limited(policy, decision)
+    return run(...args)
+  }
+}

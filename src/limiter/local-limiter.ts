@@ -1,0 +1,188 @@
+/**
+ * The limiter in process: the same cells and the same decisions as over Redis, by an injected clock.
+ * Bounded without timers: every rule keeps at most `maxSubjects` subjects (see subject-table.ts). What
+ * a subject had used is forgotten when it gives up its place, so `maxSubjects` belongs above the number
+ * of subjects that are active within the longest window.
+ */
+import { acquireWithin } from './acquire-within.ts'
+import { beginLock, giveBack, type Look, look, take } from './cells.ts'
+import type { AcquireOptions, Decision, Limiter, LimiterHooks, Remaining } from './limiter.ts'
+import { type CompiledPolicy, compilePolicies, type Fields } from './plan.ts'
+import type { RawPolicies } from './policies.ts'
+import {
+  checkedPolicies,
+  createLook,
+  examine,
+  policyOf,
+  refusalOf,
+  windowLimits,
+} from './policy-set.ts'
+import { createRequestMemory } from './request-memory.ts'
+import { createSubjectTable, type SubjectTable } from './subject-table.ts'
+
+export interface LocalLimiterOptions extends LimiterHooks {
+  readonly policies: RawPolicies
+  /** Per rule. Default 100,000. */
+  readonly maxSubjects?: number
+  /** Milliseconds; default `Date.now`. */
+  readonly clock?: () => number
+  /** How long a request id is remembered. Default 5 minutes. */
+  readonly rememberRequestsMs?: number
+}
+
+export interface LocalLimiter extends Limiter {
+  /** `acquire` without a promise. */
+  tryAcquire(policy: string, fields: Fields, options?: AcquireOptions): Decision
+}
+
+interface LocalPolicy extends CompiledPolicy {
+  /** By part. */
+  readonly tables: readonly SubjectTable[]
+  /** By part, filled anew by every acquire. */
+  readonly looks: readonly Look[]
+  readonly places: number[]
+}
+
+export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
+  const { onRefused, onObserved } = options
+  const maxSubjects = options.maxSubjects ?? 100_000
+  const clock = options.clock ?? Date.now
+  const requests = createRequestMemory(options.rememberRequestsMs ?? 300_000, maxSubjects)
+  const left: number[] = []
+  let policies = new Map<string, LocalPolicy>()
+  setPolicies(options.policies)
+
+  function setPolicies(raw: RawPolicies): void {
+    const compiled = compilePolicies(checkedPolicies(raw), 'local')
+    policies = new Map([...compiled].map(([name, policy]) => [name, prepare(policy)]))
+  }
+
+  /** Tables live on under the names of policy, rule and part. */
+  function prepare(policy: CompiledPolicy): LocalPolicy {
+    const former = policies.get(policy.name)
+    const tables = policy.parts.map((part) => {
+      const index = former?.parts.findIndex(
+        (one) => one.rule.name === part.rule.name && one.suffix === part.suffix,
+      )
+      const table = index === undefined ? undefined : former?.tables[index]
+      return table ? table.reshaped(part, clock()) : createSubjectTable(part, maxSubjects)
+    })
+    return { ...policy, tables, looks: policy.parts.map(createLook), places: [] }
+  }
+
+  function tryAcquire(
+    policyName: string,
+    fields: Fields,
+    { permits = 1, requestId }: AcquireOptions = {},
+  ): Decision {
+    const policy = policyOf(policies, policyName, permits)
+    const { parts, tables, looks, places } = policy
+    const subjects = policy.subjectsOf(fields)
+    const nowMs = clock()
+    const isSeen = requestId !== undefined && requests.has(policyName, requestId, subjects, nowMs)
+    let held: Look | undefined
+    for (let index = 0; index < parts.length; index++) {
+      const part = parts[index] as (typeof parts)[number]
+      const found = looks[index] as Look
+      const { cells, find } = tables[index] as SubjectTable
+      const place = find(subjects[part.ruleIndex] as string)
+      places[index] = place
+      look(cells, place, part, nowMs, isSeen ? 0 : permits * part.rule.permits, left, found)
+    }
+    if (isSeen) return admission(policy, false)
+    for (let index = 0; index < parts.length; index++) {
+      const part = parts[index] as (typeof parts)[number]
+      const found = looks[index] as Look
+      if (found.waitMs === 0) continue
+      if (part.rule.lock) {
+        const table = tables[index] as SubjectTable
+        const place = table.claim(subjects[part.ruleIndex] as string, nowMs)
+        found.waitMs = beginLock(table.cells, place, part, nowMs, found) || found.waitMs
+      }
+      if (part.rule.mode === 'enforce' && (!held || found.waitMs > held.waitMs)) held = found
+    }
+    if (held) {
+      const refusal = refusalOf(policy, held.window, held.waitMs)
+      onRefused?.(policyName, refusal.rule)
+      return refusal
+    }
+    const stamps: number[] | undefined = requestId === undefined ? undefined : []
+    for (let index = 0; index < parts.length; index++) {
+      const part = parts[index] as (typeof parts)[number]
+      const found = looks[index] as Look
+      if (found.waitMs > 0) {
+        stamps?.push(0)
+        continue
+      }
+      const table = tables[index] as SubjectTable
+      const place = table.claim(subjects[part.ruleIndex] as string, nowMs)
+      const at = take(table.cells, place, part, nowMs, permits * part.rule.permits, found)
+      stamps?.push(at)
+    }
+    if (stamps) requests.remember(policyName, requestId as string, subjects, nowMs, permits, stamps)
+    return admission(policy, true)
+  }
+
+  function admission(policy: LocalPolicy, isNew: boolean): Decision {
+    const remaining: Remaining[] = []
+    let observed: string | undefined
+    for (let index = 0; index < policy.windows.length; index++) {
+      const { rule, window } = policy.windows[index] as (typeof policy.windows)[number]
+      const windowLeft = left[index] as number
+      remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
+      if (windowLeft < 0 && isNew && observed !== rule.name) {
+        observed = rule.name
+        onObserved?.(policy.name, rule.name)
+      }
+    }
+    return { admitted: true, remaining }
+  }
+
+  const acquire: Limiter['acquire'] = async (policy, fields, acquireOptions) =>
+    tryAcquire(policy, fields, acquireOptions)
+
+  return {
+    tryAcquire,
+    acquire,
+    acquireWithin: (policy, fields, timeoutMs, acquireOptions) =>
+      acquireWithin(() => acquire(policy, fields, acquireOptions), timeoutMs),
+
+    async release(policyName, fields, requestId) {
+      const policy = policyOf(policies, policyName)
+      const subjects = policy.subjectsOf(fields)
+      const request = requests.take(policyName, requestId, subjects, clock())
+      if (!request) return false
+      for (const [index, part] of policy.parts.entries()) {
+        const { cells, find } = policy.tables[index] as SubjectTable
+        const place = find(subjects[part.ruleIndex] as string)
+        const permits = request.permits * part.rule.permits
+        giveBack(cells, place, part, request.stamps[index] ?? 0, permits)
+      }
+      return true
+    },
+
+    async peek(policyName, fields) {
+      const policy = policyOf(policies, policyName)
+      const subjects = policy.subjectsOf(fields)
+      const nowMs = clock()
+      return policy.parts.flatMap((part, index) => {
+        const { cells, find } = policy.tables[index] as SubjectTable
+        const place = find(subjects[part.ruleIndex] as string)
+        return examine(part, cells, place, nowMs, 1).states
+      })
+    },
+
+    async reset(policyName, fields, ruleName) {
+      const policy = policyOf(policies, policyName)
+      const subjects = policy.subjectsOf(fields)
+      for (const [index, part] of policy.parts.entries()) {
+        if (ruleName !== undefined && part.rule.name !== ruleName) continue
+        policy.tables[index]?.forget(subjects[part.ruleIndex] as string)
+      }
+    },
+
+    setPolicies,
+    windows: (policyName) => windowLimits(policyOf(policies, policyName)),
+    close: () => undefined,
+  }
+}

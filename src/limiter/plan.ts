@@ -1,0 +1,171 @@
+/**
+ * Policies compiled: each rule becomes one or more parts, and each part is one value per subject.
+ * All exact windows of a sliding rule share one part; a large sliding window and every window of a
+ * fixed rule is a part of its own. Both engines, and the script, work on parts only.
+ */
+import { canonical } from '../base/canonical.ts'
+import { type Calendar, createCalendar } from './calendar.ts'
+import { exactLimit, granulesPerWindow } from './cells.ts'
+import type { Policies, Quota, Rule } from './policies.ts'
+
+export type Fields = Readonly<Record<string, string | number>>
+
+export interface Window extends Quota {
+  readonly rule: Rule
+}
+
+export interface Part {
+  /** Position of the rule in its policy. */
+  readonly ruleIndex: number
+  readonly rule: Rule
+  /** Tells the parts of one rule apart, also after a reload: empty, or the window. */
+  readonly suffix: string
+  /** Position of `windows[0]` among all windows of the policy. */
+  readonly firstWindow: number
+  readonly windows: readonly Quota[]
+  readonly longestMs: number
+  /** In Redis: times of 6 bytes and counts of 4, instead of 4 and 1. */
+  readonly wide: boolean
+  /** 1 where the window is exact. */
+  readonly granuleMs: number
+  /** Fixed and calendar: a use joins the last cell as long as that is in its window. */
+  readonly isWhole: boolean
+  readonly calendar?: Calendar
+  /** How many cells can matter at once. */
+  readonly maxCells: number
+}
+
+export interface CompiledPolicy {
+  readonly name: string
+  readonly rules: readonly Rule[]
+  readonly parts: readonly Part[]
+  /** Every window of every part; refusals and remainders refer to them by position. */
+  readonly windows: readonly Window[]
+  /** Above it an acquire can never pass; Infinity without an enforcing rule. */
+  readonly maxPermits: number
+  /** One unambiguous text per rule: policy, rule and the values of its key's fields. Throws `MissingField`. */
+  subjectsOf(fields: Fields): string[]
+}
+
+/** A caller's mistake: a key needs a field which the call does not have. */
+export class MissingField extends Error {
+  override name = 'MissingField'
+  readonly policy: string
+  readonly rule: string
+  readonly field: string
+  constructor(policy: string, rule: string, field: string) {
+    super(`policy ${policy}, rule ${rule}: the field ${field} of its key is missing`)
+    this.policy = policy
+    this.rule = rule
+    this.field = field
+  }
+}
+
+/** Four bytes of milliseconds reach 24.8 days either way. */
+const narrowReachMs = 24 * 86_400_000
+
+/** `clientId` keeps the counts of rules with `scope: per-client` apart. */
+export function compilePolicies(policies: Policies, clientId: string): Map<string, CompiledPolicy> {
+  return new Map(
+    Object.entries(policies).map(([name, rules]) => [name, compilePolicy(name, rules, clientId)]),
+  )
+}
+
+function compilePolicy(name: string, rules: readonly Rule[], clientId: string): CompiledPolicy {
+  const parts: Part[] = []
+  const windows: Window[] = []
+  for (const [ruleIndex, rule] of rules.entries()) {
+    for (const quotas of partition(rule)) {
+      const isAlone = quotas.length === rule.quotas.length || isExact(rule, quotas)
+      parts.push({
+        ...shape(rule, quotas),
+        ruleIndex,
+        rule,
+        suffix: isAlone ? '' : `:${(quotas[0] as Quota).windowMs}`,
+        firstWindow: windows.length,
+        windows: quotas,
+      })
+      windows.push(...quotas.map((quota) => ({ ...quota, rule })))
+    }
+  }
+  const enforced = windows.filter((one) => one.rule.mode === 'enforce' && one.limit > 0)
+  const seeds = rules.map((rule) =>
+    canonical([name, rule.name, ...(rule.scope === 'per-client' ? [clientId] : [])]),
+  )
+  return {
+    name,
+    rules,
+    parts,
+    windows,
+    maxPermits: Math.min(...enforced.map((one) => Math.floor(one.limit / one.rule.permits))),
+    subjectsOf(fields) {
+      const subjects: string[] = []
+      for (let index = 0; index < rules.length; index++) {
+        const rule = rules[index] as Rule
+        let subject = seeds[index] as string
+        for (const field of rule.fields) {
+          const value = fields[field]
+          const text = typeof value === 'number' ? String(value) : value
+          if (typeof text !== 'string') throw new MissingField(name, rule.name, field)
+          subject += `${text.length}:${text}`
+        }
+        subjects.push(subject)
+      }
+      return subjects
+    },
+  }
+}
+
+function isExact(rule: Rule, quotas: readonly Quota[]): boolean {
+  return (
+    rule.kind === 'lockout' ||
+    (rule.kind === 'sliding' && quotas.every((one) => one.limit <= exactLimit))
+  )
+}
+
+function partition(rule: Rule): Quota[][] {
+  if (rule.kind !== 'sliding') return rule.quotas.map((one) => [one])
+  const exact = rule.quotas.filter((one) => isExact(rule, [one]))
+  const large = rule.quotas.filter((one) => !isExact(rule, [one]))
+  return [...(exact.length > 0 ? [exact] : []), ...large.map((one) => [one])]
+}
+
+function shape(rule: Rule, quotas: readonly Quota[]) {
+  const longest = quotas.reduce((a, b) => (b.windowMs > a.windowMs ? b : a))
+  const longestMs = longest.windowMs
+  const isCellPerUse = isExact(rule, quotas)
+  const isWhole = rule.kind === 'fixed' || rule.kind === 'calendar'
+  const reachMs = Math.max(longestMs, rule.lock?.maxLockMs ?? 0)
+  return {
+    longestMs,
+    wide: !isCellPerUse || reachMs > narrowReachMs,
+    granuleMs: isCellPerUse || isWhole ? 1 : Math.ceil(longestMs / granulesPerWindow),
+    isWhole,
+    // A lock that is remembered stays in front of the tries.
+    maxCells: isWhole ? 1 : isCellPerUse ? longest.limit + 2 : granulesPerWindow + 2,
+    ...(rule.calendar
+      ? { calendar: createCalendar(rule.calendar.cron, rule.calendar.timezone) }
+      : {}),
+  }
+}
+
+/** What the script needs to know of some parts of a policy, as JSON. */
+export function scriptPlan(parts: readonly Part[]): string {
+  return JSON.stringify(
+    parts.map(({ rule, ...part }) => {
+      const period = part.calendar?.latest()
+      return {
+        first: part.firstWindow,
+        windows: part.windows.flatMap((one) => [one.limit, one.windowMs]),
+        wide: part.wide || undefined,
+        granule: part.granuleMs > 1 ? part.granuleMs : undefined,
+        whole: part.isWhole || undefined,
+        permits: rule.permits > 1 ? rule.permits : undefined,
+        observe: rule.mode === 'observe' || undefined,
+        ...(period ? { start: period.startsAt, stop: period.endsAt } : {}),
+        ...(rule.lock ? { lock: rule.lock.lockMs, maxLock: rule.lock.maxLockMs } : {}),
+        growth: rule.lock && rule.lock.growth > 1 ? rule.lock.growth : undefined,
+      }
+    }),
+  )
+}

@@ -1,0 +1,91 @@
+import { type CellStore, type Look, lockMark, look, resetsInMs } from './cells.ts'
+import { InvalidPolicies, type Refusal, type WindowLimit, type WindowState } from './limiter.ts'
+import type { CompiledPolicy, Part } from './plan.ts'
+import { type Policies, parsePolicies, type RawPolicies } from './policies.ts'
+
+/** Policies given in code are a programmer's: a mistake in them throws. */
+export function checkedPolicies(raw: RawPolicies): Policies {
+  const parsed = parsePolicies(raw)
+  if (parsed.ok) return parsed.policies
+  const lines = parsed.problems.map(({ path, message }) => `  ${path.join('.')}: ${message}`)
+  throw new InvalidPolicies(`policies do not hold:\n${lines.join('\n')}`)
+}
+
+/** Throws for a policy that does not exist, and for permits that could never pass. */
+export function policyOf<P extends CompiledPolicy>(
+  policies: ReadonlyMap<string, P>,
+  name: string,
+  permits = 1,
+): P {
+  const policy = policies.get(name)
+  if (!policy) throw new RangeError(`there is no policy ${name}`)
+  if (!Number.isInteger(permits) || permits < 1) {
+    throw new RangeError(`permits must be a whole number above 0, not ${permits}`)
+  }
+  if (permits > policy.maxPermits) {
+    throw new RangeError(`policy ${name} never has more than ${policy.maxPermits} permits at once`)
+  }
+  return policy
+}
+
+export function windowLimits(policy: CompiledPolicy): WindowLimit[] {
+  return policy.windows.map(({ rule, window, limit, windowMs }) => ({
+    rule: rule.name,
+    kind: rule.kind,
+    window,
+    limit,
+    ...(windowMs > 0 ? { windowMs } : {}),
+  }))
+}
+
+export function refusalOf(policy: CompiledPolicy, window: number, retryAfterMs: number): Refusal {
+  const { rule, window: name } = policy.windows[window] as CompiledPolicy['windows'][number]
+  const refusal = {
+    admitted: false,
+    rule: rule.name,
+    window: name,
+    kind: rule.kind,
+    retryAfterMs,
+  } as const
+  return rule.message === undefined ? refusal : { ...refusal, message: rule.message }
+}
+
+export function createLook(): Look {
+  return { waitMs: 0, window: 0, gone: 0, used: 0, leadMs: 0, locks: 0, keepMs: 0 }
+}
+
+/** What the windows of a part hold, and how long and which of them would refuse these permits. */
+export function examine(
+  part: Part,
+  store: CellStore,
+  slot: number,
+  nowMs: number,
+  permits: number,
+): { states: WindowState[]; waitMs: number; window: number } {
+  const found = createLook()
+  const left: number[] = []
+  look(store, slot, part, nowMs, 0, left, found)
+  const lockedForMs = part.rule.lock && found.used >= lockMark ? found.waitMs : undefined
+  const freeOf = part.windows.map((_, index) =>
+    Math.max(0, left[part.firstWindow + index] as number),
+  )
+  const resets = part.windows.map(({ limit, windowMs }, index) =>
+    freeOf[index] === limit ? 0 : resetsInMs(store, slot, windowMs, nowMs),
+  )
+  look(store, slot, part, nowMs, permits * part.rule.permits, left, found)
+  const states = part.windows.map(({ window, limit }, index) => {
+    const free = freeOf[index] as number
+    return {
+      rule: part.rule.name,
+      kind: part.rule.kind,
+      window,
+      limit,
+      used: limit - free,
+      left: free,
+      resetsInMs: resets[index] as number,
+      nextInMs: found.waitMs,
+      ...(lockedForMs === undefined ? {} : { lockedForMs }),
+    }
+  })
+  return { states, waitMs: found.waitMs, window: found.window }
+}

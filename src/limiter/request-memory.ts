@@ -1,0 +1,55 @@
+import { canonical } from '../base/canonical.ts'
+
+/** What requests with an id took, in process. Bounded; the oldest go first, or when their time is over. */
+interface Request {
+  readonly expiresAt: number
+  readonly permits: number
+  /** By part: the time of the cell it went into, or 0. */
+  readonly stamps: readonly number[]
+}
+
+export function createRequestMemory(rememberMs: number, maxRequests: number) {
+  const requests = new Map<string, Request>()
+  const keyOf = (policy: string, requestId: string, subjects: readonly string[]) =>
+    canonical([policy, requestId, ...subjects])
+
+  function find(key: string, nowMs: number): Request | undefined {
+    const request = requests.get(key)
+    return request && request.expiresAt > nowMs ? request : undefined
+  }
+
+  return {
+    has: (policy: string, requestId: string, subjects: readonly string[], nowMs: number) =>
+      find(keyOf(policy, requestId, subjects), nowMs) !== undefined,
+
+    remember(
+      policy: string,
+      requestId: string,
+      subjects: readonly string[],
+      nowMs: number,
+      permits: number,
+      stamps: readonly number[],
+    ): void {
+      const key = keyOf(policy, requestId, subjects)
+      requests.delete(key)
+      for (const [oldest, request] of requests) {
+        if (request.expiresAt > nowMs && requests.size < maxRequests) break
+        requests.delete(oldest)
+      }
+      requests.set(key, { expiresAt: nowMs + rememberMs, permits, stamps })
+    },
+
+    /** Forgets the request and tells what it took. */
+    take(
+      policy: string,
+      requestId: string,
+      subjects: readonly string[],
+      nowMs: number,
+    ): Request | undefined {
+      const key = keyOf(policy, requestId, subjects)
+      const request = find(key, nowMs)
+      requests.delete(key)
+      return request
+    },
+  }
+}
