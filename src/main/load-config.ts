@@ -24,7 +24,8 @@ export function loadConfig(
   }
 }
 
-const sectionChecks: SectionChecks = {
+/** What the rooms behind say about their parts of the file. */
+export const sectionChecks: SectionChecks = {
   policies(raw) {
     const parsed = parsePolicies(raw)
     return parsed.ok ? [] : [...parsed.problems]
