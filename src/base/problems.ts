@@ -141,8 +141,8 @@ export class Problem extends Error {
 export class Unavailable extends Error {
   readonly part: 'redis' | 'postgresql'
 
-  constructor(part: 'redis' | 'postgresql', cause: unknown) {
-    super(`${part} is out of reach`, { cause })
+  constructor(part: 'redis' | 'postgresql', cause: unknown, message = `${part} is out of reach`) {
+    super(message, { cause })
     this.part = part
   }
 }

@@ -11,7 +11,6 @@ import type { ApiKeys } from '../access/api-keys.ts'
 import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
-import { LimiterUnavailable } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
@@ -228,7 +227,7 @@ function bodyProblem(error: unknown): Problem {
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error
-  if (error instanceof Unavailable || error instanceof LimiterUnavailable) {
+  if (error instanceof Unavailable) {
     return new Problem('unavailable', {}, { 'retry-after': '2' })
   }
   return new Problem('internal', { requestId })

@@ -30,12 +30,13 @@ export function noticeRoutes(deps: {
   const { sendNotice, store, idempotency, templates, recipients, secrets, limitsOf } = deps
 
   /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
-  const cursorMark = (app: string, id: string) => secrets.subjectHash(['cursor', app, id])
-  const cursorOf = (app: string, id: string) => `${id}.${cursorMark(app, id)}`
+  const cursorMarks = (app: string, id: string) => secrets.subjectHashes(['cursor', app, id])
+  const cursorOf = (app: string, id: string) => `${id}.${cursorMarks(app, id)[0]}`
   function idOfCursor(app: string, cursor: string): string {
-    const [id = '', mark] = cursor.split('.')
-    if (!isId(id) || mark !== cursorMark(app, id))
+    const [id = '', mark = '', ...rest] = cursor.split('.')
+    if (!isId(id) || rest.length > 0 || !cursorMarks(app, id).includes(mark)) {
       throw invalid('cursor', 'is not a cursor of yours')
+    }
     return id
   }
 

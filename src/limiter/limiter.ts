@@ -1,4 +1,5 @@
 /** What every limiter answers, whichever engine is behind it. */
+import { Unavailable } from '../base/problems.ts'
 import type { Fields } from './plan.ts'
 import type { Kind, RawPolicies } from './policies.ts'
 
@@ -95,8 +96,11 @@ export interface LimiterHooks {
 }
 
 /** Redis gave no answer within the deadline, or none that decides. Never means that there is no limit. */
-export class LimiterUnavailable extends Error {
+export class LimiterUnavailable extends Unavailable {
   override name = 'LimiterUnavailable'
+  constructor(reason: string, options?: ErrorOptions) {
+    super('redis', options?.cause, reason)
+  }
 }
 
 /** Policies that don't hold; `problems` lists them all. */

@@ -172,8 +172,10 @@ export async function start(
       trustProxyHops: environment.TRUST_PROXY_HOPS,
     })
     const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
-    if (bootstrapKey)
-      keepTrying(() => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
+    if (bootstrapKey) {
+      // Awaited once, because whoever sees `ready` may use the key at once.
+      await keepTrying(() => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
+    }
 
     const server = createServer(
       { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000 },
@@ -268,8 +270,8 @@ export async function start(
     return `http://${host === '0.0.0.0' ? 'localhost' : host}:${actualPort}`
   }
 
-  /** For what needs PostgreSQL at start: the process is up before its servers are. */
-  function keepTrying(work: () => Promise<void>): void {
+  /** For what needs PostgreSQL at start: resolves after the first try, because the process is up before its servers are. */
+  function keepTrying(work: () => Promise<void>): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     closers.onClose(() => clearTimeout(timer))
     const attempt = async () => {
@@ -280,6 +282,6 @@ export async function start(
         timer = setTimeout(attempt, 1_000)
       }
     }
-    void attempt()
+    return attempt()
   }
 }
