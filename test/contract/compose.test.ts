@@ -44,8 +44,11 @@ const policyFileNames = [...policyFile.matchAll(/\$\{(\w+)\}/g)].map(([, name]) 
 
 function schemaErrors(file: string): string[] {
   const linter = new DCLinter({ rules: {}, quiet: true, debug: false, exclude: [] })
-  return linter
-    .lintFiles([file], false)
+  // Its own types name files without their extension, which our module resolution can't follow.
+  const results = linter.lintFiles([file], false) as {
+    messages: { rule: string; message: string }[]
+  }[]
+  return results
     .flatMap(({ messages }) => messages.filter(({ rule }) => rule === 'invalid-schema'))
     .map(({ message }) => message)
 }
@@ -72,17 +75,23 @@ test.each(services)('$name: has a health check', ({ name, build, healthcheck }) 
   else expect(healthcheck?.test?.length).toBeGreaterThan(0)
 })
 
-test.each(services)('$name: publishes on loopback only, and never an admin port, PostgreSQL or Redis', (each) => {
-  for (const published of each.ports ?? []) {
-    expect(published).toMatch(/^127\.0\.0\.1:/)
-    expect(published).not.toMatch(/:(9100|5432|6379)$/)
-  }
-  if (['worker', 'postgres', 'redis', 'migrate'].includes(each.name)) expect(each.ports).toBe(undefined)
-})
+test.each(services)(
+  '$name: publishes on loopback only, and never an admin port, PostgreSQL or Redis',
+  (each) => {
+    for (const published of each.ports ?? []) {
+      expect(published).toMatch(/^127\.0\.0\.1:/)
+      expect(published).not.toMatch(/:(9100|5432|6379)$/)
+    }
+    if (['worker', 'postgres', 'redis', 'migrate'].includes(each.name))
+      expect(each.ports).toBe(undefined)
+  },
+)
 
 test('PostgreSQL and Redis stand on a network that only Postern reaches', () => {
   expect(compose.networks.data?.internal).toBe(true)
-  const onData = services.filter(({ networks }) => networks?.includes('data')).map(({ name }) => name)
+  const onData = services
+    .filter(({ networks }) => networks?.includes('data'))
+    .map(({ name }) => name)
   expect(onData.sort()).toEqual(['api', 'migrate', 'postgres', 'redis', 'worker'])
   expect(service('postgres').networks).toEqual(['data'])
   expect(service('redis').networks).toEqual(['data'])
@@ -142,7 +151,10 @@ test('the image is small, not root, and holds no development dependency', () => 
   const lastStage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
   expect(lastStage).not.toContain('npm ')
   expect(lastStage).toMatch(/^USER [1-9]/m)
-  const allowed = read('.dockerignore').match(/^!(.*)$/gm)?.map((line) => line.slice(1)) ?? []
+  const allowed =
+    read('.dockerignore')
+      .match(/^!(.*)$/gm)
+      ?.map((line) => line.slice(1)) ?? []
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, list = '']) =>
     list.split(' '),
   )
