@@ -23,6 +23,7 @@ import { captchaRoutes } from '../http/captchas.ts'
 import { answerClientError } from '../http/client-error.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
+import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createLimiter, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
@@ -132,7 +133,7 @@ export async function start(
     const shared = {
       idempotency,
       templates,
-      recipients: file.recipients,
+      normaliseRecipient: createRecipientNormaliser(file.recipients),
       limitsOf: limiter.windows,
     }
     const now = Date.now
