@@ -60,4 +60,6 @@ test('a running API refuses in the order and with the members that docs/http.md 
   )
   expect(names(named)).toHaveLength(3)
   for (const name of names(named)) expect(headers.get(name)).not.toBeNull()
+  // Sent twice it would read "60, 60".
+  expect(headers.get('Retry-After')).toMatch(/^\d+$/)
 })

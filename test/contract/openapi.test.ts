@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, expect, test } from 'vitest'
+import { noticeView } from '../../src/http/schemas.ts'
+import { noticeStates } from '../../src/notice/states.ts'
 import { startPostern } from '../support/postern.ts'
 
 const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
@@ -93,6 +95,15 @@ test('every shown answer has no member that its schema does not have', () => {
     }
   }
   expect(compared).toBeGreaterThanOrEqual(5)
+})
+
+test('docs/http.md explains every state and every outcome a notice can show', () => {
+  const section = sectionOf('GET /v1/notices/{id}')
+  for (const state of noticeStates)
+    expect(section).toMatch(new RegExp(`^\\| \`${state}\` \\|`, 'm'))
+  const view = noticeView.shape.attempts.element.shape.outcome.options
+  expect(view.length).toBeGreaterThan(0)
+  for (const outcome of view) expect(section).toContain(`\`${outcome}\``)
 })
 
 test('every call under /v1 asks for a key, and operation ids are unique', () => {
