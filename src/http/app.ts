@@ -230,7 +230,7 @@ function bodyProblem(error: unknown): Problem {
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof Unavailable) {
-    return new Problem('unavailable', {}, { 'retry-after': '2' })
+    return new Problem('unavailable', {}, { 'Retry-After': '2' })
   }
   return new Problem('internal', { requestId })
 }

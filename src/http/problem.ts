@@ -22,7 +22,8 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
     status,
     headers: {
       'content-type': problemMediaType,
-      ...(seconds === undefined ? {} : { 'retry-after': String(seconds) }),
+      // Spelled as the limiter spells it: two spellings would be two headers.
+      ...(seconds === undefined ? {} : { 'Retry-After': String(seconds) }),
       ...problem.headers,
     },
     body: {
