@@ -49,6 +49,9 @@ export function captchaRoutes(deps: {
           const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, ownVariables)
           const { channel, scene, template, params } = body
+          if (!templates.variables(template, channel, locale).has('code')) {
+            throw invalid('template', 'does not say the code')
+          }
           const outcome = await sendCaptcha({
             ...(id ? { id } : {}),
             app,

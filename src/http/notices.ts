@@ -29,6 +29,13 @@ export function noticeRoutes(deps: {
 }): Route[] {
   const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets, limitsOf } = deps
 
+  /** What was sent to may be looked for, whatever destinations are allowed now. */
+  function recipientSearched(channel: 'sms' | 'email', to: string): string {
+    const result = normaliseRecipient(channel, to)
+    if (result.kind === 'invalid') throw new Problem('invalid_recipient')
+    return result.to
+  }
+
   /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
   const cursorMarks = (app: string, id: string) => secrets.subjectHashes(['cursor', app, id])
   const cursorOf = (app: string, id: string) => `${id}.${cursorMarks(app, id)[0]}`
@@ -111,13 +118,13 @@ export function noticeRoutes(deps: {
       access: 'key',
       body: searchNoticesBody,
       answers: { 200: { description: 'One page.', schema: noticePage } },
-      problems: ['invalid_recipient', 'destination_not_allowed'],
+      problems: ['invalid_recipient'],
       async run({ app, body }) {
         const { to, channel, state, cursor, limit } = body
         if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
         const recipientHashes =
           to !== undefined && channel !== undefined
-            ? secrets.recipientHashes(channel, recipientOf(normaliseRecipient, { channel, to }).to)
+            ? secrets.recipientHashes(channel, recipientSearched(channel, to))
             : undefined
         const rows = await store.search({
           app,

@@ -18,7 +18,7 @@ export interface RecipientRules {
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
   | { kind: 'invalid' }
-  | { kind: 'not_allowed' }
+  | { kind: 'not_allowed'; to: string }
 
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 
@@ -58,7 +58,8 @@ function normalisePhone(to: string, rules: RecipientRules): RecipientResult {
   if (!number || !type || number.ext || !textableTypes.has(type)) return { kind: 'invalid' }
   const country = number.country
   if (!country) return { kind: 'invalid' }
-  if (rules.countries && !rules.countries.includes(country)) return { kind: 'not_allowed' }
+  if (rules.countries && !rules.countries.includes(country))
+    return { kind: 'not_allowed', to: number.number }
   return { kind: 'ok', to: number.number, country }
 }
 
@@ -66,7 +67,8 @@ const maxAddressLength = 254
 const maxLocalLength = 64
 const local =
   /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
-const domain = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9-]{2,63}$/
+const domain =
+  /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/
 
 /** One plain addr-spec in lower case with the domain in ASCII; no quotes, comments, lists or IP literals. */
 function normaliseEmail(to: string): string | undefined {
