@@ -22,6 +22,7 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
     status,
     headers: {
       'content-type': problemMediaType,
+      // Spelled as the limiter spells it: two spellings would be two headers.
       ...(seconds === undefined ? {} : { 'Retry-After': String(seconds) }),
       ...problem.headers,
     },

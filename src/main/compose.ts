@@ -226,6 +226,8 @@ export async function start(
 
   function startAdmin(): Promise<string> {
     async function measure() {
+      const reasons = await reasonsNotReady()
+      metrics.ready.set(reasons.length === 0 ? 1 : 0)
       if (!roles.worker) return
       const depths = await producer.depths().catch(() => [])
       for (const { channel, state, count } of depths)
