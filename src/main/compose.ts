@@ -114,9 +114,11 @@ export async function start(
   })
   closers.onClose(() => limiter.close())
 
+  let isListening = false
   if (roles.worker) startWorkerRole()
   const addresses: Record<string, string> = { admin: await startAdmin() }
   if (roles.api) addresses.api = await startApiRole()
+  isListening = true
   log.ready(addresses)
 
   return {
@@ -234,6 +236,7 @@ export async function start(
         metrics.queueDepth.set({ channel, state }, count)
     }
     async function reasonsNotReady() {
+      if (!isListening) return ['still starting']
       const [ofRedis, ofPostgres] = await Promise.all([
         reasonsRedisNotReady(redis),
         pendingMigrations(database.pool).then(
