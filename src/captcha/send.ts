@@ -4,8 +4,9 @@
  * promise. When the code or the row can't be written, the quota is given back.
  */
 import type { Secrets } from '../base/secrets.ts'
-import type { RedisLimiter, Refusal } from '../limiter/index.ts'
+import type { RedisLimiter } from '../limiter/index.ts'
 import {
+  type AdmissionRefusal,
   admit,
   limitFields,
   nextAdmissionInMs,
@@ -37,7 +38,7 @@ export interface CaptchaRequest {
 
 export type SendCaptchaOutcome =
   | { accepted: true; notice: PreparedNotice; resendAt: Date; codeLength: number }
-  | { accepted: false; refusal: Refusal }
+  | { accepted: false; refusal: AdmissionRefusal }
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 

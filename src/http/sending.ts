@@ -5,7 +5,8 @@
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import { type Refusal, rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
+import { rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
+import type { AdmissionRefusal } from '../notice/admission.ts'
 import type { Params, ReservedNotice } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
@@ -61,14 +62,17 @@ export function invalid(path: string, message: string): Problem {
 /** A refusal as a problem. */
 export function refusalProblem(
   policy: string,
-  refusal: Refusal,
+  refusal: AdmissionRefusal,
   windows: readonly WindowLimit[],
 ): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
-  return kind === 'lockout'
-    ? new Problem('locked', shared)
-    : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
+  const problem =
+    kind === 'lockout'
+      ? new Problem('locked', shared)
+      : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
+  problem.isRepeat = refusal.isRepeat
+  return problem
 }
 
 /** Runs `send` once per Idempotency-Key; without one, simply runs it. */

@@ -48,8 +48,16 @@ export async function admit(
   policy: string,
   fields: Record<string, string>,
   requestId: string,
-): Promise<Admission | Refusal> {
-  return limiter.recall(policy, fields) ?? (await limiter.acquire(policy, fields, { requestId }))
+): Promise<Admission | AdmissionRefusal> {
+  const known = limiter.recall(policy, fields)
+  if (known) return { ...known, isRepeat: true }
+  const decision = await limiter.acquire(policy, fields, { requestId })
+  return decision.admitted ? decision : { ...decision, isRepeat: false }
+}
+
+export interface AdmissionRefusal extends Refusal {
+  /** The same refusal as before, from memory. */
+  readonly isRepeat: boolean
 }
 
 /**

@@ -1,6 +1,13 @@
 import type { Secrets } from '../base/secrets.ts'
-import type { RedisLimiter, Refusal } from '../limiter/index.ts'
-import { admit, limitFields, nextAdmissionInMs, type Origin, peekNextInMs } from './admission.ts'
+import type { RedisLimiter } from '../limiter/index.ts'
+import {
+  type AdmissionRefusal,
+  admit,
+  limitFields,
+  nextAdmissionInMs,
+  type Origin,
+  peekNextInMs,
+} from './admission.ts'
 import {
   type CreateNotice,
   type FindNotice,
@@ -25,7 +32,7 @@ export interface NoticeRequest {
 
 export type SendNoticeOutcome =
   | { accepted: true; notice: PreparedNotice; resendAt: Date }
-  | { accepted: false; refusal: Refusal }
+  | { accepted: false; refusal: AdmissionRefusal }
 
 export type SendNotice = ReturnType<typeof createSendNotice>
 
