@@ -72,6 +72,8 @@ export function growCellStore(store: CellStore, slots: number): void {
 export interface Look {
   /** 0: the permits fit. */
   waitMs: number
+  /** After an admission: how long the same would have to wait. */
+  nextMs: number
   /** Position in the policy of the window that holds longest. */
   window: number
   /** Cells that no window counts any more. */
@@ -85,13 +87,17 @@ export interface Look {
   keepMs: number
 }
 
-/** Looks at one subject and changes nothing; `left` gets what an admission leaves, by window of the policy. */
+/**
+ * Looks at one subject and changes nothing; `left` gets what an admission leaves, by window of the
+ * policy. `again` is what the same request would ask for the next time.
+ */
 export function look(
   store: CellStore,
   slot: number,
   part: Part,
   nowMs: number,
   permits: number,
+  again: number,
   left: number[],
   found: Look,
 ): void {
@@ -107,6 +113,7 @@ export function look(
   store.lengths[slot] = cells
   const total = counts[countStart + cells] as number
   found.waitMs = 0
+  found.nextMs = 0
   found.gone = cells
   for (let index = 0; index < part.windows.length; index++) {
     const { limit, windowMs } = part.windows[index] as { limit: number; windowMs: number }
@@ -120,23 +127,25 @@ export function look(
     }
     const used = difference(wide, total, counts[countStart + gone] as number)
     found.used = used
-    left[part.firstWindow + index] = limit - used - permits
+    const windowLeft = limit - used - permits
+    left[part.firstWindow + index] = windowLeft
     if (gone < found.gone) found.gone = gone
-    if (used + permits <= limit) continue
-    let waitMs = found.leadMs + windowMs
-    if (permits <= limit || (part.rule.lock && used >= lockMark)) {
-      let holder = gone
-      if (permits <= limit) {
-        while (
-          difference(wide, total, counts[countStart + holder + 1] as number) + permits >
-          limit
-        ) {
-          holder++
-        }
+    if (windowLeft >= again) continue
+    // The cell that must leave before the permits fit, now or the next time.
+    const room = limit - (windowLeft < 0 ? permits : permits + again)
+    let holder = gone
+    if (!part.isWhole && !(part.rule.lock && used >= lockMark)) {
+      while (
+        holder < cells &&
+        difference(wide, total, counts[countStart + holder + 1] as number) > room
+      ) {
+        holder++
       }
-      waitMs = windowMs - age(store, start + holder, nowMs)
     }
-    if (waitMs > found.waitMs) {
+    const waitMs =
+      holder < cells ? windowMs - age(store, start + holder, nowMs) : found.leadMs + windowMs
+    if (windowLeft >= 0) found.nextMs = Math.max(found.nextMs, waitMs)
+    else if (waitMs > found.waitMs) {
       found.waitMs = waitMs
       found.window = part.firstWindow + index
     }

@@ -81,15 +81,19 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     const nowMs = clock()
     const isSeen = requestId !== undefined && requests.has(policyName, requestId, subjects, nowMs)
     let held: Look | undefined
+    let fullRules: Set<number> | undefined
+    let nextInMs = 0
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
       const { cells, find } = tables[index] as SubjectTable
       const place = find(subjects[part.ruleIndex] as string)
       places[index] = place
-      look(cells, place, part, nowMs, isSeen ? 0 : permits * part.rule.permits, left, found)
+      const asked = permits * part.rule.permits
+      look(cells, place, part, nowMs, isSeen ? 0 : asked, asked, left, found)
+      if (part.rule.mode === 'enforce') nextInMs = Math.max(nextInMs, found.nextMs)
     }
-    if (isSeen) return admission(policy, false)
+    if (isSeen) return admission(policy, nextInMs, false)
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
@@ -99,18 +103,19 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
         const place = table.claim(subjects[part.ruleIndex] as string, nowMs)
         found.waitMs = beginLock(table.cells, place, part, nowMs, found) || found.waitMs
       }
-      if (part.rule.mode === 'enforce' && (!held || found.waitMs > held.waitMs)) held = found
+      if (part.rule.mode === 'observe') (fullRules ??= new Set()).add(part.ruleIndex)
+      else if (!held || found.waitMs > held.waitMs) held = found
     }
     if (held) {
       const refusal = refusalOf(policy, held.window, held.waitMs)
-      onRefused?.(policyName, refusal.rule)
+      onRefused?.({ policy: policyName, rule: refusal.rule })
       return refusal
     }
     const stamps: number[] | undefined = requestId === undefined ? undefined : []
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
-      if (found.waitMs > 0) {
+      if (found.waitMs > 0 || fullRules?.has(part.ruleIndex)) {
         stamps?.push(0)
         continue
       }
@@ -120,10 +125,10 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
       stamps?.push(at)
     }
     if (stamps) requests.remember(policyName, requestId as string, subjects, nowMs, permits, stamps)
-    return admission(policy, true)
+    return admission(policy, nextInMs, true)
   }
 
-  function admission(policy: LocalPolicy, isNew: boolean): Decision {
+  function admission(policy: LocalPolicy, nextInMs: number, isNew: boolean): Decision {
     const remaining: Remaining[] = []
     let observed: string | undefined
     for (let index = 0; index < policy.windows.length; index++) {
@@ -132,10 +137,10 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
       remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
       if (windowLeft < 0 && isNew && observed !== rule.name) {
         observed = rule.name
-        onObserved?.(policy.name, rule.name)
+        onObserved?.({ policy: policy.name, rule: rule.name })
       }
     }
-    return { admitted: true, remaining }
+    return { admitted: true, remaining, nextInMs }
   }
 
   const acquire: Limiter['acquire'] = async (policy, fields, acquireOptions) =>

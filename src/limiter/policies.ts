@@ -173,13 +173,21 @@ export const policiesSchema = z.record(
 
 export type RawPolicies = z.input<typeof policiesSchema>
 
+/** Every problem of raw policies; none if they hold. */
+export function checkPolicies(raw: unknown): readonly PolicyProblem[] {
+  const parsed = parsePolicies(raw)
+  return parsed.ok ? [] : parsed.problems
+}
+
 export function parsePolicies(raw: unknown): ParsedPolicies {
   const parsed = policiesSchema.safeParse(raw)
   if (parsed.success) return { ok: true, policies: parsed.data }
-  const problems = parsed.error.issues.map((issue) => ({
-    path: issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key)),
-    message: issue.message,
-  }))
+  const problems = parsed.error.issues.flatMap((issue) => {
+    const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key))
+    return issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
+      : [{ path, message: issue.message }]
+  })
   return { ok: false, problems }
 }
 

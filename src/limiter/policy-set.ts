@@ -34,24 +34,23 @@ export function windowLimits(policy: CompiledPolicy): WindowLimit[] {
     kind: rule.kind,
     window,
     limit,
-    ...(windowMs > 0 ? { windowMs } : {}),
+    windowMs,
   }))
 }
 
-export function refusalOf(policy: CompiledPolicy, window: number, retryAfterMs: number): Refusal {
-  const { rule, window: name } = policy.windows[window] as CompiledPolicy['windows'][number]
-  const refusal = {
-    admitted: false,
-    rule: rule.name,
-    window: name,
-    kind: rule.kind,
-    retryAfterMs,
-  } as const
-  return rule.message === undefined ? refusal : { ...refusal, message: rule.message }
+export function refusalOf(policy: CompiledPolicy, index: number, retryAfterMs: number): Refusal {
+  const { rule, window, limit, windowMs } = policy.windows[
+    index
+  ] as CompiledPolicy['windows'][number]
+  const { name, kind, message } = rule
+  const refusal = { rule: name, window, limit, windowMs, kind, retryAfterMs }
+  return message === undefined
+    ? { admitted: false, ...refusal }
+    : { admitted: false, ...refusal, message }
 }
 
 export function createLook(): Look {
-  return { waitMs: 0, window: 0, gone: 0, used: 0, leadMs: 0, locks: 0, keepMs: 0 }
+  return { waitMs: 0, nextMs: 0, window: 0, gone: 0, used: 0, leadMs: 0, locks: 0, keepMs: 0 }
 }
 
 /** What the windows of a part hold, and how long and which of them would refuse these permits. */
@@ -64,7 +63,7 @@ export function examine(
 ): { states: WindowState[]; waitMs: number; window: number } {
   const found = createLook()
   const left: number[] = []
-  look(store, slot, part, nowMs, 0, left, found)
+  look(store, slot, part, nowMs, 0, 0, left, found)
   const lockedForMs = part.rule.lock && found.used >= lockMark ? found.waitMs : undefined
   const states = part.windows.map(({ window, limit, windowMs }, index) => {
     const free = Math.max(0, left[part.firstWindow + index] as number)
@@ -79,6 +78,6 @@ export function examine(
       ...(lockedForMs === undefined ? {} : { lockedForMs }),
     }
   })
-  look(store, slot, part, nowMs, permits * part.rule.permits, left, found)
+  look(store, slot, part, nowMs, permits * part.rule.permits, 0, left, found)
   return { states, waitMs: found.waitMs, window: found.window }
 }

@@ -25,7 +25,7 @@ import { checkedPolicies, examine, policyOf, refusalOf, windowLimits } from './p
 import { readCells } from './redis-cells.ts'
 import { createRememberedRefusals } from './remembered-refusals.ts'
 import { type Check, createScriptBatch, withinDeadline } from './script-batch.ts'
-import { createSubjectKeys } from './subject-keys.ts'
+import { createSubjectKeys, type SubjectKey } from './subject-keys.ts'
 import { createUnsettled } from './unsettled.ts'
 
 export interface RedisLimiterOptions extends LimiterHooks {
@@ -35,7 +35,7 @@ export interface RedisLimiterOptions extends LimiterHooks {
   /** Default `postern:`. */
   readonly keyPrefix?: string
   /** Keys the hashes of subjects in Redis keys. Every process must have the same. */
-  readonly subjectKey?: string | Buffer
+  readonly subjectKey?: SubjectKey
   /** Default 250. */
   readonly deadlineMs?: number
   /** How long a refusal is answered from memory at most, and so how late a reset elsewhere is seen. Default 1,000; 0: never. */
@@ -63,7 +63,7 @@ interface Slot {
 }
 
 type Answer =
-  | { readonly admitted: true; readonly left: readonly number[] }
+  | { readonly admitted: true; readonly left: readonly number[]; readonly nextInMs: number }
   | { readonly admitted: false; readonly window: number; readonly retryAfterMs: number }
 
 const maxRememberedRefusals = 20_000
@@ -173,10 +173,11 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
           const code = reply[at] as number
           if (code === 0) {
             const windows = slot.parts.reduce((sum, part) => sum + part.windows.length, 0)
-            const left = reply.slice(at + 1, at + 1 + windows)
+            const left = reply.slice(at + 2, at + 2 + windows)
+            const nextInMs = reply[at + 1] as number
             if (isFailed) giveUp?.()
-            else resolve({ admitted: true, left, sentAt })
-            return at + 1 + windows
+            else resolve({ admitted: true, left, nextInMs, sentAt })
+            return at + 2 + windows
           }
           const detail = reply[at + 1] as number
           if (isFailed) return at + 2
@@ -248,10 +249,10 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     const subjects = policy.subjectsOf(fields)
     const remembered = requestId === undefined ? refusals.recall(subjects, permits) : undefined
     if (remembered) {
-      onRefused?.(policyName, remembered.rule)
+      onRefused?.({ policy: policyName, rule: remembered.rule })
       return remembered
     }
-    if (policy.parts.length === 0) return { admitted: true, remaining: [] }
+    if (policy.parts.length === 0) return { admitted: true, remaining: [], nextInMs: 0 }
     const askedEpoch = epoch
     // Several slots give back by the id of the request, so then it must have one.
     let slots = slotsOf(policy, subjects, requestId)
@@ -259,13 +260,13 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       slots = slotsOf(policy, subjects, randomUUID())
     }
     const { answer, sentAt } = await askSlots(policy, slots, permits)
-    if (answer.admitted) return admission(policy, slots, answer.left)
+    if (answer.admitted) return admission(policy, slots, answer)
     const refusal = refusalOf(policy, answer.window, answer.retryAfterMs)
     const { rule } = policy.windows[answer.window] as { rule: Part['rule'] }
     if (askedEpoch === epoch) {
       refusals.remember(subjects[policy.rules.indexOf(rule)] as string, permits, refusal, sentAt)
     }
-    onRefused?.(policyName, rule.name)
+    onRefused?.({ policy: policyName, rule: rule.name })
     return refusal
   }
 
@@ -281,6 +282,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     )
     for (const { requestKey } of slots) if (requestKey !== undefined) unsettled.remove(requestKey)
     const left: number[] = []
+    let nextInMs = 0
     let refused: (Answer & { admitted: false }) | undefined
     let sentAt = 0
     const taken: number[] = []
@@ -299,13 +301,14 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
         if (answer.admitted) {
           taken.push(index)
           left.push(...answer.left)
+          nextInMs = Math.max(nextInMs, answer.nextInMs)
         } else if (!refused || answer.retryAfterMs > refused.retryAfterMs) refused = answer
       }
     } catch (error) {
       for (const index of taken) giveUps[index]?.()
       throw error
     }
-    if (!refused) return { answer: { admitted: true, left }, sentAt }
+    if (!refused) return { answer: { admitted: true, left, nextInMs }, sentAt }
     await Promise.all(
       taken.map((index) => releaseSlot(slots[index] as Slot).catch(() => giveUps[index]?.())),
     )
@@ -315,7 +318,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   function admission(
     policy: ScriptPolicy,
     slots: readonly Slot[],
-    left: readonly number[],
+    { left, nextInMs }: { left: readonly number[]; nextInMs: number },
   ): Admission {
     const remaining: Admission['remaining'][number][] = []
     let at = 0
@@ -327,10 +330,10 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
           if (windowLeft < 0 && rule.mode === 'observe') isObserved = true
           remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
         }
-        if (isObserved) onObserved?.(policy.name, rule.name)
+        if (isObserved) onObserved?.({ policy: policy.name, rule: rule.name })
       }
     }
-    return { admitted: true, remaining }
+    return { admitted: true, remaining, nextInMs }
   }
 
   const limiter: RedisLimiter = {
@@ -380,7 +383,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     recall(policyName, fields, permits = 1) {
       const policy = policyOf(policies, policyName, permits)
       const refusal = refusals.recall(policy.subjectsOf(fields), permits)
-      if (refusal) onRefused?.(policyName, refusal.rule)
+      if (refusal) onRefused?.({ policy: policyName, rule: refusal.rule })
       return refusal
     },
 
