@@ -52,12 +52,13 @@ local function look(part, p, permits, again)
     local left, holder = limit - used - permits, gone + 1
     reply[#reply + 1] = left < 0 and -1 or left
     if left < again then -- find the cell that must leave before the permits fit, now or the next time
-      local room = limit - (left < 0 and permits or permits + again)
+      local isRefused = left < 0 and permits > 0
+      local room = limit - (isRefused and permits or permits + again)
       if not part.whole and not (part.lock and used >= lockMark) then
         while holder <= cells and after(holder) > room do holder = holder + 1 end
       end
       local waitMs = holder <= cells and windowMs - age(holder) or lead + windowMs
-      if left >= 0 then next = math.max(next, waitMs)
+      if not isRefused then next = math.max(next, waitMs)
       elseif waitMs > wait then wait, window = waitMs, part.first + (w - 1) / 2 end
     end
     if gone < kept then kept = gone end
@@ -114,7 +115,7 @@ while group < #ARGV do
       for n = #reply, first + 2, -1 do reply[n] = nil end
       reply[first], reply[first + 1] = wait, window
     end
-    local memory = ''
+    local memory = request and pack('>I6', now)
     for p = 1, wait >= 0 and not seen and #plan or 0 do
       local isFull = full and full[plan[p].observe or 0]
       local writes = values[p] and (stamps[p] == 0 or wait == 0 and not isFull)

@@ -48,7 +48,9 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
   const maxSubjects = options.maxSubjects ?? 100_000
   const clock = options.clock ?? Date.now
   const requests = createRequestMemory(options.rememberRequestsMs ?? 300_000, maxSubjects)
+  /** Filled anew by every acquire: what is left by window, and the observed rules that are full. */
   const left: number[] = []
+  const full: number[] = []
   let policies = new Map<string, LocalPolicy>()
   setPolicies(options.policies)
 
@@ -81,7 +83,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     const nowMs = clock()
     const isSeen = requestId !== undefined && requests.has(policyName, requestId, subjects, nowMs)
     let held: Look | undefined
-    let fullRules: Set<number> | undefined
+    full.length = 0
     let nextInMs = 0
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
@@ -103,7 +105,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
         const place = table.claim(subjects[part.ruleIndex] as string, nowMs)
         found.waitMs = beginLock(table.cells, place, part, nowMs, found) || found.waitMs
       }
-      if (part.rule.mode === 'observe') (fullRules ??= new Set()).add(part.ruleIndex)
+      if (part.rule.mode === 'observe') full.push(part.ruleIndex)
       else if (!held || found.waitMs > held.waitMs) held = found
     }
     if (held) {
@@ -115,7 +117,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
-      if (found.waitMs > 0 || fullRules?.has(part.ruleIndex)) {
+      if (found.waitMs > 0 || full.includes(part.ruleIndex)) {
         stamps?.push(0)
         continue
       }
@@ -182,7 +184,9 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
       const subjects = policy.subjectsOf(fields)
       for (const [index, part] of policy.parts.entries()) {
         if (ruleName !== undefined && part.rule.name !== ruleName) continue
-        policy.tables[index]?.forget(subjects[part.ruleIndex] as string)
+        const subject = subjects[part.ruleIndex] as string
+        policy.tables[index]?.forget(subject)
+        requests.forgetPart(index, part.ruleIndex, subject)
       }
     },
 

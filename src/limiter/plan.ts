@@ -61,8 +61,8 @@ export class MissingField extends Error {
   }
 }
 
-/** Four bytes of milliseconds reach 24.8 days either way. */
-const narrowReachMs = 24 * 86_400_000
+/** Four bytes of milliseconds reach 24.8 days either way, and a cell can be two windows old before it goes. */
+const narrowReachMs = 12 * 86_400_000
 
 /** `clientId` keeps the counts of rules with `scope: per-client` apart. */
 export function compilePolicies(policies: Policies, clientId: string): Map<string, CompiledPolicy> {

@@ -63,8 +63,8 @@ export function examine(
 ): { states: WindowState[]; waitMs: number; window: number } {
   const found = createLook()
   const left: number[] = []
-  look(store, slot, part, nowMs, 0, 0, left, found)
-  const lockedForMs = part.rule.lock && found.used >= lockMark ? found.waitMs : undefined
+  look(store, slot, part, nowMs, 0, 1, left, found)
+  const lockedForMs = part.rule.lock && found.used >= lockMark ? found.nextMs : undefined
   const states = part.windows.map(({ window, limit, windowMs }, index) => {
     const free = Math.max(0, left[part.firstWindow + index] as number)
     return {
@@ -78,6 +78,7 @@ export function examine(
       ...(lockedForMs === undefined ? {} : { lockedForMs }),
     }
   })
-  look(store, slot, part, nowMs, permits * part.rule.permits, 0, left, found)
+  const asked = permits * part.rule.permits
+  look(store, slot, part, nowMs, asked, asked, left, found)
   return { states, waitMs: found.waitMs, window: found.window }
 }

@@ -81,6 +81,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   const batch = createScriptBatch({ redis, script: loadScript('acquire-N'), deadlineMs })
   const releaseScript = loadScript('release-N')
   const peekScript = loadScript('peek-N')
+  const resetScript = loadScript('reset-N')
   const reshapeScript = loadScript('reshape-1')
   const unsettled = createUnsettled({
     maxAgeMs: rememberRequestsMs,
@@ -224,7 +225,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   }
 
   async function releaseSlot(slot: Slot): Promise<boolean> {
-    const keys = [...slot.keys, slot.requestKey as string]
+    const keys = [...slot.keys, ...slot.keys.map(resetKey), slot.requestKey as string]
     const args = slot.parts.map((part) => (part.rule.lock ? 1 : 0))
     return (await withinDeadline(releaseScript.run(redis, keys, args), deadlineMs)) === 1
   }
@@ -364,12 +365,18 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     async reset(policyName, fields, ruleName) {
       const policy = policyOf(policies, policyName)
       epoch++
-      const keys = slotsOf(policy, policy.subjectsOf(fields), undefined).flatMap((slot) =>
-        slot.keys.filter(
-          (_, index) => ruleName === undefined || slot.parts[index]?.rule.name === ruleName,
-        ),
+      const slots = slotsOf(policy, policy.subjectsOf(fields), undefined)
+      await Promise.all(
+        slots.map((slot) => {
+          const keys = slot.keys.filter(
+            (_, part) => ruleName === undefined || slot.parts[part]?.rule.name === ruleName,
+          )
+          if (keys.length === 0) return undefined
+          const allKeys = [...keys, ...keys.map(resetKey)]
+          const call = resetScript.run(redis, allKeys, [rememberRequestsMs])
+          return withinDeadline(call, deadlineMs)
+        }),
       )
-      await withinDeadline(Promise.all(keys.map((key) => redis.del(key))), deadlineMs)
       epoch++
       refusals.clear()
     },
@@ -396,3 +403,6 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
 function width(slot: Slot): number {
   return Math.max(...slot.parts.map((part) => part.longestMs))
 }
+
+/** Beside a value: when it was last reset. */
+const resetKey = (key: string) => `${key}:reset`

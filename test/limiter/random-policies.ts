@@ -4,8 +4,14 @@ import type { RawPolicies } from '../../src/limiter/policies.ts'
 export type RawRule = RawPolicies[string][number]
 
 const seconds = fc.constantFrom(5, 7, 60, 61, 300, 3_600, 86_400)
-const smallLimit = fc.oneof({ weight: 1, arbitrary: fc.constant(0) }, { weight: 9, arbitrary: fc.integer({ min: 1, max: 12 }) })
-const anyLimit = fc.oneof({ weight: 8, arbitrary: smallLimit }, { weight: 1, arbitrary: fc.integer({ min: 129, max: 140 }) })
+const smallLimit = fc.oneof(
+  { weight: 1, arbitrary: fc.constant(0) },
+  { weight: 9, arbitrary: fc.integer({ min: 1, max: 12 }) },
+)
+const anyLimit = fc.oneof(
+  { weight: 8, arbitrary: smallLimit },
+  { weight: 1, arbitrary: fc.integer({ min: 129, max: 140 }) },
+)
 const quota = fc.tuple(anyLimit, seconds).map(([limit, s]) => `${limit} per ${s}s`)
 const quotas = fc.uniqueArray(quota, {
   minLength: 1,
@@ -19,9 +25,7 @@ const kind = fc.oneof(
   quotas.map((sliding) => ({ sliding })),
   quotas.map((sliding) => ({ sliding })),
   quotas.map((fixed) => ({ fixed })),
-  fc
-    .record({ limit: anyLimit, cron: crons, timezone: zones })
-    .map((calendar) => ({ calendar })),
+  fc.record({ limit: anyLimit, cron: crons, timezone: zones }).map((calendar) => ({ calendar })),
   fc
     .record({
       limit: smallLimit,

@@ -35,9 +35,20 @@ export function createReference(rules: readonly Rule[]) {
   )
   const requests = new Set<string>()
 
+  const periodEnds = new Map<string, number>()
+  function endOfPeriod(index: number, at: number): number {
+    const key = `${index} ${at}`
+    let endsAt = periodEnds.get(key)
+    if (endsAt === undefined) {
+      endsAt = (crons[index] as Cron).nextRun(new Date(at))?.getTime() ?? 0
+      periodEnds.set(key, endsAt)
+    }
+    return endsAt
+  }
+
   /** When a use stops counting in a window. */
   function leavesAt(rule: Rule, index: number, quota: Quota, use: Use): number {
-    if (rule.kind === 'calendar') return (crons[index] as Cron).nextRun(new Date(use.at))?.getTime() ?? 0
+    if (rule.kind === 'calendar') return endOfPeriod(index, use.at)
     if (rule.kind === 'fixed') {
       let start = Number.NEGATIVE_INFINITY
       for (const { at } of [...usesOf(quota), use]) {
@@ -60,7 +71,14 @@ export function createReference(rules: readonly Rule[]) {
   }
 
   /** How long until `permits` fit beside what counts now (and `mine`, taken now). */
-  function waitFor(rule: Rule, index: number, quota: Quota, now: number, permits: number, mine = 0) {
+  function waitFor(
+    rule: Rule,
+    index: number,
+    quota: Quota,
+    now: number,
+    permits: number,
+    mine = 0,
+  ) {
     const own = { at: now, permits: mine, requestId: undefined }
     const all = counted(rule, index, quota, now)
     if (mine > 0) all.push({ leaves: leavesAt(rule, index, quota, own), permits: mine })
@@ -92,7 +110,10 @@ export function createReference(rules: readonly Rule[]) {
         let held: { window: string; waitMs: number } | undefined
         // Large windows of a sliding rule are looked at after the exact ones.
         const isLarge = (one: Quota) => rule.kind === 'sliding' && one.limit > exactLimit
-        const quotas = [...rule.quotas.filter((one) => !isLarge(one)), ...rule.quotas.filter(isLarge)]
+        const quotas = [
+          ...rule.quotas.filter((one) => !isLarge(one)),
+          ...rule.quotas.filter(isLarge),
+        ]
         for (const quota of quotas) {
           const used = usedNow(rule, index, quota, now)
           let waitMs = lockedMs > 0 ? lockedMs : waitFor(rule, index, quota, now, asked)
@@ -112,9 +133,7 @@ export function createReference(rules: readonly Rule[]) {
           left.push(isFull ? 0 : Math.max(0, quota.limit - used - taken))
           if (isRefused && (!held || waitMs > held.waitMs)) held = { window: quota.window, waitMs }
           if (rule.mode === 'enforce') {
-            const again = isSeen
-              ? waitMs
-              : waitFor(rule, index, quota, now, asked, asked)
+            const again = isSeen ? waitMs : waitFor(rule, index, quota, now, asked, asked)
             nextInMs = Math.max(nextInMs, again)
           }
         }
@@ -152,7 +171,10 @@ export function createReference(rules: readonly Rule[]) {
               ? list.filter((one) => leavesAt(rule, index, quota, one) === ends)
               : [use]
           if (window.every((one) => one.permits === 0)) {
-            uses.set(quota, list.filter((one) => !window.includes(one)))
+            uses.set(
+              quota,
+              list.filter((one) => !window.includes(one)),
+            )
           }
         }
       }

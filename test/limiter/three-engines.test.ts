@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createLocalLimiter } from '../../src/limiter/local-limiter.ts'
 import { parsePolicies, type RawPolicies } from '../../src/limiter/policies.ts'
 import { createRedisLimiter } from '../../src/limiter/redis-limiter.ts'
-import { releaseLater } from '../support/release.ts'
 import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
 import { randomRules } from './random-policies.ts'
 import { createReference, type Verdict } from './reference.ts'
 import { virtualRedis } from './virtual-redis.ts'
@@ -76,6 +77,7 @@ async function runRound(
   const random = fc.sample(fc.nat(1_000_000), { numRuns: 200_000, seed: roundSeed })
   const draw = (below: number) => (random.pop() as number) % below
 
+  let hasReset = false
   for (let step = 0; step < stepsPerHistory; step++) {
     const some = histories[draw(histories.length)] as (typeof histories)[number]
     const pause = draw(8)
@@ -84,6 +86,9 @@ async function runRound(
     else if (pause === 3) now += draw(4)
     else if (pause === 4) now += draw(86_400_000)
     else if (pause > 4) now += draw(20_000)
+    // What is taken in the millisecond of a reset counts as taken before it, for a later release.
+    if (hasReset) now += 1
+    hasReset = false
     await setTime(now)
     await Promise.all(
       histories.map(async (history) => {
@@ -100,6 +105,7 @@ async function runRound(
         }
         if (action === 1 && draw(4) === 0) {
           log.push(`${now} reset`)
+          hasReset = true
           reference.reset()
           await overRedis.reset(name, fields)
           await local.reset(name, fields)
@@ -107,18 +113,20 @@ async function runRound(
         }
         const permits = 1 + (draw(3) === 0 ? draw(history.maxPermits) : 0)
         const isResend = action === 2 && history.lastRequestId !== ''
-        const requestId = isResend
-          ? history.lastRequestId
-          : action < 12
-            ? `${step}`
-            : undefined
+        const requestId = isResend ? history.lastRequestId : action < 12 ? `${step}` : undefined
         const options = { permits, ...(requestId === undefined ? {} : { requestId }) }
         const expected = plain(reference.acquire(now, permits, requestId))
         if (requestId !== undefined) history.lastRequestId = requestId
         log.push(`${now} acquire ${JSON.stringify(options)} → ${JSON.stringify(expected)}`)
-        const context = `${JSON.stringify(history.rules)}\n${log.join('\n')}`
-        expect(plain(local.tryAcquire(name, fields, options)), `in process\n${context}`).toEqual(expected)
-        expect(plain(await overRedis.acquire(name, fields, options)), `Redis\n${context}`).toEqual(expected)
+        const answers = {
+          'in process': plain(local.tryAcquire(name, fields, options)),
+          'over Redis': plain(await overRedis.acquire(name, fields, options)),
+        }
+        for (const [engine, answer] of Object.entries(answers)) {
+          if (isDeepStrictEqual(answer, expected)) continue
+          const context = `${JSON.stringify(history.rules)}\n${log.join('\n')}`
+          expect(answer, `${engine}, seed ${roundSeed}\n${context}`).toEqual(expected)
+        }
         history.lastRetryMs = 'retryAfterMs' in expected ? (expected.retryAfterMs as number) : 0
       }),
     )
@@ -126,7 +134,9 @@ async function runRound(
 }
 
 /** The members that all three have. */
-function plain(verdict: Verdict | Awaited<ReturnType<ReturnType<typeof createLocalLimiter>['acquire']>>) {
+function plain(
+  verdict: Verdict | Awaited<ReturnType<ReturnType<typeof createLocalLimiter>['acquire']>>,
+) {
   if (!verdict.admitted) {
     const { rule, window, retryAfterMs } = verdict
     return { rule, window, retryAfterMs }

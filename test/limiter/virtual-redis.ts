@@ -1,18 +1,26 @@
 /**
  * A real Redis whose scripts read the time from a key instead of `TIME`, because faking a server's
- * clock hangs it. Only that one call is exchanged; values then live longer than any test, so that it is
- * the scripts' own arithmetic that decides.
+ * clock hangs it. Values expire by the same clock: their times to live are kept in a sorted set, so one
+ * that is too short shows as a wrong decision.
  */
-import { readFileSync } from 'node:fs'
+
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import type { RedisClient } from '../../src/redis/script.ts'
 
-const scripts = ['acquire-N', 'release-N', 'peek-N', 'reshape-1']
+const scripts = ['acquire-N', 'release-N', 'peek-N', 'reset-N', 'reshape-1']
 const readClock = `(function()
   local now = tonumber(redis.call('GET', 'clock'))
   return { math.floor(now / 1000), now % 1000 * 1000 }
 end)()`
+
+const setUntil = `redis.call('SET', $1, $2) redis.call('ZADD', 'expiries', now + $3, $1)`
+const expire = `for _, key in ipairs(redis.call('ZRANGE', 'expiries', '-inf', ARGV[1], 'BYSCORE')) do
+  redis.call('DEL', key)
+  redis.call('ZREM', 'expiries', key)
+end
+redis.call('SET', 'clock', ARGV[1])`
 
 export function virtualRedis(client: Redis) {
   const patched = new Map(
@@ -21,7 +29,10 @@ export function virtualRedis(client: Redis) {
       const sha = createHash('sha1').update(source).digest('hex')
       const withClock = source
         .replace("redis.call('TIME')", readClock)
-        .replace("'PX', ttls[p]", "'PX', ttls[p] + 600000")
+        .replace(
+          /redis.call\('SET', (KEYS\[key \+ p\]), (values\[p\]), 'PX', (ttls\[p\])\)/,
+          setUntil,
+        )
       if (name !== 'release-N' && withClock === source) throw new Error(`${name} reads no time`)
       return [sha, withClock]
     }),
@@ -29,7 +40,7 @@ export function virtualRedis(client: Redis) {
   const run = (sha: string, ...args: [number, ...string[]]) =>
     client.eval(patched.get(sha) as string, ...args)
   return {
-    setTime: (nowMs: number) => client.set('clock', nowMs),
+    setTime: (nowMs: number) => client.eval(expire, 0, nowMs),
     redis: {
       isCluster: false,
       evalsha: run,
