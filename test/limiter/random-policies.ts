@@ -21,33 +21,38 @@ const quotas = fc.uniqueArray(quota, {
 const crons = fc.constantFrom('0 0 * * *', '30 2 * * *', '*/5 * * * *', '0 0 1 * *', '0 9 * * 1')
 const zones = fc.constantFrom('UTC', 'Asia/Shanghai', 'Europe/Berlin', 'America/New_York')
 
+const sliding = quotas.map((list) => ({ sliding: list }))
+const fixed = quotas.map((list) => ({ fixed: list }))
+const calendar = fc
+  .record({ limit: anyLimit, cron: crons, timezone: zones })
+  .map((one) => ({ calendar: one }))
+const lockout = fc
+  .record({
+    limit: smallLimit,
+    window: seconds.map((s) => `${s}s`),
+    lock: seconds.map((s) => `${s}s`),
+    growth: fc.constantFrom(1, 1, 1.5, 2),
+  })
+  .map((one) => ({ lockout: { ...one, maxLock: '2d' } }))
+
 const kind = fc.oneof(
-  quotas.map((sliding) => ({ sliding })),
-  quotas.map((sliding) => ({ sliding })),
-  quotas.map((fixed) => ({ fixed })),
-  fc.record({ limit: anyLimit, cron: crons, timezone: zones }).map((calendar) => ({ calendar })),
-  fc
-    .record({
-      limit: smallLimit,
-      window: seconds.map((s) => `${s}s`),
-      lock: seconds.map((s) => `${s}s`),
-      growth: fc.constantFrom(1, 1, 1.5, 2),
-    })
-    .map((lockout) => ({ lockout: { ...lockout, maxLock: '2d' } })),
+  { weight: 4, arbitrary: sliding },
+  { weight: 3, arbitrary: fixed },
+  { weight: 3, arbitrary: lockout },
+  { weight: 1, arbitrary: calendar },
 )
 
 /** Rules of one policy; all of them look at the field `subject`. */
 export const randomRules: fc.Arbitrary<RawRule[]> = fc
-  .array(fc.tuple(kind, fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 9 })), {
+  .array(fc.tuple(kind, fc.integer({ min: 0, max: 9 })), {
     minLength: 1,
     maxLength: 4,
   })
   .map((rules) =>
-    rules.map(([one, observe, weight], index) => ({
+    rules.map(([one, observe], index) => ({
       name: `rule${index}`,
       key: '{subject}',
       ...one,
       ...(observe === 0 ? { mode: 'observe' as const } : {}),
-      ...(weight === 0 ? { permits: 1 } : {}),
     })),
   )

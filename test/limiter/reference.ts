@@ -70,29 +70,27 @@ export function createReference(rules: readonly Rule[]) {
       .filter(({ leaves }) => leaves > now)
   }
 
-  /** How long until `permits` fit beside what counts now (and `mine`, taken now). */
+  /** How long until `permits` fit beside what counts now and `mine`, taken now. */
   function waitFor(
     rule: Rule,
     index: number,
     quota: Quota,
     now: number,
+    counting: { leaves: number; permits: number }[],
     permits: number,
     mine = 0,
-  ) {
-    const own = { at: now, permits: mine, requestId: undefined }
-    const all = counted(rule, index, quota, now)
-    if (mine > 0) all.push({ leaves: leavesAt(rule, index, quota, own), permits: mine })
+  ): number {
+    const leavesIfTakenNow = () =>
+      leavesAt(rule, index, quota, { at: now, permits, requestId: undefined })
+    const all = [...counting]
+    if (mine > 0) all.push({ leaves: leavesIfTakenNow(), permits: mine })
     let used = all.reduce((sum, one) => sum + one.permits, 0)
     if (used + permits <= quota.limit) return 0
     for (const { leaves, permits: freed } of all.sort((a, b) => a.leaves - b.leaves)) {
       used -= freed
       if (used + permits <= quota.limit) return leaves - now
     }
-    return leavesAt(rule, index, quota, { at: now, permits, requestId: undefined }) - now
-  }
-
-  function usedNow(rule: Rule, index: number, quota: Quota, now: number): number {
-    return counted(rule, index, quota, now).reduce((sum, one) => sum + one.permits, 0)
+    return leavesIfTakenNow() - now
   }
 
   return {
@@ -115,8 +113,9 @@ export function createReference(rules: readonly Rule[]) {
           ...rule.quotas.filter(isLarge),
         ]
         for (const quota of quotas) {
-          const used = usedNow(rule, index, quota, now)
-          let waitMs = lockedMs > 0 ? lockedMs : waitFor(rule, index, quota, now, asked)
+          const counting = counted(rule, index, quota, now)
+          const used = counting.reduce((sum, one) => sum + one.permits, 0)
+          let waitMs = lockedMs > 0 ? lockedMs : waitFor(rule, index, quota, now, counting, asked)
           if (waitMs > 0 && rule.kind === 'lockout' && lockedMs <= 0 && !isSeen) {
             const config = rule.lock as NonNullable<Rule['lock']>
             const length = (earlier: number) =>
@@ -133,7 +132,7 @@ export function createReference(rules: readonly Rule[]) {
           left.push(isFull ? 0 : Math.max(0, quota.limit - used - taken))
           if (isRefused && (!held || waitMs > held.waitMs)) held = { window: quota.window, waitMs }
           if (rule.mode === 'enforce') {
-            const again = isSeen ? waitMs : waitFor(rule, index, quota, now, asked, asked)
+            const again = isSeen ? waitMs : waitFor(rule, index, quota, now, counting, asked, asked)
             nextInMs = Math.max(nextInMs, again)
           }
         }

@@ -74,8 +74,7 @@ async function runRound(
         .flatMap((rule) => rule.quotas.map((quota) => quota.limit || 3)),
     ),
   }))
-  const random = fc.sample(fc.nat(1_000_000), { numRuns: 200_000, seed: roundSeed })
-  const draw = (below: number) => (random.pop() as number) % below
+  const draw = seededDraw(roundSeed)
 
   let hasReset = false
   for (let step = 0; step < stepsPerHistory; step++) {
@@ -130,6 +129,17 @@ async function runRound(
         history.lastRetryMs = 'retryAfterMs' in expected ? (expected.retryAfterMs as number) : 0
       }),
     )
+  }
+}
+
+/** Whole numbers below a bound, the same ones for the same seed (xorshift). */
+function seededDraw(from: number): (below: number) => number {
+  let state = from
+  return (below) => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) % below
   }
 }
 
