@@ -1,4 +1,9 @@
-import { createLimiter, type Limiter, type RawPolicies } from '../../src/limiter/index.ts'
+import {
+  createLimiter,
+  type Limiter,
+  type RawPolicies,
+  type RedisLimiterOptions,
+} from '../../src/limiter/index.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
 import { virtualRedis } from './virtual-redis.ts'
@@ -48,7 +53,7 @@ export async function bothEngines(policies: RawPolicies, startAt = Date.UTC(2026
 /** A limiter over a real Redis with its real clock, and a look at what it writes. */
 export async function realLimiter(
   policies: RawPolicies,
-  options: Partial<Parameters<typeof createLimiter>[0]> = {},
+  options: Partial<RedisLimiterOptions> = {},
 ) {
   const server = await testRedis()
   const redis = await server.connect('limiter')
@@ -58,7 +63,7 @@ export async function realLimiter(
     keyPrefix: server.prefix,
     deadlineMs: 2_000,
     ...options,
-  } as Parameters<typeof createLimiter>[0] & { redis: typeof redis })
+  })
   releaseLater(() => limiter.close())
   return { limiter, client: server.client, prefix: server.prefix, url: server.url, redis }
 }
