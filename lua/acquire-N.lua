@@ -115,7 +115,7 @@ while group < #ARGV do
       for n = #reply, first + 2, -1 do reply[n] = nil end
       reply[first], reply[first + 1] = wait, window
     end
-    local memory = request and pack('>I6', now)
+    local memory = request and pack('>I7', clock[1] * 1000000 + clock[2])
     for p = 1, wait >= 0 and not seen and #plan or 0 do
       local isFull = full and full[plan[p].observe or 0]
       local writes = values[p] and (stamps[p] == 0 or wait == 0 and not isFull)

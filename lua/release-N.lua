@@ -8,10 +8,10 @@ if not memory then return 0 end
 redis.call('DEL', KEYS[#KEYS])
 
 local unpack, pack, lockMark, parts = struct.unpack, struct.pack, 128, (#KEYS - 1) / 2
-local takenAt = unpack('>I6', memory)
+local takenAt = unpack('>I7', memory)
 for p = 1, parts do
   local value = redis.call('GET', KEYS[p])
-  local stamp, permits = unpack('>I6I4', memory, p * 10 - 3)
+  local stamp, permits = unpack('>I6I4', memory, p * 10 - 2)
   local resetAt = redis.call('GET', KEYS[parts + p])
   if resetAt and tonumber(resetAt) >= takenAt then stamp = 0 end
   if value and stamp > 0 then

@@ -3,7 +3,7 @@
 -- ARGV    how long requests are remembered, in ms
 -- returns 1
 local clock = redis.call('TIME')
-local now = ('%.0f'):format(clock[1] * 1000 + math.floor(clock[2] / 1000))
+local now = ('%.0f'):format(clock[1] * 1000000 + clock[2])
 local parts = #KEYS / 2
 for p = 1, parts do
   redis.call('DEL', KEYS[p])
