@@ -3,10 +3,11 @@
  * secret nobody can guess and costs a microsecond.
  *
  * Every request carries a key, so what PostgreSQL said of it is remembered for a few seconds: that is
- * how long a revoked key may still pass. When PostgreSQL is away the last word about a key stays good,
- * because codes are checked in Redis and must stay checkable.
+ * how long a revoked key may still pass. When PostgreSQL is away or slow its last word about a key
+ * stays good, because codes are checked in Redis and must stay checkable.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Database } from '../db/database.ts'
@@ -24,53 +25,68 @@ export interface KeyFacts extends ApiKey {
   revokedAt: Date | null
 }
 
-const freshMs = 5_000
-/** Wrong keys are remembered too, so a flood of them asks PostgreSQL once; the bound keeps memory flat. */
-const maxRemembered = 10_000
+/** How long PostgreSQL's word about a key is not asked for again. */
+const defaultFreshMs = 5_000
+/** Wrong keys are remembered too, so a flood of one asks PostgreSQL once; the bound keeps memory flat. */
+const defaultMaxWrong = 10_000
+/** How long a request waits to hear again of a key that is known. */
+const patienceMs = 250
 
 export type ApiKeys = ReturnType<typeof createApiKeys>
 
-export function createApiKeys(database: Database) {
-  const remembered = new Map<string, { key: ApiKey | null; untilMs: number }>()
+export function createApiKeys(
+  database: Database,
+  options: { freshMs?: number; maxWrong?: number } = {},
+) {
+  const { freshMs = defaultFreshMs, maxWrong = defaultMaxWrong } = options
+  // Apart, so that no flood of wrong keys can push out a right one.
+  const known = new Map<string, { key: ApiKey; freshUntilMs: number }>()
+  const wrong = new Map<string, { freshUntilMs: number }>()
   const asking = new Map<string, Promise<ApiKey | null>>()
 
   async function ask(token: string): Promise<ApiKey | null> {
     const hash = hashOf(token)
     const row = await database.read((prisma) => prisma.apiKey.findUnique({ where: { hash } }))
-    const key = row && row.revokedAt === null ? { id: row.id, app: row.app } : null
-    if (remembered.size >= maxRemembered) remembered.clear()
-    remembered.set(token, { key, untilMs: performance.now() + freshMs })
-    return key
+    const freshUntilMs = performance.now() + freshMs
+    if (row && row.revokedAt === null) {
+      const key = { id: row.id, app: row.app }
+      wrong.delete(token)
+      known.set(token, { key, freshUntilMs })
+      return key
+    }
+    known.delete(token)
+    if (wrong.size >= maxWrong) wrong.clear()
+    wrong.set(token, { freshUntilMs })
+    return null
   }
 
-  function insert(token: string, facts: { name: string; app: string }) {
-    const data = {
-      id: newId(),
-      app: facts.app,
-      name: facts.name,
-      kind: 'secret',
-      hash: hashOf(token),
-      createdAt: new Date(),
-    }
-    return database.read((prisma) =>
-      prisma.apiKey.upsert({ where: { hash: data.hash }, create: data, update: {} }),
-    )
+  /** Leaves a key that is there already as it is, also one that another process makes meanwhile. */
+  async function insert(token: string, facts: { name: string; app: string }): Promise<string> {
+    const id = newId()
+    const data = { id, ...facts, kind: 'secret', hash: hashOf(token), createdAt: new Date() }
+    await database.read((prisma) => prisma.apiKey.createMany({ data, skipDuplicates: true }))
+    wrong.delete(token)
+    return id
   }
 
   return {
     /** Null when there is no such key or it is revoked. Throws Unavailable when nobody can say. */
     async find(token: string): Promise<ApiKey | null> {
-      const known = remembered.get(token)
-      if (known && known.untilMs > performance.now()) return known.key
+      const nowMs = performance.now()
+      const right = known.get(token)
+      if (right && right.freshUntilMs > nowMs) return right.key
+      const isWrong = wrong.get(token)
+      if (isWrong && isWrong.freshUntilMs > nowMs) return null
       let answer = asking.get(token)
       if (!answer) {
         answer = ask(token).finally(() => asking.delete(token))
         asking.set(token, answer)
       }
       try {
-        return await answer
+        if (!right) return await answer
+        return await Promise.race([answer, sleep(patienceMs, right.key, { ref: false })])
       } catch (error) {
-        if (known && error instanceof Unavailable) return known.key
+        if (error instanceof Unavailable && (right || isWrong)) return right?.key ?? null
         throw error
       }
     },
@@ -78,8 +94,7 @@ export function createApiKeys(database: Database) {
     /** Makes a key and returns it; nobody can read it again. */
     async create(facts: { name: string; app: string }): Promise<{ id: string; token: string }> {
       const token = `psk_${randomBytes(32).toString('base64url')}`
-      const { id } = await insert(token, facts)
-      return { id, token }
+      return { id: await insert(token, facts), token }
     },
 
     /** Makes sure that this very key exists (`BOOTSTRAP_SECRET_KEY`); safe from several processes at once. */

@@ -8,7 +8,8 @@
  *
  * Each caller awaits its own item. Nothing is answered before the statement that carried it has
  * committed. When a statement fails because of its data, its items run again one by one, so a bad row
- * fails alone; when the server is away, all fail.
+ * fails alone. When the server is away all fail, those still waiting too: their statement would only
+ * keep their callers waiting once more.
  */
 import { Unavailable } from './problems.ts'
 
@@ -60,9 +61,11 @@ export function createBatcher<Item, Result>(
         resolve(results[index] as Result)
       })
     } catch (error) {
-      if (batch.length > 1 && !(error instanceof Unavailable)) {
+      if (error instanceof Unavailable) {
+        for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error)
+      } else if (batch.length > 1) {
         for (const one of batch) await runBatch([one])
-      } else for (const { reject } of batch) reject(error)
+      } else batch[0]?.reject(error)
     }
   }
 

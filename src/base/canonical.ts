@@ -8,9 +8,14 @@ export function canonical(parts: readonly string[]): string {
   return encoded
 }
 
-/** The same for a record: keys sorted, values as JSON, so that key order never makes another message. */
+/** The same for a record: keys sorted at every depth, values as JSON, so that key order never makes another message. */
 export function canonicalRecord(record: Readonly<Record<string, unknown>>): string {
   const parts: string[] = []
-  for (const key of Object.keys(record).sort()) parts.push(key, JSON.stringify(record[key]))
+  for (const key of Object.keys(record).sort()) parts.push(key, canonicalValue(record[key]))
   return canonical(parts)
+}
+
+function canonicalValue(value: unknown): string {
+  const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isRecord ? `{${canonicalRecord(value as Record<string, unknown>)}}` : JSON.stringify(value)
 }

@@ -130,7 +130,11 @@ export class Problem extends Error {
     members: Readonly<Record<string, unknown>> = {},
     headers: Readonly<Record<string, string>> = {},
   ) {
+    // An answer, not a fault: nobody reads its stack, and capturing one is dear in a flood of refusals.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(code)
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.members = members
     this.headers = headers
@@ -141,8 +145,8 @@ export class Problem extends Error {
 export class Unavailable extends Error {
   readonly part: 'redis' | 'postgresql'
 
-  constructor(part: 'redis' | 'postgresql', cause: unknown) {
-    super(`${part} is out of reach`, { cause })
+  constructor(part: 'redis' | 'postgresql', cause: unknown, message = `${part} is out of reach`) {
+    super(message, { cause })
     this.part = part
   }
 }

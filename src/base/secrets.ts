@@ -18,8 +18,8 @@ export interface Secrets {
   codeDigests(parts: readonly string[]): string[]
   /** Keyed hashes of a recipient, current first: how rows are found without a readable index. */
   recipientHashes(channel: string, to: string): Buffer[]
-  /** The name of a subject in a Redis key. */
-  subjectHash(parts: readonly string[]): string
+  /** Names of a subject in Redis keys: the current one first, then the previous secret's. */
+  subjectHashes(parts: readonly string[]): string[]
   /** HMAC-MD5, as the duplicate rule of the product's design card asks; 32 hex digits. */
   dedupeHash(parts: readonly string[]): string
   /** AES-256-GCM. `context` (the notice id) must be the same to open it again. */
@@ -27,7 +27,7 @@ export interface Secrets {
   /** Throws when the data was altered, belongs to another context, or its secret is gone. */
   unseal(sealed: Uint8Array, context: string): string
   /** The key for the limiter's subjects. */
-  readonly limiterKey: KeyObject
+  readonly limiterKey: Buffer
 }
 
 const ivBytes = 12
@@ -38,7 +38,7 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
   const all = previousSecret ? [current, deriveKeys(previousSecret)] : [current]
 
   return {
-    limiterKey: current.limiter,
+    limiterKey: current.limiter.export(),
     codeDigests(parts) {
       const text = canonical(parts)
       return all.map((keys) => hmac('sha256', keys.code, text).toString('base64url'))
@@ -47,8 +47,9 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
       const text = canonical([channel, to])
       return all.map((keys) => hmac('sha256', keys.recipient, text).subarray(0, 16))
     },
-    subjectHash(parts) {
-      return hmac('sha256', current.subject, canonical(parts)).toString('base64url', 0, 16)
+    subjectHashes(parts) {
+      const text = canonical(parts)
+      return all.map((keys) => hmac('sha256', keys.subject, text).toString('base64url', 0, 16))
     },
     dedupeHash(parts) {
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
@@ -94,7 +95,9 @@ function hmac(algorithm: 'sha256' | 'md5', key: KeyObject, text: string): Buffer
 }
 
 function unsealWith(key: KeyObject, sealed: Uint8Array, context: string): string {
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, ivBytes))
+  const iv = sealed.subarray(0, ivBytes)
+  // With the length said, a cut tag is refused; Node would otherwise check only what is left of it.
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes })
   decipher.setAAD(Buffer.from(context))
   decipher.setAuthTag(sealed.subarray(ivBytes, ivBytes + tagBytes))
   const plain = decipher.update(sealed.subarray(ivBytes + tagBytes), undefined, 'utf8')

@@ -2,8 +2,9 @@
  * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget
  * survives resends, and with the code itself, whose tries end it.
  */
-import type { Limiter, Refusal } from '../limiter/index.ts'
+import type { RedisLimiter, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { admit } from '../notice/admission.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
 export interface CheckRequest extends CodeOwner {
@@ -19,7 +20,7 @@ export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
 export function createCheckCaptcha(deps: {
-  limiter: Limiter
+  limiter: RedisLimiter
   codes: CodeStore
   metrics: Metrics
   newRequestId: () => string
@@ -36,7 +37,7 @@ export function createCheckCaptcha(deps: {
     const { channel, to, scene, app, ip, country } = request
     const fields = { channel, to, scene, app, ip, country }
     const requestId = newRequestId()
-    const verdict = await limiter.acquire('check', fields, { requestId })
+    const verdict = await admit(limiter, 'check', fields, requestId)
     if (!verdict.admitted) return { result: 'refused', refusal: verdict }
 
     let guess: GuessResult
@@ -47,7 +48,13 @@ export function createCheckCaptcha(deps: {
       throw error
     }
     // Whoever knows the code is not guessing: earlier misses no longer count against them.
-    if (guess.result === 'passed') await limiter.reset('check', fields).catch(() => {})
+    if (guess.result === 'passed') await forgive(fields).catch(() => {})
     return guess
+  }
+
+  /** Clears the lock-outs of the policy; its other rules count successes like any use. */
+  async function forgive(fields: Record<string, string>): Promise<void> {
+    const lockouts = limiter.windows('check').filter(({ kind }) => kind === 'lockout')
+    await Promise.all(lockouts.map(({ rule }) => limiter.reset('check', fields, rule)))
   }
 }

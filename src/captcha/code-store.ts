@@ -2,6 +2,9 @@
  * Codes in Redis: one key per (app, scene, channel, recipient), so a new code replaces the old one by
  * itself, with its time to live. The key's name is a keyed hash and the code a keyed digest: whoever
  * reads Redis learns neither. A code is compared in Redis, in one script with its counting.
+ *
+ * While `SECRET_PREVIOUS` is set a code may lie under either secret's name. A new one goes under the
+ * current name and the previous name is emptied first, so an owner never has two valid codes.
  */
 import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
@@ -31,38 +34,51 @@ export function createCodeStore(
   options: { keyPrefix: string; ttlMs: number; triesPerCode: number },
 ) {
   const partsOf = (owner: CodeOwner) => [owner.app, owner.scene, owner.channel, owner.to]
-  const keyOf = (owner: CodeOwner) =>
-    `${options.keyPrefix}code:${secrets.subjectHash(partsOf(owner))}`
+  /** One key per secret in use, the current one's first. */
+  const keysOf = (owner: CodeOwner) =>
+    secrets.subjectHashes(partsOf(owner)).map((hash) => `${options.keyPrefix}code:${hash}`)
   const digestsOf = (owner: CodeOwner, code: string) =>
     secrets.codeDigests([...partsOf(owner), code])
 
   return {
     /** From now on this is the owner's one valid code. */
     async remember(owner: CodeOwner, noticeId: string, code: string): Promise<void> {
+      const [key = '', ...previousKeys] = keysOf(owner)
       const value = `${noticeId} ${options.triesPerCode} ${digestsOf(owner, code)[0]}`
-      await reach(() => redis.set(keyOf(owner), value, 'PX', options.ttlMs))
+      await reach(async () => {
+        for (const previousKey of previousKeys) await redis.del(previousKey)
+        await redis.set(key, value, 'PX', options.ttlMs)
+      })
     },
 
     /** Takes one try, compares, and consumes the code when it is right. */
     async guess(owner: CodeOwner, code: string, noticeId?: string): Promise<GuessResult> {
       const args = [noticeId ?? '', ...digestsOf(owner, code)]
-      const [status, detail] = (await reach(() =>
-        checkScript.run(redis, [keyOf(owner)], args),
-      )) as [number, (string | number)?]
-      if (status === 1) return { result: 'passed', noticeId: String(detail) }
-      if (status === 0) return { result: 'mismatch', triesLeft: Number(detail) }
+      for (const key of keysOf(owner)) {
+        const [status, detail] = (await reach(() => checkScript.run(redis, [key], args))) as [
+          number,
+          (string | number)?,
+        ]
+        if (status === 1) return { result: 'passed', noticeId: String(detail) }
+        if (status === 0) return { result: 'mismatch', triesLeft: Number(detail) }
+      }
       return { result: 'gone' }
     },
 
     /** True while the code of this notice could still pass; a replaced or used one is not worth sending. */
     async isCurrent(owner: CodeOwner, noticeId: string): Promise<boolean> {
-      const stored = await reach(() => redis.get(keyOf(owner)))
-      return stored?.startsWith(`${noticeId} `) ?? false
+      for (const key of keysOf(owner)) {
+        const stored = await reach(() => redis.get(key))
+        if (stored?.startsWith(`${noticeId} `)) return true
+      }
+      return false
     },
 
     /** Undoes `remember` for a notice that could not be made. */
     async forget(owner: CodeOwner, noticeId: string): Promise<void> {
-      await reach(() => forgetScript.run(redis, [keyOf(owner)], [noticeId]))
+      for (const key of keysOf(owner)) {
+        await reach(() => forgetScript.run(redis, [key], [noticeId]))
+      }
     },
   }
 }

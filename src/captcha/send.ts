@@ -4,8 +4,8 @@
  * promise. When the code or the row can't be written, the quota is given back.
  */
 import type { Secrets } from '../base/secrets.ts'
-import type { Limiter, Refusal } from '../limiter/index.ts'
-import { limitFields, type Origin } from '../notice/admission.ts'
+import type { RedisLimiter, Refusal } from '../limiter/index.ts'
+import { admit, limitFields, nextAdmissionInMs, type Origin } from '../notice/admission.ts'
 import {
   type CreateNotice,
   type Params,
@@ -35,7 +35,7 @@ export type SendCaptchaOutcome =
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
 export function createSendCaptcha(deps: {
-  limiter: Limiter
+  limiter: RedisLimiter
   codes: CodeStore
   createNotice: CreateNotice
   secrets: Secrets
@@ -50,7 +50,7 @@ export function createSendCaptcha(deps: {
     const notice = prepareNotice({ ...draft, kind: 'captcha', ttlMs: code.ttlMs }, now())
     const fields = limitFields(notice, params, origin, secrets)
 
-    const verdict = await limiter.acquire('captcha', fields, { requestId: notice.id })
+    const verdict = await admit(limiter, 'captcha', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }
 
     try {
@@ -69,10 +69,11 @@ export function createSendCaptcha(deps: {
       ])
       throw error
     }
+    const resendInMs = await nextAdmissionInMs(limiter, 'captcha', fields, verdict)
     return {
       accepted: true,
       notice,
-      resendAt: new Date(notice.createdAt.getTime() + verdict.nextInMs),
+      resendAt: new Date(notice.createdAt.getTime() + resendInMs),
       codeLength: code.length,
     }
   }

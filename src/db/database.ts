@@ -18,8 +18,8 @@ export interface Database {
 }
 
 /** The server gives up first: a statement our side stopped waiting for must not commit afterwards. */
-const statementTimeoutMs = 1_500
-const queryTimeoutMs = 1_800
+const statementTimeoutMs = 1_200
+const queryTimeoutMs = 1_500
 const connectTimeoutMs = 1_500
 
 export function openDatabase(

@@ -11,7 +11,6 @@ import type { ApiKeys } from '../access/api-keys.ts'
 import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
-import { LimiterUnavailable } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
@@ -84,7 +83,7 @@ export function createApp(deps: {
     const routeRequest: RouteRequest = {
       app,
       requestId: response.locals.requestId,
-      ip: limitableAddress(request.ip ?? ''),
+      ip: limitableAddress(addressOf(request)),
       body,
       params: request.params as Record<string, string>,
       query: query as Record<string, unknown>,
@@ -92,6 +91,12 @@ export function createApp(deps: {
       note: (more) => Object.assign(facts, more),
     }
     return route.run(routeRequest)
+  }
+
+  /** Express reads forwarding headers for every address, so it is asked only where proxies are trusted. */
+  function addressOf(request: Request): string {
+    const address = deps.trustProxyHops > 0 ? request.ip : request.socket.remoteAddress
+    return address ?? ''
   }
 
   async function appOf(request: Request): Promise<string> {
@@ -127,7 +132,7 @@ export function createApp(deps: {
     work: () => Promise<Answer>,
   ): Promise<void> {
     const startMs = performance.now()
-    const given = request.get('x-request-id')
+    const given = request.headers['x-request-id'] as string | undefined
     const requestId =
       given && (isId(given) || /^[A-Za-z0-9_-]{8,64}$/.test(given)) ? given : newId()
     const facts: Record<string, string | number> = {}
@@ -170,23 +175,19 @@ const invalidUtf8 = Object.assign(new Error('not UTF-8'), { status: 400, type: '
 
 function write(response: Response, answer: Answer, requestId: string): void {
   if (response.headersSent || response.destroyed) return
+  const headers: Record<string, string | number> = {
+    'x-request-id': requestId,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'content-type': 'application/json; charset=utf-8',
+    ...answer.headers,
+  }
   // What was not read of a refused body would be taken for the next request.
-  if (answer.status === 413 || answer.status === 415) response.setHeader('connection', 'close')
-  response.statusCode = answer.status
-  response.setHeader('x-request-id', requestId)
-  response.setHeader('cache-control', 'no-store')
-  response.setHeader('x-content-type-options', 'nosniff')
-  for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value)
-  if (answer.body === undefined) {
-    response.end()
-    return
-  }
-  if (!response.hasHeader('content-type')) {
-    response.setHeader('content-type', 'application/json; charset=utf-8')
-  }
-  const text = JSON.stringify(answer.body)
-  response.setHeader('content-length', Buffer.byteLength(text))
-  response.end(text)
+  if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
+  const text = answer.body === undefined ? '' : JSON.stringify(answer.body)
+  if (text === '') delete headers['content-type']
+  else headers['content-length'] = Buffer.byteLength(text)
+  response.writeHead(answer.status, headers).end(text)
 }
 
 function parse(schema: NonNullable<Route['body']>, value: unknown, place: string): unknown {
@@ -228,7 +229,7 @@ function bodyProblem(error: unknown): Problem {
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error
-  if (error instanceof Unavailable || error instanceof LimiterUnavailable) {
+  if (error instanceof Unavailable) {
     return new Problem('unavailable', {}, { 'retry-after': '2' })
   }
   return new Problem('internal', { requestId })

@@ -1,10 +1,10 @@
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
-import { maskRecipient, type RecipientRules } from './recipient.ts'
+import { maskRecipient, type NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
 import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
@@ -17,12 +17,20 @@ export function captchaRoutes(deps: {
   checkCaptcha: CheckCaptcha
   idempotency: Idempotency
   templates: Templates
-  recipients: RecipientRules
+  normaliseRecipient: NormaliseRecipient
   codeLength: number
-  metrics: Metrics
+  /** The windows of a policy, for the headers of a refusal. */
+  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendCaptcha, checkCaptcha, idempotency, templates, recipients, codeLength, metrics } =
-    deps
+  const {
+    sendCaptcha,
+    checkCaptcha,
+    idempotency,
+    templates,
+    normaliseRecipient,
+    codeLength,
+    limitsOf,
+  } = deps
 
   return [
     defineRoute({
@@ -38,7 +46,7 @@ export function captchaRoutes(deps: {
       run: (request) =>
         onceByKey(idempotency, request, 'captcha', async (id) => {
           const { body, app, ip } = request
-          const { to, country } = recipientOf(body, recipients)
+          const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, ownVariables)
           const { channel, scene, template, params } = body
           const outcome = await sendCaptcha({
@@ -52,7 +60,8 @@ export function captchaRoutes(deps: {
             params,
             origin: { ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal, metrics)
+          if (!outcome.accepted)
+            throw refusalProblem('captcha', outcome.refusal, limitsOf('captcha'))
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -92,7 +101,7 @@ export function captchaRoutes(deps: {
       ],
       async run({ body, app, ip, note }) {
         const { channel, scene, code, id } = body
-        const { to, country } = recipientOf(body, recipients)
+        const { to, country } = recipientOf(normaliseRecipient, body)
         if (code.length !== codeLength) throw invalid('code', `has ${codeLength} digits`)
         const outcome = await checkCaptcha({
           app,
@@ -104,7 +113,8 @@ export function captchaRoutes(deps: {
           ip,
           country,
         })
-        if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal, metrics)
+        if (outcome.result === 'refused')
+          throw refusalProblem('check', outcome.refusal, limitsOf('check'))
         if (outcome.result === 'mismatch') {
           throw new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
         }

@@ -1,12 +1,12 @@
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Templates } from '../templates/templates.ts'
-import { maskRecipient, type RecipientRules } from './recipient.ts'
+import { maskRecipient, type NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import {
   acceptedNotice,
@@ -22,19 +22,21 @@ export function noticeRoutes(deps: {
   store: NoticeStore
   idempotency: Idempotency
   templates: Templates
-  recipients: RecipientRules
+  normaliseRecipient: NormaliseRecipient
   secrets: Secrets
-  metrics: Metrics
+  /** The windows of a policy, for the headers of a refusal. */
+  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendNotice, store, idempotency, templates, recipients, secrets, metrics } = deps
+  const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets, limitsOf } = deps
 
   /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
-  const cursorMark = (app: string, id: string) => secrets.subjectHash(['cursor', app, id])
-  const cursorOf = (app: string, id: string) => `${id}.${cursorMark(app, id)}`
+  const cursorMarks = (app: string, id: string) => secrets.subjectHashes(['cursor', app, id])
+  const cursorOf = (app: string, id: string) => `${id}.${cursorMarks(app, id)[0]}`
   function idOfCursor(app: string, cursor: string): string {
-    const [id = '', mark] = cursor.split('.')
-    if (!isId(id) || mark !== cursorMark(app, id))
+    const [id = '', mark = '', ...rest] = cursor.split('.')
+    if (!isId(id) || rest.length > 0 || !cursorMarks(app, id).includes(mark)) {
       throw invalid('cursor', 'is not a cursor of yours')
+    }
     return id
   }
 
@@ -52,7 +54,7 @@ export function noticeRoutes(deps: {
       run: (request) =>
         onceByKey(idempotency, request, 'notice', async (id) => {
           const { body, app, ip } = request
-          const { to, country } = recipientOf(body, recipients)
+          const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, [])
           const { channel, template, params, ttl } = body
           const outcome = await sendNotice({
@@ -66,7 +68,7 @@ export function noticeRoutes(deps: {
             ...(ttl ? { ttlMs: ttl } : {}),
             origin: { ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, metrics)
+          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, limitsOf('notice'))
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -115,7 +117,7 @@ export function noticeRoutes(deps: {
         if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
         const recipientHashes =
           to !== undefined && channel !== undefined
-            ? secrets.recipientHashes(channel, recipientOf({ channel, to }, {}).to)
+            ? secrets.recipientHashes(channel, recipientOf(normaliseRecipient, { channel, to }).to)
             : undefined
         const rows = await store.search({
           app,

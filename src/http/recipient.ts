@@ -20,16 +20,27 @@ export type RecipientResult =
   | { kind: 'invalid' }
   | { kind: 'not_allowed' }
 
-export function normaliseRecipient(
-  channel: 'sms' | 'email',
-  to: string,
-  rules: RecipientRules,
-): RecipientResult {
-  if (channel === 'email') {
-    const address = normaliseEmail(to)
-    return address ? { kind: 'ok', to: address, country: '' } : { kind: 'invalid' }
+export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
+
+/** Reading a phone number is the dearest step of a refusal, and whoever is refused comes again. */
+const maxRemembered = 10_000
+
+export function createRecipientNormaliser(rules: RecipientRules) {
+  let remembered = new Map<string, RecipientResult>()
+
+  return function normaliseRecipient(channel: 'sms' | 'email', to: string): RecipientResult {
+    if (channel === 'email') {
+      const address = normaliseEmail(to)
+      return address ? { kind: 'ok', to: address, country: '' } : { kind: 'invalid' }
+    }
+    let result = remembered.get(to)
+    if (!result) {
+      result = normalisePhone(to, rules)
+      if (remembered.size >= maxRemembered) remembered = new Map()
+      remembered.set(to, result)
+    }
+    return result
   }
-  return normalisePhone(to, rules)
 }
 
 /** Numbers that can take a message: no landlines, premium, shared-cost, satellite or short ones. */

@@ -5,21 +5,20 @@
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import { type Refusal, rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
 import type { Params } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { Answer } from './problem.ts'
-import { normaliseRecipient, type RecipientRules } from './recipient.ts'
+import type { NormaliseRecipient } from './recipient.ts'
 import type { RouteRequest } from './route.ts'
 
 /** One normalised recipient, or the problem that says why not. */
 export function recipientOf(
+  normalise: NormaliseRecipient,
   body: { channel: 'sms' | 'email'; to: string },
-  rules: RecipientRules,
 ): { to: string; country: string } {
-  const result = normaliseRecipient(body.channel, body.to, rules)
+  const result = normalise(body.channel, body.to)
   if (result.kind === 'ok') return result
   throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
 }
@@ -59,14 +58,17 @@ export function invalid(path: string, message: string): Problem {
   return new Problem('invalid_request', { errors: [{ path, message }] })
 }
 
-/** A refusal as a problem, counted. */
-export function refusalProblem(policy: string, refusal: Refusal, metrics: Metrics): Problem {
+/** A refusal as a problem. */
+export function refusalProblem(
+  policy: string,
+  refusal: Refusal,
+  windows: readonly WindowLimit[],
+): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
-  metrics.rejected.inc({ policy, rule })
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
   return kind === 'lockout'
     ? new Problem('locked', shared)
-    : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
+    : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
 }
 
 /** Runs `send` once per Idempotency-Key; without one, simply runs it. */

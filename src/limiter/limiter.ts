@@ -1,4 +1,5 @@
 /** What every limiter answers, whichever engine is behind it. */
+import { Unavailable } from '../base/problems.ts'
 import type { Fields } from './plan.ts'
 import type { Kind, RawPolicies } from './policies.ts'
 
@@ -53,6 +54,8 @@ export interface WindowState {
   readonly left: number
   /** When all of it is free again, if nothing more is taken. */
   readonly resetsInMs: number
+  /** When this rule would admit one more call; 0: now. */
+  readonly nextInMs: number
   /** Only while a lockout holds its lock. */
   readonly lockedForMs?: number
 }
@@ -103,8 +106,11 @@ export interface RuleLabels {
 }
 
 /** Redis gave no answer within the deadline, or none that decides. Never means that there is no limit. */
-export class LimiterUnavailable extends Error {
+export class LimiterUnavailable extends Unavailable {
   override name = 'LimiterUnavailable'
+  constructor(reason: string, options?: ErrorOptions) {
+    super('redis', options?.cause, reason)
+  }
 }
 
 /** Policies that don't hold; `problems` lists them all. */

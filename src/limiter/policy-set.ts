@@ -65,20 +65,21 @@ export function examine(
   const left: number[] = []
   look(store, slot, part, nowMs, 0, 1, left, found)
   const lockedForMs = part.rule.lock && found.used >= lockMark ? found.nextMs : undefined
-  const states = part.windows.map(({ window, limit, windowMs }, index) => {
-    const free = Math.max(0, left[part.firstWindow + index] as number)
-    return {
-      rule: part.rule.name,
-      kind: part.rule.kind,
-      window,
-      limit,
-      used: limit - free,
-      left: free,
-      resetsInMs: free === limit ? 0 : resetsInMs(store, slot, windowMs, nowMs),
-      ...(lockedForMs === undefined ? {} : { lockedForMs }),
-    }
-  })
+  const used = part.windows.map(({ limit }, index) =>
+    Math.min(limit, limit - (left[part.firstWindow + index] as number)),
+  )
   const asked = permits * part.rule.permits
   look(store, slot, part, nowMs, asked, asked, left, found)
+  const states = part.windows.map(({ window, limit, windowMs }, index) => ({
+    rule: part.rule.name,
+    kind: part.rule.kind,
+    window,
+    limit,
+    used: used[index] as number,
+    left: limit - (used[index] as number),
+    resetsInMs: used[index] === 0 ? 0 : resetsInMs(store, slot, windowMs, nowMs),
+    nextInMs: found.waitMs,
+    ...(lockedForMs === undefined ? {} : { lockedForMs }),
+  }))
   return { states, waitMs: found.waitMs, window: found.window }
 }

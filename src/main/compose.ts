@@ -23,8 +23,9 @@ import { captchaRoutes } from '../http/captchas.ts'
 import { answerClientError } from '../http/client-error.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
+import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
-import { createLimiter } from '../limiter/index.ts'
+import { createLimiter, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
@@ -104,11 +105,12 @@ export async function start(
   const outbox = hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined
 
   const limiter = createLimiter({
-    policies: file.policies,
+    policies: file.policies as RawPolicies,
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    onObserved: ({ policy, rule }) => metrics.observed.inc({ policy, rule }),
+    onRefused: (policy, rule) => metrics.rejected.inc({ policy, rule }),
+    onObserved: (policy, rule) => metrics.observed.inc({ policy, rule }),
   })
   closers.onClose(() => limiter.close())
 
@@ -120,7 +122,7 @@ export async function start(
   return {
     addresses,
     log,
-    reload: (next) => limiter.setPolicies(next.policies),
+    reload: (next) => limiter.setPolicies(next.policies as RawPolicies),
     close: () => closers.close(),
   }
 
@@ -128,7 +130,12 @@ export async function start(
     const keys = createApiKeys(database)
     const idempotency = createIdempotency(database)
     const createNotice = createNoticeCreator({ store, producer, secrets, metrics, log })
-    const shared = { idempotency, templates, recipients: file.recipients, metrics }
+    const shared = {
+      idempotency,
+      templates,
+      normaliseRecipient: createRecipientNormaliser(file.recipients),
+      limitsOf: limiter.windows,
+    }
     const now = Date.now
     const routes = [
       ...captchaRoutes({
@@ -166,8 +173,10 @@ export async function start(
       trustProxyHops: environment.TRUST_PROXY_HOPS,
     })
     const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
-    if (bootstrapKey)
-      keepTrying(() => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
+    if (bootstrapKey) {
+      // Awaited once, because whoever sees `ready` may use the key at once.
+      await keepTrying(() => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
+    }
 
     const server = createServer(
       { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000 },
@@ -260,8 +269,8 @@ export async function start(
     return `http://${host === '0.0.0.0' ? 'localhost' : host}:${actualPort}`
   }
 
-  /** For what needs PostgreSQL at start: the process is up before its servers are. */
-  function keepTrying(work: () => Promise<void>): void {
+  /** For what needs PostgreSQL at start: resolves after the first try, because the process is up before its servers are. */
+  function keepTrying(work: () => Promise<void>): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     closers.onClose(() => clearTimeout(timer))
     const attempt = async () => {
@@ -272,6 +281,6 @@ export async function start(
         timer = setTimeout(attempt, 1_000)
       }
     }
-    void attempt()
+    return attempt()
   }
 }

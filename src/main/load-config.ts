@@ -1,6 +1,6 @@
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import { type PolicyFile, readPolicyFile, type SectionChecks } from '../config/policy-file.ts'
-import { checkPolicies } from '../limiter/index.ts'
+import { parsePolicies } from '../limiter/index.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'
 
 export interface Config {
@@ -25,7 +25,10 @@ export function loadConfig(
 }
 
 const sectionChecks: SectionChecks = {
-  policies: checkPolicies,
+  policies(raw) {
+    const parsed = parsePolicies(raw)
+    return parsed.ok ? [] : [...parsed.problems]
+  },
   provider(_name, { kind, ...settings }) {
     const known = findProviderKind(String(kind))
     if (!known) {

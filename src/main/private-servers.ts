@@ -14,6 +14,7 @@ import { promisify } from 'node:util'
 import {
   askPort,
   findFreePort,
+  readIfThere,
   type ServerProcess,
   startServerProcess,
   stopLeftover,
@@ -71,13 +72,13 @@ export async function startPrivateRedis(options: PrivateServerOptions): Promise<
   writeFileSync(configFile, lines.join(''), { mode: 0o600 })
 
   const logFile = join(dataDir, 'redis.log')
-  return startOnFreePort('Redis', options.port, logFile, 'SIGTERM', {
+  return startOnFreePort('Redis', options.port, logFile, {
     url: (port) => `redis://:${password}@127.0.0.1:${port}`,
     start: (port) =>
       startServerProcess(
-        program,
-        [configFile, '--port', String(port), ...(options.flags ?? [])],
+        [program, configFile, '--port', String(port), ...(options.flags ?? [])],
         logFile,
+        'SIGTERM',
       ),
     isReady: async (port) =>
       (await askPort(port, `AUTH ${password}\r\nPING\r\n`)).startsWith('+OK\r\n+PONG'),
@@ -112,22 +113,21 @@ export async function startPrivatePostgres(options: PrivateServerOptions): Promi
   }
 
   const logFile = join(dataDir, 'postgres.log')
-  return startOnFreePort('PostgreSQL', options.port, logFile, 'SIGINT', {
+  return startOnFreePort('PostgreSQL', options.port, logFile, {
     url: (port) => `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`,
     start: (port) => {
-      const [program, ...args] = run([
+      const command = run([
         ...[postgres, '-D', cluster, '-p', String(port)],
         ...['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
         // In the data folder, not in /dev/shm, where a crash would leave it.
         ...['-c', 'dynamic_shared_memory_type=mmap', '-c', 'max_connections=200'],
         ...['-c', 'timezone=UTC', '-c', 'log_timezone=UTC', ...(options.flags ?? [])],
       ])
-      return startServerProcess(program, args, logFile)
+      return startServerProcess(command, logFile, 'SIGINT')
     },
     // PostgreSQL writes its own pid on the first line and its state on the eighth.
     isReady: (_port, pid) => {
-      if (!existsSync(pidFile)) return false
-      const lines = readFileSync(pidFile, 'utf8').split('\n')
+      const lines = readIfThere(pidFile).split('\n')
       return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
     },
   })
@@ -148,7 +148,6 @@ async function startOnFreePort(
   name: string,
   fixedPort: number | undefined,
   logFile: string,
-  stopSignal: NodeJS.Signals,
   startable: Startable,
 ): Promise<PrivateServer> {
   for (let triesLeft = 20; ; triesLeft -= 1) {
@@ -159,13 +158,13 @@ async function startOnFreePort(
         url: startable.url(port),
         port,
         pid: server.pid,
-        stop: () => server.stop(stopSignal),
+        stop: () => server.stop(),
         kill: () => server.kill(),
       }
     }
     const isPassing = server.hasExited()
     await server.kill()
-    const log = existsSync(logFile) ? readFileSync(logFile, 'utf8') : ''
+    const log = readIfThere(logFile)
     if (!isPassing || triesLeft === 0 || !/in use/i.test(log)) {
       throw new Error(`${name} did not start; the end of its log:\n${log.slice(-2_000)}`)
     }

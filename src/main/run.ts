@@ -27,12 +27,18 @@ export function readConfigOrExit(
   process.exit(1)
 }
 
+/** A Ctrl-C under npm arrives twice, from the terminal and passed on by npm: still one press. */
+const onePressMs = 500
+
 /** Closes on SIGTERM, SIGINT and on an error nobody caught, then exits. */
 export function endInOrder(log: Running['log'], close: () => Promise<void>): void {
-  let isEnding = false
+  let endingSinceMs: number | undefined
   async function end(reason: string, exitCode: number) {
-    if (isEnding) process.exit(1)
-    isEnding = true
+    if (endingSinceMs !== undefined) {
+      if (performance.now() - endingSinceMs < onePressMs && exitCode === 0) return
+      process.exit(1)
+    }
+    endingSinceMs = performance.now()
     log.stopping(reason)
     const isClosed = await Promise.race([
       close().then(

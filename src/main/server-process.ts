@@ -16,18 +16,22 @@ export interface ServerProcess {
   readonly pid: number
   /** Whether it has ended, by itself or by us. */
   hasExited(): boolean
-  /** Asks it to end with `signal` and returns once it is gone; after 15 s it is killed. */
-  stop(signal: NodeJS.Signals): Promise<void>
+  /** Asks it to end in good order and returns once it is gone; after 15 s it is killed. */
+  stop(): Promise<void>
   /** Ends it at once, as `kill -9` does, and returns once it is gone. */
   kill(): Promise<void>
 }
 
-/** What it writes goes to `logFile`: a pipe would break when we are killed, and take the server along. */
+/**
+ * What it writes goes to `logFile`: a pipe would break when we are killed, and take the server along.
+ * `stopSignal` is the one that ends it in good order; it gets that too when we exit without a stop.
+ */
 export function startServerProcess(
-  program: string,
-  args: readonly string[],
+  command: readonly [string, ...string[]],
   logFile: string,
+  stopSignal: NodeJS.Signals,
 ): ServerProcess {
+  const [program, ...args] = command
   const log = openSync(logFile, 'w', 0o600)
   let child: ChildProcess
   try {
@@ -35,7 +39,11 @@ export function startServerProcess(
   } finally {
     closeSync(log)
   }
-  child.on('error', () => {})
+  const endWithUs = () => child.kill(stopSignal)
+  process.on('exit', endWithUs)
+  child.on('exit', () => process.off('exit', endWithUs))
+  // Such a child never was: it has no pid, and counts as exited.
+  child.on('error', () => process.off('exit', endWithUs))
   const hasExited = () =>
     child.pid === undefined || child.exitCode !== null || child.signalCode !== null
   const end = async (signal: NodeJS.Signals) => {
@@ -47,7 +55,7 @@ export function startServerProcess(
     await exited
     clearTimeout(killLater)
   }
-  return { pid: child.pid ?? 0, hasExited, stop: end, kill: () => end('SIGKILL') }
+  return { pid: child.pid ?? 0, hasExited, stop: () => end(stopSignal), kill: () => end('SIGKILL') }
 }
 
 const stopDeadlineMs = 15_000
@@ -96,7 +104,7 @@ export async function stopLeftover(
  * and refuse to start.
  */
 export function findServer(pidFile: string, mark: string): number | undefined {
-  const pid = Number.parseInt(readOr(pidFile), 10)
+  const pid = Number.parseInt(readIfThere(pidFile), 10)
   if (!(pid > 1)) return undefined
   const commandLine = commandLineOf(pid)
   if (commandLine.includes(mark)) return pid
@@ -114,15 +122,17 @@ function tryKill(pid: number, signal: NodeJS.Signals): void {
 
 /** Empty for a process that is gone (or a zombie, which is as good). */
 function commandLineOf(pid: number): string {
-  if (existsSync('/proc/self/cmdline')) return readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
+  if (existsSync('/proc/self/cmdline'))
+    return readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
   return ps(pid, 'command')
 }
 
-function parentOf(pid: number): number {
+/** 0 or NaN for a process that is gone. */
+export function parentOf(pid: number): number {
   if (existsSync('/proc/self/stat')) {
     // The second field is the program's name in brackets, which may itself hold spaces and brackets.
     return Number(
-      readOr(`/proc/${pid}/stat`)
+      readIfThere(`/proc/${pid}/stat`)
         .replace(/^.*\) \S+ /s, '')
         .split(' ', 1)[0],
     )
@@ -130,7 +140,8 @@ function parentOf(pid: number): number {
   return Number(ps(pid, 'ppid'))
 }
 
-function readOr(file: string): string {
+/** Empty for a file that is not there: it may vanish between a look and a read. */
+export function readIfThere(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {

@@ -4,6 +4,7 @@
  */
 import { canonicalRecord } from '../base/canonical.ts'
 import type { Secrets } from '../base/secrets.ts'
+import type { Admission, RedisLimiter, Refusal } from '../limiter/index.ts'
 import type { Params, PreparedNotice } from './create.ts'
 
 /** Facts of a request that only limits look at. */
@@ -30,5 +31,42 @@ export function limitFields(
     country: origin.country,
     template: notice.template,
     dedupe: secrets.dedupeHash([notice.to, notice.template, canonicalRecord(params)]),
+  }
+}
+
+/**
+ * Asks the limiter for a new request. A flood is answered from the memory of refusals; only what may
+ * be admitted reaches Redis, under an id by which it can be given back.
+ */
+export async function admit(
+  limiter: RedisLimiter,
+  policy: string,
+  fields: Record<string, string>,
+  requestId: string,
+): Promise<Admission | Refusal> {
+  return limiter.recall(policy, fields) ?? (await limiter.acquire(policy, fields, { requestId }))
+}
+
+/**
+ * How long after this admission the limits will admit the same request again; 0 when they would at
+ * once. A window of one use says so by itself; only for a larger one that is now full, Redis is asked.
+ */
+export async function nextAdmissionInMs(
+  limiter: RedisLimiter,
+  policy: string,
+  fields: Record<string, string>,
+  admission: Admission,
+): Promise<number> {
+  const isFull = admission.remaining.map(({ left }) => left === 0)
+  const full = limiter.windows(policy).filter((_, index) => isFull[index])
+  if (full.every(({ limit, windowMs }) => limit === 1 && windowMs !== undefined)) {
+    return Math.max(0, ...full.map(({ windowMs = 0 }) => windowMs))
+  }
+  try {
+    const windows = await limiter.peek(policy, fields)
+    return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
+  } catch {
+    // The send is accepted whatever becomes of this look; the longest window is never too early.
+    return Math.max(0, ...full.map(({ windowMs = 0 }) => windowMs))
   }
 }

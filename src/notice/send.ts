@@ -1,6 +1,6 @@
 import type { Secrets } from '../base/secrets.ts'
-import type { Limiter, Refusal } from '../limiter/index.ts'
-import { limitFields, type Origin } from './admission.ts'
+import type { RedisLimiter, Refusal } from '../limiter/index.ts'
+import { admit, limitFields, nextAdmissionInMs, type Origin } from './admission.ts'
 import { type CreateNotice, type Params, type PreparedNotice, prepareNotice } from './create.ts'
 
 export interface NoticeRequest {
@@ -25,7 +25,7 @@ export type SendNotice = ReturnType<typeof createSendNotice>
 
 /** Sends a notice: limits, then the row. The story is captcha/send.ts without a code. */
 export function createSendNotice(deps: {
-  limiter: Limiter
+  limiter: RedisLimiter
   createNotice: CreateNotice
   secrets: Secrets
   ttlMs: number
@@ -39,7 +39,7 @@ export function createSendNotice(deps: {
     const notice = prepareNotice({ ...draft, kind: 'notice', ttlMs }, now())
     const fields = limitFields(notice, params, origin, secrets)
 
-    const verdict = await limiter.acquire('notice', fields, { requestId: notice.id })
+    const verdict = await admit(limiter, 'notice', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }
 
     try {
@@ -48,7 +48,7 @@ export function createSendNotice(deps: {
       await limiter.release('notice', fields, notice.id).catch(() => {})
       throw error
     }
-    const resendAt = new Date(notice.createdAt.getTime() + verdict.nextInMs)
-    return { accepted: true, notice, resendAt }
+    const resendInMs = await nextAdmissionInMs(limiter, 'notice', fields, verdict)
+    return { accepted: true, notice, resendAt: new Date(notice.createdAt.getTime() + resendInMs) }
   }
 }

@@ -80,7 +80,8 @@ export function createNoticeStore(database: Database, options: { claimMs: number
         ]),
       )
       const created = new Set(rows.map((row) => row.id))
-      return notices.map((notice) => created.has(notice.id))
+      // Should one id stand twice in a batch, only the first of them made the row.
+      return notices.map((notice) => created.delete(notice.id))
     },
   })
 
@@ -121,7 +122,7 @@ export function createNoticeStore(database: Database, options: { claimMs: number
         ]),
       )
       const written = new Set(rows.map((row) => row.id))
-      return outcomes.map((outcome) => written.has(outcome.id))
+      return outcomes.map((outcome) => written.delete(outcome.id))
     },
   })
 

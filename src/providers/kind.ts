@@ -27,11 +27,12 @@ export interface ProviderDeps {
   readonly clock: () => number
   /** Where the sandbox keeps its messages: one for all sandbox providers of the process. */
   readonly outbox?: SandboxOutbox
-  /** Takes receipts that come over a provider's own connection (`smpp`) or its own mind (`sandbox`). */
-  readonly onReceipt?: (provider: string, receipt: Receipt) => void
+  /**
+   * Takes receipts that come over a provider's own connection (`smpp`, `sandbox`). Rejecting asks the
+   * far end to send it again, where its protocol has a word for that.
+   */
+  readonly onReceipt?: (provider: string, receipt: Receipt) => Promise<void>
 }
-
-export const defaultTimeoutMs = 5_000
 
 /** The far end's later word on a message it had accepted. At least one of the two ids is there. */
 export interface Receipt {
@@ -50,8 +51,6 @@ export interface ReceiptRequest {
   /** Names in lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly rawBody: Buffer
-  /** As the far end called it, with scheme, host and query. */
-  readonly url: string
   readonly query: Readonly<Record<string, unknown>>
   /** Milliseconds since 1970. */
   readonly receivedAt: number

@@ -12,6 +12,7 @@ import {
   startPrivateRedis,
 } from '../../src/main/private-servers.ts'
 import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 
 /** Mode 0700 and owned by whoever runs the tests, as a folder under /root or of `mktemp -d` is. */
 function closedFolder(): string {
@@ -108,18 +109,25 @@ test('a second start while the first starter lives is refused and leaves the ser
   expect(await redisCommand(first, 'PING')).toBe('PONG')
 })
 
-test('servers whose starter was killed are replaced by the next start, which finds their data', async () => {
-  const dataDir = closedFolder()
+/** Another process that starts both servers and does not stop them. */
+async function startInOtherProcess(dataDir: string) {
   const starter = spawn(process.execPath, ['--input-type=module', '--eval', starterCode, dataDir], {
     cwd: fileURLToPath(new URL('../../', import.meta.url)),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  releaseLater(() => starter.kill('SIGKILL'))
   const [line] = await once(starter.stdout, 'data')
-  const old = JSON.parse(String(line)) as { redis: PrivateServer; postgres: PrivateServer }
+  const { redis, postgres } = JSON.parse(String(line)) as Record<string, PrivateServer>
+  return { starter, redis: redis as PrivateServer, postgres: postgres as PrivateServer }
+}
+
+test('servers whose starter was killed are replaced by the next start, which finds their data', async () => {
+  const dataDir = closedFolder()
+  const old = await startInOtherProcess(dataDir)
   await query(old.postgres, 'CREATE TABLE kept AS SELECT 7 AS n')
   await redisCommand(old.redis, 'SET', 'key', 'kept')
-  starter.kill('SIGKILL')
-  await once(starter, 'exit')
+  old.starter.kill('SIGKILL')
+  await once(old.starter, 'exit')
   expect(isRunning(old.redis.pid) && isRunning(old.postgres.pid)).toBe(true)
 
   const [redis, postgres] = await Promise.all([
@@ -131,8 +139,16 @@ test('servers whose starter was killed are replaced by the next start, which fin
   expect(await query(postgres, 'SELECT n FROM kept')).toEqual([{ n: 7 }])
 })
 
+test('servers whose starter exits without stopping them end by themselves', async () => {
+  const old = await startInOtherProcess(closedFolder())
+  old.starter.kill('SIGTERM')
+  await once(old.starter, 'exit')
+  await eventually(() => !isRunning(old.redis.pid) && !isRunning(old.postgres.pid))
+})
+
 const starterCode = `
   import { startPrivatePostgres, startPrivateRedis } from './src/main/private-servers.ts'
+  process.on('SIGTERM', () => process.exit(1))
   const dataDir = process.argv[1]
   const redis = await startPrivateRedis({ dataDir: dataDir + '/redis' })
   const postgres = await startPrivatePostgres({ dataDir: dataDir + '/postgres' })

@@ -221,6 +221,18 @@ describe('smtp', () => {
     expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
   })
 
+  it.each([
+    [{ responseCode: 554, command: 'CONN', response: '554 no service' }, false, 'unavailable'],
+    [{ responseCode: 535, command: 'AUTH PLAIN', code: 'EAUTH' }, false, 'unavailable'],
+    [{ responseCode: 503, command: 'DATA', response: '503 order' }, true, 'unavailable'],
+    [{ responseCode: 354, code: 'ECONNECTION' }, true, 'unknown'],
+    [{ code: 'ECONNECTION' }, false, 'unavailable'],
+    [{ code: 'ETIMEDOUT' }, true, 'unknown'],
+    [{}, true, 'unknown'],
+  ] as const)('takes %j, handed over: %s, for %s (F19)', (failure, isHandedOver, kind) => {
+    expect(resultOfFailure(failure, isHandedOver).kind).toBe(kind)
+  })
+
   it('tells nothing of a reply but its numbers and the step', () => {
     const response = '550 5.1.1 <ada@example.test>: who is that?'
     const failure = { code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550, response }
@@ -235,7 +247,7 @@ describe('smtp', () => {
     const provider = create(`smtp://127.0.0.1:${port}`)
     for (let turn = 0; turn < 3; turn++) {
       expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
-      behave('accept')
+      await behave('accept')
     }
     expect(taken).toHaveLength(3)
   })

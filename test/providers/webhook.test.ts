@@ -93,6 +93,15 @@ describe('webhook', () => {
     expect(result).toEqual({ kind: 'unknown', detail: 'webhook connection lost' })
   })
 
+  it.each(['', 'short', 'whsec_', 'whsec_????????????????????????', 'whsec_c2hvcnQ='])(
+    'refuses the secret %j',
+    (weak) => {
+      expect(webhook.settings.safeParse({ url: 'http://127.0.0.1/', secret: weak }).success).toBe(
+        false,
+      )
+    },
+  )
+
   it('signs as the specification shows', () => {
     // The example of the Standard Webhooks specification.
     const headers = signWebhook(
@@ -115,7 +124,6 @@ describe('webhook', () => {
       return {
         headers,
         rawBody,
-        url: 'https://postern.test/v1/receipts/hook',
         query: {},
         receivedAt,
       }

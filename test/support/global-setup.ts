@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { migrate } from '../../src/db/migrate.ts'
 import { startPrivatePostgres, startPrivateRedis } from '../../src/main/private-servers.ts'
 import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
 
@@ -54,7 +54,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
   const templateDatabase = `postern_template_${process.pid}_${Date.now().toString(36)}`
   await runSql(postgresUrl, `CREATE DATABASE ${templateDatabase}`)
-  await migrateDatabase(withDatabase(postgresUrl, templateDatabase))
+  await migrate(withDatabase(postgresUrl, templateDatabase))
 
   project.provide('redisUrl', redisUrl)
   project.provide('postgresUrl', postgresUrl)
@@ -72,15 +72,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
       removeRunFolder(folder)
     }
   }
-}
-
-async function migrateDatabase(url: string): Promise<void> {
-  const file = new URL('../../src/db/migrate.ts', import.meta.url)
-  if (!existsSync(file)) return
-  const { migrate } = (await import(file.href)) as {
-    migrate(databaseUrl: string): Promise<string[]>
-  }
-  await migrate(url)
 }
 
 async function runSql(url: string, sql: string): Promise<void> {

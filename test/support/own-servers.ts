@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inject } from 'vitest'
@@ -8,6 +9,7 @@ import {
   startPrivatePostgres,
   startPrivateRedis,
 } from '../../src/main/private-servers.ts'
+import { parentOf } from '../../src/main/server-process.ts'
 import { releaseLater } from './release.ts'
 
 /** A server of a test's own, to be broken at will. Its address stays the same over restarts. */
@@ -67,15 +69,12 @@ async function ownServer(
 
 /** PostgreSQL answers in one process per connection. */
 function childrenOf(parent: number): number[] {
+  if (!existsSync('/proc/self/stat')) {
+    const { stdout } = spawnSync('pgrep', ['-P', String(parent)], { encoding: 'utf8' })
+    return stdout.split('\n').filter(Boolean).map(Number)
+  }
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
-    .filter((entry) => {
-      try {
-        const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
-        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent
-      } catch {
-        return false
-      }
-    })
     .map(Number)
+    .filter((pid) => parentOf(pid) === parent)
 }

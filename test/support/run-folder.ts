@@ -1,11 +1,11 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { findServer } from '../../src/main/server-process.ts'
 
 /**
- * One temporary folder per run, named after the process that owns it, with a folder in it for each
- * server. A run that was killed could not clean up, so the next one does it.
+ * One temporary folder per run, named after the process that owns it and holding the data of all its
+ * servers. A run that was killed could not clean up, so the next one does it.
  */
 export function makeRunFolder(): string {
   return mkdtempSync(join(tmpdir(), `postern-test-${process.pid}-`))
@@ -20,15 +20,15 @@ export function removeDeadRunFolders(): void {
 
 /** Ends every server in it and removes it, without waiting for anything: a process may be exiting. */
 export function removeRunFolder(folder: string): void {
-  if (!existsSync(folder)) return
-  for (const entry of readdirSync(folder)) {
-    const dataDir = join(folder, entry)
-    const cluster = join(dataDir, 'cluster')
-    for (const pid of [
-      findServer(join(dataDir, 'redis.pid'), join(dataDir, 'redis.conf')),
-      findServer(join(cluster, 'postmaster.pid'), cluster),
-    ]) {
+  for (const entry of globSync('**/{redis.pid,postmaster.pid}', { cwd: folder })) {
+    const pidFile = join(folder, entry)
+    const dataDir = dirname(pidFile)
+    const mark = entry.endsWith('redis.pid') ? join(dataDir, 'redis.conf') : dataDir
+    const pid = findServer(pidFile, mark)
+    try {
       if (pid) process.kill(pid, 'SIGKILL')
+    } catch {
+      // Another run was quicker.
     }
   }
   // The children of a killed PostgreSQL still write for a moment.

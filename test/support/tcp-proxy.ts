@@ -57,7 +57,11 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
 
   const reset = () => {
     held.length = 0
-    for (const socket of sockets) socket.resetAndDestroy()
+    for (const socket of sockets) {
+      // Node keeps the handle of a socket that is reset after its end.
+      if (socket.writableEnded) socket.destroy()
+      else socket.resetAndDestroy()
+    }
   }
   const proxy: TcpProxy = {
     port,

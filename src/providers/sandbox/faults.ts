@@ -1,17 +1,10 @@
 import { z } from 'zod'
-import { parseDurationMs } from '../../base/durations.ts'
+import { duration } from '../duration.ts'
 
 /**
  * Misfortune by configuration. Each rule names recipients and what happens to their messages; the
  * first rule that fits decides, so a test steers one recipient without touching the others.
  */
-const duration = z.string().transform((text, context) => {
-  const durationMs = parseDurationMs(text)
-  if (durationMs !== undefined) return durationMs
-  context.addIssue({ code: 'custom', message: 'not a duration such as 500ms, 2s, 1m' })
-  return z.NEVER
-})
-
 export const receiptSettings = z.strictObject({
   outcome: z.enum(['delivered', 'failed']).default('delivered'),
   /** Late receipts: how long after the message was taken. */

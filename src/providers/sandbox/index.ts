@@ -60,7 +60,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDe
     for (let copy = 0; copy < copies; copy++) {
       const timer = setTimeout(() => {
         timers.delete(timer)
-        deps.onReceipt?.(name, { messageId, noticeId, outcome, at: clock() })
+        deps.onReceipt?.(name, { messageId, noticeId, outcome, at: clock() }).catch(() => {})
       }, delay)
       timers.add(timer)
     }

@@ -4,7 +4,7 @@ import { parseJson, parseObject } from '../json.ts'
 import type { ParsedReceipts, ProviderDeps, ProviderKind, ReceiptRequest } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import { resultOfTransport } from '../result.ts'
-import { isSignedWebhook, signWebhook } from './standard-webhooks.ts'
+import { isSignedWebhook, isUsableSecret, signWebhook } from './standard-webhooks.ts'
 
 /**
  * The way to any carrier we have no kind for: a small service of the operator's own takes a signed
@@ -13,7 +13,7 @@ import { isSignedWebhook, signWebhook } from './standard-webhooks.ts'
 const settings = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
   /** `whsec_` and base64, or any text of 16 characters and more. */
-  secret: z.string().min(16),
+  secret: z.string().refine(isUsableSecret, 'not whsec_ and base64, nor 16 characters or more'),
 })
 
 type WebhookSettings = z.infer<typeof settings>

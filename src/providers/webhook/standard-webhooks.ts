@@ -47,8 +47,20 @@ export function isSignedWebhook(
   return signatures.split(' ', 10).some((signature) => isSameSecret(signature, expected))
 }
 
-/** `whsec_` announces base64; any other secret is taken as it is written. */
+/** Base64 that is none would make an empty key, and every signature would be easy to forge. */
+export function isUsableSecret(secret: string): boolean {
+  if (!secret.startsWith(prefix)) return secret.length >= minKeyBytes
+  const key = Buffer.from(secret.slice(prefix.length), 'base64')
+  const isBase64 = /^[A-Za-z0-9+/]+={0,2}$/.test(secret.slice(prefix.length))
+  return isBase64 && key.length >= minKeyBytes
+}
+
+const minKeyBytes = 16
+const prefix = 'whsec_'
+
+/** The prefix announces base64; any other secret is taken as it is written. */
 function digest(secret: string, id: string, timestamp: string, body: string | Buffer): string {
-  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret
+  const isEncoded = secret.startsWith(prefix)
+  const key = isEncoded ? Buffer.from(secret.slice(prefix.length), 'base64') : secret
   return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
 }

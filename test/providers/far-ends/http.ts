@@ -81,7 +81,7 @@ export async function startHttpFarEnd(vendor: Vendor): Promise<HttpFarEnd> {
     taken,
     complaints,
     requests,
-    behave(next) {
+    async behave(next) {
       behaviour = next
     },
     openConnections: () => sockets.size,

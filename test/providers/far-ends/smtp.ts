@@ -68,7 +68,11 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
   server.on('error', () => {})
 
   function cut() {
-    for (const socket of sockets) socket.resetAndDestroy()
+    // Node keeps the handle of a socket that is reset after its end.
+    for (const socket of sockets) {
+      if (socket.writableEnded) socket.destroy()
+      else socket.resetAndDestroy()
+    }
   }
 
   const door = createServer((socket) => {
@@ -116,7 +120,7 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
     taken,
     complaints,
     // A connection that is kept from before would not show a new behaviour of the door.
-    behave(next) {
+    async behave(next) {
       behaviour = next
       for (const socket of sockets) socket.end()
     },

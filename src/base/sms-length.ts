@@ -1,0 +1,95 @@
+/**
+ * How long a text is on the phone network, and where it is cut.
+ *
+ * A text whose characters are all in the GSM 7-bit alphabet (3GPP TS 23.038) has 160 of them in one
+ * message; one other character anywhere makes all of it UCS-2, with 70. A longer text is sent in
+ * segments that give up room for a header: 153 and 67. A character that takes two places (`€`, an
+ * emoji) is never cut in half, so a segment may stay one place short.
+ */
+export type SmsEncoding = 'gsm7' | 'ucs2'
+
+export interface SmsLength {
+  readonly encoding: SmsEncoding
+  /** Septets of GSM-7, or 16-bit units of UCS-2. */
+  readonly units: number
+  /** What the carrier counts and bills. */
+  readonly segments: number
+}
+
+export const segmentUnits = {
+  gsm7: { single: 160, joined: 153 },
+  ucs2: { single: 70, joined: 67 },
+} as const
+
+const basicAlphabet =
+  '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u001bÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?' +
+  '¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà'
+
+const extensionAlphabet: Readonly<Record<number, string>> = {
+  10: '\f',
+  20: '^',
+  40: '{',
+  41: '}',
+  47: '\\',
+  60: '[',
+  61: '~',
+  62: ']',
+  64: '|',
+  101: '€',
+}
+
+const escapeCode = 0x1b
+
+const septetsOf: ReadonlyMap<string, readonly number[]> = buildAlphabet()
+
+function buildAlphabet(): Map<string, readonly number[]> {
+  const septets = new Map<string, readonly number[]>()
+  for (const [code, char] of [...basicAlphabet].entries()) septets.set(char, [code])
+  septets.delete('\u001b')
+  for (const [code, char] of Object.entries(extensionAlphabet)) {
+    septets.set(char, [escapeCode, Number(code)])
+  }
+  return septets
+}
+
+/** The one or two septets of a character; undefined outside the alphabet. */
+export function gsm7Septets(char: string): readonly number[] | undefined {
+  return septetsOf.get(char)
+}
+
+export function measureSms(text: string): SmsLength {
+  const { encoding, segments } = splitSms(text)
+  let units = 0
+  for (const char of text) units += unitsOf(char, encoding)
+  return { encoding, units, segments: segments.length }
+}
+
+/** The text cut into what fits one message each; an empty text is one empty segment. */
+export function splitSms(text: string): { encoding: SmsEncoding; segments: readonly string[] } {
+  const encoding = [...text].every((char) => septetsOf.has(char)) ? 'gsm7' : 'ucs2'
+  const { single, joined } = segmentUnits[encoding]
+  const whole = cut(text, encoding, single)
+  return { encoding, segments: whole.length === 1 ? whole : cut(text, encoding, joined) }
+}
+
+function cut(text: string, encoding: SmsEncoding, room: number): string[] {
+  const segments: string[] = []
+  let segment = ''
+  let used = 0
+  for (const char of text) {
+    const units = unitsOf(char, encoding)
+    if (used + units > room) {
+      segments.push(segment)
+      segment = ''
+      used = 0
+    }
+    segment += char
+    used += units
+  }
+  segments.push(segment)
+  return segments
+}
+
+function unitsOf(char: string, encoding: SmsEncoding): number {
+  return encoding === 'gsm7' ? (septetsOf.get(char)?.length ?? 0) : char.length
+}

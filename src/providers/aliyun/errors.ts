@@ -1,0 +1,50 @@
+import type { SendResult } from '../provider.ts'
+import { defaultRetryAfterMs, isCode } from '../result.ts'
+
+/**
+ * The codes of Dysmsapi as our results. They come in HTTP 200 as well as in 4xx. `isv` is the
+ * caller's fault and, unless listed here, the message's; `isp` is the platform's; codes without
+ * either come from the API gateway (keys, clocks, throttling).
+ *
+ * `isv.BUSINESS_LIMIT_CONTROL` is the cap of one number under one signature (1 a minute, 5 an hour,
+ * 10 a day by default): trying again at once never helps, and nobody else is affected.
+ */
+const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL'])
+
+const account = new Set([
+  'isv.ACCOUNT_ABNORMAL',
+  'isv.ACCOUNT_NOT_EXISTS',
+  'isv.AMOUNT_NOT_ENOUGH',
+  'isv.DENY_IP_RANGE',
+  'isv.OUT_OF_SERVICE',
+  'isv.PRODUCT_UNSUBSCRIBE',
+  'isv.PRODUCT_UN_SUBSCRIPT',
+])
+
+/** Caps on everything the account sends, which only the account's owner can lift. */
+const accountCaps = new Set(['isv.DAY_LIMIT_CONTROL', 'isv.MONTH_LIMIT_CONTROL'])
+
+const hourMs = 3_600_000
+
+export function resultOfCode(code: unknown, sentence: unknown): SendResult {
+  if (!isCode(code)) return { kind: 'unknown', detail: 'aliyun: answer not understood' }
+  const detail = `aliyun ${code}`
+  if (code === 'isv.BUSINESS_LIMIT_CONTROL') {
+    const retryAfterMs = capWaitMs(String(sentence))
+    return { kind: 'throttled', retryAfterMs, quotaOf: 'recipient', detail }
+  }
+  if (accountCaps.has(code)) return { kind: 'throttled', retryAfterMs: hourMs, detail }
+  if (code.startsWith('Throttling')) {
+    return { kind: 'throttled', retryAfterMs: defaultRetryAfterMs, detail }
+  }
+  if (invalidRecipient.has(code)) return { kind: 'invalid_recipient', detail }
+  if (account.has(code) || !code.startsWith('isv.')) return { kind: 'unavailable', detail }
+  return { kind: 'rejected', detail }
+}
+
+/** The sentence names the window: 触发分钟级流控, 触发小时级流控, 触发天级流控. */
+function capWaitMs(sentence: string): number {
+  if (sentence.includes('天级')) return 24 * hourMs
+  if (sentence.includes('小时级')) return hourMs
+  return 60_000
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { beijingDay } from '../china.ts'
+import { createHttpClient } from '../http.ts'
+import { isObject, parseObject } from '../json.ts'
+import type { ProviderDeps, ProviderKind } from '../kind.ts'
+import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
+import { resultOfTransport } from '../result.ts'
+import { findVendorTemplate, vendorTemplates } from '../vendor-templates.ts'
+import { resultOfCode } from './errors.ts'
+import { parseReceipts } from './receipts.ts'
+import { signAcs3 } from './sign.ts'
+
+/**
+ * SMS by Alibaba Cloud: Dysmsapi of 2017-05-25, SendSms with an approved template and sign name. The
+ * notice id travels as OutId and comes back in receipts and queries. The API drops no repeats.
+ */
+const template = z.union([
+  /** Every variable is sent under its own name. */
+  z.string().min(1),
+  z.strictObject({
+    id: z.string().min(1),
+    /** Their variable: ours. */
+    params: z.record(z.string().min(1), z.string().min(1)).optional(),
+    signName: z.string().min(1).optional(),
+  }),
+])
+
+const settings = z.strictObject({
+  accessKeyId: z.string().min(1),
+  accessKeySecret: z.string().min(1),
+  signName: z.string().min(1),
+  templates: vendorTemplates(template),
+  /** Must stand as `?token=` in the receipt address given to Aliyun; without it none are taken. */
+  receiptToken: z.string().min(16).optional(),
+  endpoint: z.url({ protocol: /^https?$/ }).default('https://dysmsapi.aliyuncs.com'),
+})
+
+export type AliyunSettings = z.infer<typeof settings>
+
+export const aliyun: ProviderKind<AliyunSettings> = {
+  kind: 'aliyun',
+  channels: ['sms'],
+  settings,
+  create: createAliyun,
+  parseReceipts,
+}
+
+/** Younger messages may be missing from the query's records though they were taken. */
+const recordDelayMs = 60_000
+
+function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
+  const client = createHttpClient(deps.timeoutMs)
+  const { clock } = deps
+  const { origin, host } = new URL(settings.endpoint)
+
+  /** The answer's object, or the result when there is none to read. */
+  async function call(action: string, query: Record<string, string>, signal: AbortSignal) {
+    const method = 'POST'
+    const atMs = clock()
+    const request = { method, host, query, action, version: '2017-05-25', atMs } as const
+    const signed = signAcs3({ ...request, nonce: randomUUID() }, settings)
+    const url = `${origin}/?${signed.query}`
+    const outcome = await client.call({ method, url, headers: signed.headers, body: '' }, signal)
+    const result = resultOfTransport(outcome, 'aliyun', clock())
+    if (result) return { result }
+    return { answer: outcome.kind === 'answered' ? parseObject(outcome.body) : undefined }
+  }
+
+  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    const found = findVendorTemplate(settings.templates, message)
+    if (!found) return { kind: 'rejected', detail: 'aliyun: no template id for this template' }
+    const chosen = typeof found === 'string' ? { id: found } : found
+    const query = {
+      PhoneNumbers: vendorNumber(message.to),
+      SignName: chosen.signName ?? settings.signName,
+      TemplateCode: chosen.id,
+      TemplateParam: JSON.stringify(paramsOf(chosen.params, message)),
+      OutId: message.noticeId,
+    }
+    const { result, answer } = await call('SendSms', query, signal)
+    if (result) return result
+    if (answer?.Code !== 'OK') return resultOfCode(answer?.Code, answer?.Message)
+    return typeof answer.BizId === 'string'
+      ? { kind: 'accepted', messageId: answer.BizId }
+      : { kind: 'accepted' }
+  }
+
+  async function query(sent: SentMessage, signal: AbortSignal): Promise<SendResult> {
+    const { answer } = await call(
+      'QuerySendDetails',
+      {
+        PhoneNumber: vendorNumber(sent.to),
+        SendDate: beijingDay(sent.sentAt),
+        PageSize: '50',
+        CurrentPage: '1',
+      },
+      signal,
+    )
+    if (answer?.Code !== 'OK') return { kind: 'unknown', detail: 'aliyun: not told' }
+    const records = isObject(answer.SmsSendDetailDTOs)
+      ? answer.SmsSendDetailDTOs.SmsSendDetailDTO
+      : undefined
+    if (!Array.isArray(records)) return { kind: 'unknown', detail: 'aliyun: not told' }
+    const isTaken = records.some((record) => isObject(record) && record.OutId === sent.noticeId)
+    if (isTaken) return { kind: 'accepted' }
+    return clock() - sent.sentAt > recordDelayMs
+      ? { kind: 'unavailable', detail: 'aliyun: not in the records' }
+      : { kind: 'unknown', detail: 'aliyun: not in the records yet' }
+  }
+
+  return {
+    name,
+    kind: aliyun.kind,
+    channels: aliyun.channels,
+    send,
+    query,
+    async close() {
+      client.close()
+    },
+  }
+}
+
+/** Eleven digits inside mainland China, country code and number without `+` elsewhere. */
+function vendorNumber(to: string): string {
+  return to.replace(/^\+86(?=1\d{10}$)/, '').replace(/^\+/, '')
+}
+
+function paramsOf(params: Readonly<Record<string, string>> | undefined, { variables }: Message) {
+  if (!params) return variables
+  const entries = Object.entries(params)
+  return Object.fromEntries(entries.map(([theirs, ours]) => [theirs, variables[ours] ?? '']))
+}

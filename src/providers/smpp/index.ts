@@ -1,0 +1,202 @@
+import { z } from 'zod'
+import { startDeadline } from '../deadline.ts'
+import { duration } from '../duration.ts'
+import type { ProviderDeps, ProviderKind } from '../kind.ts'
+import type { Message, Provider, SendResult } from '../provider.ts'
+import { resultOfStatus } from './errors.ts'
+import { type Address, type Delivered, decodeText, encodeShortMessage } from './pdu.ts'
+import { canonicalId, readReceipt } from './receipt.ts'
+import { type Exchange, openSession, type Session } from './session.ts'
+import { encodeSegments, encodeWhole } from './text.ts'
+
+/**
+ * SMS over SMPP 3.4 to an operator's SMSC. The protocol has no place for a reference of ours; receipts
+ * are matched by the SMSC's message id. A process that takes receipts binds at once and stays bound,
+ * because the SMSC keeps them for whoever is there; any other binds with its first message.
+ */
+const settings = z.strictObject({
+  url: z.string().transform((text, context) => {
+    const parsed = URL.canParse(text) ? new URL(text) : undefined
+    const isKnown =
+      parsed && ['smpp:', 'smpps:'].includes(parsed.protocol) && parsed.hostname !== ''
+    try {
+      if (isKnown) return readUrl(parsed)
+    } catch {
+      // A % that encodes nothing.
+    }
+    context.addIssue({ code: 'custom', message: 'not a URL such as smpp://id:password@host:2775' })
+    return z.NEVER
+  }),
+  systemType: z.string().max(12).default(''),
+  /** The sender phones show: a number in E.164, a short code, or up to 11 letters and digits. */
+  from: z
+    .string()
+    .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'not a number or a name of 1 to 11 letters'),
+  /** Who cuts long texts: we do (`segments`), or the SMSC (`payload`). */
+  longTexts: z.enum(['segments', 'payload']).default('segments'),
+  /** The base in which receipts write message ids, where it is not that of the answers. */
+  receiptIds: z.enum(['same', 'hex', 'decimal']).default('same'),
+  /** Messages under way at once, unanswered. */
+  window: z.int().min(1).max(1_000).default(10),
+  /** An idle connection is asked this often whether the SMSC is still there. */
+  enquireEvery: duration.default(30_000),
+})
+
+type SmppSettings = z.infer<typeof settings>
+
+function readUrl(url: URL) {
+  const isSecure = url.protocol === 'smpps:'
+  return {
+    isSecure,
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(url.port) || (isSecure ? 3550 : 2775),
+    systemId: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+  }
+}
+
+export const smpp: ProviderKind<SmppSettings> = {
+  kind: 'smpp',
+  channels: ['sms'],
+  settings,
+  create: createSmpp,
+}
+
+/** Between attempts to bind again when nothing is being sent. */
+const rebindAfterMs = 5_000
+
+const receiptAsked = 1
+const headerInside = 0x40
+
+function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): Provider {
+  const { onReceipt, timeoutMs } = deps
+  const source = sourceAddress(settings.from)
+  let session: Session | undefined
+  let rebindTimer: NodeJS.Timeout | undefined
+  let isClosed = false
+  let reference = Math.floor(Math.random() * 256)
+
+  function currentSession(): Session {
+    if (session && !session.isEnded()) return session
+    clearTimeout(rebindTimer)
+    session = openSession({
+      ...settings.url,
+      systemType: settings.systemType,
+      timeoutMs,
+      enquireEveryMs: settings.enquireEvery,
+      window: settings.window,
+      onDeliver,
+      onEnd: stayBound,
+    })
+    return session
+  }
+
+  /** Only where receipts are taken: they come over this connection or not at all. */
+  function stayBound(): void {
+    if (isClosed || !onReceipt) return
+    clearTimeout(rebindTimer)
+    rebindTimer = setTimeout(currentSession, rebindAfterMs)
+  }
+
+  async function onDeliver(delivered: Delivered): Promise<number> {
+    const receipt = readReceipt(delivered, settings.receiptIds)
+    if (receipt) await onReceipt?.(name, receipt)
+    return 0
+  }
+
+  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    if (isClosed) return { kind: 'unavailable', detail: 'SMPP closed' }
+    if (signal.aborted) return { kind: 'unavailable', detail: 'SMPP aborted' }
+    const deadline = startDeadline(signal, timeoutMs)
+    try {
+      const current = currentSession()
+      const problem = await Promise.race([current.bound, aborted(deadline.signal)])
+      if (problem !== undefined) return { kind: 'unavailable', detail: `SMPP ${problem}` }
+      const bodies = encodeMessage(message)
+      return combine(
+        await Promise.all(bodies.map((body) => current.submit(body, deadline.signal))),
+        settings.receiptIds,
+      )
+    } finally {
+      deadline.clear()
+    }
+  }
+
+  /** A receipt is asked for the last part alone: one message, one receipt. */
+  function encodeMessage({ to, text }: Message): Buffer[] {
+    reference = (reference + 1) % 256
+    const isWhole = settings.longTexts === 'payload'
+    const { dataCoding, contents } = isWhole ? encodeWhole(text) : encodeSegments(text, reference)
+    const destination = { ton: 1, npi: 1, digits: to.replace(/^\+/, '') }
+    const noContent = Buffer.alloc(0)
+    return contents.map((content, index) =>
+      encodeShortMessage({
+        source,
+        destination,
+        esmClass: contents.length > 1 ? headerInside : 0,
+        registeredDelivery: index === contents.length - 1 ? receiptAsked : 0,
+        dataCoding,
+        ...(isWhole && content.length > 140
+          ? { content: noContent, payload: content }
+          : { content }),
+      }),
+    )
+  }
+
+  if (onReceipt) currentSession()
+
+  return {
+    name,
+    kind: smpp.kind,
+    channels: smpp.channels,
+    send,
+    async close() {
+      isClosed = true
+      clearTimeout(rebindTimer)
+      await session?.close()
+    },
+  }
+}
+
+/** Type 1 international, 3 short code, 5 name; plan 1 telephone, 0 unknown. */
+function sourceAddress(from: string): Address {
+  if (!/^\+?\d+$/.test(from)) return { ton: 5, npi: 0, digits: from }
+  const digits = from.replace(/^\+/, '')
+  return from.startsWith('+') ? { ton: 1, npi: 1, digits } : { ton: 3, npi: 0, digits }
+}
+
+/** All parts as one: a message of which the SMSC has only a part is neither taken nor untaken. */
+function combine(
+  exchanges: readonly Exchange[],
+  receiptIds: SmppSettings['receiptIds'],
+): SendResult {
+  const results = exchanges.map(resultOf)
+  const failed = results.find((result) => result.kind !== 'accepted')
+  if (!failed) {
+    const last = exchanges.at(-1)
+    const id = last?.kind === 'answered' ? decodeText(last.pdu.body) : ''
+    const answerBase = { same: undefined, hex: 10, decimal: 16 } as const
+    return id === ''
+      ? { kind: 'accepted' }
+      : { kind: 'accepted', messageId: canonicalId(id, answerBase[receiptIds]) }
+  }
+  const isPartTaken = results.some(({ kind }) => kind === 'accepted' || kind === 'unknown')
+  return isPartTaken && failed.kind !== 'unknown'
+    ? { kind: 'unknown', detail: 'SMPP only part was taken' }
+    : failed
+}
+
+function resultOf(exchange: Exchange): SendResult {
+  if (exchange.kind === 'not_sent') {
+    return { kind: 'unavailable', detail: `SMPP ${exchange.reason}` }
+  }
+  if (exchange.kind === 'lost') return { kind: 'unknown', detail: `SMPP ${exchange.reason}` }
+  const { status } = exchange.pdu
+  return status === 0 ? { kind: 'accepted' } : resultOfStatus(status)
+}
+
+function aborted(signal: AbortSignal): Promise<string> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve('no answer in time'), { once: true })
+  })
+}

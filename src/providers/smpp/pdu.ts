@@ -1,0 +1,173 @@
+/**
+ * The packets of SMPP 3.4 that sending takes: how they lie in bytes, and nothing about when. A packet
+ * is a header of four 32-bit numbers (length, command, status, sequence) and a body.
+ */
+export const command = {
+  genericNack: 0x80000000,
+  submitSm: 0x00000004,
+  deliverSm: 0x00000005,
+  unbind: 0x00000006,
+  bindTransceiver: 0x00000009,
+  enquireLink: 0x00000015,
+} as const
+
+/** An answer is its request's command with the highest bit set. */
+export function responseTo(commandId: number): number {
+  return (commandId | 0x80000000) >>> 0
+}
+
+export interface Pdu {
+  readonly commandId: number
+  readonly status: number
+  readonly sequence: number
+  readonly body: Buffer
+}
+
+export function encodePdu({ commandId, status, sequence, body }: Pdu): Buffer {
+  const header = Buffer.alloc(headerBytes)
+  header.writeUInt32BE(headerBytes + body.length, 0)
+  header.writeUInt32BE(commandId, 4)
+  header.writeUInt32BE(status, 8)
+  header.writeUInt32BE(sequence, 12)
+  return Buffer.concat([header, body])
+}
+
+const headerBytes = 16
+
+/** Far above any message; a peer that announces more doesn't speak SMPP. */
+const maxPduBytes = 64 * 1024
+
+/** Cuts a stream into packets. Returns undefined for good once a length makes no sense. */
+export function createPduReader(): (chunk: Buffer) => readonly Pdu[] | undefined {
+  let rest: Buffer = Buffer.alloc(0)
+  return (chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    const pdus: Pdu[] = []
+    while (rest.length >= 4) {
+      const length = rest.readUInt32BE(0)
+      if (length < headerBytes || length > maxPduBytes) return undefined
+      if (rest.length < length) break
+      pdus.push({
+        commandId: rest.readUInt32BE(4),
+        status: rest.readUInt32BE(8),
+        sequence: rest.readUInt32BE(12),
+        body: rest.subarray(headerBytes, length),
+      })
+      rest = rest.subarray(length)
+    }
+    return pdus
+  }
+}
+
+export interface Bind {
+  readonly systemId: string
+  readonly password: string
+  readonly systemType: string
+}
+
+export function encodeBind({ systemId, password, systemType }: Bind): Buffer {
+  const interfaceVersion = 0x34
+  const bytes = Buffer.from([interfaceVersion, 0, 0])
+  return Buffer.concat([text(systemId), text(password), text(systemType), bytes, text('')])
+}
+
+export interface Address {
+  readonly ton: number
+  readonly npi: number
+  readonly digits: string
+}
+
+export interface ShortMessage {
+  readonly source: Address
+  readonly destination: Address
+  readonly esmClass: number
+  readonly registeredDelivery: number
+  readonly dataCoding: number
+  /** At most 254 bytes; longer ones go into `payload`. */
+  readonly content: Buffer
+  readonly payload?: Buffer
+}
+
+/** The body of submit_sm; deliver_sm has the same. */
+export function encodeShortMessage(message: ShortMessage): Buffer {
+  const { source, destination, esmClass, registeredDelivery, dataCoding, content, payload } =
+    message
+  const protocolAndPriority = [0, 0]
+  return Buffer.concat([
+    text(''),
+    Buffer.from([source.ton, source.npi]),
+    text(source.digits),
+    Buffer.from([destination.ton, destination.npi]),
+    text(destination.digits),
+    Buffer.from([esmClass, ...protocolAndPriority]),
+    text(''),
+    text(''),
+    Buffer.from([registeredDelivery, 0, dataCoding, 0, content.length]),
+    content,
+    ...(payload ? [encodeTlv(tlv.messagePayload, payload)] : []),
+  ])
+}
+
+/** Optional parameters: two bytes of tag, two of length, the value. */
+export const tlv = {
+  receiptedMessageId: 0x001e,
+  messagePayload: 0x0424,
+  messageState: 0x0427,
+} as const
+
+function encodeTlv(tag: number, value: Buffer): Buffer {
+  const head = Buffer.alloc(4)
+  head.writeUInt16BE(tag, 0)
+  head.writeUInt16BE(value.length, 2)
+  return Buffer.concat([head, value])
+}
+
+export interface Delivered {
+  readonly esmClass: number
+  readonly content: Buffer
+  readonly tlvs: ReadonlyMap<number, Buffer>
+}
+
+/** The body of deliver_sm; undefined when it is cut short. */
+export function decodeDelivered(body: Buffer): Delivered | undefined {
+  try {
+    let at = skipText(body, 0)
+    at = skipText(body, at + 2)
+    at = skipText(body, at + 2)
+    const esmClass = body.readUInt8(at)
+    at = skipText(body, at + 3)
+    at = skipText(body, at)
+    const length = body.readUInt8(at + 4)
+    const content = body.subarray(at + 5, at + 5 + length)
+    if (content.length < length) return undefined
+    return { esmClass, content, tlvs: decodeTlvs(body.subarray(at + 5 + length)) }
+  } catch {
+    return undefined
+  }
+}
+
+function decodeTlvs(bytes: Buffer): Map<number, Buffer> {
+  const tlvs = new Map<number, Buffer>()
+  for (let at = 0; at + 4 <= bytes.length; ) {
+    const length = bytes.readUInt16BE(at + 2)
+    tlvs.set(bytes.readUInt16BE(at), bytes.subarray(at + 4, at + 4 + length))
+    at += 4 + length
+  }
+  return tlvs
+}
+
+/** Text up to its zero byte, or to the end where a peer left the zero out. */
+export function decodeText(bytes: Buffer): string {
+  const end = bytes.indexOf(0)
+  return bytes.toString('latin1', 0, end < 0 ? bytes.length : end)
+}
+
+function text(value: string): Buffer {
+  return Buffer.from(`${value}\0`, 'latin1')
+}
+
+function skipText(bytes: Buffer, at: number): number {
+  const end = bytes.indexOf(0, at)
+  if (end < 0) throw new RangeError('text without end')
+  return end + 1
+}

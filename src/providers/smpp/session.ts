@@ -1,0 +1,203 @@
+import net from 'node:net'
+import tls from 'node:tls'
+import {
+  type Bind,
+  command,
+  createPduReader,
+  type Delivered,
+  decodeDelivered,
+  encodeBind,
+  encodePdu,
+  type Pdu,
+  responseTo,
+} from './pdu.ts'
+
+/**
+ * One connection to an SMSC, bound as a transceiver: it sends, and it is where receipts arrive.
+ *
+ * Requests overlap up to a window, answers are matched by their sequence number. Whatever ends the
+ * connection settles every request at once, with the one fact that counts: a request that was
+ * written is `lost`, one that was still waiting is `not_sent`. A session is used up when it ends; its
+ * owner opens another.
+ */
+export interface SessionOptions extends Bind {
+  readonly host: string
+  readonly port: number
+  readonly isSecure: boolean
+  readonly timeoutMs: number
+  readonly enquireEveryMs: number
+  readonly window: number
+  /** Resolves to the command_status to answer with. */
+  readonly onDeliver: (delivered: Delivered) => Promise<number>
+  readonly onEnd: () => void
+}
+
+export type Exchange =
+  | { readonly kind: 'answered'; readonly pdu: Pdu }
+  | { readonly kind: 'not_sent'; readonly reason: string }
+  | { readonly kind: 'lost'; readonly reason: string }
+
+export type Session = ReturnType<typeof openSession>
+
+/** How long a polite goodbye may take. */
+const unbindMs = 500
+
+/** The SMSC may try a receipt again later. */
+const temporaryFailure = 0x64
+
+export function openSession(options: SessionOptions) {
+  const { host, port, timeoutMs } = options
+  const socket = options.isSecure
+    ? tls.connect({ host, port, servername: net.isIP(host) ? '' : host })
+    : net.connect({ host, port })
+  const read = createPduReader()
+  const pending = new Map<number, (exchange: Exchange) => void>()
+  const waiting = new Set<() => void>()
+  let sequence = 0
+  let submitsUnderWay = 0
+  let endReason: string | undefined
+
+  socket.setNoDelay(true)
+  const connectTimer = setTimeout(() => end('no answer in time'), timeoutMs)
+  const enquireTimer = setInterval(enquire, options.enquireEveryMs)
+  /** Undefined once bound, or why not. */
+  const bound = new Promise<string | undefined>((resolve) => {
+    socket.once(options.isSecure ? 'secureConnect' : 'connect', async () => {
+      const exchange = await request(command.bindTransceiver, encodeBind(options))
+      clearTimeout(connectTimer)
+      if (exchange.kind !== 'answered') return resolve(exchange.reason)
+      const { status } = exchange.pdu
+      if (status === 0) return resolve(undefined)
+      resolve(`bind refused with status 0x${status.toString(16).padStart(8, '0')}`)
+      end('bind refused')
+    })
+    socket.once('close', () => resolve(endReason))
+  })
+  socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? 'connection lost'))
+  socket.on('close', () => end('connection lost'))
+  socket.on('data', (chunk) => {
+    const pdus = read(chunk)
+    if (!pdus) return end('answer not understood')
+    for (const pdu of pdus) take(pdu)
+  })
+
+  function take(pdu: Pdu): void {
+    if (pdu.commandId >= command.genericNack) {
+      const settle = pending.get(pdu.sequence)
+      pending.delete(pdu.sequence)
+      settle?.({ kind: 'answered', pdu })
+    } else if (pdu.commandId === command.enquireLink) {
+      answer(pdu, 0)
+    } else if (pdu.commandId === command.unbind) {
+      answer(pdu, 0)
+      end('unbound')
+    } else if (pdu.commandId === command.deliverSm) {
+      void deliver(pdu)
+    } else {
+      const invalidCommand = 0x03
+      write({ ...pdu, commandId: command.genericNack, status: invalidCommand, body: noBody })
+    }
+  }
+
+  /** What can't be read is not sent again either: it would be no more readable. */
+  async function deliver(pdu: Pdu): Promise<void> {
+    const delivered = decodeDelivered(pdu.body)
+    const status = delivered ? await options.onDeliver(delivered).catch(() => temporaryFailure) : 0
+    answer(pdu, status, Buffer.from([0]))
+  }
+
+  function answer({ commandId, sequence }: Pdu, status: number, body = noBody): void {
+    write({ commandId: responseTo(commandId), status, sequence, body })
+  }
+
+  function write(pdu: Pdu): void {
+    if (endReason === undefined) socket.write(encodePdu(pdu))
+  }
+
+  /** Writes at once and waits for the answer with the same number. */
+  function request(commandId: number, body: Buffer, signal?: AbortSignal): Promise<Exchange> {
+    return new Promise((resolve) => {
+      if (endReason !== undefined) return resolve({ kind: 'not_sent', reason: endReason })
+      sequence = (sequence % 0x7fffffff) + 1
+      const number = sequence
+      const give = (exchange: Exchange) => {
+        signal?.removeEventListener('abort', giveUp)
+        resolve(exchange)
+      }
+      const giveUp = () => {
+        pending.delete(number)
+        give({ kind: 'lost', reason: 'no answer in time' })
+      }
+      signal?.addEventListener('abort', giveUp, { once: true })
+      pending.set(number, give)
+      write({ commandId, status: 0, sequence: number, body })
+    })
+  }
+
+  async function submit(body: Buffer, signal: AbortSignal): Promise<Exchange> {
+    try {
+      while (submitsUnderWay >= options.window && endReason === undefined && !signal.aborted) {
+        await turn(signal)
+      }
+      if (signal.aborted) return { kind: 'not_sent', reason: 'no answer in time' }
+      submitsUnderWay++
+      try {
+        return await request(command.submitSm, body, signal)
+      } finally {
+        submitsUnderWay--
+      }
+    } finally {
+      // Also by one that gives up: its turn goes to the next.
+      const [next] = waiting
+      next?.()
+    }
+  }
+
+  /** Until a request ends, the session ends, or the signal comes. */
+  function turn(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const go = () => {
+        waiting.delete(go)
+        signal.removeEventListener('abort', go)
+        resolve()
+      }
+      waiting.add(go)
+      signal.addEventListener('abort', go, { once: true })
+    })
+  }
+
+  async function enquire(): Promise<void> {
+    const alive = AbortSignal.timeout(timeoutMs)
+    const { kind } = await request(command.enquireLink, noBody, alive)
+    if (kind === 'lost') end('no answer in time')
+  }
+
+  function end(reason: string): void {
+    if (endReason !== undefined) return
+    endReason = reason
+    clearTimeout(connectTimer)
+    clearInterval(enquireTimer)
+    for (const settle of pending.values()) settle({ kind: 'lost', reason })
+    pending.clear()
+    for (const go of waiting) go()
+    socket.destroySoon()
+    setTimeout(() => socket.destroy(), unbindMs).unref()
+    options.onEnd()
+  }
+
+  return {
+    bound,
+    submit,
+    isEnded: () => endReason !== undefined,
+    /** Says goodbye and ends, whatever is under way. */
+    async close(): Promise<void> {
+      if (endReason === undefined && !socket.connecting) {
+        await request(command.unbind, noBody, AbortSignal.timeout(unbindMs))
+      }
+      end('closed')
+      socket.destroy()
+    },
+  }
+}
+
+const noBody = Buffer.alloc(0)

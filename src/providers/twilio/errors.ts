@@ -1,0 +1,42 @@
+import type { SendResult } from '../provider.ts'
+import { defaultRetryAfterMs } from '../result.ts'
+
+/**
+ * Twilio's numbered errors as our results, from its Error and Warning Dictionary. Twilio adds more
+ * specific numbers over time, so only those that change what we do are named; the HTTP status
+ * decides the rest.
+ */
+const invalidRecipient = new Set([
+  21211, // invalid To number
+  21265, // To is a short code
+  21610, // the recipient has opted out
+  21614, // To is not a mobile number
+  21635, // To is a landline
+  30005, // unknown handset
+  30006, // landline or unreachable carrier
+])
+
+const throttledMs: ReadonlyMap<number, number> = new Map([
+  [20429, defaultRetryAfterMs], // too many requests
+  [21611, 60_000], // ten hours of messages are queued for this sender
+  [30001, 60_000], // queue overflow
+])
+
+/** About our account, not about the message. */
+const account = new Set([
+  10001, // account is not active
+  20003, // permission denied
+  30002, // account suspended
+])
+
+export function resultOfError(code: unknown, status: number): SendResult {
+  const known = typeof code === 'number' && Number.isInteger(code) ? code : undefined
+  const detail = known === undefined ? `twilio HTTP ${status}` : `twilio ${known}`
+  if (known !== undefined) {
+    const waitMs = throttledMs.get(known)
+    if (waitMs !== undefined) return { kind: 'throttled', retryAfterMs: waitMs, detail }
+    if (invalidRecipient.has(known)) return { kind: 'invalid_recipient', detail }
+    if (account.has(known)) return { kind: 'unavailable', detail }
+  }
+  return { kind: status === 400 || status === 201 ? 'rejected' : 'unavailable', detail }
+}

@@ -1,0 +1,95 @@
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createBatcher } from '../../src/base/batcher.ts'
+import { Unavailable } from '../../src/base/problems.ts'
+
+/** A far end that doubles numbers and notes which came together. */
+function doubler(options: { maxItems?: number; maxConcurrent?: number } = {}) {
+  const batches: number[][] = []
+  const open: (() => void)[] = []
+  let underWay = 0
+  let mostUnderWay = 0
+  let isHeld = false
+  const batch = createBatcher<number, number>({
+    maxItems: options.maxItems ?? 100,
+    maxConcurrent: options.maxConcurrent ?? 2,
+    async run(items) {
+      batches.push([...items])
+      underWay += 1
+      mostUnderWay = Math.max(mostUnderWay, underWay)
+      if (isHeld) await new Promise<void>((done) => open.push(done))
+      else await nextTick()
+      underWay -= 1
+      if (items.includes(-1)) throw new Error('bad row')
+      if (items.includes(-2)) throw new Unavailable('postgresql', new Error('away'))
+      return items.map((item) => item * 2)
+    },
+  })
+  return {
+    batch,
+    batches,
+    hold: () => {
+      isHeld = true
+    },
+    letGo: () => {
+      isHeld = false
+      for (const done of open.splice(0)) done()
+    },
+    mostUnderWay: () => mostUnderWay,
+  }
+}
+
+test('batcher: all items of one tick travel in one call and come back each to its caller', async () => {
+  const { batch, batches } = doubler()
+  const numbers = Array.from({ length: 50 }, (_, index) => index)
+  expect(await Promise.all(numbers.map(batch))).toEqual(numbers.map((number) => number * 2))
+  expect(batches).toEqual([numbers])
+})
+
+test('batcher: an item of a later tick does not wait for a timer and makes a call of its own', async () => {
+  const { batch, batches } = doubler()
+  expect(await batch(1)).toBe(2)
+  expect(await batch(2)).toBe(4)
+  expect(batches).toEqual([[1], [2]])
+})
+
+test('batcher: what comes while all calls are under way gathers, in order, into the next', async () => {
+  const far = doubler({ maxConcurrent: 1 })
+  far.hold()
+  const first = far.batch(0)
+  await nextTick()
+  await nextTick()
+  const later: Promise<number>[] = []
+  for (let number = 1; number <= 5; number += 1) {
+    later.push(far.batch(number))
+    await nextTick()
+  }
+  expect(far.batches).toEqual([[0]])
+  far.letGo()
+  expect(await Promise.all([first, ...later])).toEqual([0, 2, 4, 6, 8, 10])
+  expect(far.batches).toEqual([[0], [1, 2, 3, 4, 5]])
+})
+
+test('batcher: never more items per call nor more calls at once than it was told', async () => {
+  const far = doubler({ maxItems: 7, maxConcurrent: 3 })
+  const numbers = Array.from({ length: 500 }, (_, index) => index)
+  await Promise.all(numbers.map(far.batch))
+  expect(far.batches.flat()).toEqual(numbers)
+  expect(Math.max(...far.batches.map((items) => items.length))).toBe(7)
+  expect(far.mostUnderWay()).toBe(3)
+})
+
+test('batcher: a bad item fails alone, its neighbours succeed, and later items are served', async () => {
+  const { batch } = doubler()
+  const settled = await Promise.allSettled([1, -1, 3].map(batch))
+  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(settled[2]).toMatchObject({ value: 6 })
+  expect(await batch(4)).toBe(8)
+})
+
+test('batcher: when the server is away all fail at once and nothing is asked again', async () => {
+  const { batch, batches } = doubler()
+  const settled = await Promise.allSettled([1, -2, 3].map(batch))
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(batches).toEqual([[1, -2, 3]])
+})

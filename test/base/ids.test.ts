@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { idTimeMs, isId, newId } from '../../src/base/ids.ts'
+
+test('newId: 100,000 ids are different, well-formed UUIDs of version 7 and variant 10', () => {
+  const ids = Array.from({ length: 100_000 }, () => newId())
+  expect(new Set(ids).size).toBe(ids.length)
+  expect(ids.filter((id) => !isId(id))).toEqual([])
+  // Every value that the random bits of version and variant leave open turns up.
+  expect(new Set(ids.map((id) => id[14]))).toEqual(new Set(['7']))
+  expect(new Set(ids.map((id) => id[19]))).toEqual(new Set(['8', '9', 'a', 'b']))
+})
+
+test('newId: ids of later milliseconds sort after ids of earlier ones', () => {
+  const startMs = Date.UTC(2026, 0, 1)
+  const ids = Array.from({ length: 5_000 }, (_, index) => newId(startMs + index))
+  expect([...ids].sort()).toEqual(ids)
+})
+
+test('idTimeMs: an id holds the millisecond it was made in', () => {
+  for (const nowMs of [0, 1, Date.UTC(2026, 10, 21), 2 ** 48 - 1]) {
+    expect(idTimeMs(newId(nowMs))).toBe(nowMs)
+  }
+})
+
+test.each([
+  '',
+  'search',
+  '019aa000-0000-4000-8000-000000000000',
+  '019aa000-0000-7000-c000-000000000000',
+  '019AA000-0000-7000-8000-000000000000',
+  '019aa000-0000-7000-8000-000000000000\n',
+  '{019aa000-0000-7000-8000-000000000000}',
+])('isId: %j is none', (text) => {
+  expect(isId(text)).toBe(false)
+})

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import { findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
+
+/**
+ * Who may know whom. A request goes http → captcha → limiter / notice → queue → delivery → provider
+ * and never back; siblings meet only in `main`. Behind a room stands what it may import beside itself;
+ * `types:` allows `import type` and nothing that runs.
+ */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  config: ['base'],
+  metrics: ['base'],
+  redis: ['base'],
+  db: ['base'],
+  limiter: ['base', 'redis', 'metrics'],
+  templates: ['base'],
+  providers: ['base'],
+  queue: ['base'],
+  access: ['base', 'db', 'redis'],
+  notice: ['base', 'db', 'queue', 'metrics', 'types:limiter'],
+  captcha: ['base', 'limiter', 'redis', 'notice', 'metrics'],
+  attempt: ['base', 'limiter', 'redis', 'metrics'],
+  delivery: ['base', 'notice', 'templates', 'providers', 'queue', 'limiter', 'metrics'],
+  http: ['base', 'access', 'captcha', 'attempt', 'notice', 'limiter', 'types:templates', 'metrics'],
+  main: ['*'],
+}
+
+const roomOf = (file: string) => /^src\/([^/]+)\//.exec(file)?.[1]
+
+function violationsIn(file: string, source: string): string[] {
+  const room = roomOf(file) ?? ''
+  const allowed = mayImport[room]
+  if (!allowed) return [`${file}: no room of this name is in the table`]
+  return importsIn(file, source)
+    .filter(({ target, isTypeOnly }) => {
+      const other = roomOf(target)
+      if (other === undefined) return true
+      if (other === room || allowed.includes('*') || allowed.includes(other)) return false
+      return !(isTypeOnly && allowed.includes(`types:${other}`))
+    })
+    .map(({ target }) => `${file} imports ${target}`)
+}
+
+test('every import between rooms is one the table allows', () => {
+  const files = findSourceFiles()
+  expect(files.length).toBeGreaterThan(0)
+  expect(files.flatMap((file) => violationsIn(file, readSource(file)))).toEqual([])
+})
+
+test('every kind of forbidden import is seen: static, of a type, re-exported, on many lines, for effect, dynamic, out of src', () => {
+  const forbidden = [
+    "import { a } from '../db/a.ts'",
+    "import type { A } from '../db/a.ts'",
+    "export * from '../db/a.ts'",
+    "import {\n  a,\n  b,\n} from '../db/a.ts'",
+    "import '../db/a.ts'",
+    "const a = await import('../db/a.ts')",
+    "import a from '../../test/a.ts'",
+    "import { a } from '../main/compose.ts'",
+  ]
+  for (const line of forbidden) expect(violationsIn('src/providers/x.ts', line)).toHaveLength(1)
+  expect(violationsIn('src/attic/x.ts', '')).toHaveLength(1)
+})
+
+test('what the table allows passes: the same room, packages, and types alone where it says so', () => {
+  const source =
+    "import { a } from './a.ts'\nimport { b } from 'b'\nimport { c } from '../base/c.ts'"
+  expect(violationsIn('src/providers/x.ts', source)).toEqual([])
+  expect(violationsIn('src/notice/x.ts', "import type { L } from '../limiter/index.ts'")).toEqual(
+    [],
+  )
+  expect(violationsIn('src/notice/x.ts', "import { l } from '../limiter/index.ts'")).toHaveLength(1)
+})

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { readSource } from '../support/source-files.ts'
+
+interface LockedPackage {
+  readonly resolved?: string
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+const { packages } = JSON.parse(readSource('package-lock.json')) as {
+  packages: Record<string, LockedPackage>
+}
+const paths = Object.keys(packages)
+
+/**
+ * npm silently leaves out an optional package it can't find while it writes the lockfile, and then
+ * `npm ci` refuses that lockfile on every machine.
+ */
+test('the lockfile holds the packages of every platform, not only of the one it was written on', () => {
+  const optional = paths.flatMap((path) =>
+    Object.keys(packages[path]?.optionalDependencies ?? {}).map((name) => ({ path, name })),
+  )
+  expect(optional.length).toBeGreaterThan(0)
+  const missing = optional.filter(
+    ({ name }) => !paths.some((path) => path.endsWith(`node_modules/${name}`)),
+  )
+  expect(missing).toEqual([])
+})
+
+test('the lockfile names no registry, so that everyone installs from their own', () => {
+  expect(paths.filter((path) => packages[path]?.resolved !== undefined)).toEqual([])
+})

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest'
+import { findFiles, findSourceFiles, readSource } from '../support/source-files.ts'
+
+/** The promises of `lua/README.md`, kept by every script. */
+function problemsOf(file: string, source: string): string[] {
+  const problems: string[] = []
+  const lines = source.trimEnd().split('\n')
+  const headerLength = lines.findIndex((line) => !line.startsWith('--'))
+  const header = lines.slice(0, headerLength).join('\n')
+  const body = lines.slice(headerLength).join('\n').replace(/--.*$/gm, '')
+
+  const inName = /-(\d+|N)\.lua$/.exec(file)?.[1]
+  const numbers = [...body.matchAll(/KEYS\[(\d+)\]/g)].map(([, n]) => Number(n))
+  // Anything but a KEYS[1] with its number written out: a loop, #KEYS, unpack(KEYS).
+  const isOpen = /\bKEYS\b(?!\[\d+\])/.test(body)
+  const inBody = isOpen ? 'N' : String(Math.max(0, ...numbers))
+  if (inName !== inBody) problems.push(`takes ${inBody} keys, and its name says ${inName}`)
+
+  if (!/^-- \S/.test(header)) problems.push('does not open with its purpose')
+  if (!/^-- returns\b/im.test(header)) problems.push('header does not name what it returns')
+  for (const array of ['KEYS', 'ARGV']) {
+    const isUsed = new RegExp(`\\b${array}\\b`).test(body)
+    const isNamed = new RegExp(`^-- ${array}\\b`, 'm').test(header)
+    if (isUsed && !isNamed) problems.push(`header does not name its ${array}`)
+  }
+  for (const n of new Set(numbers)) {
+    // One line may stand for several, as in KEYS[1…]; a lone key needs no number.
+    const named = new RegExp(`^-- KEYS(\\[(${n}\\b|\\d+ ?(…|\\.\\.))| +\\S)`, 'm')
+    if (!isOpen && !named.test(header)) {
+      problems.push(`header does not name KEYS[${n}]`)
+    }
+  }
+  if (lines.length > 80) problems.push(`has ${lines.length} lines, and 80 is the limit`)
+  return problems
+}
+
+const scripts = findFiles('lua/**/*.lua')
+
+test('there are scripts, and all lie directly in lua/', () => {
+  expect(scripts.length).toBeGreaterThan(0)
+  expect(scripts.filter((file) => file.split('/').length !== 2)).toEqual([])
+})
+
+describe.each(scripts)('%s', (file) => {
+  test('the number in its name is the number of its keys, and its header names keys, arguments and answers', () => {
+    expect(problemsOf(file, readSource(file))).toEqual([])
+  })
+
+  test('exactly one TypeScript file loads it', () => {
+    const name = file.slice('lua/'.length, -'.lua'.length)
+    const loaders = findSourceFiles().filter((source) =>
+      readSource(source).includes(`loadScript('${name}')`),
+    )
+    expect(loaders).toHaveLength(1)
+  })
+})
+
+test('every script that is loaded exists', () => {
+  const loaded = findSourceFiles().flatMap((source) =>
+    [...readSource(source).matchAll(/loadScript\('([^']+)'\)/g)].map(
+      ([, name]) => `lua/${name}.lua`,
+    ),
+  )
+  expect(loaded.filter((file) => !scripts.includes(file))).toEqual([])
+})
+
+test('a wrong number, a missing header and a script that is too long are seen', () => {
+  const header = '-- Does it.\n-- KEYS[1]  a\n-- ARGV[1]  b\n-- returns  c\n'
+  const body = "return redis.call('SET', KEYS[1], ARGV[1])\n"
+  expect(problemsOf('lua/a-1.lua', header + body)).toEqual([])
+  expect(problemsOf('lua/a-2.lua', header + body)).toHaveLength(1)
+  expect(problemsOf('lua/a.lua', header + body)).toHaveLength(1)
+  expect(problemsOf('lua/a-N.lua', `${header}for i = 1, #KEYS do end\n`)).toEqual([])
+  expect(problemsOf('lua/a-1.lua', body).length).toBeGreaterThanOrEqual(3)
+  expect(problemsOf('lua/a-2.lua', `${header}return KEYS[2]\n`)).toEqual([
+    'header does not name KEYS[2]',
+  ])
+  expect(problemsOf('lua/a-1.lua', header + body + '\n'.repeat(80) + body)).toHaveLength(1)
+})

@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createIdempotency } from '../../src/notice/idempotency.ts'
+import { testDatabase } from '../support/database.ts'
+import { releaseLater } from '../support/release.ts'
+
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 10, onError: () => {} })
+releaseLater(() => database.close())
+const idempotency = createIdempotency(database)
+
+/** As if the key had been reserved `ms` ago. */
+const letPass = (ms: number) =>
+  pool.query(`UPDATE idempotency_key SET created_at = created_at - $1 * interval '1 ms'`, [ms])
+
+let keyCount = 0
+const newKey = () => {
+  keyCount += 1
+  return `key-${keyCount}`
+}
+
+test('reserve: of 40 at once with one key one proceeds and all others wait', async () => {
+  const key = newKey()
+  const reservations = await Promise.all(
+    Array.from({ length: 40 }, () => idempotency.reserve('app', key, 'request', newId())),
+  )
+  const kinds = reservations.map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind === 'proceed')).toHaveLength(1)
+  expect(kinds.filter((kind) => kind === 'in_progress')).toHaveLength(39)
+})
+
+test('reserve: once the answer is kept every repeat gets it; another request with the key is told so', async () => {
+  const key = newKey()
+  const answer = { status: 202, headers: { location: '/x' }, body: { z: 1, a: [2, null] } }
+  await idempotency.reserve('app', key, 'request', newId())
+  await idempotency.keep('app', key, answer)
+  const repeat = await idempotency.reserve('app', key, 'request', newId())
+  expect(repeat).toEqual({ kind: 'answered', answer })
+  expect(JSON.stringify(repeat)).toBe(JSON.stringify({ kind: 'answered', answer }))
+  expect(await idempotency.reserve('app', key, 'other', newId())).toEqual({ kind: 'reused' })
+})
+
+test('reserve: one app knows nothing of the keys of another', async () => {
+  const key = newKey()
+  await idempotency.reserve('app', key, 'request', newId())
+  expect(await idempotency.reserve('other', key, 'else', newId())).toMatchObject({
+    kind: 'proceed',
+  })
+})
+
+test('drop: a refused request frees its key, an answered one keeps it', async () => {
+  const key = newKey()
+  await idempotency.reserve('app', key, 'request', newId())
+  await idempotency.drop('app', key)
+  const id = newId()
+  expect(await idempotency.reserve('app', key, 'other', id)).toEqual({
+    kind: 'proceed',
+    noticeId: id,
+  })
+  await idempotency.keep('app', key, { status: 202 })
+  await idempotency.drop('app', key)
+  expect(await idempotency.reserve('app', key, 'other', newId())).toMatchObject({
+    kind: 'answered',
+  })
+})
+
+test('reserve: a reservation whose process died is taken over after 30 s with the id it reserved', async () => {
+  const [key, id] = [newKey(), newId()]
+  await idempotency.reserve('app', key, 'request', id)
+  await letPass(29_000)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({ kind: 'in_progress' })
+  await letPass(1_100)
+  expect(await idempotency.reserve('app', key, 'other', newId())).toEqual({ kind: 'reused' })
+  const repeats = await Promise.all(
+    Array.from({ length: 10 }, () => idempotency.reserve('app', key, 'request', newId())),
+  )
+  expect(repeats.filter(({ kind }) => kind === 'proceed')).toEqual([
+    { kind: 'proceed', noticeId: id },
+  ])
+  expect(repeats.filter(({ kind }) => kind === 'in_progress')).toHaveLength(9)
+})
+
+test('reserve: after a day a key is new again, and removeOld removes it', async () => {
+  const [key, id] = [newKey(), newId()]
+  await idempotency.reserve('app', key, 'request', newId())
+  await idempotency.keep('app', key, { status: 202 })
+  await letPass(86_400_100)
+  expect(await idempotency.reserve('app', key, 'other', id)).toEqual({
+    kind: 'proceed',
+    noticeId: id,
+  })
+  await letPass(86_400_100)
+  await idempotency.removeOld()
+  const { rows } = await pool.query('SELECT count(*)::int AS count FROM idempotency_key')
+  expect(rows).toEqual([{ count: 0 }])
+})
+
+test('the key itself is nowhere in the table, only its hash', async () => {
+  await idempotency.reserve('app', 'canary-key', 'canary-request', newId())
+  const { rows } = await pool.query('SELECT * FROM idempotency_key')
+  expect(JSON.stringify(rows)).not.toContain('canary')
+  expect(
+    Buffer.concat(rows.flatMap((row) => [row.key_hash, row.request_hash])).includes('canary'),
+  ).toBe(false)
+})

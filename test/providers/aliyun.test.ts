@@ -1,0 +1,249 @@
+import { describe, expect, it } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { resultOfCode } from '../../src/providers/aliyun/errors.ts'
+import { aliyun } from '../../src/providers/aliyun/index.ts'
+import { signAcs3 } from '../../src/providers/aliyun/sign.ts'
+import type { Message } from '../../src/providers/provider.ts'
+import { testConformance } from './conformance.ts'
+import { startAliyunFarEnd } from './far-ends/aliyun.ts'
+
+const key = { id: 'test-key-id', secret: 'test-key-secret' }
+const entry = {
+  accessKeyId: key.id,
+  accessKeySecret: key.secret,
+  signName: '阿里云测试',
+  receiptToken: 'a-token-of-length',
+  templates: {
+    captcha: { zh: { id: 'SMS_1', params: { number: 'code' } }, en: 'SMS_2' },
+    constructor: {},
+  },
+}
+const message: Omit<Message, 'noticeId'> = {
+  channel: 'sms',
+  to: '+8613812345678',
+  template: 'captcha',
+  locale: 'zh-CN',
+  variables: { code: '738291' },
+  text: '您的验证码是738291。',
+}
+const never = new AbortController().signal
+
+testConformance({
+  kind: aliyun,
+  startFarEnd: () => startAliyunFarEnd(key),
+  settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+  secrets: [key.secret, entry.receiptToken],
+  message,
+  expected: {
+    accept: 'accepted',
+    reject: 'rejected',
+    invalid_recipient: 'invalid_recipient',
+    throttle: 'throttled',
+    unavailable: 'unavailable',
+    error_inside: 'unavailable',
+    hang: 'unknown',
+    refuse_talk: 'unknown',
+    reset_mid_answer: 'unknown',
+    lose_answer: 'unknown',
+    babble: 'unknown',
+  },
+})
+
+describe('aliyun', () => {
+  async function withProvider(
+    run: (
+      provider: ReturnType<typeof aliyun.create>,
+      farEnd: Awaited<ReturnType<typeof startAliyunFarEnd>>,
+    ) => Promise<void>,
+  ) {
+    const farEnd = await startAliyunFarEnd(key)
+    const settings = aliyun.settings.parse({
+      ...entry,
+      endpoint: `http://127.0.0.1:${farEnd.port}`,
+    })
+    const provider = aliyun.create('aliyun', settings, { timeoutMs: 2_000, clock: Date.now })
+    try {
+      await run(provider, farEnd)
+    } finally {
+      await provider.close()
+      await farEnd.close()
+    }
+  }
+
+  it('signs as the example of the documentation', () => {
+    const { headers } = signAcs3(
+      {
+        method: 'POST',
+        host: 'ecs.cn-shanghai.aliyuncs.com',
+        query: {
+          RegionId: 'cn-shanghai',
+          ImageId: 'win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd',
+        },
+        action: 'RunInstances',
+        version: '2014-05-26',
+        nonce: '3156853299f313e23d1673dc12e1703d',
+        atMs: Date.parse('2023-10-26T10:22:32Z'),
+      },
+      { accessKeyId: 'YourAccessKeyId', accessKeySecret: 'YourAccessKeySecret' },
+    )
+    expect(headers.authorization).toContain(
+      'Signature=06563a9e1b43f5dfe96b81484da74bceab24a1d853912eee15083a6f0f3283c0',
+    )
+  })
+
+  it('maps template, variables, sign name and number to theirs', async () => {
+    await withProvider(async (provider, farEnd) => {
+      const noticeId = newId()
+      await provider.send({ ...message, noticeId }, never)
+      const variables = { code: "5!'()*~ &=", brand: 'Acme' }
+      await provider.send(
+        { ...message, noticeId, to: '+85252001234', locale: 'en', variables },
+        never,
+      )
+      const [first, second] = farEnd.requests.map(({ query }) => Object.fromEntries(query))
+      expect(first).toEqual({
+        PhoneNumbers: '13812345678',
+        SignName: '阿里云测试',
+        TemplateCode: 'SMS_1',
+        TemplateParam: '{"number":"738291"}',
+        OutId: noticeId,
+      })
+      expect(second).toMatchObject({
+        PhoneNumbers: '85252001234',
+        TemplateCode: 'SMS_2',
+        TemplateParam: JSON.stringify(variables),
+      })
+      expect(farEnd.complaints).toEqual([])
+    })
+  })
+
+  it.each(['order', 'constructor', '__proto__'])(
+    'rejects template %s, which has no id',
+    async (template) => {
+      await withProvider(async (provider, farEnd) => {
+        const result = await provider.send({ ...message, noticeId: newId(), template }, never)
+        expect(result.kind).toBe('rejected')
+        expect(farEnd.requests).toEqual([])
+      })
+    },
+  )
+
+  it('finds a lost message again by its records, and waits before calling it not taken (F18)', async () => {
+    await withProvider(async (provider, farEnd) => {
+      await farEnd.behave('lose_answer')
+      const noticeId = newId()
+      const sent = { noticeId, to: message.to, sentAt: Date.now() }
+      expect((await provider.send({ ...message, noticeId }, never)).kind).toBe('unknown')
+      await farEnd.behave('accept')
+      expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
+      const other = { ...sent, noticeId: newId() }
+      expect((await provider.query?.(other, never))?.kind).toBe('unknown')
+      const old = { ...other, sentAt: Date.now() - 61_000 }
+      expect((await provider.query?.(old, never))?.kind).toBe('unavailable')
+      await farEnd.behave('hang')
+      expect((await provider.query?.(sent, AbortSignal.timeout(50)))?.kind).toBe('unknown')
+    })
+  })
+
+  it.each([
+    ['isv.BUSINESS_LIMIT_CONTROL', '触发分钟级流控Permits:1', 'throttled', 60_000],
+    ['isv.BUSINESS_LIMIT_CONTROL', '触发小时级流控Permits:5', 'throttled', 3_600_000],
+    ['isv.BUSINESS_LIMIT_CONTROL', '触发天级流控Permits:10', 'throttled', 86_400_000],
+    ['isv.DAY_LIMIT_CONTROL', '', 'throttled', 3_600_000],
+    ['Throttling.User', '', 'throttled', 1_000],
+    ['isv.MOBILE_NUMBER_ILLEGAL', '', 'invalid_recipient'],
+    ['isv.SMS_CONTENT_ILLEGAL', '', 'rejected'],
+    ['isv.TEMPLATE_MISSING_PARAMETERS', '', 'rejected'],
+    ['isv.AMOUNT_NOT_ENOUGH', '', 'unavailable'],
+    ['isp.RAM_PERMISSION_DENY', '', 'unavailable'],
+    ['isp.SYSTEM_ERROR', '', 'unavailable'],
+    ['SignatureDoesNotMatch', '', 'unavailable'],
+    [undefined, '', 'unknown'],
+  ])('takes %s %s for %s', (code, sentence, kind, retryAfterMs?: number) => {
+    expect(resultOfCode(code, sentence)).toMatchObject({
+      kind,
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    })
+  })
+
+  it('tells that the cap of one number holds up nobody else', () => {
+    expect(resultOfCode('isv.BUSINESS_LIMIT_CONTROL', '')).toMatchObject({ quotaOf: 'recipient' })
+    expect(resultOfCode('isv.DAY_LIMIT_CONTROL', '')).not.toHaveProperty('quotaOf')
+  })
+
+  describe('receipts', () => {
+    const settings = aliyun.settings.parse(entry)
+    const report = {
+      phone_number: '13812345678',
+      send_time: '2026-11-01 08:00:00',
+      report_time: '2026-11-01 08:00:03',
+      success: true,
+      err_code: 'DELIVERED',
+      err_msg: '用户接收成功',
+      sms_size: '1',
+      biz_id: '12345^0',
+      out_id: 'n-1',
+    }
+    const parse = (body: unknown, token: unknown = entry.receiptToken) =>
+      aliyun.parseReceipts?.(
+        {
+          headers: {},
+          rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+          query: { token },
+          receivedAt: Date.now(),
+        },
+        settings,
+      )
+
+    it('reads every report of a push and answers code 0', () => {
+      const parsed = parse([report, { ...report, success: false, err_code: 'MK:0001', out_id: '' }])
+      expect(parsed).toEqual({
+        ok: true,
+        receipts: [
+          {
+            messageId: '12345^0',
+            noticeId: 'n-1',
+            outcome: 'delivered',
+            at: Date.parse('2026-11-01T00:00:03Z'),
+            detail: 'DELIVERED',
+          },
+          {
+            messageId: '12345^0',
+            outcome: 'failed',
+            at: Date.parse('2026-11-01T00:00:03Z'),
+            detail: 'MK:0001',
+          },
+        ],
+        reply: { status: 200, contentType: 'application/json', body: '{"code":0,"msg":"OK"}' },
+      })
+      expect(JSON.stringify(parsed)).not.toContain('13812345678')
+    })
+
+    it('refuses a wrong, missing or doubled token (I12)', () => {
+      for (const token of ['wrong', null, '', [entry.receiptToken]]) {
+        expect(parse([report], token)).toEqual({ ok: false, reason: 'forged' })
+      }
+    })
+
+    it('refuses every receipt where no token is set', () => {
+      const { receiptToken, ...open } = entry
+      const request = {
+        headers: {},
+        rawBody: Buffer.from('[]'),
+        query: { token: '' },
+        receivedAt: 0,
+      }
+      expect(aliyun.parseReceipts?.(request, aliyun.settings.parse(open))).toEqual({
+        ok: false,
+        reason: 'forged',
+      })
+    })
+
+    it.each(['', '{}', '[1]', '[{"success":"yes"}]', '[{"success":true}]', '[null]'])(
+      'calls %j malformed',
+      (body) => {
+        expect(parse(body)).toEqual({ ok: false, reason: 'malformed' })
+      },
+    )
+  })
+})

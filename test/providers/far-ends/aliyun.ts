@@ -1,0 +1,104 @@
+import { createHash, createHmac } from 'node:crypto'
+import type { Behaviour } from '../conformance.ts'
+import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+
+/**
+ * Dysmsapi as it behaves: checks signature version 3 from the request itself, answers business errors
+ * in HTTP 200 and gateway errors in 4xx, keeps records that QuerySendDetails reads.
+ */
+export async function startAliyunFarEnd(key: { id: string; secret: string }) {
+  const records: { OutId: string; PhoneNum: string; SendStatus: number; ErrCode: string }[] = []
+  const farEnd = await startHttpFarEnd((request, behaviour) => {
+    const complaint = complaintAbout(request, key)
+    if (complaint) return { ...error(400, 'SignatureDoesNotMatch', complaint), complaint }
+    if (request.headers['x-acs-action'] === 'QuerySendDetails') return queried(request)
+    return answer(request, behaviour)
+  })
+
+  function queried({ query }: VendorRequest) {
+    const found = records.filter((record) => record.PhoneNum === query.get('PhoneNumber'))
+    return json(200, {
+      Code: 'OK',
+      Message: 'OK',
+      RequestId: 'A-1',
+      TotalCount: String(found.length),
+      SmsSendDetailDTOs: { SmsSendDetailDTO: found },
+    })
+  }
+
+  function answer({ query }: VendorRequest, behaviour: Behaviour) {
+    const to = query.get('PhoneNumbers') ?? ''
+    const reference = query.get('OutId') ?? ''
+    switch (behaviour) {
+      case 'reject':
+        return error(200, 'isv.SMS_TEMPLATE_ILLEGAL', '该账号下找不到对应模板')
+      case 'invalid_recipient':
+        return error(200, 'isv.MOBILE_NUMBER_ILLEGAL', `${to}无效号码`)
+      case 'throttle':
+        return error(200, 'isv.BUSINESS_LIMIT_CONTROL', '触发小时级流控Permits:5')
+      case 'unavailable':
+        return error(503, 'ServiceUnavailable', `no service for ${to}`)
+      case 'error_inside':
+        return error(200, 'isv.OUT_OF_SERVICE', '业务停机')
+    }
+    records.push({ OutId: reference, PhoneNum: to, SendStatus: 1, ErrCode: '' })
+    const taken = { reference, to: to.length === 11 ? `+86${to}` : `+${to}` }
+    return {
+      ...json(200, { Code: 'OK', Message: 'OK', RequestId: 'A-1', BizId: `9^${reference}` }),
+      taken,
+    }
+  }
+
+  return Object.assign(farEnd, { records })
+}
+
+function error(status: number, code: string, message: string) {
+  return json(status, { Code: code, Message: message, RequestId: 'A-1' })
+}
+
+/** The signature's own words tell what was signed; the rest is recomputed from the raw request. */
+function complaintAbout(request: VendorRequest, key: { id: string; secret: string }) {
+  const { headers, query, method } = request
+  const authorization = String(headers.authorization)
+  const match =
+    /^ACS3-HMAC-SHA256 Credential=([^,]+),SignedHeaders=([^,]+),Signature=([0-9a-f]{64})$/.exec(
+      authorization,
+    )
+  if (!match) return 'no ACS3 authorization'
+  const [, credential, signedHeaders = '', signature] = match
+  if (credential !== key.id) return 'another key'
+  const names = signedHeaders.split(';')
+  for (const name of ['host', 'x-acs-action', 'x-acs-date', 'x-acs-signature-nonce']) {
+    if (!names.includes(name)) return `${name} is not signed`
+  }
+  if (Math.abs(Date.parse(String(headers['x-acs-date'])) - Date.now()) > 900_000) return 'old date'
+  const sorted = [...query.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
+  const canonicalQuery = sorted
+    .map(([name, value]) => `${rfc3986(name)}=${rfc3986(value)}`)
+    .join('&')
+  const canonical =
+    `${method}\n/\n${canonicalQuery}\n` +
+    names.map((name) => `${name}:${String(headers[name]).trim()}\n`).join('') +
+    `\n${signedHeaders}\n${sha256(request.body)}`
+  const expected = createHmac('sha256', key.secret)
+    .update(`ACS3-HMAC-SHA256\n${sha256(canonical)}`)
+    .digest('hex')
+  if (signature !== expected) return 'wrong signature'
+  if (headers['x-acs-version'] !== '2017-05-25') return 'wrong version'
+  return undefined
+}
+
+function rfc3986(text: string): string {
+  const bytes = [...Buffer.from(text)]
+  return bytes
+    .map((byte) => {
+      const char = String.fromCharCode(byte)
+      const hex = byte.toString(16).toUpperCase().padStart(2, '0')
+      return /[A-Za-z0-9_.~-]/.test(char) ? char : `%${hex}`
+    })
+    .join('')
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

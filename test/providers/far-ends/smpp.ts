@@ -1,0 +1,111 @@
+import type { AddressInfo, Socket } from 'node:net'
+import smpp, { type SmppPdu, type SmppSession } from 'smpp'
+import { eventually } from '../../support/wait.ts'
+import type { Behaviour, FarEnd } from '../conformance.ts'
+
+/**
+ * An SMSC over TCP, by the npm package `smpp`: another implementation of the protocol than ours, so
+ * that the two prove each other.
+ */
+export interface SmppFarEnd extends FarEnd {
+  readonly port: number
+  readonly submits: readonly SmppPdu[]
+  readonly binds: readonly SmppPdu[]
+  /** The bound sessions, oldest first. */
+  readonly sessions: readonly SmppSession[]
+  /** Answers submits with this status from now on; 0 for well-behaved again. */
+  refuse(status: number, after?: number): void
+}
+
+const doorBehaviours: readonly Behaviour[] = ['refuse_talk', 'babble', 'hang']
+
+const statuses: Partial<Record<Behaviour, number>> = {
+  reject: 0x66,
+  invalid_recipient: 0x0b,
+  throttle: 0x58,
+  unavailable: 0x08,
+  error_inside: 0x45,
+}
+
+export async function startSmppFarEnd(
+  options: {
+    key?: string
+    cert?: string
+    password?: string
+    messageId?: (n: number) => string
+  } = {},
+): Promise<SmppFarEnd> {
+  const { password = 'pass', messageId = (n: number) => `smsc-${n}`, ...tls } = options
+  let behaviour: Behaviour = 'accept'
+  let refusal = { status: 0, after: 0 }
+  const taken: { reference: string; to: string }[] = []
+  const submits: SmppPdu[] = []
+  const binds: SmppPdu[] = []
+  const sessions: SmppSession[] = []
+  const sockets = new Set<Socket>()
+
+  const server = smpp.createServer(tls, (session) => {
+    const { socket } = session
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    session.on('error', () => {})
+    if (behaviour === 'refuse_talk') return socket.resetAndDestroy()
+    if (behaviour === 'babble') return socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
+    session.on('bind_transceiver', (pdu) => {
+      if (behaviour === 'hang') return
+      binds.push(pdu)
+      const isKnown = pdu.password === password
+      session.send(pdu.response({ command_status: isKnown ? 0 : 0x0e, system_id: 'far-end' }))
+      if (isKnown) sessions.push(session)
+    })
+    session.on('enquire_link', (pdu) => session.send(pdu.response()))
+    session.on('unbind', (pdu) => {
+      session.send(pdu.response())
+      socket.end()
+    })
+    session.on('submit_sm', (pdu) => submitted(session, pdu))
+  })
+
+  function submitted(session: SmppSession, pdu: SmppPdu) {
+    if (behaviour === 'hang') return
+    submits.push(pdu)
+    const status = statuses[behaviour] ?? (submits.length > refusal.after ? refusal.status : 0)
+    if (status) return session.send(pdu.response({ command_status: status }))
+    taken.push({ reference: '', to: `+${pdu.destination_addr}` })
+    if (behaviour === 'lose_answer') return session.socket.resetAndDestroy()
+    const answer = pdu.response({ message_id: messageId(submits.length) })
+    if (behaviour !== 'reset_mid_answer') return session.send(answer)
+    session.socket.write(answer.toBuffer().subarray(0, 10), () => session.socket.resetAndDestroy())
+  }
+
+  /** A session from before would not show a new behaviour of the door. The provider has seen it end. */
+  async function endSessions() {
+    const bound = sessions.filter(({ socket }) => sockets.has(socket) && !socket.destroyed)
+    await Promise.all(bound.map((session) => new Promise((resolve) => session.unbind(resolve))))
+    for (const socket of sockets) socket.resetAndDestroy()
+    await eventually(() => sockets.size === 0)
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    taken,
+    complaints: [],
+    submits,
+    binds,
+    sessions,
+    refuse(status, after = 0) {
+      refusal = { status, after }
+    },
+    async behave(next) {
+      const isDoorChanged = [behaviour, next].some((each) => doorBehaviours.includes(each))
+      behaviour = next
+      if (isDoorChanged) await endSessions()
+    },
+    openConnections: () => sockets.size,
+    close() {
+      for (const socket of sockets) socket.destroy()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import { createHash, createHmac } from 'node:crypto'
+import type { Behaviour } from '../conformance.ts'
+import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+
+/** SMS v20210111 as it behaves: everything is HTTP 200, the call's error and the number's apart. */
+export async function startTencentFarEnd(key: { id: string; secret: string }) {
+  const records: { SessionContext: string; PhoneNumber: string; SerialNo: string }[] = []
+  const farEnd = await startHttpFarEnd((request, behaviour) => {
+    const complaint = complaintAbout(request, key)
+    if (complaint) return { ...failed('AuthFailure.SignatureFailure'), complaint }
+    const parameters = JSON.parse(request.body)
+    if (request.headers['x-tc-action'] === 'PullSmsSendStatusByPhoneNumber') {
+      const found = records.filter((record) => record.PhoneNumber === parameters.PhoneNumber)
+      return json(200, { Response: { PullSmsSendStatusSet: found, RequestId: 'T-1' } })
+    }
+    return answer(parameters, behaviour)
+  })
+
+  function answer(parameters: Record<string, string & string[]>, behaviour: Behaviour) {
+    const to = parameters.PhoneNumberSet?.[0] ?? ''
+    const reference = parameters.SessionContext ?? ''
+    switch (behaviour) {
+      case 'reject':
+        return failed('FailedOperation.TemplateIncorrectOrUnapproved')
+      case 'invalid_recipient':
+        return status(to, reference, 'InvalidParameterValue.IncorrectPhoneNumber')
+      case 'throttle':
+        return status(to, reference, 'LimitExceeded.PhoneNumberThirtySecondLimit')
+      case 'unavailable':
+        return json(502, { Response: { Error: { Code: 'InternalError', Message: to } } })
+      case 'error_inside':
+        return status(to, reference, 'FailedOperation.InsufficientBalanceInSmsPackage')
+    }
+    records.push({ SessionContext: reference, PhoneNumber: to, SerialNo: `5000:${reference}` })
+    return { ...status(to, reference, 'Ok', `5000:${reference}`), taken: { reference, to } }
+  }
+
+  return Object.assign(farEnd, { records })
+}
+
+function failed(code: string) {
+  return json(200, { Response: { Error: { Code: code, Message: 'no' }, RequestId: 'T-1' } })
+}
+
+function status(to: string, reference: string, code: string, serialNo = '') {
+  const sent = { PhoneNumber: to, SessionContext: reference, SerialNo: serialNo, Code: code }
+  return json(200, { Response: { SendStatusSet: [{ ...sent, Fee: 1 }], RequestId: 'T-1' } })
+}
+
+function complaintAbout(
+  { headers, method, body }: VendorRequest,
+  key: { id: string; secret: string },
+) {
+  const match =
+    /^TC3-HMAC-SHA256 Credential=([^/]+)\/(\d{4}-\d\d-\d\d)\/sms\/tc3_request, SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/.exec(
+      String(headers.authorization),
+    )
+  if (!match) return 'no TC3 authorization'
+  const [, credential, day = '', signedHeaders = '', signature] = match
+  if (credential !== key.id) return 'another key'
+  const timestamp = String(headers['x-tc-timestamp'])
+  if (Math.abs(Number(timestamp) * 1_000 - Date.now()) > 300_000) return 'signature expired'
+  const canonicalHeaders = signedHeaders
+    .split(';')
+    .map((name) => `${name}:${String(headers[name]).trim().toLowerCase()}\n`)
+    .join('')
+  const hash = (text: string) => createHash('sha256').update(text).digest('hex')
+  const canonical = `${method}\n/\n\n${canonicalHeaders}\n${signedHeaders}\n${hash(body)}`
+  const toSign = `TC3-HMAC-SHA256\n${timestamp}\n${day}/sms/tc3_request\n${hash(canonical)}`
+  const signingKey = [day, 'sms', 'tc3_request'].reduce<string | Buffer>(
+    (previous, part) => createHmac('sha256', previous).update(part).digest(),
+    `TC3${key.secret}`,
+  )
+  if (createHmac('sha256', signingKey).update(toSign).digest('hex') !== signature) {
+    return 'wrong signature'
+  }
+  if (headers['x-tc-version'] !== '2021-01-11' || !headers['x-tc-region']) return 'wrong version'
+  return undefined
+}

@@ -1,0 +1,48 @@
+import type { Behaviour } from '../conformance.ts'
+import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+
+/** The Messages API as it behaves: 201 with a sid, or an error object with its own number. */
+export function startTwilioFarEnd(accountSid: string, authToken: string) {
+  return startHttpFarEnd((request, behaviour) => {
+    const complaint = complaintAbout(request, accountSid, authToken)
+    if (complaint) return { ...error(401, 20003, complaint), complaint }
+    return answer(new URLSearchParams(request.body), behaviour)
+  })
+}
+
+function complaintAbout(request: VendorRequest, accountSid: string, authToken: string) {
+  const { method, path, headers } = request
+  const credentials = Buffer.from(`${accountSid}:${authToken}`).toString('base64')
+  if (method !== 'POST') return 'not a POST'
+  if (path !== `/2010-04-01/Accounts/${accountSid}/Messages.json`) return 'no such resource'
+  if (headers.authorization !== `Basic ${credentials}`) return 'Authenticate'
+  if (headers['content-type'] !== 'application/x-www-form-urlencoded') return 'not a form'
+  return undefined
+}
+
+function answer(form: URLSearchParams, behaviour: Behaviour) {
+  const to = form.get('To') ?? ''
+  const callback = form.get('StatusCallback')
+  const reference = callback ? (new URL(callback).searchParams.get('noticeId') ?? '') : ''
+  const sid = `SM${Buffer.from(reference).toString('hex').slice(0, 32)}`
+  const message = { sid, status: 'queued', to, body: form.get('Body'), error_code: null }
+  switch (behaviour) {
+    case 'reject':
+      return error(400, 21617, 'The concatenated message body exceeds the 1600 character limit')
+    case 'invalid_recipient':
+      return error(400, 21211, `The 'To' number ${to} is not a valid phone number.`)
+    case 'throttle':
+      return { ...error(429, 20429, 'Too Many Requests') }
+    case 'unavailable':
+      return error(503, 20503, `Service unavailable for ${to}`)
+    case 'error_inside':
+      return json(201, { ...message, status: 'failed', error_code: 30006 })
+    default:
+      return { ...json(201, message), taken: { reference, to } }
+  }
+}
+
+function error(status: number, code: number, message: string) {
+  const more = `https://www.twilio.com/docs/errors/${code}`
+  return json(status, { code, message, more_info: more, status })
+}

@@ -1,0 +1,62 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { createHttpClient, retryAfterMs } from '../../src/providers/http.ts'
+import { startHttpFarEnd } from './far-ends/http.ts'
+
+const never = new AbortController().signal
+
+describe('an HTTP call', () => {
+  it('is not_sent when TLS never comes about, lost when the answer never comes (F15)', async () => {
+    const sockets: Socket[] = []
+    const silent = createServer((socket) => sockets.push(socket.on('error', () => {})))
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const { port } = silent.address() as AddressInfo
+    const client = createHttpClient(100)
+    const call = (scheme: string) =>
+      client.call(
+        { method: 'POST', url: `${scheme}://127.0.0.1:${port}/`, headers: {}, body: 'x' },
+        never,
+      )
+    expect(await call('https')).toEqual({ kind: 'not_sent', reason: 'no answer in time' })
+    expect(await call('http')).toEqual({ kind: 'lost', reason: 'no answer in time' })
+    client.close()
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => silent.close(resolve))
+  })
+
+  it('is not_sent where no name resolves and nobody listens', async () => {
+    const client = createHttpClient(2_000)
+    const call = (url: string) => client.call({ method: 'GET', url, headers: {} }, never)
+    expect(await call('http://nowhere.invalid/')).toMatchObject({ kind: 'not_sent' })
+    expect(await call('http://127.0.0.1:1/')).toEqual({ kind: 'not_sent', reason: 'ECONNREFUSED' })
+    client.close()
+    expect(await call('http://127.0.0.1:1/')).toEqual({ kind: 'not_sent', reason: 'closed' })
+  })
+
+  it('keeps its connection for the next call', async () => {
+    const farEnd = await startHttpFarEnd(() => ({ status: 200, body: '{}' }))
+    const client = createHttpClient(2_000)
+    const url = `http://127.0.0.1:${farEnd.port}/`
+    for (let turn = 0; turn < 3; turn++) {
+      const outcome = await client.call({ method: 'POST', url, headers: {}, body: '' }, never)
+      expect(outcome).toMatchObject({ kind: 'answered', status: 200, body: '{}' })
+    }
+    expect(farEnd.openConnections()).toBe(1)
+    client.close()
+    await farEnd.close()
+  })
+
+  it.each([
+    ['7', 7_000],
+    ['0', 1_000],
+    ['99999999', 86_400_000],
+    ['Sun, 01 Nov 2026 00:01:00 GMT', 60_000],
+    ['Sun, 01 Nov 2020 00:01:00 GMT', 1_000],
+    ['soon', 5_000],
+    [undefined, 5_000],
+  ])('takes Retry-After %s for %i ms', (header, expected) => {
+    const nowMs = Date.parse('2026-11-01T00:00:00Z')
+    const headers = header === undefined ? {} : { 'retry-after': header }
+    expect(retryAfterMs(headers, nowMs, 5_000)).toBe(expected)
+  })
+})

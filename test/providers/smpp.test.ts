@@ -1,0 +1,380 @@
+import tls from 'node:tls'
+import smppPackage from 'smpp'
+import { afterEach, describe, expect, it } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import type { ProviderDeps, Receipt } from '../../src/providers/kind.ts'
+import type { Message } from '../../src/providers/provider.ts'
+import { resultOfStatus } from '../../src/providers/smpp/errors.ts'
+import { smpp } from '../../src/providers/smpp/index.ts'
+import {
+  command,
+  createPduReader,
+  decodeDelivered,
+  encodePdu,
+  encodeShortMessage,
+} from '../../src/providers/smpp/pdu.ts'
+import { readReceipt } from '../../src/providers/smpp/receipt.ts'
+import { eventually } from '../support/wait.ts'
+import { testConformance } from './conformance.ts'
+import { makeCertificate } from './far-ends/certificate.ts'
+import { startSmppFarEnd } from './far-ends/smpp.ts'
+
+const message: Omit<Message, 'noticeId'> = {
+  channel: 'sms',
+  to: '+447700900123',
+  template: 'captcha',
+  locale: 'en',
+  variables: { code: '738291' },
+  text: 'Your number is 738291.',
+}
+const never = new AbortController().signal
+
+testConformance({
+  kind: smpp,
+  startFarEnd: () => startSmppFarEnd(),
+  settings: (port) => ({ url: `smpp://postern:pass@127.0.0.1:${port}`, from: 'Acme' }),
+  secrets: ['postern:pass'],
+  message,
+  carriesReference: false,
+  expected: {
+    accept: 'accepted',
+    reject: 'rejected',
+    invalid_recipient: 'invalid_recipient',
+    throttle: 'throttled',
+    unavailable: 'unavailable',
+    error_inside: 'unavailable',
+    hang: ['unavailable', 'unknown'],
+    refuse_talk: 'unavailable',
+    babble: 'unavailable',
+    reset_mid_answer: 'unknown',
+    lose_answer: 'unknown',
+  },
+})
+
+describe('smpp', () => {
+  let closers: (() => Promise<void>)[] = []
+  afterEach(async () => {
+    for (const close of closers.reverse()) await close()
+    closers = []
+  })
+
+  async function start(
+    options: Parameters<typeof startSmppFarEnd>[0] = {},
+    entry: Record<string, unknown> = {},
+    deps: Partial<ProviderDeps> = {},
+  ) {
+    const farEnd = await startSmppFarEnd(options)
+    const url = `smpp://postern:pass@127.0.0.1:${farEnd.port}`
+    const settings = smpp.settings.parse({ url, from: 'Acme', ...entry })
+    const provider = smpp.create('smsc', settings, { timeoutMs: 2_000, clock: Date.now, ...deps })
+    closers.push(farEnd.close, provider.close)
+    const send = (text: string, signal = never) =>
+      provider.send({ ...message, noticeId: newId(), text }, signal)
+    return { farEnd, provider, send }
+  }
+
+  it('binds with its id, sends in the default alphabet, returns the id of the SMSC', async () => {
+    const { farEnd, send } = await start({}, { systemType: 'CP' })
+    expect(await send('Price: 5 €, @home_{1}')).toEqual({ kind: 'accepted', messageId: 'smsc-1' })
+    expect(farEnd.binds[0]).toMatchObject({ system_id: 'postern', system_type: 'CP' })
+    expect(farEnd.submits[0]).toMatchObject({
+      source_addr: 'Acme',
+      source_addr_ton: 5,
+      destination_addr: '447700900123',
+      dest_addr_ton: 1,
+      data_coding: 0,
+      esm_class: 0,
+      registered_delivery: 1,
+      short_message: { message: 'Price: 5 €, @home_{1}' },
+    })
+  })
+
+  it('sends what the alphabet lacks as UCS-2', async () => {
+    const { farEnd, send } = await start()
+    await send('您的验证码是738291 😀')
+    expect(farEnd.submits[0]).toMatchObject({
+      data_coding: 8,
+      short_message: { message: '您的验证码是738291 😀' },
+    })
+  })
+
+  it.each([
+    ['GSM-7', 'a€'.repeat(200), 4],
+    ['UCS-2', '验证码😀'.repeat(50), 4],
+  ])('cuts a long text in %s and joins it by one header', async (_name, text, parts) => {
+    const { farEnd, send } = await start()
+    expect(await send(text)).toEqual({ kind: 'accepted', messageId: `smsc-${parts}` })
+    expect(farEnd.submits).toHaveLength(parts)
+    const headers = farEnd.submits.map(({ short_message }) => short_message.udh?.[0])
+    const reference = headers[0]?.[2]
+    expect(headers.map((header) => [...(header ?? [])])).toEqual(
+      Array.from({ length: parts }, (_, index) => [0, 3, reference, parts, index + 1]),
+    )
+    expect(farEnd.submits.every(({ esm_class }) => esm_class === 0x40)).toBe(true)
+    expect(farEnd.submits.map(({ short_message }) => short_message.message).join('')).toBe(text)
+    const asked = farEnd.submits.map(({ registered_delivery }) => registered_delivery)
+    expect(asked).toEqual([...Array(parts - 1).fill(0), 1])
+  })
+
+  it('leaves the cutting to the SMSC where the settings say so', async () => {
+    const { farEnd, send } = await start({}, { longTexts: 'payload' })
+    await send('a'.repeat(400))
+    expect(farEnd.submits).toHaveLength(1)
+    expect(farEnd.submits[0]?.message_payload?.message).toBe('a'.repeat(400))
+  })
+
+  it('answers unknown when only part of a long text was taken', async () => {
+    const { farEnd, send } = await start()
+    farEnd.refuse(0x0b, 2)
+    expect((await send('a'.repeat(400))).kind).toBe('unknown')
+    farEnd.refuse(0x0b)
+    expect((await send('a'.repeat(400))).kind).toBe('invalid_recipient')
+  })
+
+  it('answers unavailable when the bind hangs, and unknown when the answer does (F15)', async () => {
+    const { farEnd, send } = await start()
+    await send('bound')
+    const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
+    silent.removeAllListeners('readable')
+    expect((await send('not answered', AbortSignal.timeout(100))).kind).toBe('unknown')
+    const other = await start()
+    await other.farEnd.behave('hang')
+    expect((await other.send('not bound', AbortSignal.timeout(100))).kind).toBe('unavailable')
+  })
+
+  it('says not taken for what the full window kept back (F15)', async () => {
+    const { farEnd, send } = await start({}, { window: 2 })
+    await send('bound')
+    const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
+    silent.removeAllListeners('readable')
+    const signal = AbortSignal.timeout(100)
+    const kinds = await Promise.all(
+      ['1', '2', '3', '4'].map(async (t) => (await send(t, signal)).kind),
+    )
+    expect(kinds).toEqual(['unknown', 'unknown', 'unavailable', 'unavailable'])
+  })
+
+  it('sends on as the window frees, whoever gave up waiting', async () => {
+    const { farEnd, send } = await start({}, { window: 1 })
+    const texts = Array.from({ length: 20 }, (_, index) => `${index}`)
+    const results = await Promise.all(
+      texts.map((text, index) => send(text, index % 3 ? never : AbortSignal.timeout(1))),
+    )
+    expect(results.filter((_, index) => index % 3).every(({ kind }) => kind === 'accepted')).toBe(
+      true,
+    )
+    expect(farEnd.submits.length).toBeGreaterThanOrEqual(13)
+  })
+
+  it('answers unavailable without the password when the bind is refused', async () => {
+    const { send } = await start({ password: 'another' })
+    expect(await send('hello')).toEqual({
+      kind: 'unavailable',
+      detail: 'SMPP bind refused with status 0x0000000e',
+    })
+  })
+
+  it('binds anew after the SMSC has unbound it', async () => {
+    const { farEnd, send } = await start()
+    await send('one')
+    const ended = new Promise((resolve) => farEnd.sessions[0]?.unbind(resolve))
+    await ended
+    expect((await send('two')).kind).toBe('accepted')
+    expect(farEnd.binds).toHaveLength(2)
+  })
+
+  it('asks whether an idle SMSC is still there, and leaves one that is not', async () => {
+    const { farEnd, send } = await start({}, { enquireEvery: '50ms' }, { timeoutMs: 100 })
+    await send('one')
+    const asked = new Promise<void>((resolve) =>
+      farEnd.sessions[0]?.on('enquire_link', () => resolve()),
+    )
+    await asked
+    const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
+    silent.removeAllListeners('readable')
+    // A socket nobody reads never sees its end; the next message shows that we have moved on.
+    await eventually(async () => {
+      await send('two')
+      return farEnd.binds.length === 2
+    })
+  })
+
+  it('answers enquire_link, and commands it does not know with generic_nack', async () => {
+    const { farEnd, send } = await start()
+    await send('one')
+    const session = farEnd.sessions[0]
+    const answer = await new Promise((resolve) => session?.enquire_link(resolve))
+    expect(answer).toMatchObject({ command: 'enquire_link_resp', command_status: 0 })
+    const nack = new Promise((resolve) => session?.on('generic_nack', resolve))
+    session?.send(new smppPackage.PDU('query_sm', { message_id: 'x' }))
+    expect(await nack).toMatchObject({ command_status: 3 })
+  })
+
+  it('talks TLS to smpps://', async () => {
+    const certificate = makeCertificate()
+    const usual = tls.getCACertificates('default')
+    tls.setDefaultCACertificates([...usual, certificate.cert])
+    try {
+      const farEnd = await startSmppFarEnd(certificate)
+      const url = `smpps://postern:pass@127.0.0.1:${farEnd.port}`
+      const settings = smpp.settings.parse({ url, from: '+447700900000' })
+      const provider = smpp.create('smsc', settings, { timeoutMs: 2_000, clock: Date.now })
+      closers.push(farEnd.close, provider.close)
+      expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
+      expect(farEnd.submits[0]).toMatchObject({ source_addr: '447700900000', source_addr_ton: 1 })
+    } finally {
+      tls.setDefaultCACertificates(usual)
+    }
+  })
+
+  it.each([
+    { url: 'http://host', from: 'Acme' },
+    { url: 'smpp://user:se%cret@host', from: 'Acme' },
+    { url: 'smpp://host', from: 'a name that is too long' },
+    { url: 'smpp://host', from: 'Acme', enquireEvery: 'often' },
+  ])('refuses the settings %j and does not repeat the password', (wrong) => {
+    const checked = smpp.settings.safeParse(wrong)
+    expect(checked.success).toBe(false)
+    expect(JSON.stringify(checked.error?.issues)).not.toContain('se%cret')
+  })
+
+  it.each([
+    [0x14, 'throttled'],
+    [0x58, 'throttled'],
+    [0x0b, 'invalid_recipient'],
+    [0x01, 'rejected'],
+    [0x0a, 'rejected'],
+    [0x65, 'rejected'],
+    [0x64, 'unavailable'],
+    [0x045f, 'unavailable'],
+  ])('takes status 0x%s for %s', (status, kind) => {
+    expect(resultOfStatus(status).kind).toBe(kind)
+  })
+
+  describe('receipts', () => {
+    const text = (id: string, stat: string, err = '000') =>
+      `id:${id} sub:001 dlvrd:001 submit date:2611010803 done date:2611010804 stat:${stat} err:${err} text:Your number`
+
+    async function bound(entry: Record<string, unknown> = {}, options = {}) {
+      const receipts: Receipt[] = []
+      let isBroken = false
+      const onReceipt = async (_provider: string, receipt: Receipt) => {
+        if (isBroken) throw new Error('database away')
+        receipts.push(receipt)
+      }
+      const started = await start(options, entry, { onReceipt })
+      const session = await eventually(() => started.farEnd.sessions[0] ?? false)
+      const deliver = (fields: Record<string, unknown>) =>
+        new Promise<{ command_status: number }>((resolve) => {
+          session.deliver_sm({ esm_class: 4, ...fields }, resolve)
+        })
+      return { ...started, receipts, deliver, breakDown: () => (isBroken = true) }
+    }
+
+    it('binds before anything is sent, reads the customary text and answers', async () => {
+      const { receipts, deliver } = await bound()
+      expect(await deliver({ short_message: text('smsc-1', 'DELIVRD') })).toMatchObject({
+        command_status: 0,
+      })
+      await deliver({ short_message: text('smsc-2', 'UNDELIV', '0b1') })
+      await deliver({ short_message: text('smsc-3', 'ACCEPTD') })
+      expect(receipts).toEqual([
+        { messageId: 'smsc-1', outcome: 'delivered', detail: 'DELIVRD' },
+        { messageId: 'smsc-2', outcome: 'failed', detail: 'UNDELIV 0b1' },
+      ])
+    })
+
+    it('prefers the optional parameters', async () => {
+      const { receipts, deliver } = await bound()
+      await deliver({
+        short_message: 'free text',
+        receipted_message_id: 'smsc-9',
+        message_state: 5,
+      })
+      expect(receipts).toEqual([{ messageId: 'smsc-9', outcome: 'failed', detail: 'UNDELIV' }])
+    })
+
+    it('passes over messages from phones', async () => {
+      const { receipts, deliver } = await bound()
+      const answer = await deliver({ esm_class: 0, short_message: text('smsc-1', 'DELIVRD') })
+      expect(answer.command_status).toBe(0)
+      expect(receipts).toEqual([])
+    })
+
+    it('asks for a receipt again when it could not be recorded (I12)', async () => {
+      const { deliver, breakDown } = await bound()
+      breakDown()
+      const answer = await deliver({ short_message: text('smsc-1', 'DELIVRD') })
+      expect(answer.command_status).toBe(0x64)
+    })
+
+    it('matches ids that answers and receipts write in different bases', async () => {
+      const hexAnswers = { messageId: () => '1A2B' }
+      const one = await bound({ receiptIds: 'decimal' }, hexAnswers)
+      expect(await one.send('x')).toMatchObject({ messageId: '6699' })
+      await one.deliver({ short_message: text('0000006699', 'DELIVRD') })
+      expect(one.receipts[0]?.messageId).toBe('6699')
+      const other = await bound({ receiptIds: 'hex' }, { messageId: () => '6699' })
+      expect(await other.send('x')).toMatchObject({ messageId: '6699' })
+      await other.deliver({ short_message: text('00001a2b', 'DELIVRD') })
+      expect(other.receipts[0]?.messageId).toBe('6699')
+    })
+
+    it('reads nothing from a receipt without id or final state', () => {
+      const delivered = { esmClass: 4, tlvs: new Map(), content: Buffer.from('stat:DELIVRD') }
+      expect(readReceipt(delivered, 'same')).toBeUndefined()
+      const content = Buffer.from('id:1 stat:constructor')
+      expect(readReceipt({ ...delivered, content }, 'same')).toBeUndefined()
+    })
+  })
+
+  describe('packets', () => {
+    it('lie in bytes as section 4.4.1 of the specification says', () => {
+      const body = encodeShortMessage({
+        source: { ton: 5, npi: 0, digits: 'Acme' },
+        destination: { ton: 1, npi: 1, digits: '4477' },
+        esmClass: 0,
+        registeredDelivery: 1,
+        dataCoding: 0,
+        content: Buffer.from('hi'),
+      })
+      const pdu = encodePdu({ commandId: command.submitSm, status: 0, sequence: 7, body })
+      expect(pdu.toString('hex')).toBe(
+        '0000002b' + // length 43
+          '00000004' + // submit_sm
+          '00000000' + // status
+          '00000007' + // sequence
+          '00' + // service type
+          '0500' +
+          '41636d6500' + // source: name, Acme
+          '0101' +
+          '3434373700' + // destination: international, 4477
+          '000000' + // esm class, protocol, priority
+          '0000' + // schedule, validity
+          '01000000' + // receipt asked, no replace, data coding, default message
+          '02' +
+          '6869', // two bytes: hi
+      )
+    })
+
+    it('are cut from a stream wherever it breaks', () => {
+      const pdu = { commandId: 21, status: 0, sequence: 1, body: Buffer.from('abc') }
+      const bytes = Buffer.concat([encodePdu(pdu), encodePdu({ ...pdu, sequence: 2 })])
+      for (let at = 0; at <= bytes.length; at++) {
+        const read = createPduReader()
+        const pdus = [...(read(bytes.subarray(0, at)) ?? []), ...(read(bytes.subarray(at)) ?? [])]
+        expect(pdus.map(({ sequence }) => sequence)).toEqual([1, 2])
+      }
+    })
+
+    it.each(['HTTP/1.1 400', '\0\0\0\0', '\0\0\0\u000f'])('with length %j are refused', (bytes) => {
+      expect(createPduReader()(Buffer.from(bytes, 'latin1'))).toBeUndefined()
+    })
+
+    it('that end too early are not read', () => {
+      for (const body of [Buffer.alloc(0), Buffer.from('\0'), Buffer.alloc(14, 1)]) {
+        expect(decodeDelivered(body)).toBeUndefined()
+      }
+    })
+  })
+})

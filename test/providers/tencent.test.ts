@@ -1,0 +1,200 @@
+import { describe, expect, it } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import type { Message } from '../../src/providers/provider.ts'
+import { resultOfCode } from '../../src/providers/tencent/errors.ts'
+import { tencent } from '../../src/providers/tencent/index.ts'
+import { signTc3 } from '../../src/providers/tencent/sign.ts'
+import { testConformance } from './conformance.ts'
+import { startTencentFarEnd } from './far-ends/tencent.ts'
+
+const key = { id: 'test-secret-id', secret: 'test-secret-key' }
+const entry = {
+  secretId: key.id,
+  secretKey: key.secret,
+  sdkAppId: '1400006666',
+  signName: '腾讯云测试',
+  receiptToken: 'a-token-of-length',
+  templates: { captcha: { zh: { id: '1110', params: ['code', 'minutes'] }, en: '1111' } },
+}
+const message: Omit<Message, 'noticeId'> = {
+  channel: 'sms',
+  to: '+8618501234444',
+  template: 'captcha',
+  locale: 'zh',
+  variables: { minutes: '05分', code: '738291' },
+  text: '您的验证码是738291。',
+}
+const never = new AbortController().signal
+
+testConformance({
+  kind: tencent,
+  startFarEnd: () => startTencentFarEnd(key),
+  settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+  secrets: [key.secret, entry.receiptToken],
+  message,
+  expected: {
+    accept: 'accepted',
+    reject: 'rejected',
+    invalid_recipient: 'invalid_recipient',
+    throttle: 'throttled',
+    unavailable: 'unavailable',
+    error_inside: 'unavailable',
+    hang: 'unknown',
+    refuse_talk: 'unknown',
+    reset_mid_answer: 'unknown',
+    lose_answer: 'unknown',
+    babble: 'unknown',
+  },
+})
+
+describe('tencent', () => {
+  async function withProvider(
+    run: (
+      provider: ReturnType<typeof tencent.create>,
+      farEnd: Awaited<ReturnType<typeof startTencentFarEnd>>,
+    ) => Promise<void>,
+  ) {
+    const farEnd = await startTencentFarEnd(key)
+    const settings = tencent.settings.parse({
+      ...entry,
+      endpoint: `http://127.0.0.1:${farEnd.port}`,
+    })
+    const provider = tencent.create('tencent', settings, { timeoutMs: 2_000, clock: Date.now })
+    try {
+      await run(provider, farEnd)
+    } finally {
+      await provider.close()
+      await farEnd.close()
+    }
+  }
+
+  it('signs as the example of the documentation, masked key and all', () => {
+    const stars = '*'.repeat(32)
+    const authorization = signTc3(
+      {
+        host: 'cvm.tencentcloudapi.com',
+        service: 'cvm',
+        action: 'DescribeInstances',
+        body: '{"Limit": 1, "Filters": [{"Values": ["\\u672a\\u547d\\u540d"], "Name": "instance-name"}]}',
+        atMs: 1_551_113_065_000,
+        contentType: 'application/json; charset=utf-8',
+      },
+      { secretId: `AKID${stars}`, secretKey: stars },
+    )
+    expect(authorization).toBe(
+      `TC3-HMAC-SHA256 Credential=AKID${stars}/2019-02-25/cvm/tc3_request, ` +
+        'SignedHeaders=content-type;host;x-tc-action, ' +
+        'Signature=10b1a37a7301a02ca19a647ad722d5e43b4b3cff309d421d85b46093f6ab6c4f',
+    )
+  })
+
+  it('maps template and variables to theirs, in their order', async () => {
+    await withProvider(async (provider, farEnd) => {
+      const noticeId = newId()
+      await provider.send({ ...message, noticeId }, never)
+      expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
+        PhoneNumberSet: ['+8618501234444'],
+        SmsSdkAppId: '1400006666',
+        SignName: '腾讯云测试',
+        TemplateId: '1110',
+        TemplateParamSet: ['738291', '05分'],
+        SessionContext: noticeId,
+      })
+      expect(farEnd.complaints).toEqual([])
+    })
+  })
+
+  it('rejects a template that has no id', async () => {
+    await withProvider(async (provider, farEnd) => {
+      const result = await provider.send({ ...message, noticeId: newId(), template: 'x' }, never)
+      expect(result.kind).toBe('rejected')
+      expect(farEnd.requests).toEqual([])
+    })
+  })
+
+  it('finds a lost message again, and draws no conclusion from a missing one (F18)', async () => {
+    await withProvider(async (provider, farEnd) => {
+      await farEnd.behave('lose_answer')
+      const noticeId = newId()
+      const sent = { noticeId, to: message.to, sentAt: Date.now() }
+      expect((await provider.send({ ...message, noticeId }, never)).kind).toBe('unknown')
+      await farEnd.behave('accept')
+      expect(await provider.query?.(sent, never)).toEqual({
+        kind: 'accepted',
+        messageId: `5000:${noticeId}`,
+      })
+      const other = { ...sent, noticeId: newId(), sentAt: 0 }
+      expect((await provider.query?.(other, never))?.kind).toBe('unknown')
+    })
+  })
+
+  it.each([
+    ['LimitExceeded.PhoneNumberThirtySecondLimit', 'throttled', 30_000, 'recipient'],
+    ['LimitExceeded.PhoneNumberOneHourLimit', 'throttled', 3_600_000, 'recipient'],
+    ['LimitExceeded.PhoneNumberDailyLimit', 'throttled', 86_400_000, 'recipient'],
+    ['LimitExceeded.AppDailyLimit', 'throttled', 3_600_000],
+    ['RequestLimitExceeded', 'throttled', 1_000],
+    ['FailedOperation.PhoneNumberInBlacklist', 'invalid_recipient'],
+    ['FailedOperation.ContainSensitiveWord', 'rejected'],
+    ['InvalidParameterValue.TemplateParameterFormatError', 'rejected'],
+    ['UnsupportedOperation.UnsuportedRegion', 'rejected'],
+    ['UnauthorizedOperation.SerivceSuspendDueToArrears', 'unavailable'],
+    ['AuthFailure.SignatureExpire', 'unavailable'],
+    ['InternalError.OtherError', 'unavailable'],
+    ['InternalError.Timeout', 'unknown'],
+    ['constructor', 'unavailable'],
+    [undefined, 'unknown'],
+  ])('takes %s for %s', (code, kind, retryAfterMs?: number, quotaOf?: string) => {
+    const expected = { kind, ...(retryAfterMs ? { retryAfterMs } : {}) }
+    expect(resultOfCode(code)).toMatchObject(expected)
+    if (kind === 'throttled') expect(resultOfCode(code)).toHaveProperty('retryAfterMs')
+    expect((resultOfCode(code) as { quotaOf?: string }).quotaOf).toBe(quotaOf)
+  })
+
+  describe('receipts', () => {
+    const report = {
+      user_receive_time: '2026-11-01 08:03:04',
+      nationcode: '86',
+      mobile: '18501234444',
+      report_status: 'SUCCESS',
+      errmsg: 'DELIVRD',
+      description: '用户短信送达成功',
+      sid: '5000:1',
+    }
+    const parse = (body: unknown, token: unknown = entry.receiptToken) =>
+      tencent.parseReceipts?.(
+        {
+          headers: {},
+          rawBody: Buffer.from(JSON.stringify(body)),
+          query: { token },
+          receivedAt: Date.now(),
+        },
+        tencent.settings.parse(entry),
+      )
+
+    it('reads every report of a push and answers result 0', () => {
+      const parsed = parse([report, { ...report, report_status: 'FAIL', errmsg: 'MK:0004' }])
+      const at = Date.parse('2026-11-01T00:03:04Z')
+      expect(parsed).toEqual({
+        ok: true,
+        receipts: [
+          { messageId: '5000:1', outcome: 'delivered', at, detail: 'DELIVRD' },
+          { messageId: '5000:1', outcome: 'failed', at, detail: 'MK:0004' },
+        ],
+        reply: { status: 200, contentType: 'application/json', body: '{"result":0,"errmsg":"OK"}' },
+      })
+    })
+
+    it('refuses a wrong token (I12)', () => {
+      expect(parse([report], 'wrong')).toEqual({ ok: false, reason: 'forged' })
+      expect(parse([report], null)).toEqual({ ok: false, reason: 'forged' })
+    })
+
+    it.each([{}, [1], [{ ...report, sid: '' }], [{ ...report, report_status: 'MAYBE' }]])(
+      'calls %j malformed',
+      (body) => {
+        expect(parse(body)).toEqual({ ok: false, reason: 'malformed' })
+      },
+    )
+  })
+})

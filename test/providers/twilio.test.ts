@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import type { Message } from '../../src/providers/provider.ts'
+import { resultOfError } from '../../src/providers/twilio/errors.ts'
+import { twilio } from '../../src/providers/twilio/index.ts'
+import { signTwilio } from '../../src/providers/twilio/signature.ts'
+import { testConformance } from './conformance.ts'
+import { startTwilioFarEnd } from './far-ends/twilio.ts'
+
+const accountSid = `AC${'0'.repeat(32)}`
+const authToken = 'test-auth-token'
+const statusCallback = 'https://postern.test/v1/receipts/twilio'
+const entry = { accountSid, authToken, from: '+15005550006', statusCallback }
+const message: Omit<Message, 'noticeId'> = {
+  channel: 'sms',
+  to: '+447700900123',
+  template: 'captcha',
+  locale: 'en',
+  variables: { code: '738291' },
+  text: 'Your number is 738291 & nobody may ask for it.',
+}
+const never = new AbortController().signal
+
+testConformance({
+  kind: twilio,
+  startFarEnd: () => startTwilioFarEnd(accountSid, authToken),
+  settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+  secrets: [authToken, Buffer.from(`${accountSid}:${authToken}`).toString('base64')],
+  message,
+  expected: {
+    accept: 'accepted',
+    reject: 'rejected',
+    invalid_recipient: 'invalid_recipient',
+    throttle: 'throttled',
+    unavailable: 'unavailable',
+    error_inside: 'invalid_recipient',
+    hang: 'unknown',
+    refuse_talk: 'unknown',
+    reset_mid_answer: 'unknown',
+    lose_answer: 'unknown',
+    babble: 'unknown',
+  },
+})
+
+describe('twilio', () => {
+  it('sends the form that the API takes', async () => {
+    const farEnd = await startTwilioFarEnd(accountSid, authToken)
+    const { from, ...rest } = entry
+    const messagingServiceSid = `MG${'1'.repeat(32)}`
+    const endpoint = `http://127.0.0.1:${farEnd.port}`
+    const settings = twilio.settings.parse({ ...rest, messagingServiceSid, endpoint })
+    const provider = twilio.create('twilio', settings, { timeoutMs: 2_000, clock: Date.now })
+    await provider.send({ ...message, noticeId: 'n-1' }, never)
+    expect(Object.fromEntries(new URLSearchParams(farEnd.requests[0]?.body))).toEqual({
+      To: message.to,
+      Body: message.text,
+      MessagingServiceSid: messagingServiceSid,
+      StatusCallback: `${statusCallback}?noticeId=n-1`,
+    })
+    await provider.close()
+    await farEnd.close()
+  })
+
+  it.each([
+    { ...entry, messagingServiceSid: `MG${'1'.repeat(32)}` },
+    { accountSid, authToken },
+    { ...entry, accountSid: 'AC1' },
+    { ...entry, statusCallback: 'ftp://postern.test' },
+  ])('refuses wrong settings %#', (wrong) => {
+    const checked = twilio.settings.safeParse(wrong)
+    expect(checked.success).toBe(false)
+    expect(JSON.stringify(checked.error?.issues)).not.toContain(authToken)
+  })
+
+  it.each([
+    [21610, 400, 'invalid_recipient'],
+    [21614, 400, 'invalid_recipient'],
+    [21635, 400, 'invalid_recipient'],
+    [20429, 429, 'throttled'],
+    [21611, 400, 'throttled'],
+    [21408, 400, 'rejected'],
+    [20003, 401, 'unavailable'],
+    [20404, 404, 'unavailable'],
+    [undefined, 400, 'rejected'],
+    ['21211', 403, 'unavailable'],
+  ])('takes error %s in HTTP %i for %s', (code, status, kind) => {
+    expect(resultOfError(code, status).kind).toBe(kind)
+  })
+
+  it('signs as the example of the documentation', () => {
+    const form = new URLSearchParams({
+      CallSid: 'CA1234567890ABCDE',
+      Caller: '+14158675310',
+      Digits: '1234',
+      From: '+14158675310',
+      To: '+18005551212',
+    })
+    const url = 'https://mycompany.com/myapp.php?foo=1&bar=2'
+    expect(signTwilio('12345', url, form)).toBe('GvWf1cFY/Q7PnoempGyD5oXAezc=')
+  })
+
+  describe('receipts', () => {
+    const settings = twilio.settings.parse(entry)
+    const fields = {
+      MessageSid: 'SM1',
+      MessageStatus: 'delivered',
+      To: '+447700900123',
+      AccountSid: accountSid,
+    }
+
+    function parse(form: Record<string, string>, noticeId: unknown = 'n-1', token = authToken) {
+      const body = new URLSearchParams(form)
+      const url = noticeId ? `${statusCallback}?noticeId=${noticeId}` : statusCallback
+      return twilio.parseReceipts?.(
+        {
+          headers: { 'x-twilio-signature': signTwilio(token, url, body) },
+          rawBody: Buffer.from(body.toString()),
+          query: { noticeId },
+          receivedAt: Date.now(),
+        },
+        settings,
+      )
+    }
+
+    it('reads final states and passes over the others', () => {
+      const reply = { status: 204, contentType: 'text/plain', body: '' }
+      const receipt = { messageId: 'SM1', noticeId: 'n-1', outcome: 'delivered' }
+      expect(parse(fields)).toEqual({ ok: true, receipts: [receipt], reply })
+      expect(parse({ ...fields, MessageStatus: 'undelivered', ErrorCode: '30003' })).toEqual({
+        ok: true,
+        receipts: [{ ...receipt, outcome: 'failed', detail: 'twilio 30003' }],
+        reply,
+      })
+      for (const status of ['queued', 'sent', 'sending', 'constructor']) {
+        expect(parse({ ...fields, MessageStatus: status })).toEqual({
+          ok: true,
+          receipts: [],
+          reply,
+        })
+      }
+    })
+
+    it('refuses another token, another notice id and a missing signature (I12)', () => {
+      const forged = { ok: false, reason: 'forged' }
+      expect(parse(fields, 'n-1', 'another')).toEqual(forged)
+      const body = new URLSearchParams(fields)
+      const request = {
+        headers: { 'x-twilio-signature': signTwilio(authToken, statusCallback, body) },
+        rawBody: Buffer.from(body.toString()),
+        query: { noticeId: newId() },
+        receivedAt: 0,
+      }
+      expect(twilio.parseReceipts?.(request, settings)).toEqual(forged)
+      expect(twilio.parseReceipts?.({ ...request, headers: {}, query: {} }, settings)).toEqual(
+        forged,
+      )
+    })
+
+    it('calls a signed form without sid or status malformed', () => {
+      expect(parse({ MessageSid: 'SM1' })).toEqual({ ok: false, reason: 'malformed' })
+      expect(parse({ MessageStatus: 'delivered' })).toEqual({ ok: false, reason: 'malformed' })
+    })
+  })
+})

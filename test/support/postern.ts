@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { inject } from 'vitest'
+import { parse, stringify } from 'yaml'
+import { type Roles, start } from '../../src/main/compose.ts'
+import { loadConfig } from '../../src/main/load-config.ts'
+import type { OutboxItem } from '../../src/providers/sandbox/outbox.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
+import { type TestRedis, testRedis } from './redis.ts'
+import { releaseLater } from './release.ts'
+import { eventually } from './wait.ts'
+
+export interface PosternOptions {
+  /** Both by default. */
+  readonly roles?: Roles
+  /** Sections that replace those of the default policy file. */
+  readonly policyFile?: Readonly<Record<string, unknown>>
+  readonly env?: Readonly<Record<string, string>>
+  /** Servers to share with another one; its own otherwise. */
+  readonly on?: Pick<Postern, 'redis' | 'database'>
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: tests read answers that the contract tests have checked
+  readonly body: any
+}
+
+export interface RequestOptions {
+  /** Null sends none. */
+  readonly key?: string | null
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Postern {
+  readonly url: string
+  readonly adminUrl: string
+  readonly key: string
+  readonly redis: TestRedis
+  readonly database: TestDatabase
+  /** Sends `body` as JSON; a string or bytes as they are. */
+  post(path: string, body: unknown, options?: RequestOptions): Promise<Reply>
+  get(path: string, options?: RequestOptions): Promise<Reply>
+  /** What the sandbox has delivered, newest first. */
+  messages(to?: string): Promise<OutboxItem[]>
+  /** The code in the newest message to a recipient, or in the message of a notice id, once it is there. */
+  codeFor(recipientOrNoticeId: string): Promise<string>
+  stop(): Promise<void>
+}
+
+/** Policies that refuse nothing, for tests that are about something else. */
+export const noLimits = { captcha: [], notice: [], check: [] }
+
+/** Settings as a process reads them: what `loadConfig` takes and `startProcess` hands on. */
+export function posternEnv(
+  options: Pick<PosternOptions, 'policyFile' | 'env'> & Pick<Postern, 'redis' | 'database'>,
+): Record<string, string> {
+  const folder = inject('runFolder')
+  const configFile = join(folder, `policy-${randomBytes(6).toString('hex')}.yaml`)
+  const defaults = parse(readFileSync(new URL('../../postern.yaml', import.meta.url), 'utf8'))
+  const templates = fileURLToPath(new URL('../../templates', import.meta.url))
+  writeFileSync(configFile, stringify({ ...defaults, templates, ...options.policyFile }))
+  return {
+    HOST: '127.0.0.1',
+    PORT: '0',
+    ADMIN_PORT: '0',
+    DATABASE_URL: options.database.url,
+    REDIS_URL: options.redis.url,
+    POSTERN_CONFIG: configFile,
+    SECRET: 'a secret of at least thirty-two bytes',
+    BOOTSTRAP_SECRET_KEY: `psk_test_${randomBytes(12).toString('hex')}`,
+    LOG_LEVEL: 'silent',
+    ...options.env,
+  }
+}
+
+/** The whole product in this process, on free ports, over servers and keys of its own. */
+export async function startPostern(options: PosternOptions = {}): Promise<Postern> {
+  const { redis, database } = options.on ?? {
+    redis: await testRedis(),
+    database: await testDatabase(),
+  }
+  const env = posternEnv({ ...options, redis, database })
+  const loaded = loadConfig(env)
+  if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
+  const running = await start(loaded.config, options.roles ?? { api: true, worker: true }, {
+    keyPrefix: redis.prefix,
+  })
+  releaseLater(() => running.close())
+  return {
+    url: running.addresses.api ?? '',
+    adminUrl: running.addresses.admin as string,
+    key: env.BOOTSTRAP_SECRET_KEY as string,
+    redis,
+    database,
+    stop: () => running.close(),
+    ...clientOf(running.addresses.api ?? '', env.BOOTSTRAP_SECRET_KEY as string),
+  }
+}
+
+/** The calls of tests, to any running API. */
+export function clientOf(
+  url: string,
+  defaultKey: string,
+): Pick<Postern, 'post' | 'get' | 'messages' | 'codeFor'> {
+  async function call(path: string, init: RequestInit, options: RequestOptions): Promise<Reply> {
+    const { key = defaultKey, method, headers } = options
+    const response = await fetch(`${url}${path}`, {
+      ...init,
+      ...(method ? { method } : {}),
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      signal: AbortSignal.timeout(15_000),
+    })
+    const text = await response.text()
+    const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '')
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: isJson ? JSON.parse(text) : text,
+    }
+  }
+
+  async function messages(to?: string): Promise<OutboxItem[]> {
+    const query = to === undefined ? '' : `&to=${encodeURIComponent(to)}`
+    const { body } = await call(`/sandbox/messages?limit=1000${query}`, {}, { key: null })
+    return body as OutboxItem[]
+  }
+
+  return {
+    post: (path, body, options = {}) => {
+      const isRaw = typeof body === 'string' || body instanceof Uint8Array || body === undefined
+      const sent = isRaw ? body : JSON.stringify(body)
+      return call(path, { method: 'POST', body: sent as RequestInit['body'] }, options)
+    },
+    get: (path, options = {}) => call(path, {}, options),
+    messages,
+    codeFor: (wanted) =>
+      eventually(async () => {
+        const all = await messages()
+        const message = all.find(({ to, noticeId }) => to === wanted || noticeId === wanted)
+        return message?.text.match(/(?<!\d)\d{4,10}(?!\d)/)?.[0] ?? false
+      }),
+  }
+}
