@@ -6,10 +6,11 @@
  */
 import { acquireWithin } from './acquire-within.ts'
 import { beginLock, giveBack, type Look, look, take } from './cells.ts'
-import type { AcquireOptions, Decision, Limiter, LimiterHooks, Remaining } from './limiter.ts'
+import type { AcquireOptions, Decision, Limiter, LimiterHooks } from './limiter.ts'
 import { type CompiledPolicy, compilePolicies, type Fields } from './plan.ts'
 import type { RawPolicies } from './policies.ts'
 import {
+  admissionOf,
   checkedPolicies,
   createLook,
   examine,
@@ -95,7 +96,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
       look(cells, place, part, nowMs, isSeen ? 0 : asked, asked, left, found)
       if (part.rule.mode === 'enforce') nextInMs = Math.max(nextInMs, found.nextMs)
     }
-    if (isSeen) return admission(policy, nextInMs, false)
+    if (isSeen) return admissionOf(policy, left, nextInMs)
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
@@ -127,22 +128,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
       stamps?.push(at)
     }
     if (stamps) requests.remember(policyName, requestId as string, subjects, nowMs, permits, stamps)
-    return admission(policy, nextInMs, true)
-  }
-
-  function admission(policy: LocalPolicy, nextInMs: number, isNew: boolean): Decision {
-    const remaining: Remaining[] = []
-    let observed: string | undefined
-    for (let index = 0; index < policy.windows.length; index++) {
-      const { rule, window } = policy.windows[index] as (typeof policy.windows)[number]
-      const windowLeft = left[index] as number
-      remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
-      if (windowLeft < 0 && isNew && observed !== rule.name) {
-        observed = rule.name
-        onObserved?.({ policy: policy.name, rule: rule.name })
-      }
-    }
-    return { admitted: true, remaining, nextInMs }
+    return admissionOf(policy, left, nextInMs, onObserved)
   }
 
   const acquire: Limiter['acquire'] = async (policy, fields, acquireOptions) =>

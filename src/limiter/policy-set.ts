@@ -1,7 +1,15 @@
 import { type CellStore, type Look, lockMark, look, resetsInMs } from './cells.ts'
-import { InvalidPolicies, type Refusal, type WindowLimit, type WindowState } from './limiter.ts'
+import {
+  type Admission,
+  InvalidPolicies,
+  type LimiterHooks,
+  type Refusal,
+  type Remaining,
+  type WindowLimit,
+  type WindowState,
+} from './limiter.ts'
 import type { CompiledPolicy, Part } from './plan.ts'
-import { type Policies, parsePolicies, type RawPolicies } from './policies.ts'
+import { type Policies, parsePolicies, type RawPolicies, type Rule } from './policies.ts'
 
 /** Policies given in code are a programmer's: a mistake in them throws. */
 export function checkedPolicies(raw: RawPolicies): Policies {
@@ -36,6 +44,26 @@ export function windowLimits(policy: CompiledPolicy): WindowLimit[] {
     limit,
     windowMs,
   }))
+}
+
+/** `left` is by window of the policy; below 0 where an observed rule would have refused. */
+export function admissionOf(
+  policy: CompiledPolicy,
+  left: readonly number[],
+  nextInMs: number,
+  onObserved?: LimiterHooks['onObserved'],
+): Admission {
+  const remaining: Remaining[] = []
+  let observed: Rule | undefined
+  for (let index = 0; index < policy.windows.length; index++) {
+    const { rule, window } = policy.windows[index] as CompiledPolicy['windows'][number]
+    const windowLeft = left[index] as number
+    remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
+    if (windowLeft >= 0 || rule.mode === 'enforce' || rule === observed) continue
+    observed = rule
+    onObserved?.({ policy: policy.name, rule: rule.name })
+  }
+  return { admitted: true, remaining, nextInMs }
 }
 
 export function refusalOf(policy: CompiledPolicy, index: number, retryAfterMs: number): Refusal {

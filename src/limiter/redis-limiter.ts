@@ -12,7 +12,6 @@ import { acquireWithin } from './acquire-within.ts'
 import type { CellStore } from './cells.ts'
 import {
   type AcquireOptions,
-  type Admission,
   type Decision,
   type Limiter,
   type LimiterHooks,
@@ -21,7 +20,14 @@ import {
 } from './limiter.ts'
 import { type CompiledPolicy, compilePolicies, type Fields, type Part, scriptPlan } from './plan.ts'
 import type { RawPolicies } from './policies.ts'
-import { checkedPolicies, examine, policyOf, refusalOf, windowLimits } from './policy-set.ts'
+import {
+  admissionOf,
+  checkedPolicies,
+  examine,
+  policyOf,
+  refusalOf,
+  windowLimits,
+} from './policy-set.ts'
 import { readCells } from './redis-cells.ts'
 import { createRememberedRefusals } from './remembered-refusals.ts'
 import { type Check, createScriptBatch, withinDeadline } from './script-batch.ts'
@@ -261,7 +267,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       slots = slotsOf(policy, subjects, randomUUID())
     }
     const { answer, sentAt } = await askSlots(policy, slots, permits)
-    if (answer.admitted) return admission(policy, slots, answer)
+    if (answer.admitted) return admissionOf(policy, answer.left, answer.nextInMs, onObserved)
     const refusal = refusalOf(policy, answer.window, answer.retryAfterMs)
     const { rule } = policy.windows[answer.window] as { rule: Part['rule'] }
     if (askedEpoch === epoch) {
@@ -301,7 +307,12 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
         sentAt ||= answer.sentAt
         if (answer.admitted) {
           taken.push(index)
-          left.push(...answer.left)
+          let at = 0
+          for (const part of slot.parts) {
+            for (let window = 0; window < part.windows.length; window++) {
+              left[part.firstWindow + window] = answer.left[at++] as number
+            }
+          }
           nextInMs = Math.max(nextInMs, answer.nextInMs)
         } else if (!refused || answer.retryAfterMs > refused.retryAfterMs) refused = answer
       }
@@ -314,27 +325,6 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       taken.map((index) => releaseSlot(slots[index] as Slot).catch(() => giveUps[index]?.())),
     )
     return { answer: refused, sentAt }
-  }
-
-  function admission(
-    policy: ScriptPolicy,
-    slots: readonly Slot[],
-    { left, nextInMs }: { left: readonly number[]; nextInMs: number },
-  ): Admission {
-    const remaining: Admission['remaining'][number][] = []
-    let at = 0
-    for (const slot of slots) {
-      for (const { rule, windows } of slot.parts) {
-        let isObserved = false
-        for (const { window } of windows) {
-          const windowLeft = left[at++] as number
-          if (windowLeft < 0 && rule.mode === 'observe') isObserved = true
-          remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
-        }
-        if (isObserved) onObserved?.({ policy: policy.name, rule: rule.name })
-      }
-    }
-    return { admitted: true, remaining, nextInMs }
   }
 
   const limiter: RedisLimiter = {
