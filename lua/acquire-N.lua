@@ -7,8 +7,9 @@
 --         | -1, now (outside the plan's calendar period) | -2, part (its value has another form)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local call, pcall, KEYS, ARGV = redis.call, redis.pcall, KEYS, ARGV -- locals are cheaper
 local unpack, pack, floor, hourMs, lockMark = struct.unpack, struct.pack, math.floor, 3600000, 128
-local reply, values, ttls, stamps = {}, {}, {}, {} -- the last three per part
+local reply, last, values, ttls, stamps = {}, 0, {}, {}, {} -- `last` of reply; the others per part
 
 -- The value being looked at, and its form.
 local value, cells, total
@@ -42,15 +43,16 @@ local function look(part, p, permits, again)
 
   local wait, window, next, kept, longest, used, windows = 0, 0, 0, cells, 0, 0, part.windows
   for w = 1, #windows, 2 do
-    local limit, windowMs, gone, last = windows[w], windows[w + 1], 0, cells
-    if last > 0 and newest >= windowMs then gone = last end
-    while gone < last do -- find how many cells have left this window
-      local middle = floor((gone + last + 1) / 2)
-      if age(middle) >= windowMs then gone = middle else last = middle - 1 end
+    local limit, windowMs, gone, oldest = windows[w], windows[w + 1], 0, cells
+    if cells > 0 and newest >= windowMs then gone = cells end
+    while gone < oldest do -- find how many cells have left this window
+      local middle = floor((gone + oldest + 1) / 2)
+      if age(middle) >= windowMs then gone = middle else oldest = middle - 1 end
     end
     used = gone < cells and after(gone) or 0
     local left, holder = limit - used - permits, gone + 1
-    reply[#reply + 1] = left < 0 and -1 or left
+    last = last + 1
+    reply[last] = left < 0 and -1 or left
     if left < again then -- find the cell that must leave before the permits fit, now or the next time
       local isRefused = left < 0 and permits > 0
       local room = limit - (isRefused and permits or permits + again)
@@ -95,12 +97,12 @@ local key, group = 0, 1 -- how many keys are done; where the group's arguments b
 while group < #ARGV do
   local plan, permits, memoryMs = cjson.decode(ARGV[group]), tonumber(ARGV[group + 2]), tonumber(ARGV[group + 3])
   for _ = 1, ARGV[group + 1] do
-    local first, wait, window, full = #reply + 1, 0, 0, nil
+    local first, wait, window, full = last + 1, 0, 0, nil
     local request = memoryMs > 0 and KEYS[key + #plan + 1]
-    local seen = request and redis.call('GET', request)
-    reply[first], reply[first + 1] = 0, 0
+    local seen = request and call('GET', request)
+    reply[first], reply[first + 1], last = 0, 0, first + 1
     for p = 1, #plan do
-      value = redis.pcall('GET', KEYS[key + p])
+      value = pcall('GET', KEYS[key + p])
       local asked = permits * (plan[p].permits or 1)
       local partWait, partWindow, partNext = look(plan[p], p, seen and 0 or asked, asked)
       if partWait < 0 then wait, window = partWait, partWindow break end
@@ -112,17 +114,17 @@ while group < #ARGV do
       end
     end
     if wait < 0 or wait > 0 and not seen then
-      for n = #reply, first + 2, -1 do reply[n] = nil end
-      reply[first], reply[first + 1] = wait, window
+      for n = last, first + 2, -1 do reply[n] = nil end
+      reply[first], reply[first + 1], last = wait, window, first + 1
     end
     local memory = request and pack('>I7', clock[1] * 1000000 + clock[2])
     for p = 1, wait >= 0 and not seen and #plan or 0 do
       local isFull = full and full[plan[p].observe or 0]
       local writes = values[p] and (stamps[p] == 0 or wait == 0 and not isFull)
-      if writes then redis.call('SET', KEYS[key + p], values[p], 'PX', ttls[p]) end
+      if writes then call('SET', KEYS[key + p], values[p], 'PX', ttls[p]) end
       if request then memory = memory .. pack('>I6I4', writes and stamps[p] or 0, permits * (plan[p].permits or 1)) end
     end
-    if request and wait == 0 and not seen then redis.call('SET', request, memory, 'PX', memoryMs) end
+    if request and wait == 0 and not seen then call('SET', request, memory, 'PX', memoryMs) end
     key = key + #plan + (request and 1 or 0)
   end
   group = group + 4

@@ -153,7 +153,11 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       return { tag, parts, keys: slotKeys, requestKey }
     }
     if (!isCluster) return [slot(policy.parts, keys)]
-    const byTag = Map.groupBy(policy.parts.keys(), (part) => keysOf.tagOf(keys[part] as string))
+    const byTag = new Map<string, number[]>()
+    for (const [index, key] of keys.entries()) {
+      const tag = keysOf.tagOf(key)
+      byTag.set(tag, [...(byTag.get(tag) ?? []), index])
+    }
     return [...byTag.values()]
       .map((indexes) =>
         slot(

@@ -15,7 +15,7 @@ const readClock = `(function()
   return { math.floor(now / 1000), now % 1000 * 1000 }
 end)()`
 
-const setUntil = `redis.call('SET', $1, $2) redis.call('ZADD', 'expiries', now + $3, $1)`
+const setUntil = `call('SET', $1, $2) call('ZADD', 'expiries', now + $3, $1)`
 const expire = `for _, key in ipairs(redis.call('ZRANGE', 'expiries', '-inf', ARGV[1], 'BYSCORE')) do
   redis.call('DEL', key)
   redis.call('ZREM', 'expiries', key)
@@ -29,10 +29,7 @@ export function virtualRedis(client: Redis) {
       const sha = createHash('sha1').update(source).digest('hex')
       const withClock = source
         .replace("redis.call('TIME')", readClock)
-        .replace(
-          /redis.call\('SET', (KEYS\[key \+ p\]), (values\[p\]), 'PX', (ttls\[p\])\)/,
-          setUntil,
-        )
+        .replace(/call\('SET', (KEYS\[key \+ p\]), (values\[p\]), 'PX', (ttls\[p\])\)/, setUntil)
       if (name !== 'release-N' && withClock === source) throw new Error(`${name} reads no time`)
       return [sha, withClock]
     }),
