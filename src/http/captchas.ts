@@ -1,7 +1,6 @@
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
 import { maskRecipient, type NormaliseRecipient } from './recipient.ts'
@@ -19,18 +18,8 @@ export function captchaRoutes(deps: {
   templates: Templates
   normaliseRecipient: NormaliseRecipient
   codeLength: number
-  /** The windows of a policy, for the headers of a refusal. */
-  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const {
-    sendCaptcha,
-    checkCaptcha,
-    idempotency,
-    templates,
-    normaliseRecipient,
-    codeLength,
-    limitsOf,
-  } = deps
+  const { sendCaptcha, checkCaptcha, idempotency, templates, normaliseRecipient, codeLength } = deps
 
   return [
     defineRoute({
@@ -63,8 +52,7 @@ export function captchaRoutes(deps: {
             params,
             origin: { ip, country },
           })
-          if (!outcome.accepted)
-            throw refusalProblem('captcha', outcome.refusal, limitsOf('captcha'))
+          if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal)
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -116,8 +104,7 @@ export function captchaRoutes(deps: {
           ip,
           country,
         })
-        if (outcome.result === 'refused')
-          throw refusalProblem('check', outcome.refusal, limitsOf('check'))
+        if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal)
         if (outcome.result === 'mismatch') {
           throw new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
         }

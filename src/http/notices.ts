@@ -1,7 +1,6 @@
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
-import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
@@ -24,10 +23,8 @@ export function noticeRoutes(deps: {
   templates: Templates
   normaliseRecipient: NormaliseRecipient
   secrets: Secrets
-  /** The windows of a policy, for the headers of a refusal. */
-  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets, limitsOf } = deps
+  const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets } = deps
 
   /** What was sent to may be looked for, whatever destinations are allowed now. */
   function recipientSearched(channel: 'sms' | 'email', to: string): string {
@@ -75,7 +72,7 @@ export function noticeRoutes(deps: {
             ...(ttl ? { ttlMs: ttl } : {}),
             origin: { ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, limitsOf('notice'))
+          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal)
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {

@@ -5,7 +5,7 @@
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import { rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
+import { rateLimitHeaders } from '../limiter/index.ts'
 import type { AdmissionRefusal } from '../notice/admission.ts'
 import type { Params, ReservedNotice } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
@@ -60,17 +60,13 @@ export function invalid(path: string, message: string): Problem {
 }
 
 /** A refusal as a problem. */
-export function refusalProblem(
-  policy: string,
-  refusal: AdmissionRefusal,
-  windows: readonly WindowLimit[],
-): Problem {
+export function refusalProblem(policy: string, refusal: AdmissionRefusal): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
   const problem =
     kind === 'lockout'
       ? new Problem('locked', shared)
-      : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
+      : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
   problem.isRepeat = refusal.isRepeat
   return problem
 }

@@ -109,8 +109,8 @@ export async function start(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    onRefused: (policy, rule) => metrics.rejected.inc({ policy, rule }),
-    onObserved: (policy, rule) => metrics.observed.inc({ policy, rule }),
+    onRefused: (labels) => metrics.rejected.inc(labels),
+    onObserved: (labels) => metrics.observed.inc(labels),
   })
   closers.onClose(() => limiter.close())
 
@@ -136,7 +136,6 @@ export async function start(
       idempotency,
       templates,
       normaliseRecipient: createRecipientNormaliser(file.recipients),
-      limitsOf: limiter.windows,
     }
     const now = Date.now
     const routes = [

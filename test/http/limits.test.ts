@@ -58,8 +58,8 @@ describe('limited', () => {
     expect(refused.body.retryAfterMs).toBeGreaterThan(0)
     expect(refused.body.retryAfterMs).toBeLessThanOrEqual(1_000)
     expect(refused.headers.get('retry-after')).toBe('1')
-    expect(refused.headers.get('ratelimit')).toBe('"recipient 1s";r=0;t=1')
-    expect(refused.headers.get('ratelimit-policy')).toContain('"recipient 1s";q=1;w=1')
+    expect(refused.headers.get('ratelimit')).toBe('"captcha/recipient 1s";r=0;t=1')
+    expect(refused.headers.get('ratelimit-policy')).toContain('"captcha/recipient 1s";q=1;w=1')
     expect(refused.body.detail).toBe('Too many requests. Try again in 1 s.')
   })
 
