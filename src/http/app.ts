@@ -79,6 +79,9 @@ export function createApp(deps: {
     const facts = response.locals.facts as Record<string, string | number>
     if (app) facts.app = app
     const body = route.body ? parse(route.body, await readBody(request, response), '') : undefined
+    const rawBody = route.rawBody
+      ? await readRaw(request, response, route.rawBody.maxBytes)
+      : noBytes
     const query = route.query ? parse(route.query, request.query, 'query') : request.query
     const routeRequest: RouteRequest = {
       app,
@@ -87,10 +90,22 @@ export function createApp(deps: {
       body,
       params: request.params as Record<string, string>,
       query: query as Record<string, unknown>,
+      rawBody,
+      headers: request.headers,
       header: (name) => request.get(name),
       note: (more) => Object.assign(facts, more),
     }
     return route.run(routeRequest)
+  }
+
+  function readRaw(request: Request, response: Response, maxBytes: number): Promise<Buffer> {
+    const parseRaw = express.raw({ limit: maxBytes, inflate: false, type: () => true })
+    return new Promise((resolve, reject) => {
+      parseRaw(request, response, (error?: unknown) => {
+        if (error) reject(bodyProblem(error))
+        else resolve(Buffer.isBuffer(request.body) ? request.body : noBytes)
+      })
+    })
   }
 
   async function appOf(request: Request): Promise<string> {
@@ -165,6 +180,8 @@ export function createApp(deps: {
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
+const noBytes = Buffer.alloc(0)
+
 const invalidUtf8 = Object.assign(new Error('not UTF-8'), { status: 400, type: 'encoding.invalid' })
 
 function write(response: Response, answer: Answer, requestId: string): void {
@@ -176,14 +193,14 @@ function write(response: Response, answer: Answer, requestId: string): void {
   response.setHeader('cache-control', 'no-store')
   response.setHeader('x-content-type-options', 'nosniff')
   for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value)
-  if (answer.body === undefined) {
+  if (answer.body === undefined && answer.text === undefined) {
     response.end()
     return
   }
   if (!response.hasHeader('content-type')) {
     response.setHeader('content-type', 'application/json; charset=utf-8')
   }
-  const text = JSON.stringify(answer.body)
+  const text = answer.text ?? JSON.stringify(answer.body)
   response.setHeader('content-length', Buffer.byteLength(text))
   response.end(text)
 }
