@@ -61,6 +61,7 @@ export function noticeRoutes(deps: {
           const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, [])
           const { channel, template, params, ttl } = body
+          const sendAt = sendTimeOf(body.sendAt)
           const outcome = await sendNotice({
             ...(reserved ? { reserved } : {}),
             app,
@@ -70,6 +71,7 @@ export function noticeRoutes(deps: {
             locale,
             params,
             ...(ttl ? { ttlMs: ttl } : {}),
+            ...(sendAt ? { sendAt } : {}),
             origin: { ip, country },
           })
           if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal)
@@ -145,6 +147,16 @@ export function noticeRoutes(deps: {
   ]
 }
 
+const furthestAheadMs = 7 * 86_400_000
+
+/** A time that has passed means now: the caller's clock may be behind ours. */
+function sendTimeOf(text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined
+  const aheadMs = Date.parse(text) - Date.now()
+  if (aheadMs > furthestAheadMs) throw invalid('sendAt', 'is more than 7 days ahead')
+  return aheadMs > 0 ? new Date(text) : undefined
+}
+
 type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
 
 /** A row as callers see it: recipient masked, members without a value left out. */
@@ -161,6 +173,7 @@ function viewOf(row: NoticeRow) {
     providerMessageId: row.providerMessageId ?? undefined,
     attempts: row.attempts,
     createdAt: row.createdAt.toISOString(),
+    sendAt: row.sendAt?.toISOString(),
     expiresAt: row.expiresAt.toISOString(),
     sentAt: row.sentAt?.toISOString(),
     finishedAt: row.finishedAt?.toISOString(),

@@ -4,11 +4,13 @@
  * Every worker runs one. Each pass takes open notices that are overdue (committed but never queued,
  * lost with Redis, or left by a worker that died) and puts them back on the queue. Taking them moves
  * their due time ahead in the same statement, so any number of copies never take the same ones, and a
- * job that still exists is not doubled because its id is the notice id.
+ * job that still exists is not doubled because its id is the notice id. Receipts that came before their
+ * notice was known as sent are looked at again here too.
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Producer } from '../queue/producer.ts'
+import type { Receipts } from './receipts.ts'
 import type { NoticeStore } from './store.ts'
 
 /** With these a notice nobody carries is back on the queue within 10 s. */
@@ -21,10 +23,11 @@ const perPass = 1_000
 export function startReconciler(deps: {
   store: NoticeStore
   producer: Producer
+  receipts: Pick<Receipts, 'sweep'>
   metrics: Metrics
   log: Log
 }) {
-  const { store, producer, metrics, log } = deps
+  const { store, producer, receipts, metrics, log } = deps
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
   let pass = Promise.resolve()
@@ -37,6 +40,7 @@ export function startReconciler(deps: {
         metrics.reconciled.inc(overdue.length)
         log.reconciled(overdue.length)
       }
+      await receipts.sweep()
       metrics.oldestPendingSeconds.set(await store.oldestOpenSeconds())
     } catch (error) {
       log.backgroundFailed('reconcile', error)

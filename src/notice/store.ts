@@ -20,6 +20,8 @@ export interface NewNotice {
   locale: string
   sealedParams: Buffer
   createdAt: Date
+  /** Asked for ahead of time: not carried before it. */
+  sendAt?: Date | undefined
   expiresAt: Date
 }
 
@@ -37,7 +39,8 @@ export interface ClaimedNotice {
   attempts: Attempt[]
   /** The fence: outcomes are written with it. */
   claim: number
-  createdAt: Date
+  /** When its sender wanted it sent. */
+  wantedAt: Date
   /** What is left of its time, by PostgreSQL's clock; negative when it is over. */
   remainingMs: number
 }
@@ -76,6 +79,7 @@ export function createNoticeStore(database: Database, options: { claimMs: number
           (notice) => notice.locale,
           (notice) => notice.sealedParams,
           (notice) => notice.createdAt,
+          (notice) => notice.sendAt ?? null,
           (notice) => notice.expiresAt,
         ]),
       )
@@ -162,7 +166,7 @@ export function createNoticeStore(database: Database, options: { claimMs: number
       await database.query('notice-abandon', abandonSql, [ids])
     },
 
-    /** Seconds since the oldest open notice was created, 0 when there is none. */
+    /** Seconds that the oldest open notice has been waiting for, 0 when there is none. */
     async oldestOpenSeconds(): Promise<number> {
       const [row] = await database.query<{ seconds: number }>('notice-oldest', oldestSql, [])
       return row?.seconds ?? 0
@@ -214,12 +218,12 @@ function columns<Item>(
 
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-                      sealed_params, created_at, expires_at, due_at)
-  SELECT *, new.created_at
+                      sealed_params, created_at, send_at, expires_at, due_at)
+  SELECT *, coalesce(new.send_at, new.created_at)
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
-              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[])
+              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-            sealed_params, created_at, expires_at)
+            sealed_params, created_at, send_at, expires_at)
   ON CONFLICT (id) DO NOTHING
   RETURNING id`
 
@@ -238,7 +242,7 @@ const claimSql = `
   WHERE n.id = wanted.id AND (n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))
   RETURNING n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
             n.sealed_params AS "sealedParams", n.attempts, n.claims AS claim,
-            n.created_at AS "createdAt",
+            coalesce(n.send_at, n.created_at) AS "wantedAt",
             (extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
 
 const keepSql = `
@@ -277,5 +281,5 @@ const abandonSql = `
   WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
 
 const oldestSql = `
-  SELECT greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS seconds
+  SELECT greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at))))::float8 AS seconds
   FROM notice WHERE due_at IS NOT NULL`
