@@ -188,7 +188,7 @@ export function parsePolicyFile(
   for (const channel of ['email', 'sms'] as const) {
     file.routes[channel].forEach((entry, index) => {
       for (const name of entry.use) {
-        if (!(name in file.providers)) {
+        if (!Object.hasOwn(file.providers, name)) {
           report({
             path: ['routes', channel, index, 'use'],
             message: `there is no provider "${name}"`,
