@@ -45,10 +45,10 @@ export function editionOf(
   if (!locale) throw invalid('locale', `the template has ${locales.join(', ')}`)
 
   for (const name of reserved) {
-    if (name in body.params) throw invalid(`params.${name}`, 'is set by Postern')
+    if (Object.hasOwn(body.params, name)) throw invalid(`params.${name}`, 'is set by Postern')
   }
   for (const name of templates.variables(template, channel, locale)) {
-    if (!(name in body.params) && !reserved.includes(name)) {
+    if (!Object.hasOwn(body.params, name) && !reserved.includes(name)) {
       throw invalid(`params.${name}`, 'the template needs it')
     }
   }
