@@ -174,7 +174,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
         if (ruleName !== undefined && part.rule.name !== ruleName) continue
         const subject = subjects[part.ruleIndex] as string
         policy.tables[index]?.forget(subject)
-        requests.forgetPart(index, part.ruleIndex, subject)
+        requests.forgetPart(policyName, index, part.ruleIndex, subject)
       }
     },
 

@@ -5,8 +5,12 @@
  */
 import { canonical } from '../base/canonical.ts'
 import { type Calendar, createCalendar } from './calendar.ts'
-import { exactLimit, granulesPerWindow } from './cells.ts'
 import type { Policies, Quota, Rule } from './policies.ts'
+
+/** Windows of at most this many uses are exact to the millisecond. */
+export const exactLimit = 128
+/** A larger sliding window is this many granules long. */
+export const granulesPerWindow = 128
 
 export type Fields = Readonly<Record<string, string | number>>
 
