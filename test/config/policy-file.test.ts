@@ -5,7 +5,11 @@ import {
   type SectionChecks,
 } from '../../src/config/policy-file.ts'
 
-const noChecks: SectionChecks = { policies: () => [], provider: () => [] }
+const noChecks: SectionChecks = {
+  policies: () => [],
+  provider: () => [],
+  channelsOf: () => ['sms', 'email'],
+}
 const read = (
   text: string,
   env: Record<string, string> = {},

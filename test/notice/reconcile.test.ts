@@ -43,7 +43,13 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
   const metrics = createMetrics({ process: 'worker' })
   const log = createLog({ level: 'silent', process: 'test' })
   const copies = [1, 2, 3, 4].map(() =>
-    startReconciler({ store, producer: { add } as never, metrics, log }),
+    startReconciler({
+      store,
+      producer: { add } as never,
+      receipts: { sweep: async () => {} },
+      metrics,
+      log,
+    }),
   )
   releaseLater(() => Promise.all(copies.map((copy) => copy.stop())))
   await eventually(() => queued.length >= ids.length, { withinMs: 10_000 })
