@@ -23,7 +23,7 @@ local function counted(part, value, permits)
     at, value = now - newest, sub(value, 1, -5) .. pack('>I4', count)
   else
     local gone = part.whole and cells or math.max(holder, cells - 129)
-    value = part.empty:sub(1, 1) .. sub(value, 10 * gone + 2) .. pack('>I6I4', at, count)
+    value = sub(part.empty, 1, 1) .. sub(value, 10 * gone + 2) .. pack('>I6I4', at, count)
   end
   return 0, part.first, value, windowMs + at - now, at
 end

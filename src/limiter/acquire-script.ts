@@ -27,18 +27,22 @@ const hourMs = 3_600_000
 export function createScriptPlans() {
   let plans = 0
   const acquire = loadScript('acquire-N').source
-  const looks = {
-    exact: loadScript('look-exact-0').source,
-    counted: loadScript('look-counted-0').source,
-  }
+  const times = loadScript('look-times-0').source
+  const lockout = loadScript('look-lockout-0').source
+  const counted = loadScript('look-counted-0').source
 
   return function planOf(parts: readonly Part[]): ScriptPlan {
     const calendars = parts.filter((part) => part.calendar)
-    const used = [...new Set(parts.map(lookOf))].map((look) => looks[look])
+    const looks = new Set(parts.map(lookOf))
+    const used = [
+      looks.has('times') || looks.has('lockout') ? times : '',
+      looks.has('lockout') ? lockout : '',
+      looks.has('counted') ? counted : '',
+    ]
     const plan = parts.map((part) => luaPart(part, calendars.indexOf(part)))
     const source = acquire.replace(
       'local plan = {}',
-      () => `${used.join('\n')}\nlocal plan = { ${plan.join(', ')} }`,
+      () => `${used.join('')}\nlocal plan = { ${plan.join(', ')} }`,
     )
     return {
       id: plans++,
@@ -57,7 +61,7 @@ export function createScriptPlans() {
   }
 }
 
-const lookOf = (part: Part) => (part.isExact ? 'exact' : 'counted')
+const lookOf = (part: Part) => (part.rule.lock ? 'lockout' : part.isExact ? 'times' : 'counted')
 
 /** A part as a Lua table: limits and windows in turn, then what its look needs to know. */
 function luaPart(part: Part, calendar: number): string {
@@ -65,6 +69,7 @@ function luaPart(part: Part, calendar: number): string {
   const fields: Record<string, string | number | boolean | undefined> = {
     look: lookOf(part),
     form: formOf(part).code,
+    head: formOf(part).head,
     empty: luaString(emptyValue(part)),
     first: part.firstWindow,
     weight: rule.permits,
