@@ -212,10 +212,12 @@ function columns<Item>(
   return pick.map((column) => items.map(column))
 }
 
+// A process' clock only says how long the notice lives; from when is PostgreSQL's word, like all times.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
                       sealed_params, created_at, expires_at, due_at)
-  SELECT *, new.created_at
+  SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
+         now(), now() + (expires_at - created_at), now()
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
               $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[])
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
