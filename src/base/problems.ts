@@ -130,7 +130,11 @@ export class Problem extends Error {
     members: Readonly<Record<string, unknown>> = {},
     headers: Readonly<Record<string, string>> = {},
   ) {
+    // An answer, not a fault: nobody reads its stack, and capturing one is dear in a flood of refusals.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(code)
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.members = members
     this.headers = headers

@@ -46,7 +46,8 @@ const route = z.strictObject({
   use: z.array(z.string()).min(1),
 })
 
-const frame = z.strictObject({
+/** The frame of the file, for the test that holds docs/policy-file.md to it. */
+export const policyFileSchema = z.strictObject({
   code: z
     .strictObject({
       length: z.int().min(4).max(10).default(4),
@@ -82,7 +83,7 @@ const frame = z.strictObject({
 
 export type Route = z.infer<typeof route>
 
-export interface PolicyFile extends Omit<z.infer<typeof frame>, 'templates'> {
+export interface PolicyFile extends Omit<z.infer<typeof policyFileSchema>, 'templates'> {
   /** Absolute. */
   templatesFolder: string
 }
@@ -164,7 +165,7 @@ export function parsePolicyFile(
     problems.push(located(lineOf(finding.path), `${finding.path.join('.')}: ${finding.message}`))
 
   const raw: unknown = document.toJS()
-  const parsed = frame.safeParse(raw)
+  const parsed = policyFileSchema.safeParse(raw)
   if (!parsed.success) {
     for (const issue of parsed.error.issues) {
       if (issue.code === 'unrecognized_keys') {

@@ -12,6 +12,7 @@ import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { limitableAddress } from './limitable-address.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
 
@@ -38,7 +39,9 @@ export function createApp(deps: {
     // `null` and `1` are refused by the schema, with a better message.
     strict: false,
     type: 'application/json',
-    verify(_request, _response, body) {
+    verify(_request, _response, body, charset) {
+      if (charset !== 'utf-8') throw otherCharset
+      if (body.length === 0) throw emptyBody
       if (!isUtf8(body)) throw invalidUtf8
     },
   })
@@ -52,7 +55,10 @@ export function createApp(deps: {
         serve(route.path, request, response, () => run(route, request, response)),
       )
     }
-    const allow = atPath.map((route) => route.method.toUpperCase()).join(', ')
+    // Express answers HEAD by the GET route.
+    const allow = atPath
+      .map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
+      .join(', ')
     app.all(path, (request, response) =>
       serve(path, request, response, async () => {
         throw new Problem('method_not_allowed', {}, { allow })
@@ -83,7 +89,7 @@ export function createApp(deps: {
     const routeRequest: RouteRequest = {
       app,
       requestId: response.locals.requestId,
-      ip: limitableAddress(request.ip ?? ''),
+      ip: callerOf(request),
       body,
       params: request.params as Record<string, string>,
       query: query as Record<string, unknown>,
@@ -93,6 +99,14 @@ export function createApp(deps: {
     return route.run(routeRequest)
   }
 
+  /** What limits count: the address a trusted proxy names, or who is connected when that is none. */
+  function callerOf(request: Request): string {
+    const peer = request.socket.remoteAddress ?? ''
+    // Express reads forwarding headers for every address, so it is asked only where proxies are trusted.
+    const address = deps.trustProxyHops > 0 ? (request.ip ?? peer) : peer
+    return limitableAddress(address) ?? limitableAddress(peer) ?? ''
+  }
+
   async function appOf(request: Request): Promise<string> {
     const match = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(request.headers.authorization ?? '')
     const key = match ? await keys.find(match[1] as string) : null
@@ -100,7 +114,12 @@ export function createApp(deps: {
     return key.app
   }
 
-  function readBody(request: Request, response: Response): Promise<unknown> {
+  async function readBody(request: Request, response: Response): Promise<unknown> {
+    // The parser would read an over-long body to its end before it says so.
+    const announcedBytes = Number(request.headers['content-length'])
+    if (announcedBytes > maxBodyBytes && request.is('application/json')) {
+      throw new Problem('payload_too_large')
+    }
     return new Promise((resolve, reject) => {
       parseJson(request, response, (error?: unknown) => {
         if (error) reject(bodyProblem(error))
@@ -111,7 +130,7 @@ export function createApp(deps: {
           reject(
             hasBody
               ? new Problem('unsupported_media_type')
-              : fieldProblem([{ path: '', message: 'the body is missing' }]),
+              : fieldProblem([{ path: '', message: missingBody }]),
           )
         } else resolve(request.body)
       })
@@ -126,7 +145,7 @@ export function createApp(deps: {
     work: () => Promise<Answer>,
   ): Promise<void> {
     const startMs = performance.now()
-    const given = request.get('x-request-id')
+    const given = request.headers['x-request-id'] as string | undefined
     const requestId =
       given && (isId(given) || /^[A-Za-z0-9_-]{8,64}$/.test(given)) ? given : newId()
     const facts: Record<string, string | number> = {}
@@ -165,33 +184,47 @@ export function createApp(deps: {
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-const invalidUtf8 = Object.assign(new Error('not UTF-8'), { status: 400, type: 'encoding.invalid' })
+const missingBody = 'the body is missing'
+
+const bodyError = (status: number, type: string) => Object.assign(new Error(type), { status, type })
+const otherCharset = bodyError(415, 'charset.unsupported')
+const emptyBody = bodyError(400, 'body.missing')
+const invalidUtf8 = bodyError(400, 'encoding.invalid')
 
 function write(response: Response, answer: Answer, requestId: string): void {
   if (response.headersSent || response.destroyed) return
+  const headers: Record<string, string | number> = {
+    'x-request-id': requestId,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'content-type': 'application/json; charset=utf-8',
+    ...answer.headers,
+  }
   // What was not read of a refused body would be taken for the next request.
-  if (answer.status === 413 || answer.status === 415) response.setHeader('connection', 'close')
-  response.statusCode = answer.status
-  response.setHeader('x-request-id', requestId)
-  response.setHeader('cache-control', 'no-store')
-  response.setHeader('x-content-type-options', 'nosniff')
-  for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value)
-  if (answer.body === undefined) {
-    response.end()
-    return
-  }
-  if (!response.hasHeader('content-type')) {
-    response.setHeader('content-type', 'application/json; charset=utf-8')
-  }
-  const text = JSON.stringify(answer.body)
-  response.setHeader('content-length', Buffer.byteLength(text))
-  response.end(text)
+  if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
+  const text = answer.body === undefined ? '' : JSON.stringify(answer.body)
+  if (text === '') delete headers['content-type']
+  else headers['content-length'] = Buffer.byteLength(text)
+  response.writeHead(answer.status, headers).end(text)
 }
 
 function parse(schema: NonNullable<Route['body']>, value: unknown, place: string): unknown {
+  const hidden = hiddenMember(value)
+  if (hidden) throw fieldProblem([{ path: hidden, message: 'unknown field' }])
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   throw fieldProblem(fieldErrors(parsed.error, place))
+}
+
+/** The path of a `__proto__`, which a schema of free names would leave out without a word. */
+function hiddenMember(value: unknown, depth = 0): string | undefined {
+  if (typeof value !== 'object' || value === null || depth > 2) return undefined
+  if (Object.hasOwn(value, '__proto__')) return '__proto__'
+  for (const [name, inner] of Object.entries(value)) {
+    const hidden = hiddenMember(inner, depth + 1)
+    if (hidden) return `${name}.${hidden}`.slice(0, 100)
+  }
+  return undefined
 }
 
 function fieldErrors(error: ZodError, place: string): FieldError[] {
@@ -216,19 +249,19 @@ function bodyProblem(error: unknown): Problem {
   const { status, type } = error as { status?: number; type?: string }
   if (status === 413) return new Problem('payload_too_large')
   if (status === 415) return new Problem('unsupported_media_type')
-  const message =
-    type === 'encoding.invalid'
-      ? 'the body is not UTF-8'
-      : type === 'request.aborted'
-        ? 'the body ended early'
-        : 'the body is not JSON'
-  return fieldProblem([{ path: '', message }])
+  return fieldProblem([{ path: '', message: bodyMessages[type ?? ''] ?? 'the body is not JSON' }])
+}
+
+const bodyMessages: Readonly<Record<string, string>> = {
+  'encoding.invalid': 'the body is not UTF-8',
+  'request.aborted': 'the body ended early',
+  'body.missing': missingBody,
 }
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof Unavailable) {
-    return new Problem('unavailable', {}, { 'retry-after': '2' })
+    return new Problem('unavailable', {}, { 'Retry-After': '2' })
   }
   return new Problem('internal', { requestId })
 }
@@ -238,21 +271,4 @@ function isLocal(request: Request): boolean {
   const address = request.socket.remoteAddress ?? ''
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
   return isLoopback && request.headers['x-forwarded-for'] === undefined
-}
-
-/** An IPv6 customer holds a whole /64, so that is what limits count; IPv4 inside IPv6 is IPv4. */
-function limitableAddress(ip: string): string {
-  if (!ip.includes(':')) return ip
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)
-  if (mapped) return mapped[1] as string
-  const [head = '', tail] = ip.split('::')
-  const groups = head.split(':')
-  if (tail !== undefined) {
-    const rest = tail ? tail.split(':').length : 0
-    while (groups.length < 8 - rest) groups.push('0')
-  }
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group || '0')
-    .join(':')}::/64`
 }

@@ -4,7 +4,7 @@ import type { SendCaptcha } from '../captcha/send.ts'
 import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
-import { maskRecipient, type RecipientRules } from './recipient.ts'
+import { maskRecipient, type NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
 import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
@@ -17,13 +17,20 @@ export function captchaRoutes(deps: {
   checkCaptcha: CheckCaptcha
   idempotency: Idempotency
   templates: Templates
-  recipients: RecipientRules
+  normaliseRecipient: NormaliseRecipient
   codeLength: number
   /** The windows of a policy, for the headers of a refusal. */
   limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendCaptcha, checkCaptcha, idempotency, templates, recipients, codeLength, limitsOf } =
-    deps
+  const {
+    sendCaptcha,
+    checkCaptcha,
+    idempotency,
+    templates,
+    normaliseRecipient,
+    codeLength,
+    limitsOf,
+  } = deps
 
   return [
     defineRoute({
@@ -39,9 +46,12 @@ export function captchaRoutes(deps: {
       run: (request) =>
         onceByKey(idempotency, request, 'captcha', async (id) => {
           const { body, app, ip } = request
-          const { to, country } = recipientOf(body, recipients)
+          const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, ownVariables)
           const { channel, scene, template, params } = body
+          if (!templates.variables(template, channel, locale).has('code')) {
+            throw invalid('template', 'does not say the code')
+          }
           const outcome = await sendCaptcha({
             ...(id ? { id } : {}),
             app,
@@ -94,7 +104,7 @@ export function captchaRoutes(deps: {
       ],
       async run({ body, app, ip, note }) {
         const { channel, scene, code, id } = body
-        const { to, country } = recipientOf(body, recipients)
+        const { to, country } = recipientOf(normaliseRecipient, body)
         if (code.length !== codeLength) throw invalid('code', `has ${codeLength} digits`)
         const outcome = await checkCaptcha({
           app,

@@ -10,15 +10,15 @@ import type { Params } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { Answer } from './problem.ts'
-import { normaliseRecipient, type RecipientRules } from './recipient.ts'
+import type { NormaliseRecipient } from './recipient.ts'
 import type { RouteRequest } from './route.ts'
 
 /** One normalised recipient, or the problem that says why not. */
 export function recipientOf(
+  normalise: NormaliseRecipient,
   body: { channel: 'sms' | 'email'; to: string },
-  rules: RecipientRules,
 ): { to: string; country: string } {
-  const result = normaliseRecipient(body.channel, body.to, rules)
+  const result = normalise(body.channel, body.to)
   if (result.kind === 'ok') return result
   throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
 }

@@ -2,7 +2,7 @@
  * The composition root: the only place that builds things, joins the rooms and closes what was opened.
  * An API process, a worker process and the demo (both in one) are the same parts in other numbers.
  */
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApiKeys } from '../access/api-keys.ts'
 import { newId } from '../base/ids.ts'
@@ -20,10 +20,11 @@ import { startDeliveryWorker } from '../delivery/worker.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
-import { answerClientError } from '../http/client-error.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
+import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
+import { createPublicServer } from '../http/server.ts'
 import { createLimiter, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createNoticeCreator } from '../notice/create.ts'
@@ -132,7 +133,7 @@ export async function start(
     const shared = {
       idempotency,
       templates,
-      recipients: file.recipients,
+      normaliseRecipient: createRecipientNormaliser(file.recipients),
       limitsOf: limiter.windows,
     }
     const now = Date.now
@@ -177,12 +178,7 @@ export async function start(
       await keepTrying(() => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
     }
 
-    const server = createServer(
-      { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000 },
-      app,
-    )
-    server.on('clientError', answerClientError)
-    return listen(server, environment.PORT, environment.HOST)
+    return listen(createPublicServer(app), environment.PORT, environment.HOST)
   }
 
   function startWorkerRole(): void {
@@ -228,6 +224,8 @@ export async function start(
 
   function startAdmin(): Promise<string> {
     async function measure() {
+      const reasons = await reasonsNotReady()
+      metrics.ready.set(reasons.length === 0 ? 1 : 0)
       if (!roles.worker) return
       const depths = await producer.depths().catch(() => [])
       for (const { channel, state, count } of depths)

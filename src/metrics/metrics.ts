@@ -19,6 +19,11 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
 
   return {
     registry,
+    ready: new Gauge({
+      name: 'postern_ready',
+      help: '1 while this process can do its work, 0 when /readyz says why it can not.',
+      registers,
+    }),
     requests: new Counter({
       name: 'postern_http_requests_total',
       help: 'Requests answered, by route, method and status.',

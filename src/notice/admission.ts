@@ -30,8 +30,13 @@ export function limitFields(
     ip: origin.ip,
     country: origin.country,
     template: notice.template,
-    dedupe: secrets.dedupeHash([notice.to, notice.template, canonicalRecord(params)]),
+    dedupe: secrets.dedupeHash([notice.to, notice.template, canonicalRecord(asRendered(params))]),
   }
+}
+
+/** A template shows 7 and "7" alike, so they are the same content. */
+function asRendered(params: Params): Record<string, string> {
+  return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]))
 }
 
 /**
