@@ -10,6 +10,8 @@ import { dirname, resolve } from 'node:path'
 import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
+import { eventTypes } from '../base/event-types.ts'
+import { isUsableSecret } from '../base/standard-webhooks.ts'
 
 export interface Finding {
   path: readonly (string | number)[]
@@ -71,6 +73,9 @@ export const policyFileSchema = z.strictObject({
     z.looseObject({ kind: z.string() }),
   ),
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
+  events: z
+    .union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)])
+    .default([]),
   delivery: z
     .strictObject({
       /** Tries per notice that use up the budget; a pause asked for by a provider does not. */
@@ -82,6 +87,8 @@ export const policyFileSchema = z.strictObject({
 })
 
 export type Route = z.infer<typeof route>
+
+export type EventReceiver = z.infer<typeof eventReceiver>
 
 export interface PolicyFile extends Omit<z.infer<typeof policyFileSchema>, 'templates'> {
   /** Absolute. */

@@ -6,6 +6,7 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../db/database.ts'
+import { type AnnouncedTypes, announcing } from './announcing.ts'
 import type { Attempt, NoticeState } from './states.ts'
 
 export interface NewNotice {
@@ -56,7 +57,15 @@ export interface NoticeOutcome {
 
 export type NoticeStore = ReturnType<typeof createNoticeStore>
 
-export function createNoticeStore(database: Database, options: { claimMs: number }) {
+export function createNoticeStore(
+  database: Database,
+  options: {
+    claimMs: number
+    /** Of which moves events are written. */
+    announced?: AnnouncedTypes
+  },
+) {
+  const recordSql = announcing(recordMove, options.announced ?? [])
   const create = createBatcher<NewNotice, boolean>({
     maxItems: 200,
     maxConcurrent: 2,
@@ -248,7 +257,7 @@ const keepSql = `
   WHERE id = $1 AND state = 'sending' AND claims = $2
   RETURNING id`
 
-const recordSql = `
+const recordMove = `
   UPDATE notice n
   SET state = new.state,
       attempts = n.attempts || new.attempts,
@@ -261,8 +270,7 @@ const recordSql = `
       finished_at = CASE WHEN new.state <> 'pending' THEN now() END
   FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
     AS new (id, claim, state, attempts, retry_in_ms, provider, provider_message_id, error)
-  WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim
-  RETURNING n.id`
+  WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim`
 
 const overdueSql = `
   UPDATE notice n
