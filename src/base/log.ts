@@ -56,8 +56,10 @@ export function createLog(options: { level: LogLevel; process: string }) {
     connectionFailed(part: string, error: unknown) {
       logger.warn({ part, ...errorFacts(error) }, 'connection failed')
     },
-    requestFinished(facts: RequestFacts) {
-      logger.info(facts, 'request')
+    /** A repeat of a refusal that was logged is worth a line only to who asks for all of them. */
+    requestFinished(isRepeat: boolean, facts: RequestFacts) {
+      if (isRepeat) logger.debug(facts, 'request')
+      else logger.info(facts, 'request')
     },
     requestFailed(requestId: string, error: unknown) {
       logger.error({ requestId, ...errorFacts(error) }, 'request failed')

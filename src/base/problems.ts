@@ -124,6 +124,8 @@ export class Problem extends Error {
   readonly code: ProblemCode
   readonly members: Readonly<Record<string, unknown>>
   readonly headers: Readonly<Record<string, string>>
+  /** The same refusal as before, answered from memory: counted, not logged one by one. */
+  isRepeat = false
 
   constructor(
     code: ProblemCode,

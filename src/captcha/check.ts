@@ -2,9 +2,9 @@
  * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget
  * survives resends, and with the code itself, whose tries end it.
  */
-import type { RedisLimiter, Refusal } from '../limiter/index.ts'
+import type { RedisLimiter } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { admit } from '../notice/admission.ts'
+import { type AdmissionRefusal, admit } from '../notice/admission.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
 export interface CheckRequest extends CodeOwner {
@@ -15,7 +15,7 @@ export interface CheckRequest extends CodeOwner {
   country: string
 }
 
-export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
+export type CheckOutcome = GuessResult | { result: 'refused'; refusal: AdmissionRefusal }
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 

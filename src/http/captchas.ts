@@ -45,7 +45,7 @@ export function captchaRoutes(deps: {
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       run: (request) =>
-        onceByKey(idempotency, request, 'captcha', async (id) => {
+        onceByKey(idempotency, request, 'captcha', async (reserved) => {
           const { body, app, ip } = request
           const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, ownVariables)
@@ -54,7 +54,7 @@ export function captchaRoutes(deps: {
             throw invalid('template', 'does not say the code')
           }
           const outcome = await sendCaptcha({
-            ...(id ? { id } : {}),
+            ...(reserved ? { reserved } : {}),
             app,
             channel,
             to,

@@ -60,13 +60,13 @@ export function noticeRoutes(deps: {
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       run: (request) =>
-        onceByKey(idempotency, request, 'notice', async (id) => {
+        onceByKey(idempotency, request, 'notice', async (reserved) => {
           const { body, app, ip } = request
           const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, [])
           const { channel, template, params, ttl } = body
           const outcome = await sendNotice({
-            ...(id ? { id } : {}),
+            ...(reserved ? { reserved } : {}),
             app,
             channel,
             to,

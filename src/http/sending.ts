@@ -5,8 +5,9 @@
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import { type Refusal, rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
-import type { Params } from '../notice/create.ts'
+import { rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
+import type { AdmissionRefusal } from '../notice/admission.ts'
+import type { Params, ReservedNotice } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { Answer } from './problem.ts'
@@ -61,14 +62,17 @@ export function invalid(path: string, message: string): Problem {
 /** A refusal as a problem. */
 export function refusalProblem(
   policy: string,
-  refusal: Refusal,
+  refusal: AdmissionRefusal,
   windows: readonly WindowLimit[],
 ): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
-  return kind === 'lockout'
-    ? new Problem('locked', shared)
-    : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
+  const problem =
+    kind === 'lockout'
+      ? new Problem('locked', shared)
+      : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
+  problem.isRepeat = refusal.isRepeat
+  return problem
 }
 
 /** Runs `send` once per Idempotency-Key; without one, simply runs it. */
@@ -76,7 +80,7 @@ export async function onceByKey(
   idempotency: Idempotency,
   request: RouteRequest,
   what: string,
-  send: (id: string | undefined) => Promise<Answer>,
+  send: (reserved: ReservedNotice | undefined) => Promise<Answer>,
 ): Promise<Answer> {
   const key = request.header('idempotency-key')
   if (key === undefined) return send(undefined)
@@ -84,16 +88,20 @@ export async function onceByKey(
     throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
   }
   const asked = `${what} ${canonicalRecord(request.body as Record<string, unknown>)}`
-  const reservation = await idempotency.reserve(request.app, key, asked, newId())
+  const offeredId = newId()
+  const reservation = await idempotency.reserve(request.app, key, asked, offeredId)
   if (reservation.kind === 'in_progress') throw new Problem('idempotency_in_progress')
   if (reservation.kind === 'reused') throw new Problem('idempotency_key_reused')
   if (reservation.kind === 'answered') return reservation.answer as Answer
+  const id = reservation.noticeId
+  let answer: Answer
   try {
-    const answer = await send(reservation.noticeId)
-    await idempotency.keep(request.app, key, answer)
-    return answer
+    answer = await send({ id, isTakenOver: id !== offeredId })
   } catch (error) {
     await idempotency.drop(request.app, key).catch(() => {})
     throw error
   }
+  // What was sent is never answered with an error: when this fails, a repeat finds the notice itself.
+  await idempotency.keep(request.app, key, answer).catch(() => {})
+  return answer
 }

@@ -61,8 +61,8 @@ export class MissingField extends Error {
   }
 }
 
-/** Four bytes of milliseconds reach 24.8 days either way. */
-const narrowReachMs = 24 * 86_400_000
+/** Four bytes of milliseconds reach 24.8 days either way, and a cell can be two windows old before it goes. */
+const narrowReachMs = 12 * 86_400_000
 
 /** `clientId` keeps the counts of rules with `scope: per-client` apart. */
 export function compilePolicies(policies: Policies, clientId: string): Map<string, CompiledPolicy> {
@@ -161,7 +161,8 @@ export function scriptPlan(parts: readonly Part[]): string {
         granule: part.granuleMs > 1 ? part.granuleMs : undefined,
         whole: part.isWhole || undefined,
         permits: rule.permits > 1 ? rule.permits : undefined,
-        observe: rule.mode === 'observe' || undefined,
+        // An observed rule counts in all of its parts or in none, so the script must know them as one.
+        observe: rule.mode === 'observe' ? part.ruleIndex + 1 : undefined,
         ...(period ? { start: period.startsAt, stop: period.endsAt } : {}),
         ...(rule.lock ? { lock: rule.lock.lockMs, maxLock: rule.lock.maxLockMs } : {}),
         growth: rule.lock && rule.lock.growth > 1 ? rule.lock.growth : undefined,

@@ -4,8 +4,9 @@ import { canonical } from '../base/canonical.ts'
 interface Request {
   readonly expiresAt: number
   readonly permits: number
+  readonly subjects: readonly string[]
   /** By part: the time of the cell it went into, or 0. */
-  readonly stamps: readonly number[]
+  readonly stamps: number[]
 }
 
 export function createRequestMemory(rememberMs: number, maxRequests: number) {
@@ -28,7 +29,7 @@ export function createRequestMemory(rememberMs: number, maxRequests: number) {
       subjects: readonly string[],
       nowMs: number,
       permits: number,
-      stamps: readonly number[],
+      stamps: number[],
     ): void {
       const key = keyOf(policy, requestId, subjects)
       requests.delete(key)
@@ -36,7 +37,14 @@ export function createRequestMemory(rememberMs: number, maxRequests: number) {
         if (request.expiresAt > nowMs && requests.size < maxRequests) break
         requests.delete(oldest)
       }
-      requests.set(key, { expiresAt: nowMs + rememberMs, permits, stamps })
+      requests.set(key, { expiresAt: nowMs + rememberMs, permits, subjects, stamps })
+    },
+
+    /** After a reset nothing that was taken from that subject before is given back any more. */
+    forgetPart(part: number, rule: number, subject: string): void {
+      for (const { subjects, stamps } of requests.values()) {
+        if (subjects[rule] === subject) stamps[part] = 0
+      }
     },
 
     /** Forgets the request and tells what it took. */

@@ -114,9 +114,11 @@ export async function start(
   })
   closers.onClose(() => limiter.close())
 
+  let isListening = false
   if (roles.worker) startWorkerRole()
   const addresses: Record<string, string> = { admin: await startAdmin() }
   if (roles.api) addresses.api = await startApiRole()
+  isListening = true
   log.ready(addresses)
 
   return {
@@ -144,6 +146,7 @@ export async function start(
           limiter,
           codes,
           createNotice,
+          findNotice: store.find,
           secrets,
           code: { length: file.code.length, ttlMs: file.code.ttl },
           now,
@@ -156,6 +159,7 @@ export async function start(
         sendNotice: createSendNotice({
           limiter,
           createNotice,
+          findNotice: store.find,
           secrets,
           ttlMs: file.notice.ttl,
           now,
@@ -232,6 +236,7 @@ export async function start(
         metrics.queueDepth.set({ channel, state }, count)
     }
     async function reasonsNotReady() {
+      if (!isListening) return ['still starting']
       const [ofRedis, ofPostgres] = await Promise.all([
         reasonsRedisNotReady(redis),
         pendingMigrations(database.pool).then(
