@@ -3,6 +3,7 @@
  * one step with what they tell: they are written right behind it, tried again for a minute while
  * PostgreSQL is away, and lost with a process that dies in that time. docs/events.md says so.
  */
+import type { EventType } from '../base/event-types.ts'
 import { maskRecipient } from '../base/mask-recipient.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Refusal } from '../limiter/index.ts'
@@ -25,9 +26,11 @@ export function createCaptchaAnnouncer(deps: {
   redis: RedisClient
   secrets: Secrets
   keyPrefix: string
+  /** What somebody wants to be told; of anything else nothing is written. */
+  types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
 }) {
-  const { redis, secrets, keyPrefix, write } = deps
+  const { redis, secrets, keyPrefix, types, write } = deps
 
   const factsOf = ({ channel, to, scene }: CodeOwner) => ({
     channel,
@@ -47,12 +50,14 @@ export function createCaptchaAnnouncer(deps: {
 
   return {
     passed(owner: CodeOwner, noticeId: string): void {
+      if (!types.includes('captcha.passed')) return
       const data = { id: noticeId, ...factsOf(owner) }
       void announce({ app: owner.app, type: 'captcha.passed', data })
     },
 
     /** Once per lock and recipient, however often the locked door is tried. */
     async locked(owner: CodeOwner, { rule, retryAfterMs }: Refusal): Promise<void> {
+      if (!types.includes('captcha.locked')) return
       const [hash] = secrets.subjectHashes(['locked', owner.app, rule, owner.channel, owner.to])
       const isNew = await redis
         .set(`${keyPrefix}told:${hash}`, 1, 'PX', Math.max(1, Math.ceil(retryAfterMs)), 'NX')

@@ -48,6 +48,16 @@ const route = z.strictObject({
   use: z.array(z.string()).min(1),
 })
 
+/** Who is told what has happened; the first that fits an event's app and type gets it. */
+const eventReceiver = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }),
+  secret: z.string().refine(isUsableSecret, 'not whsec_ and base64, nor 16 characters or more'),
+  /** Every type when absent. */
+  types: z.array(z.enum(eventTypes)).min(1).optional(),
+  /** Every app when absent. */
+  app: oneOrMany.optional(),
+})
+
 /** The frame of the file, for the test that holds docs/policy-file.md to it. */
 export const policyFileSchema = z.strictObject({
   code: z
@@ -73,9 +83,7 @@ export const policyFileSchema = z.strictObject({
     z.looseObject({ kind: z.string() }),
   ),
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
-  events: z
-    .union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)])
-    .default([]),
+  events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),
   delivery: z
     .strictObject({
       /** Tries per notice that use up the budget; a pause asked for by a provider does not. */

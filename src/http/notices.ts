@@ -1,5 +1,5 @@
-import { maskRecipient } from '../base/mask-recipient.ts'
 import { isId } from '../base/ids.ts'
+import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { WindowLimit } from '../limiter/index.ts'

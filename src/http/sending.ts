@@ -70,7 +70,7 @@ export function refusalProblem(
   const problem =
     kind === 'lockout'
       ? new Problem('locked', shared)
-      : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
+      : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal, windows))
   problem.isRepeat = refusal.isRepeat
   return problem
 }

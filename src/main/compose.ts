@@ -5,9 +5,11 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApiKeys } from '../access/api-keys.ts'
+import { eventTypes } from '../base/event-types.ts'
 import { newId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { createSecrets } from '../base/secrets.ts'
+import { createCaptchaAnnouncer } from '../captcha/announce.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
@@ -17,6 +19,8 @@ import { pendingMigrations } from '../db/migrate.ts'
 import { createDeliver } from '../delivery/deliver.ts'
 import { createRouter } from '../delivery/route.ts'
 import { startDeliveryWorker } from '../delivery/worker.ts'
+import { announcedTypes, startEventCarrier } from '../events/carry.ts'
+import { createEventStore } from '../events/store.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
@@ -92,7 +96,11 @@ export async function start(
   closers.onClose(() => database.close())
 
   const redis = openRedis('command')
-  const store = createNoticeStore(database, { claimMs: file.delivery.timeout * claimMargin })
+  const store = createNoticeStore(database, {
+    claimMs: file.delivery.timeout * claimMargin,
+    announced: announcedTypes(file.events, eventTypes),
+  })
+  const events = createEventStore(database)
   const codes = createCodeStore(redis, secrets, {
     keyPrefix,
     ttlMs: file.code.ttl,
@@ -109,8 +117,8 @@ export async function start(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    onRefused: (policy, rule) => metrics.rejected.inc({ policy, rule }),
-    onObserved: (policy, rule) => metrics.observed.inc({ policy, rule }),
+    onRefused: (labels) => metrics.rejected.inc({ ...labels }),
+    onObserved: (labels) => metrics.observed.inc({ ...labels }),
   })
   closers.onClose(() => limiter.close())
 
@@ -151,7 +159,19 @@ export async function start(
           code: { length: file.code.length, ttlMs: file.code.ttl },
           now,
         }),
-        checkCaptcha: createCheckCaptcha({ limiter, codes, metrics, newRequestId: newId }),
+        checkCaptcha: createCheckCaptcha({
+          limiter,
+          codes,
+          metrics,
+          newRequestId: newId,
+          announce: createCaptchaAnnouncer({
+            redis,
+            secrets,
+            keyPrefix,
+            types: announcedTypes(file.events, eventTypes),
+            write: events.add,
+          }),
+        }),
         codeLength: file.code.length,
       }),
       ...noticeRoutes({
@@ -213,6 +233,10 @@ export async function start(
     })
     const reconciler = startReconciler({ store, producer, metrics, log })
     closers.onClose(() => reconciler.stop())
+    if (file.events.length > 0) {
+      const carrier = startEventCarrier({ store: events, receivers: file.events, metrics, log })
+      closers.onClose(() => carrier.stop())
+    }
     for (const channel of queuedChannels) {
       const worker = startDeliveryWorker({
         channel,

@@ -13,34 +13,42 @@ const seed = Number(process.env.FAULT_SEED ?? 1)
 
 const chaosMs = minutes * 60_000
 
-test(`chaos for ${minutes} min: everything accepted reaches one final state, none is lost (I1, I2)`, async () => {
-  const lab = openLab(seed, false)
-  const fleet = await startFleet({
-    apis: 2,
-    workers: 2,
-    redisFlags: hasAof ? [] : ['--appendonly', 'no'],
-  })
-  const strikes: string[] = []
-  const strikeUntil = async (untilMs: number) => {
-    const drawable = faults.filter((fault): fault is Required<Fault> => Boolean(fault.strike))
-    while (performance.now() < untilMs) {
-      await sleep(lab.between(500, 3_000))
-      const { id, strike } = lab.pick(drawable)
-      strikes.push(id)
-      await strike(fleet, lab)
+test(
+  `chaos for ${minutes} min: everything accepted reaches one final state, none is lost (I1, I2)`,
+  async () => {
+    const lab = openLab(seed, false)
+    const fleet = await startFleet({
+      apis: 2,
+      workers: 2,
+      redisFlags: hasAof ? [] : ['--appendonly', 'no'],
+    })
+    const strikes: string[] = []
+    const strikeUntil = async (untilMs: number) => {
+      const drawable = faults.filter((fault): fault is Required<Fault> => Boolean(fault.strike))
+      while (performance.now() < untilMs) {
+        await sleep(lab.between(500, 3_000))
+        const { id, strike } = lab.pick(drawable)
+        strikes.push(id)
+        await strike(fleet, lab)
+      }
     }
-  }
-  const [ledger] = await Promise.all([
-    sendAtRate(fleet, perSecond, forSeconds(minutes * 60)),
-    strikeUntil(performance.now() + chaosMs - 10_000),
-  ])
-  const report = await settle(fleet, ledger, 180_000)
-  print(ledger, strikes, report)
-  await expectBooksAgree(fleet, ledger, report)
-  await expectAllWorks(fleet)
-}, chaosMs + 400_000)
+    const [ledger] = await Promise.all([
+      sendAtRate(fleet, perSecond, forSeconds(minutes * 60)),
+      strikeUntil(performance.now() + chaosMs - 10_000),
+    ])
+    const report = await settle(fleet, ledger, 180_000)
+    print(ledger, strikes, report)
+    await expectBooksAgree(fleet, ledger, report)
+    await expectAllWorks(fleet)
+  },
+  chaosMs + 400_000,
+)
 
-function print(ledger: Ledger, strikes: readonly string[], report: Awaited<ReturnType<typeof settle>>) {
+function print(
+  ledger: Ledger,
+  strikes: readonly string[],
+  report: Awaited<ReturnType<typeof settle>>,
+) {
   const final = Object.values(report.final).reduce((sum, count) => sum + count, 0)
   const rows = [
     ['seed', seed],

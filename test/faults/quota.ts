@@ -43,7 +43,8 @@ async function proveExactness(fleet: Fleet, processes: number, lab: Lab): Promis
 
 const i3: Fault = {
   id: 'I3',
-  breaks: '1,000 sends at once to one recipient, over 1, 2 and 4 API processes, one Redis and a cluster',
+  breaks:
+    '1,000 sends at once to one recipient, over 1, 2 and 4 API processes, one Redis and a cluster',
   holds: 'exactly the limit is accepted, a refusal costs no quota and no message',
   proves: 'I3',
   async prove(lab) {
@@ -101,7 +102,8 @@ const i10: Fault = {
         const { hasCode, isTaken } = await quotaAndCode(fleet, to)
         if (hasCode) expect(isTaken).toBe(true)
         if (status === 202) expect({ hasCode, isTaken }).toEqual({ hasCode: true, isTaken: true })
-        else if (status !== 0) expect({ hasCode, isTaken }).toEqual({ hasCode: false, isTaken: false })
+        else if (status !== 0)
+          expect({ hasCode, isTaken }).toEqual({ hasCode: false, isTaken: false })
         else if (isTaken) halfway++
       }
     }

@@ -15,6 +15,7 @@ export type FarEndAnswer =
 export interface FarEndCall {
   readonly noticeId: string
   readonly to: string
+  readonly text: string
   /** How often this notice has been here, this time included. */
   readonly nth: number
 }
@@ -50,9 +51,14 @@ export async function startFarEnd(): Promise<FarEnd> {
     const chunks: Buffer[] = []
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
     incoming.once('end', async () => {
-      const { noticeId, to } = JSON.parse(Buffer.concat(chunks).toString())
+      const { noticeId, to, text } = JSON.parse(Buffer.concat(chunks).toString())
       farEnd.recipients.add(to)
-      const answer = await farEnd.behave({ noticeId, to, nth: count(farEnd.calls, noticeId) })
+      const answer = await farEnd.behave({
+        noticeId,
+        to,
+        text,
+        nth: count(farEnd.calls, noticeId),
+      })
       if (answer === 'hang') return
       if (answer === 'reset') return void incoming.socket.resetAndDestroy()
       const isTaken = answer === 'lose' || answer.status < 300
