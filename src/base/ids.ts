@@ -11,6 +11,12 @@ export function newId(nowMs: number = Date.now()): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${tail.slice(0, 3)}-${variant}${tail.slice(4, 7)}-${tail.slice(8)}`
 }
 
+/** Not above any id of this time or later, and above every earlier one. */
+export function idFloor(timeMs: number): string {
+  const time = timeMs.toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
+}
+
 /** When the id was made, in milliseconds since 1970. */
 export function idTimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)

@@ -76,6 +76,9 @@ export function createLog(options: { level: LogLevel; process: string }) {
     }) {
       logger.info(facts, 'tried')
     },
+    circuitChanged(provider: string, isOpen: boolean) {
+      logger.warn({ provider }, isOpen ? 'provider is failing; kept away from' : 'provider is back')
+    },
     finished(facts: { noticeId: string; state: string; error?: string }) {
       logger.info(facts, 'finished')
     },
@@ -84,6 +87,9 @@ export function createLog(options: { level: LogLevel; process: string }) {
     },
     jobFailed(noticeId: string, error: unknown) {
       logger.error({ noticeId, ...errorFacts(error) }, 'job failed')
+    },
+    longTemplate(facts: { template: string; locale: string; encoding: string; segments: number }) {
+      logger.warn(facts, 'an SMS template is longer than one message; carriers bill each part')
     },
     reconciled(count: number) {
       logger.warn({ count }, 'notices put back on the queue')

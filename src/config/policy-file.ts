@@ -18,10 +18,17 @@ export interface Finding {
   message: string
 }
 
+export interface ProviderEntry extends Readonly<Record<string, unknown>> {
+  readonly kind: string
+  readonly pace?: string | undefined
+  readonly quotas?: readonly string[] | undefined
+}
+
 export interface SectionChecks {
   policies(raw: unknown): Finding[]
-  /** `raw` is one provider's entry, `kind` included. */
-  provider(name: string, raw: Readonly<Record<string, unknown>>): Finding[]
+  /** `raw` is one provider's entry, `kind`, `pace` and `quotas` included. */
+  provider(name: string, raw: ProviderEntry): Finding[]
+  channelsOf(kind: string): readonly string[]
 }
 
 const duration = z.string().transform((text, context) => {
@@ -37,6 +44,17 @@ const oneOrMany = z
   .union([z.string(), z.array(z.string()).min(1)])
   .transform((value) => (typeof value === 'string' ? [value] : value))
 
+/** Names to be tried in order, or names with weights: never a mixture, which nobody could read. */
+const use = z
+  .union([
+    z.array(z.string().transform((provider) => ({ provider }))).min(1),
+    z
+      .array(z.strictObject({ provider: z.string(), weight: z.int().min(0).max(1_000) }))
+      .min(1)
+      .refine((list) => list.some(({ weight }) => weight > 0), 'at least one weight is above 0'),
+  ])
+  .transform((list): { provider: string; weight?: number }[] => list)
+
 const route = z.strictObject({
   match: z
     .strictObject({
@@ -45,7 +63,7 @@ const route = z.strictObject({
       app: oneOrMany.optional(),
     })
     .default({}),
-  use: z.array(z.string()).min(1),
+  use,
 })
 
 /** Who is told what has happened; the first that fits an event's app and type gets it. */
@@ -80,14 +98,29 @@ export const policyFileSchema = z.strictObject({
   templates: z.string().default('./templates'),
   providers: z.record(
     z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
-    z.looseObject({ kind: z.string() }),
+    z.looseObject({
+      kind: z.string(),
+      /** Calls by all workers together, and what the provider allows one recipient. */
+      pace: z.string().optional(),
+      quotas: oneOrMany.optional(),
+    }),
   ),
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
   events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),
+  retention: z
+    .strictObject({
+      /** After it a notice keeps no recipient, only its hash. */
+      recipient: duration.default(30 * 86_400_000),
+      /** After it a notice is gone, as soon as its whole month is. */
+      rows: duration.default(180 * 86_400_000),
+    })
+    .prefault({}),
   delivery: z
     .strictObject({
       /** Tries per notice that use up the budget; a pause asked for by a provider does not. */
       tries: z.int().min(1).max(20).default(5),
+      /** Repeats of a notice (a captcha: one) of which nobody can say whether it arrived. */
+      unknownRetries: z.int().min(0).max(10).default(1),
       timeout: duration.default(5_000),
       concurrency: z.int().min(1).max(1_000).default(50),
     })
@@ -201,13 +234,13 @@ export function parsePolicyFile(
     }
   }
   for (const channel of ['email', 'sms'] as const) {
-    file.routes[channel].forEach((entry, index) => {
-      for (const name of entry.use) {
-        if (!(name in file.providers)) {
-          report({
-            path: ['routes', channel, index, 'use'],
-            message: `there is no provider "${name}"`,
-          })
+    file.routes[channel].forEach(({ use }, index) => {
+      const path = ['routes', channel, index, 'use']
+      for (const { provider: name } of use) {
+        const provider = Object.hasOwn(file.providers, name) ? file.providers[name] : undefined
+        if (!provider) report({ path, message: `there is no provider "${name}"` })
+        else if (!checks.channelsOf(provider.kind).includes(channel)) {
+          report({ path, message: `provider "${name}" carries no ${channel}` })
         }
       }
     })

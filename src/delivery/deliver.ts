@@ -1,5 +1,6 @@
 /**
- * Delivers one notice: claim → still in time? → render → providers in order → record.
+ * Delivers one notice: claim → settle what is unknown → still in time? → render → providers in order →
+ * record.
  *
  * Every await is a place where the process may die. Before the claim nothing has happened; between
  * claim and record the row says `sending` until its claim ends, then another worker takes it with one
@@ -12,25 +13,24 @@ import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Attempt } from '../notice/states.ts'
-import type { ClaimedNotice, NoticeOutcome, NoticeStore } from '../notice/store.ts'
-import type { Message, Provider, SendResult } from '../providers/provider.ts'
+import type { ClaimedNotice, NoticeStore } from '../notice/store.ts'
+import type { Message } from '../providers/provider.ts'
 import type { Templates } from '../templates/templates.ts'
+import { type Ending, outcomeUnknown, sentBy, tooLate } from './ending.ts'
+import type { Gate } from './gate.ts'
 import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
 import type { Routable } from './route.ts'
+import type { Settle } from './settle.ts'
+import { createTries, type Tries } from './tries.ts'
 
 /** What the queue should do with the job. */
 export type Verdict = { done: true } | { done: false; againInMs: number }
 
-/** What became of a claim, without the bookkeeping. */
-type Ending = Pick<
-  NoticeOutcome,
-  'state' | 'retryInMs' | 'provider' | 'providerMessageId' | 'error'
->
-
 export function createDeliver(deps: {
   store: NoticeStore
   templates: Templates
-  routeOf: (notice: Routable) => Provider[]
+  routeOf: (notice: Routable) => Gate[]
+  settle: Settle
   secrets: Secrets
   /** True while the code of a captcha could still pass. */
   isCodeCurrent: (notice: ClaimedNotice) => Promise<boolean>
@@ -40,85 +40,89 @@ export function createDeliver(deps: {
   metrics: Metrics
   log: Log
 }) {
-  const { store, templates, routeOf, secrets, isCodeCurrent, metrics, log } = deps
+  const { store, templates, routeOf, settle, secrets, isCodeCurrent, metrics, log } = deps
 
   /** Throws Unavailable while nothing has been claimed; afterwards it always ends with a written outcome. */
   return async function deliver(id: string): Promise<Verdict> {
     const notice = await store.claim(id)
     if (!notice) return { done: true }
-    const deadlineMs = performance.now() + notice.remainingMs
-    const tried: Attempt[] = []
-    const ending = await carry(notice, deadlineMs, tried)
-    await record(notice, ending, tried)
+    const tries = createTries(notice, { store, metrics, log })
+    const ending = await carry(notice, tries)
+    await record(notice, ending, tries.made)
     return ending.state === 'pending'
       ? { done: false, againInMs: ending.retryInMs ?? 0 }
       : { done: true }
   }
 
-  async function carry(
-    notice: ClaimedNotice,
-    deadlineMs: number,
-    tried: Attempt[],
-  ): Promise<Ending> {
+  async function carry(notice: ClaimedNotice, tries: Tries): Promise<Ending> {
+    const deadlineMs = performance.now() + notice.remainingMs
     const retry = deps.retry[notice.kind]
-    if (notice.remainingMs <= 0) return { state: 'expired', error: 'too_late' }
-    if (!mayTryAgain(notice.attempts, retry)) return { state: 'failed', error: 'tries_used_up' }
+    const gates = routeOf(notice)
 
-    let message: Message
+    // Before anything else: a message that has reached the person was neither late nor failed.
+    const sent = await settle(notice, gates, tries)
+    if (sent) return sent
+    if (notice.remainingMs <= 0) return tries.isUnknown() ? outcomeUnknown : tooLate
+    if (!mayTryAgain(tries.all(), retry)) {
+      return tries.isUnknown() ? outcomeUnknown : { state: 'failed', error: 'tries_used_up' }
+    }
+    const message = await prepare(notice)
+    if ('state' in message) return message
+    if (gates.length === 0) return { state: 'failed', error: 'no_route' }
+
+    /** The soonest that any provider which can't take it now might. */
+    let openInMs = Number.POSITIVE_INFINITY
+    for (const gate of gates) {
+      if (!(await tries.mayCall())) return { state: 'pending', retryInMs: 0 }
+      const leftMs = deadlineMs - performance.now()
+      if (leftMs <= 0) return tooLate
+
+      const startedAt = new Date()
+      const result = await gate.send(message, {
+        claim: notice.claim,
+        isUrgent: notice.kind === 'captcha',
+        timeoutMs: Math.ceil(Math.min(deps.timeoutMs, leftMs)),
+      })
+      if (result.kind === 'held') {
+        metrics.held.inc({ provider: gate.name, reason: result.reason })
+        openInMs = Math.min(openInMs, result.retryInMs)
+        // Its turn will come; every other hindrance is a reason to go elsewhere.
+        if (result.reason === 'pace') break
+        continue
+      }
+      tries.add(gate.name, result, startedAt)
+      if (result.kind === 'accepted') return sentBy(gate.name, result.messageId)
+      if (result.kind === 'invalid_recipient') {
+        return { state: 'failed', error: result.kind, provider: gate.name }
+      }
+      if (result.kind === 'throttled') openInMs = Math.min(openInMs, result.retryAfterMs)
+      if (result.kind === 'unknown') {
+        const found = await settle(notice, gates, tries)
+        if (found) return found
+        // Trying elsewhere would double the message at once.
+        if (tries.isUnknown())
+          return { state: 'pending', retryInMs: unknownPauseMs(gates, tries, retry) }
+      }
+    }
+    const ending = withoutSuccess(tries, retry, openInMs)
+    const leftMs = Math.max(0, deadlineMs - performance.now())
+    return ending.state === 'pending'
+      ? { ...ending, retryInMs: Math.min(ending.retryInMs ?? 0, leftMs) }
+      : ending
+  }
+
+  /** The message, or what becomes of a notice that has none. */
+  async function prepare(notice: ClaimedNotice): Promise<Message | Ending> {
     try {
       if (notice.kind === 'captcha' && !(await isCodeCurrent(notice))) {
         return { state: 'expired', error: 'code_gone' }
       }
-      message = compose(notice)
+      return compose(notice)
     } catch (error) {
-      if (error instanceof Unavailable) {
-        return { state: 'pending', retryInMs: pauseMs(notice.attempts) }
-      }
+      if (error instanceof Unavailable) return { state: 'pending', retryInMs: pauseMs(2, 10_000) }
       log.jobFailed(notice.id, error)
       return { state: 'failed', error: 'not_rendered' }
     }
-
-    const providers = routeOf(notice)
-    if (providers.length === 0) return { state: 'failed', error: 'no_route' }
-
-    let throttledForMs = Number.POSITIVE_INFINITY
-    for (const provider of providers) {
-      const isFirst = provider === providers[0]
-      if (!isFirst && !(await keepClaim(notice))) return { state: 'pending', retryInMs: 0 }
-      const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0) return { state: 'expired', error: 'too_late' }
-
-      const result = await call(provider, message, Math.min(deps.timeoutMs, leftMs), tried)
-      if (result.kind === 'accepted') {
-        return {
-          state: 'sent',
-          provider: provider.name,
-          ...(result.messageId ? { providerMessageId: result.messageId } : {}),
-        }
-      }
-      if (result.kind === 'invalid_recipient') {
-        return { state: 'failed', error: result.kind, provider: provider.name }
-      }
-      // Trying elsewhere after `unknown` would double the message at once; later, within the budget.
-      if (result.kind === 'unknown') break
-      if (result.kind === 'throttled')
-        throttledForMs = Math.min(throttledForMs, result.retryAfterMs)
-    }
-
-    const outcomes = tried.map(({ outcome }) => outcome)
-    if (outcomes.every((outcome) => outcome === 'rejected'))
-      return { state: 'failed', error: 'rejected' }
-    const all = [...notice.attempts, ...tried]
-    if (!mayTryAgain(all, retry)) {
-      return {
-        state: 'failed',
-        error: outcomes.at(-1) === 'unknown' ? 'outcome_unknown' : 'tries_used_up',
-      }
-    }
-    const isOnlyThrottled = outcomes.every(
-      (outcome) => outcome === 'throttled' || outcome === 'rejected',
-    )
-    return { state: 'pending', retryInMs: isOnlyThrottled ? throttledForMs : pauseMs(all) }
   }
 
   function compose(notice: ClaimedNotice): Message {
@@ -139,47 +143,12 @@ export function createDeliver(deps: {
     }
   }
 
-  async function call(
-    provider: Provider,
-    message: Message,
-    timeoutMs: number,
-    tried: Attempt[],
-  ): Promise<SendResult> {
-    const startedAt = new Date()
-    const startMs = performance.now()
-    let result: SendResult
-    try {
-      result = await provider.send(message, AbortSignal.timeout(Math.ceil(timeoutMs)))
-    } catch (error) {
-      // The contract says it never throws; a bug there must not look like a message that was not sent.
-      log.jobFailed(message.noticeId, error)
-      result = { kind: 'unknown', detail: 'the provider failed inside' }
-    }
-    const durationMs = Math.round(performance.now() - startMs)
-    const detail = 'detail' in result ? result.detail : undefined
-    const facts = {
-      provider: provider.name,
-      outcome: result.kind,
-      durationMs,
-      ...(detail ? { detail } : {}),
-    }
-    tried.push({ ...facts, at: startedAt.toISOString() })
-    metrics.sends.inc({ provider: provider.name, outcome: result.kind })
-    metrics.sendSeconds.observe({ provider: provider.name }, durationMs / 1_000)
-    log.tried({ noticeId: message.noticeId, ...facts })
-    return result
-  }
-
-  async function keepClaim(notice: ClaimedNotice): Promise<boolean> {
-    try {
-      return await store.keepClaim(notice.id, notice.claim)
-    } catch {
-      return false
-    }
-  }
-
   /** Tries until PostgreSQL takes it: what was sent must be known as sent, and never sent again for this. */
-  async function record(notice: ClaimedNotice, ending: Ending, attempts: Attempt[]): Promise<void> {
+  async function record(
+    notice: ClaimedNotice,
+    ending: Ending,
+    attempts: readonly Attempt[],
+  ): Promise<void> {
     for (let pause = 100; ; pause = Math.min(pause * 2, 2_000)) {
       try {
         const isWritten = await store.record({
@@ -201,7 +170,7 @@ export function createDeliver(deps: {
     const labels = { kind: notice.kind, channel: notice.channel }
     metrics.finished.inc({ ...labels, state: ending.state })
     if (ending.state === 'sent') {
-      const waitedMs = Math.max(0, Date.now() - notice.createdAt.getTime())
+      const waitedMs = Math.max(0, Date.now() - notice.wantedAt.getTime())
       metrics.acceptedToSentSeconds.observe(labels, waitedMs / 1_000)
     }
     log.finished({
@@ -210,4 +179,24 @@ export function createDeliver(deps: {
       ...(ending.error ? { error: ending.error } : {}),
     })
   }
+}
+
+/** No provider has it, and none may have it unknown to us. */
+function withoutSuccess(tries: Tries, retry: RetryPolicy, openInMs: number): Ending {
+  const outcomes = tries.made.map(({ outcome }) => outcome)
+  const isHeld = openInMs < Number.POSITIVE_INFINITY
+  if (!isHeld && outcomes.every((outcome) => outcome === 'rejected')) {
+    return { state: 'failed', error: 'rejected' }
+  }
+  const hasFailed = outcomes.some((outcome) => outcome === 'unavailable' || outcome === 'not_taken')
+  if (isHeld && !hasFailed) return { state: 'pending', retryInMs: openInMs }
+  if (!mayTryAgain(tries.all(), retry)) return { state: 'failed', error: 'tries_used_up' }
+  return { state: 'pending', retryInMs: pauseMs(tries.all().length, retry.longestPauseMs) }
+}
+
+/** Whoever can be asked needs time to know. */
+function unknownPauseMs(gates: readonly Gate[], tries: Tries, retry: RetryPolicy): number {
+  return gates.some(({ query }) => query)
+    ? retry.askAgainMs
+    : pauseMs(tries.all().length, retry.longestPauseMs)
 }

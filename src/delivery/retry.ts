@@ -4,8 +4,8 @@
  * - A try that surely did not take the message (`unavailable`) is repeated with growing pauses, up to
  *   `tries`.
  * - A try of which nobody knows (`unknown`: an answer lost after the hand-over, a worker that died)
- *   may have reached the person. It is repeated at most `unknownRetries` times, so a fault doubles a
- *   message at most that often.
+ *   may have reached the person. Whoever can be asked is asked first; what stays unknown is repeated
+ *   at most `unknownRetries` times, so a fault doubles a message at most that often.
  * - A pause the provider asked for (`throttled`) uses up nothing; the notice's own time ends it.
  */
 import type { Attempt } from '../notice/states.ts'
@@ -13,20 +13,42 @@ import type { Attempt } from '../notice/states.ts'
 export interface RetryPolicy {
   tries: number
   unknownRetries: number
+  /** A code is waited for; bulk can let a far end recover. */
+  longestPauseMs: number
+  /** Before a provider is asked again about a try it could not tell about, and before that is repeated. */
+  askAgainMs: number
 }
 
+export const captchaPauses = { longestPauseMs: 10_000, askAgainMs: 5_000 } as const
+export const noticePauses = { longestPauseMs: 60_000, askAgainMs: 60_000 } as const
+
 const firstPauseMs = 500
-const longestPauseMs = 60_000
 
 export function mayTryAgain(attempts: readonly Attempt[], policy: RetryPolicy): boolean {
-  const rounds = attempts.filter(({ outcome }) => outcome !== 'throttled').length
-  const unknowns = attempts.filter(({ outcome }) => outcome === 'unknown').length
-  return rounds < policy.tries && unknowns <= policy.unknownRetries
+  const tries = attempts.filter(({ outcome }) => !['throttled', 'not_taken'].includes(outcome))
+  return tries.length < policy.tries && unknowns(attempts).length <= policy.unknownRetries
+}
+
+/** The tries that may have reached the person; `not_taken` is a provider's word on its latest one. */
+export function unknowns(attempts: readonly Attempt[]): Attempt[] {
+  const open: Attempt[] = []
+  for (const attempt of attempts) {
+    if (attempt.outcome === 'unknown') open.push(attempt)
+    if (attempt.outcome === 'not_taken') {
+      const latest = open.findLastIndex(({ provider }) => provider === attempt.provider)
+      if (latest >= 0) open.splice(latest, 1)
+    }
+  }
+  return open
 }
 
 /** Doubles with every try; half of it is random, so that a provider's return is not met by everyone at once. */
-export function pauseMs(attempts: readonly Attempt[], random: () => number = Math.random): number {
-  const doublings = Math.min(attempts.length - 1, 10)
-  const fullMs = Math.min(firstPauseMs * 2 ** Math.max(0, doublings), longestPauseMs)
+export function pauseMs(
+  tries: number,
+  longestPauseMs: number,
+  random: () => number = Math.random,
+): number {
+  const doublings = Math.min(Math.max(0, tries - 1), 20)
+  const fullMs = Math.min(firstPauseMs * 2 ** doublings, longestPauseMs)
   return fullMs / 2 + (random() * fullMs) / 2
 }

@@ -1,11 +1,22 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
-import type { Provider } from '../providers/provider.ts'
 
 /** One entry of `routes.sms` or `routes.email`: the first whose `match` fits decides. */
 export interface RouteRule {
-  match: { country?: string[]; template?: string[]; app?: string[] }
-  /** Provider names, in the order in which they are tried. */
-  use: string[]
+  match: {
+    country?: string[] | undefined
+    template?: string[] | undefined
+    app?: string[] | undefined
+  }
+  use: readonly Use[]
+}
+
+/**
+ * Without weights the providers are tried in the order written. With weights the first one is drawn by
+ * them, and so are those after it; weight 0 is never drawn and comes last, as a reserve.
+ */
+export interface Use {
+  provider: string
+  weight?: number | undefined
 }
 
 export interface Routable {
@@ -16,9 +27,10 @@ export interface Routable {
 }
 
 /** Which providers carry a notice, in the order in which they are tried; none when no route fits. */
-export function createRouter(
+export function createRouter<Provider extends { channels: readonly string[] }>(
   routes: Readonly<Record<'sms' | 'email', readonly RouteRule[]>>,
   providers: ReadonlyMap<string, Provider>,
+  random: () => number = Math.random,
 ) {
   return function routeOf(notice: Routable): Provider[] {
     const rules = routes[notice.channel]
@@ -32,11 +44,33 @@ export function createRouter(
         fits(match.template, notice.template) &&
         fits(match.app, notice.app),
     )
-    return (rule?.use ?? []).flatMap((name) => {
+    return inOrder(rule?.use ?? [], random).flatMap((name) => {
       const provider = providers.get(name)
       return provider?.channels.includes(notice.channel) ? [provider] : []
     })
   }
+}
+
+function inOrder(uses: readonly Use[], random: () => number): string[] {
+  const order: string[] = []
+  let left = uses
+  while (left.length > 0) {
+    const drawn = draw(left, random)
+    order.push(drawn.provider)
+    left = left.filter((use) => use !== drawn)
+  }
+  return order
+}
+
+/** One by weight; the first when none has any. */
+function draw(uses: readonly Use[], random: () => number): Use {
+  const total = uses.reduce((sum, { weight = 0 }) => sum + weight, 0)
+  let mark = random() * total
+  const drawn = uses.find(({ weight = 0 }) => {
+    mark -= weight
+    return mark < 0
+  })
+  return drawn ?? (uses[0] as Use)
 }
 
 function countryOf(notice: Routable): string | undefined {

@@ -1,4 +1,5 @@
 import { type ConnectionOptions, DelayedError, type Job, Worker } from 'bullmq'
+import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import {
   type JobData,
@@ -12,6 +13,8 @@ import type { Verdict } from './deliver.ts'
 /** A job whose row could not even be claimed waits about this long. */
 const againAfterFaultMs = 1_000
 
+export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
+
 /** Takes jobs of one channel, `concurrency` at a time. Starts at once. */
 export function startDeliveryWorker(deps: {
   channel: QueuedChannel
@@ -23,16 +26,26 @@ export function startDeliveryWorker(deps: {
 }) {
   const { channel, connection, keyPrefix, concurrency, deliver, log } = deps
   let lastProgressMs = performance.now()
+  let active = 0
 
   async function work(job: Job<JobData>, token?: string): Promise<void> {
+    // A job of a newer version may have another name and more data: it is a hint at a row all the same.
+    const id = job.data?.id
+    if (!isId(String(id))) {
+      log.jobFailed(String(job.id), new Error('a job without the id of a notice'))
+      return
+    }
+    active++
     let verdict: Verdict
     try {
-      verdict = await deliver(job.data.id)
+      verdict = await deliver(id)
     } catch (error) {
-      log.jobFailed(job.data.id, error)
+      log.jobFailed(id, error)
       verdict = { done: false, againInMs: againAfterFaultMs * (0.5 + Math.random()) }
+    } finally {
+      active--
+      lastProgressMs = performance.now()
     }
-    lastProgressMs = performance.now()
     if (verdict.done) return
     await job.moveToDelayed(Date.now() + Math.ceil(verdict.againInMs), token)
     throw new DelayedError()
@@ -47,8 +60,9 @@ export function startDeliveryWorker(deps: {
   worker.on('error', (error) => log.connectionFailed('queue', error))
 
   return {
-    /** Milliseconds since a job was last finished. */
-    idleMs: () => performance.now() - lastProgressMs,
+    channel,
+    /** Milliseconds since it last had a job in hand; 0 while it has. */
+    idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
     /** Takes no more jobs; resolves when those under way have ended. */
     close: () => worker.close(),
   }

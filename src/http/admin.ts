@@ -8,8 +8,10 @@ export function createAdminServer(deps: {
   measure: () => Promise<void>
   /** Why this process can't do its work now; empty when it can. */
   reasonsNotReady: () => Promise<string[]>
+  /** Why this process should be replaced; empty when it should not. */
+  reasonsNotLive: () => string[]
 }): Server {
-  const { metrics, measure, reasonsNotReady } = deps
+  const { metrics, measure, reasonsNotReady, reasonsNotLive } = deps
   return createServer(async (request, response) => {
     const reply = (status: number, contentType: string, body: string) => {
       response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
@@ -26,8 +28,12 @@ export function createAdminServer(deps: {
         case '/metrics':
           await measure()
           return reply(200, metrics.registry.contentType, await metrics.registry.metrics())
-        case '/livez':
-          return json(200, { status: 'alive' })
+        case '/livez': {
+          const reasons = reasonsNotLive()
+          return reasons.length === 0
+            ? json(200, { status: 'alive' })
+            : json(503, { status: 'stuck', reasons })
+        }
         case '/readyz': {
           const reasons = await reasonsNotReady()
           return reasons.length === 0

@@ -10,7 +10,7 @@ import type { ApiKeys } from '../access/api-keys.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { checked, readJson } from './body.ts'
+import { checked, readBytes, readJson } from './body.ts'
 import { limitableAddress } from './limitable-address.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
@@ -68,6 +68,7 @@ export function createApp(deps: {
     const facts = response.locals.facts as Record<string, string | number>
     if (app) facts.app = app
     const body = route.body ? checked(route.body, await readJson(request), '') : undefined
+    const rawBody = route.rawBody ? await readBytes(request, route.rawBody.maxBytes) : noBytes
     const query = route.query ? checked(route.query, request.query, 'query') : request.query
     const routeRequest: RouteRequest = {
       app,
@@ -76,6 +77,8 @@ export function createApp(deps: {
       body,
       params: request.params as Record<string, string>,
       query: query as Record<string, unknown>,
+      rawBody,
+      headers: request.headers,
       header: (name) => request.get(name),
       note: (more) => Object.assign(facts, more),
     }
@@ -148,6 +151,8 @@ export function createApp(deps: {
   return app
 }
 
+const noBytes = Buffer.alloc(0)
+
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 function write(response: Response, answer: Answer, requestId: string): void {
@@ -161,7 +166,7 @@ function write(response: Response, answer: Answer, requestId: string): void {
   }
   // What was not read of a refused body would be taken for the next request.
   if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
-  const text = answer.body === undefined ? '' : JSON.stringify(answer.body)
+  const text = answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body))
   if (text === '') delete headers['content-type']
   else headers['content-length'] = Buffer.byteLength(text)
   response.writeHead(answer.status, headers).end(text)

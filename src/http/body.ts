@@ -24,7 +24,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
     throw new Problem('unsupported_media_type')
   }
   if (announcedBytes > maxBodyBytes) throw new Problem('payload_too_large')
-  const body = await readBytes(request)
+  const body = await readBytes(request, maxBodyBytes)
   if (body.length === 0) throw bodyProblem('the body is missing')
   if (!isUtf8(body)) throw bodyProblem('the body is not UTF-8')
   try {
@@ -39,13 +39,14 @@ const isPlainJson = (type = '') =>
 
 const isEncoded = (encoding = '') => encoding !== '' && encoding !== 'identity'
 
-function readBytes(request: IncomingMessage): Promise<Buffer> {
+/** The body as it came. Throws Problem: 413 above `maxBytes`, 400 when it ends early. */
+export function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
     request.on('data', (chunk: Buffer) => {
       length += chunk.length
-      if (length <= maxBodyBytes) chunks.push(chunk)
+      if (length <= maxBytes) chunks.push(chunk)
       else {
         request.pause()
         reject(new Problem('payload_too_large'))

@@ -2,7 +2,6 @@ import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { NormaliseRecipient } from './recipient.ts'
@@ -20,18 +19,8 @@ export function captchaRoutes(deps: {
   templates: Templates
   normaliseRecipient: NormaliseRecipient
   codeLength: number
-  /** The windows of a policy, for the headers of a refusal. */
-  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const {
-    sendCaptcha,
-    checkCaptcha,
-    idempotency,
-    templates,
-    normaliseRecipient,
-    codeLength,
-    limitsOf,
-  } = deps
+  const { sendCaptcha, checkCaptcha, idempotency, templates, normaliseRecipient, codeLength } = deps
 
   return [
     defineRoute({
@@ -64,8 +53,7 @@ export function captchaRoutes(deps: {
             params,
             origin: { ip, country },
           })
-          if (!outcome.accepted)
-            throw refusalProblem('captcha', outcome.refusal, limitsOf('captcha'))
+          if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal)
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -117,8 +105,7 @@ export function captchaRoutes(deps: {
           ip,
           country,
         })
-        if (outcome.result === 'refused')
-          throw refusalProblem('check', outcome.refusal, limitsOf('check'))
+        if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal)
         if (outcome.result === 'mismatch') {
           throw new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
         }

@@ -2,7 +2,6 @@ import { isId } from '../base/ids.ts'
 import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
-import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
@@ -25,10 +24,8 @@ export function noticeRoutes(deps: {
   templates: Templates
   normaliseRecipient: NormaliseRecipient
   secrets: Secrets
-  /** The windows of a policy, for the headers of a refusal. */
-  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets, limitsOf } = deps
+  const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets } = deps
 
   /** What was sent to may be looked for, whatever destinations are allowed now. */
   function recipientSearched(channel: 'sms' | 'email', to: string): string {
@@ -65,6 +62,7 @@ export function noticeRoutes(deps: {
           const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, [])
           const { channel, template, params, ttl } = body
+          const sendAt = sendTimeOf(body.sendAt)
           const outcome = await sendNotice({
             ...(reserved ? { reserved } : {}),
             app,
@@ -74,9 +72,10 @@ export function noticeRoutes(deps: {
             locale,
             params,
             ...(ttl ? { ttlMs: ttl } : {}),
+            ...(sendAt ? { sendAt } : {}),
             origin: { ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, limitsOf('notice'))
+          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal)
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -149,6 +148,16 @@ export function noticeRoutes(deps: {
   ]
 }
 
+const furthestAheadMs = 7 * 86_400_000
+
+/** A time that has passed means now: the caller's clock may be behind ours. */
+function sendTimeOf(text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined
+  const aheadMs = Date.parse(text) - Date.now()
+  if (aheadMs > furthestAheadMs) throw invalid('sendAt', 'is more than 7 days ahead')
+  return aheadMs > 0 ? new Date(text) : undefined
+}
+
 type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
 
 /** A row as callers see it: recipient masked, members without a value left out. */
@@ -165,6 +174,7 @@ function viewOf(row: NoticeRow) {
     providerMessageId: row.providerMessageId ?? undefined,
     attempts: row.attempts,
     createdAt: row.createdAt.toISOString(),
+    sendAt: row.sendAt?.toISOString(),
     expiresAt: row.expiresAt.toISOString(),
     sentAt: row.sentAt?.toISOString(),
     finishedAt: row.finishedAt?.toISOString(),

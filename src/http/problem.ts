@@ -5,6 +5,8 @@ export interface Answer {
   headers?: Readonly<Record<string, string>>
   /** Sent as JSON; nothing when absent. */
   body?: unknown
+  /** Sent as it is, with the content-type among `headers`. */
+  text?: string
 }
 
 export const problemMediaType = 'application/problem+json'

@@ -15,6 +15,9 @@ export interface RouteRequest<Body = unknown> {
   body: Body
   params: Readonly<Record<string, string>>
   query: Readonly<Record<string, unknown>>
+  /** As it came, on routes that ask for it; empty elsewhere. */
+  rawBody: Buffer
+  headers: Readonly<Record<string, string | string[] | undefined>>
   header(name: string): string | undefined
   /** Facts for this request's log line; ids and names only. */
   note(facts: Readonly<Record<string, string | number>>): void
@@ -29,6 +32,8 @@ export interface Route<Body = unknown> {
   /** `key`: a secret API key is needed; `local`: callers on this machine only. */
   access: 'key' | 'local' | 'open'
   body?: ZodType<Body>
+  /** The body is of another's making: taken as bytes, of any content type. */
+  rawBody?: { maxBytes: number }
   query?: ZodType
   /** Whether `Idempotency-Key` is honoured. */
   isIdempotent?: boolean

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
-import { noticeStates } from '../notice/states.ts'
+import { noticeStates, outcomes } from '../notice/states.ts'
 
 /** Text that can be stored, shown in a subject line and printed in a log without surprises. */
 const plainText = (maxLength: number) =>
@@ -71,6 +71,9 @@ export const sendNoticeBody = z.strictObject({
   params,
   locale: locale.optional(),
   ttl: duration.optional(),
+  sendAt: time.optional().meta({
+    description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
+  }),
 })
 
 export const searchNoticesBody = z.strictObject({
@@ -121,19 +124,13 @@ export const noticeView = z.object({
     z.object({
       provider: z.string().nullable(),
       at: time,
-      outcome: z.enum([
-        'accepted',
-        'rejected',
-        'invalid_recipient',
-        'throttled',
-        'unavailable',
-        'unknown',
-      ]),
+      outcome: z.enum(outcomes),
       durationMs: z.number(),
       detail: z.string().optional(),
     }),
   ),
   createdAt: time,
+  sendAt: time.optional(),
   expiresAt: time,
   sentAt: time.optional(),
   finishedAt: time.optional(),

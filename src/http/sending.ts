@@ -5,7 +5,7 @@
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import { rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
+import { rateLimitHeaders } from '../limiter/index.ts'
 import type { AdmissionRefusal } from '../notice/admission.ts'
 import type { Params, ReservedNotice } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
@@ -45,10 +45,10 @@ export function editionOf(
   if (!locale) throw invalid('locale', `the template has ${locales.join(', ')}`)
 
   for (const name of reserved) {
-    if (name in body.params) throw invalid(`params.${name}`, 'is set by Postern')
+    if (Object.hasOwn(body.params, name)) throw invalid(`params.${name}`, 'is set by Postern')
   }
   for (const name of templates.variables(template, channel, locale)) {
-    if (!(name in body.params) && !reserved.includes(name)) {
+    if (!Object.hasOwn(body.params, name) && !reserved.includes(name)) {
       throw invalid(`params.${name}`, 'the template needs it')
     }
   }
@@ -60,17 +60,13 @@ export function invalid(path: string, message: string): Problem {
 }
 
 /** A refusal as a problem. */
-export function refusalProblem(
-  policy: string,
-  refusal: AdmissionRefusal,
-  windows: readonly WindowLimit[],
-): Problem {
+export function refusalProblem(policy: string, refusal: AdmissionRefusal): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
   const problem =
     kind === 'lockout'
       ? new Problem('locked', shared)
-      : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal, windows))
+      : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
   problem.isRepeat = refusal.isRepeat
   return problem
 }

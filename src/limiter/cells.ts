@@ -29,10 +29,6 @@
  */
 import type { Part } from './plan.ts'
 
-/** Windows of at most this many uses are exact to the millisecond. */
-export const exactLimit = 128
-/** A larger sliding window is this many granules long. */
-export const granulesPerWindow = 128
 export const lockMark = 128
 const hourMs = 3_600_000
 

@@ -56,7 +56,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
   setPolicies(options.policies)
 
   function setPolicies(raw: RawPolicies): void {
-    const compiled = compilePolicies(checkedPolicies(raw), 'local')
+    const compiled = compilePolicies(checkedPolicies(raw))
     policies = new Map([...compiled].map(([name, policy]) => [name, prepare(policy)]))
   }
 
@@ -123,7 +123,9 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
         continue
       }
       const table = tables[index] as SubjectTable
-      const place = table.claim(subjects[part.ruleIndex] as string, nowMs)
+      const place =
+        table.touch(places[index] as number) ||
+        table.claim(subjects[part.ruleIndex] as string, nowMs)
       const at = take(table.cells, place, part, nowMs, permits * part.rule.permits, found)
       stamps?.push(at)
     }
@@ -172,7 +174,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
         if (ruleName !== undefined && part.rule.name !== ruleName) continue
         const subject = subjects[part.ruleIndex] as string
         policy.tables[index]?.forget(subject)
-        requests.forgetPart(index, part.ruleIndex, subject)
+        requests.forgetPart(policyName, index, part.ruleIndex, subject)
       }
     },
 

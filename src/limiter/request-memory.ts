@@ -2,6 +2,7 @@ import { canonical } from '../base/canonical.ts'
 
 /** What requests with an id took, in process. Bounded; the oldest go first, or when their time is over. */
 interface Request {
+  readonly policy: string
   readonly expiresAt: number
   readonly permits: number
   readonly subjects: readonly string[]
@@ -37,13 +38,13 @@ export function createRequestMemory(rememberMs: number, maxRequests: number) {
         if (request.expiresAt > nowMs && requests.size < maxRequests) break
         requests.delete(oldest)
       }
-      requests.set(key, { expiresAt: nowMs + rememberMs, permits, subjects, stamps })
+      requests.set(key, { policy, expiresAt: nowMs + rememberMs, permits, subjects, stamps })
     },
 
     /** After a reset nothing that was taken from that subject before is given back any more. */
-    forgetPart(part: number, rule: number, subject: string): void {
-      for (const { subjects, stamps } of requests.values()) {
-        if (subjects[rule] === subject) stamps[part] = 0
+    forgetPart(ofPolicy: string, part: number, rule: number, subject: string): void {
+      for (const { policy, subjects, stamps } of requests.values()) {
+        if (policy === ofPolicy && subjects[rule] === subject) stamps[part] = 0
       }
     },
 

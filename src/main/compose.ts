@@ -17,8 +17,13 @@ import type { PolicyFile } from '../config/policy-file.ts'
 import { openDatabase } from '../db/database.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { createDeliver } from '../delivery/deliver.ts'
+import { createGate, type Gate } from '../delivery/gate.ts'
+import { startLiveness } from '../delivery/liveness.ts'
+import { createTakeTurn, pacePolicies } from '../delivery/pace.ts'
+import { captchaPauses, noticePauses } from '../delivery/retry.ts'
 import { createRouter } from '../delivery/route.ts'
-import { startDeliveryWorker } from '../delivery/worker.ts'
+import { createSettle } from '../delivery/settle.ts'
+import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
 import { announcedTypes, startEventCarrier } from '../events/carry.ts'
 import { createEventStore } from '../events/store.ts'
 import { createAdminServer } from '../http/admin.ts'
@@ -26,6 +31,7 @@ import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
+import { type ReadReceipts, receiptRoute } from '../http/receipts.ts'
 import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
@@ -33,17 +39,17 @@ import { createLimiter, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
+import { createReceipts } from '../notice/receipts.ts'
 import { startReconciler } from '../notice/reconcile.ts'
+import { startRetention } from '../notice/retention.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { findProviderKind } from '../providers/index.ts'
-import type { Provider } from '../providers/provider.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { queuedChannels } from '../queue/contract.ts'
 import { createProducer } from '../queue/producer.ts'
 import { closeRedis, connectRedis } from '../redis/connect.ts'
 import { reasonsRedisNotReady } from '../redis/ready.ts'
-import { loadTemplates } from '../templates/templates.ts'
 import { createClosers } from './closers.ts'
 import type { Config } from './load-config.ts'
 
@@ -66,14 +72,14 @@ export interface Running {
 const defaultKeyPrefix = 'postern:'
 
 /** A claim outlives one provider call and its bookkeeping; it is kept up before each further call. */
-const claimMargin = 2
+const claimMsFor = (callMs: number) => callMs * 2 + 2_000
 
 export async function start(
   config: Config,
   roles: Roles,
   options: { keyPrefix?: string } = {},
 ): Promise<Running> {
-  const { environment, file } = config
+  const { environment, file, templates } = config
   const keyPrefix = options.keyPrefix ?? defaultKeyPrefix
   const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
   const closers = createClosers()
@@ -81,7 +87,6 @@ export async function start(
   closers.onClose(() => log.close())
   const metrics = createMetrics({ process: processName })
   const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
-  const templates = loadTemplates(file.templatesFolder)
 
   const onRedisError = (error: Error) => log.connectionFailed('redis', error)
   const openRedis = (role: Parameters<typeof connectRedis>[1]) => {
@@ -96,10 +101,12 @@ export async function start(
   closers.onClose(() => database.close())
 
   const redis = openRedis('command')
+  const announced = announcedTypes(file.events, eventTypes)
   const store = createNoticeStore(database, {
-    claimMs: file.delivery.timeout * claimMargin,
-    announced: announcedTypes(file.events, eventTypes),
+    claimMs: claimMsFor(file.delivery.timeout),
+    announced,
   })
+  const receipts = createReceipts(database, metrics, announced)
   const events = createEventStore(database)
   const codes = createCodeStore(redis, secrets, {
     keyPrefix,
@@ -117,13 +124,15 @@ export async function start(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    onRefused: (labels) => metrics.rejected.inc({ ...labels }),
-    onObserved: (labels) => metrics.observed.inc({ ...labels }),
+    onRefused: (labels) => metrics.rejected.inc(labels),
+    onObserved: (labels) => metrics.observed.inc(labels),
   })
   closers.onClose(() => limiter.close())
 
   let isListening = false
-  if (roles.worker) startWorkerRole()
+  const workers = roles.worker ? startWorkerRole() : []
+  const liveness = startLiveness({ workers, depths: producer.depths })
+  closers.onClose(() => liveness.stop())
   const addresses: Record<string, string> = { admin: await startAdmin() }
   if (roles.api) addresses.api = await startApiRole()
   isListening = true
@@ -144,7 +153,6 @@ export async function start(
       idempotency,
       templates,
       normaliseRecipient: createRecipientNormaliser(file.recipients),
-      limitsOf: limiter.windows,
     }
     const now = Date.now
     const routes = [
@@ -168,7 +176,7 @@ export async function start(
             redis,
             secrets,
             keyPrefix,
-            types: announcedTypes(file.events, eventTypes),
+            types: announced,
             write: events.add,
           }),
         }),
@@ -187,6 +195,7 @@ export async function start(
         store,
         secrets,
       }),
+      receiptRoute({ readers: receiptReaders(), receipts, metrics }),
       ...(outbox ? sandboxRoutes(outbox) : []),
     ]
     const app = createApp({
@@ -205,39 +214,42 @@ export async function start(
     return listen(createPublicServer(app), environment.PORT, environment.HOST)
   }
 
-  function startWorkerRole(): void {
-    const providers = new Map<string, Provider>()
-    for (const [name, { kind, ...settings }] of Object.entries(file.providers)) {
-      const known = findProviderKind(kind)
-      if (!known) throw new Error(`there is no provider kind ${kind}`)
-      const provider = known.create(name, known.settings.parse(settings), {
-        timeoutMs: file.delivery.timeout,
-        clock: Date.now,
-        ...(outbox ? { outbox } : {}),
-      })
-      providers.set(name, provider)
-      closers.onClose(() => provider.close())
+  function startWorkerRole(): DeliveryWorker[] {
+    const gates = openGates()
+    const { tries, unknownRetries, timeout: timeoutMs } = file.delivery
+    for (const facts of templates.smsLengths(file.code.length)) {
+      if (facts.segments > 1) log.longTemplate(facts)
     }
-    const { tries } = file.delivery
     const deliver = createDeliver({
       store,
       templates,
-      routeOf: createRouter(file.routes, providers),
+      routeOf: createRouter(file.routes, gates),
+      settle: createSettle({ earlyReceipts: receipts, timeoutMs }),
       secrets,
       isCodeCurrent: ({ app, scene, channel, recipient, id }) =>
         codes.isCurrent({ app, scene: scene ?? 'default', channel, to: recipient }, id),
-      retry: { captcha: { tries, unknownRetries: 1 }, notice: { tries, unknownRetries: 1 } },
-      timeoutMs: file.delivery.timeout,
+      retry: {
+        captcha: { tries, unknownRetries: 1, ...captchaPauses },
+        notice: { tries, unknownRetries, ...noticePauses },
+      },
+      timeoutMs,
       metrics,
       log,
     })
-    const reconciler = startReconciler({ store, producer, metrics, log })
+    const reconciler = startReconciler({ store, producer, receipts, metrics, log })
     closers.onClose(() => reconciler.stop())
     if (file.events.length > 0) {
       const carrier = startEventCarrier({ store: events, receivers: file.events, metrics, log })
       closers.onClose(() => carrier.stop())
     }
-    for (const channel of queuedChannels) {
+    const retention = startRetention({
+      database,
+      policy: { recipientMs: file.retention.recipient, rowsMs: file.retention.rows },
+      removeOldKeys: createIdempotency(database).removeOld,
+      log,
+    })
+    closers.onClose(() => retention.stop())
+    return queuedChannels.map((channel) => {
       const worker = startDeliveryWorker({
         channel,
         connection: openRedis('worker'),
@@ -247,7 +259,59 @@ export async function start(
         log,
       })
       closers.onClose(() => worker.close())
+      return worker
+    })
+  }
+
+  /** Every provider of the policy file behind its gate, none of them connected yet. */
+  function openGates(): Map<string, Gate> {
+    const policies = pacePolicies(file.providers)
+    const paceLimiter = createLimiter({
+      policies,
+      redis: openRedis('limiter'),
+      keyPrefix: `${keyPrefix}pace:`,
+      subjectKey: secrets.limiterKey,
+    })
+    closers.onClose(() => paceLimiter.close())
+    const gates = new Map<string, Gate>()
+    for (const [name, { kind, pace: _pace, quotas: _quotas, ...settings }] of Object.entries(
+      file.providers,
+    )) {
+      const known = findProviderKind(kind)
+      if (!known) throw new Error(`there is no provider kind ${kind}`)
+      const provider = known.create(name, known.settings.parse(settings), {
+        timeoutMs: file.delivery.timeout,
+        clock: Date.now,
+        onReceipt: (from, receipt) => receipts.take(from, [receipt]),
+        ...(outbox ? { outbox } : {}),
+      })
+      closers.onClose(() => provider.close())
+      metrics.circuitOpen.set({ provider: name }, 0)
+      const gate = createGate(provider, {
+        takeTurn: createTakeTurn(name, paceLimiter, name in policies),
+        onCircuit(isOpen) {
+          metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
+          log.circuitChanged(name, isOpen)
+        },
+        onFault: (noticeId, error) => log.jobFailed(noticeId, error),
+      })
+      gates.set(name, gate)
     }
+    return gates
+  }
+
+  /** How each provider's receipts are read, for those that come over HTTP. */
+  function receiptReaders(): Map<string, ReadReceipts> {
+    const readers = new Map<string, ReadReceipts>()
+    for (const [name, { kind, pace: _pace, quotas: _quotas, ...raw }] of Object.entries(
+      file.providers,
+    )) {
+      const known = findProviderKind(kind)
+      const settings = known?.settings.parse(raw)
+      const parse = known?.parseReceipts
+      if (parse) readers.set(name, (request) => parse(request, settings))
+    }
+    return readers
   }
 
   function startAdmin(): Promise<string> {
@@ -270,7 +334,12 @@ export async function start(
       ])
       return [...ofRedis, ...ofPostgres]
     }
-    const server = createAdminServer({ metrics, measure, reasonsNotReady })
+    const server = createAdminServer({
+      metrics,
+      measure,
+      reasonsNotReady,
+      reasonsNotLive: liveness.reasonsNotLive,
+    })
     return listen(server, environment.ADMIN_PORT, environment.HOST)
   }
 

@@ -67,6 +67,24 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
       labelNames: ['provider', 'outcome'],
       registers,
     }),
+    held: new Counter({
+      name: 'postern_sends_held_total',
+      help: 'Times a provider was not called: paused, circuit, pace, quota, limiter.',
+      labelNames: ['provider', 'reason'],
+      registers,
+    }),
+    circuitOpen: new Gauge({
+      name: 'postern_provider_circuit_open',
+      help: '1 while this worker keeps away from a provider that failed, else 0.',
+      labelNames: ['provider'],
+      registers,
+    }),
+    receipts: new Counter({
+      name: 'postern_receipts_total',
+      help: 'Receipts of providers: applied, repeated, early (kept until the notice is sent), unmatched, malformed, forged.',
+      labelNames: ['provider', 'result'],
+      registers,
+    }),
     sendSeconds: new Histogram({
       name: 'postern_send_duration_seconds',
       help: 'Time a provider took to answer.',

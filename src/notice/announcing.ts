@@ -9,21 +9,17 @@ import type { EventType } from '../base/event-types.ts'
 export type AnnouncedTypes = readonly EventType[]
 
 /**
- * `moveSql`, an UPDATE of `notice n` without its RETURNING, made to write events of the wanted types
- * for the rows it moves. It returns the ids of those rows, as it would by itself.
+ * A further part of a statement `WITH … moved AS (UPDATE notice … RETURNING notice.*)`: writes events of
+ * the wanted types for the rows it moves.
  */
-export function announcing(moveSql: string, types: AnnouncedTypes): string {
+export function toldFrom(types: AnnouncedTypes = []): string {
   const wanted = types.filter((type) => type.startsWith('notice.'))
-  if (wanted.length === 0) return `${moveSql} RETURNING n.id`
-  const list = wanted.map((type) => `'${type}'`).join(', ')
-  return `
-  WITH moved AS (${moveSql} RETURNING n.*),
-  told AS (
+  if (wanted.length === 0) return ''
+  return `, told AS (
     INSERT INTO event (app, type, data)
     SELECT app, 'notice.' || state, ${eventData}
-    FROM moved WHERE 'notice.' || state IN (${list})
-  )
-  SELECT id FROM moved`
+    FROM moved WHERE 'notice.' || state IN (${wanted.map((type) => `'${type}'`).join(', ')})
+  )`
 }
 
 /** Masked as in src/base/mask-recipient.ts: here, because a readable recipient never enters an event. */

@@ -28,7 +28,9 @@ export interface NoticeDraft {
   scene?: string
   template: string
   locale: string
+  /** Counted from `sendAt`, where there is one. */
   ttlMs: number
+  sendAt?: Date | undefined
 }
 
 /** The id an Idempotency-Key stands for. */
@@ -55,7 +57,7 @@ export function prepareNotice(draft: NoticeDraft, nowMs: number): PreparedNotice
     ...draft,
     id: draft.id ?? newId(nowMs),
     createdAt: new Date(nowMs),
-    expiresAt: new Date(nowMs + draft.ttlMs),
+    expiresAt: new Date((draft.sendAt?.getTime() ?? nowMs) + draft.ttlMs),
   }
 }
 
@@ -85,6 +87,7 @@ export function createNoticeCreator(deps: {
         locale: notice.locale,
         sealedParams: secrets.seal(JSON.stringify(params), notice.id),
         createdAt: notice.createdAt,
+        sendAt: notice.sendAt,
         expiresAt: notice.expiresAt,
       })
     } catch (error) {
@@ -92,7 +95,8 @@ export function createNoticeCreator(deps: {
       throw error
     }
     metrics.accepted.inc({ kind: notice.kind, channel: notice.channel })
-    producer.add(notice).catch((error) => log.enqueueFailed(1, error))
+    const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
+    producer.add({ ...notice, delayMs }).catch((error) => log.enqueueFailed(1, error))
   }
 
   /** Tries for a minute; after that the row, if there is one, meets the checks of delivery. */

@@ -4,11 +4,13 @@
  * Every worker runs one. Each pass takes open notices that are overdue (committed but never queued,
  * lost with Redis, or left by a worker that died) and puts them back on the queue. Taking them moves
  * their due time ahead in the same statement, so any number of copies never take the same ones, and a
- * job that still exists is not doubled because its id is the notice id.
+ * job that still exists is not doubled because its id is the notice id. Receipts that came before their
+ * notice was known as sent are looked at again here too.
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Producer } from '../queue/producer.ts'
+import type { Receipts } from './receipts.ts'
 import type { NoticeStore } from './store.ts'
 
 /** With these a notice nobody carries is back on the queue within 10 s. */
@@ -21,24 +23,32 @@ const perPass = 1_000
 export function startReconciler(deps: {
   store: NoticeStore
   producer: Producer
+  receipts: Pick<Receipts, 'sweep'>
   metrics: Metrics
   log: Log
 }) {
-  const { store, producer, metrics, log } = deps
+  const { store, producer, receipts, metrics, log } = deps
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
+  let wasAway = false
   let pass = Promise.resolve()
 
   async function reconcile(): Promise<void> {
     try {
-      const overdue = await store.takeOverdue(perPass, graceMs, againInMs)
+      // After an outage every claim looks lost, while those who hold them are about to write what they
+      // know: whatever was sent in that time would be sent again. They get until the next pass.
+      if (wasAway) await store.oldestOpenSeconds()
+      const overdue = wasAway ? [] : await store.takeOverdue(perPass, graceMs, againInMs)
+      wasAway = false
       if (overdue.length > 0) {
         await Promise.all(overdue.map((notice) => producer.add(notice)))
         metrics.reconciled.inc(overdue.length)
         log.reconciled(overdue.length)
       }
+      await receipts.sweep()
       metrics.oldestPendingSeconds.set(await store.oldestOpenSeconds())
     } catch (error) {
+      wasAway = true
       log.backgroundFailed('reconcile', error)
     }
     // Spread over time, so that many workers started together do not ask together.

@@ -27,6 +27,8 @@ export interface NoticeRequest {
   params: Params
   /** Not sent after it; the policy file's default when absent. */
   ttlMs?: number
+  /** Not sent before it. */
+  sendAt?: Date
   origin: Origin
 }
 

@@ -27,14 +27,31 @@ export const noticeStates = [
 
 export type NoticeState = (typeof noticeStates)[number]
 
-/** What a try came to; the providers' results, and `throttled` uses up no try. */
-export type Outcome =
-  | 'accepted'
-  | 'rejected'
-  | 'invalid_recipient'
-  | 'throttled'
-  | 'unavailable'
-  | 'unknown'
+/** Every legal move; the trigger `notice_check_move` knows the same, and a test holds them equal. */
+export const legalMoves: Readonly<Record<NoticeState, readonly NoticeState[]>> = {
+  pending: ['sending', 'failed', 'expired'],
+  sending: ['pending', 'sent', 'failed', 'expired'],
+  sent: ['delivered', 'failed'],
+  delivered: [],
+  failed: [],
+  expired: [],
+}
+
+/**
+ * What a try came to: a provider's result, or afterwards its word on a try that was `unknown`:
+ * `accepted` or `not_taken`. Neither `throttled` nor `not_taken` uses up a try.
+ */
+export const outcomes = [
+  'accepted',
+  'rejected',
+  'invalid_recipient',
+  'throttled',
+  'unavailable',
+  'unknown',
+  'not_taken',
+] as const
+
+export type Outcome = (typeof outcomes)[number]
 
 /** One answered (or lost) call of a provider. */
 export interface Attempt {

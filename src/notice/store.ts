@@ -6,7 +6,7 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../db/database.ts'
-import { type AnnouncedTypes, announcing } from './announcing.ts'
+import { type AnnouncedTypes, toldFrom } from './announcing.ts'
 import type { Attempt, NoticeState } from './states.ts'
 
 export interface NewNotice {
@@ -21,6 +21,8 @@ export interface NewNotice {
   locale: string
   sealedParams: Buffer
   createdAt: Date
+  /** Asked for ahead of time: not carried before it. */
+  sendAt?: Date | undefined
   expiresAt: Date
 }
 
@@ -38,7 +40,8 @@ export interface ClaimedNotice {
   attempts: Attempt[]
   /** The fence: outcomes are written with it. */
   claim: number
-  createdAt: Date
+  /** When its sender wanted it sent. */
+  wantedAt: Date
   /** What is left of its time, by PostgreSQL's clock; negative when it is over. */
   remainingMs: number
 }
@@ -65,7 +68,9 @@ export function createNoticeStore(
     announced?: AnnouncedTypes
   },
 ) {
-  const recordSql = announcing(recordMove, options.announced ?? [])
+  const recordSql = `
+  WITH moved AS (${recordMove})${toldFrom(options.announced)}
+  SELECT id FROM moved`
   const create = createBatcher<NewNotice, boolean>({
     maxItems: 200,
     maxConcurrent: 2,
@@ -85,6 +90,7 @@ export function createNoticeStore(
           (notice) => notice.locale,
           (notice) => notice.sealedParams,
           (notice) => notice.createdAt,
+          (notice) => notice.sendAt ?? null,
           (notice) => notice.expiresAt,
         ]),
       )
@@ -171,7 +177,7 @@ export function createNoticeStore(
       await database.query('notice-abandon', abandonSql, [ids])
     },
 
-    /** Seconds since the oldest open notice was created, 0 when there is none. */
+    /** Seconds that the oldest open notice has been waiting for, 0 when there is none. */
     async oldestOpenSeconds(): Promise<number> {
       const [row] = await database.query<{ seconds: number }>('notice-oldest', oldestSql, [])
       return row?.seconds ?? 0
@@ -221,16 +227,19 @@ function columns<Item>(
   return pick.map((column) => items.map(column))
 }
 
-// A process' clock only says how long the notice lives; from when is PostgreSQL's word, like all times.
+// A process' clock only says how long a notice lives; from when is PostgreSQL's word, unless it was
+// asked to be sent at a time.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-                      sealed_params, created_at, expires_at, due_at)
+                      sealed_params, created_at, send_at, expires_at, due_at)
   SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
-         now(), now() + (expires_at - created_at), now()
+         now(), send_at,
+         CASE WHEN send_at IS NULL THEN now() + (expires_at - created_at) ELSE expires_at END,
+         coalesce(send_at, now())
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
-              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[])
+              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-            sealed_params, created_at, expires_at)
+            sealed_params, created_at, send_at, expires_at)
   ON CONFLICT (id) DO NOTHING
   RETURNING id`
 
@@ -249,7 +258,7 @@ const claimSql = `
   WHERE n.id = wanted.id AND (n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))
   RETURNING n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
             n.sealed_params AS "sealedParams", n.attempts, n.claims AS claim,
-            n.created_at AS "createdAt",
+            coalesce(n.send_at, n.created_at) AS "wantedAt",
             (extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
 
 const keepSql = `
@@ -270,7 +279,8 @@ const recordMove = `
       finished_at = CASE WHEN new.state <> 'pending' THEN now() END
   FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
     AS new (id, claim, state, attempts, retry_in_ms, provider, provider_message_id, error)
-  WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim`
+  WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim
+  RETURNING n.*`
 
 const overdueSql = `
   UPDATE notice n
@@ -287,5 +297,5 @@ const abandonSql = `
   WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
 
 const oldestSql = `
-  SELECT greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS seconds
+  SELECT greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at))))::float8 AS seconds
   FROM notice WHERE due_at IS NOT NULL`

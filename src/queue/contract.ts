@@ -24,16 +24,19 @@ export interface Carry {
   id: string
   channel: QueuedChannel
   kind: 'captcha' | 'notice'
+  /** Not before this has passed. */
+  delayMs?: number
 }
 
 /** Finished jobs leave no trace: the row is the record, and a kept job would block its id. */
-export function jobOptions({ id, kind }: Carry): JobsOptions {
+export function jobOptions({ id, kind, delayMs = 0 }: Carry): JobsOptions {
   return {
     jobId: id,
     removeOnComplete: true,
     removeOnFail: true,
     // Jobs without a priority run before those with one: codes overtake bulk notices.
     ...(kind === 'notice' ? { priority: 1 } : {}),
+    ...(delayMs > 0 ? { delay: delayMs } : {}),
   }
 }
 

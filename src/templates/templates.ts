@@ -5,10 +5,14 @@
  * Everything is read, compiled and checked once, at start. Variables are strict: a template names what
  * it needs, a request that lacks one is refused at the door, and rendering can't leave a hole. Values
  * are data: text takes them as they are, HTML escapes them, and nothing in them is ever interpreted.
+ *
+ * An SMS may end with the line `@shop.example #{{code}}`: browsers on that site then offer to fill in
+ * the code (WebOTP). It works in no other place and form, so any other is a mistake.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Handlebars from 'handlebars'
+import { measureSms, type SmsLength } from '../base/sms-length.ts'
 
 type Channel = 'sms' | 'email'
 
@@ -82,6 +86,19 @@ export function loadTemplates(folder: string) {
       return find(template, channel, locale)?.variables ?? new Set()
     },
 
+    /** What each SMS takes at least: with the code in it and every other variable empty. */
+    smsLengths(codeLength: number): ({ template: string; locale: string } & SmsLength)[] {
+      return [...editions].flatMap(([template, all]) =>
+        all
+          .filter(({ channel }) => channel === 'sms')
+          .map(({ locale, variables, render }) => {
+            const values = Object.fromEntries([...variables].map((name) => [name, '']))
+            if ('code' in values) values.code = '0'.repeat(codeLength)
+            return { template, locale, ...measureSms(render(values).text) }
+          }),
+      )
+    },
+
     /** Throws when the edition does not exist or a variable is missing; the door has checked both. */
     render(
       template: string,
@@ -116,6 +133,8 @@ function readEdition(folder: string, channel: Channel, locale: string, hasHtml: 
     if (hasHtml) sources.html = readFileSync(join(folder, `${channel}.${locale}.html`), 'utf8')
   }
 
+  if (channel === 'sms') checkWebOtp(source)
+
   const variables = new Set<string>()
   const parts = Object.entries(sources).map(([part, text]) => {
     for (const name of variablesOf(text)) variables.add(name)
@@ -123,6 +142,7 @@ function readEdition(folder: string, channel: Channel, locale: string, hasHtml: 
       strict: true,
       noEscape: part !== 'html',
       knownHelpersOnly: true,
+      knownHelpers: noHelpers,
     })
     return [part, fill] as const
   })
@@ -131,9 +151,35 @@ function readEdition(folder: string, channel: Channel, locale: string, hasHtml: 
     locale,
     variables,
     render: (values) =>
-      Object.fromEntries(parts.map(([part, fill]) => [part, fill(values)])) as unknown as Rendered,
+      Object.fromEntries(
+        parts.map(([part, fill]) => [part, fill(own(values))]),
+      ) as unknown as Rendered,
   }
 }
+
+function checkWebOtp(source: string): void {
+  const lines = source.split('\n')
+  lines.forEach((line, index) => {
+    if (!line.startsWith('@')) return
+    const isLast = index > 0 && index === lines.length - 1
+    if (!isLast || !/^@[a-z0-9.-]+ #\{\{code\}\}$/.test(line)) {
+      throw new Error(`line ${index + 1}: a WebOTP line is the last one, "@shop.example #{{code}}"`)
+    }
+  })
+}
+
+/** Without these, `{{log}}` would call Handlebars' own helper instead of naming a variable. */
+const noHelpers = Object.fromEntries(
+  Object.keys(Handlebars.helpers).map((name) => [name, false]),
+) as unknown as NonNullable<CompileOptions['knownHelpers']>
+
+/** Without a prototype, so that a missing `{{constructor}}` is missing. */
+function own(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.assign(Object.create(null), values)
+}
+
+/** What a request may call a variable. */
+const variableName = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/
 
 /** Plain `{{name}}` only: a template that could decide things could not be checked at start. */
 function variablesOf(source: string): string[] {
@@ -146,6 +192,7 @@ function variablesOf(source: string): string[] {
       path?.type === 'PathExpression' &&
       path.parts.length === 1 &&
       path.depth === 0 &&
+      variableName.test(path.original) &&
       mustache.escaped &&
       mustache.params.length === 0
     if (!isPlain)

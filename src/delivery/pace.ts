@@ -1,0 +1,85 @@
+/**
+ * `pace` and `quotas` of the policy file's providers: their own limits, held through our limiter for
+ * all workers together. They are one policy per provider, decided in one step, so a message that must
+ * wait for the pace costs none of its recipient's quota.
+ */
+import { Unavailable } from '../base/problems.ts'
+import type { RawPolicies, RedisLimiter } from '../limiter/index.ts'
+
+export interface PaceEntry {
+  /** Calls of the provider by all workers together, e.g. `50 per 1s`. */
+  pace?: string | undefined
+  /** What the provider allows one recipient, e.g. `[1 per 60s, 10 per 24h]`. */
+  quotas?: readonly string[] | undefined
+}
+
+/** One policy for each provider that has any limits. */
+export function pacePolicies(entries: Readonly<Record<string, PaceEntry>>): RawPolicies {
+  const policies: RawPolicies = {}
+  for (const [name, { pace, quotas }] of Object.entries(entries)) {
+    const rules = [
+      ...(pace ? [{ name: 'pace', key: '{name}', sliding: pace }] : []),
+      ...(quotas ? [{ name: 'quota', key: '{to}', sliding: [...quotas] }] : []),
+    ]
+    if (rules.length > 0) policies[name] = rules
+  }
+  return policies
+}
+
+export type Turn =
+  | { granted: true; giveBack(): Promise<void> }
+  | { granted: false; reason: 'pace' | 'quota' | 'limiter'; retryInMs: number }
+
+export type TakeTurn = ReturnType<typeof createTakeTurn>
+
+const limiterRetryMs = 1_000
+const free: Turn = { granted: true, giveBack: async () => {} }
+
+/** `limiter` holds the `pacePolicies`; `hasLimits` says whether this provider has one. */
+export function createTakeTurn(name: string, limiter: RedisLimiter, hasLimits: boolean) {
+  const paceWindows = hasLimits ? limiter.windows(name).filter(({ rule }) => rule === 'pace') : []
+  const spacingMs = Math.max(
+    0,
+    ...paceWindows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit)),
+  )
+  const urgentLine = createLine(spacingMs)
+  const bulkLine = createLine(spacingMs)
+
+  /** `requestId` names this turn, should it have to be given back. */
+  return async function takeTurn(to: string, requestId: string, isUrgent: boolean): Promise<Turn> {
+    if (!hasLimits) return free
+    const fields = { name, to }
+    try {
+      const verdict = await limiter.acquire(name, fields, { requestId })
+      if (verdict.admitted) {
+        return {
+          granted: true,
+          giveBack: async () => {
+            await limiter.release(name, fields, requestId).catch(() => {})
+          },
+        }
+      }
+      const { rule, retryAfterMs } = verdict
+      if (rule === 'quota') return { granted: false, reason: 'quota', retryInMs: retryAfterMs }
+      const retryInMs = (isUrgent ? urgentLine : bulkLine)(retryAfterMs)
+      return { granted: false, reason: 'pace', retryInMs }
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error
+      return { granted: false, reason: 'limiter', retryInMs: limiterRetryMs }
+    }
+  }
+}
+
+/**
+ * Places in line for messages that came too fast. Were all told the same time, all would come back
+ * together and all but one be turned away again; so each is told a later one, at the distance the pace
+ * allows. Codes and bulk stand in lines of their own: a code comes back as soon as there is room.
+ */
+function createLine(spacingMs: number) {
+  let lastMs = 0
+  return function waitMs(retryAfterMs: number): number {
+    const nowMs = performance.now()
+    lastMs = Math.max(nowMs + retryAfterMs, lastMs + spacingMs)
+    return lastMs - nowMs
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Settles tries of unknown outcome: an answer was lost, or the worker was. Before such a message is
+ * sent again, everyone who may know is asked: receipts that came early, then the provider itself. A try
+ * whose provider died with its worker is asked of every provider that could have had it.
+ */
+import { Unavailable } from '../base/problems.ts'
+import type { EarlyReceipts } from '../notice/receipts.ts'
+import type { ClaimedNotice } from '../notice/store.ts'
+import type { SentMessage } from '../providers/provider.ts'
+import { type Ending, sentBy } from './ending.ts'
+import type { Gate } from './gate.ts'
+import { unknowns } from './retry.ts'
+import type { Tries } from './tries.ts'
+
+export type Settle = ReturnType<typeof createSettle>
+
+export function createSettle(deps: {
+  earlyReceipts: Pick<EarlyReceipts, 'find'>
+  /** One question at most. */
+  timeoutMs: number
+}) {
+  /** The ending of a notice that a provider turns out to have; undefined when none says so. */
+  return async function settle(
+    notice: ClaimedNotice,
+    gates: readonly Gate[],
+    tries: Tries,
+  ): Promise<Ending | undefined> {
+    const open = unknowns(tries.all())
+    if (open.length === 0) return undefined
+
+    const receipt = await findReceipt(notice.id)
+    if (receipt) {
+      tries.addAnswer(receipt.provider, 'accepted')
+      return sentBy(receipt.provider, receipt.messageId)
+    }
+    for (const { provider, at } of open) {
+      const asked = gates.filter(({ name }) => provider === null || name === provider)
+      const sentMessage = { noticeId: notice.id, to: notice.recipient, sentAt: Date.parse(at) }
+      const answer = await askAll(asked, sentMessage, tries)
+      if (answer === 'not_taken') tries.addAnswer(provider, 'not_taken')
+      if (typeof answer === 'object') {
+        tries.addAnswer(answer.provider as string, 'accepted')
+        return answer
+      }
+    }
+    return undefined
+  }
+
+  async function findReceipt(noticeId: string) {
+    try {
+      return await deps.earlyReceipts.find(noticeId)
+    } catch (error) {
+      if (error instanceof Unavailable) return undefined
+      throw error
+    }
+  }
+
+  /** `not_taken` only when every one of them says so. */
+  async function askAll(
+    gates: readonly Gate[],
+    sent: SentMessage,
+    tries: Tries,
+  ): Promise<Ending | 'not_taken' | 'unknown'> {
+    let word: 'not_taken' | 'unknown' = gates.length > 0 ? 'not_taken' : 'unknown'
+    for (const gate of gates) {
+      if (!gate.query || !(await tries.mayCall())) {
+        word = 'unknown'
+        continue
+      }
+      const result = await gate.query(sent, deps.timeoutMs)
+      if (result.kind === 'accepted') return sentBy(gate.name, result.messageId)
+      if (result.kind !== 'unavailable') word = 'unknown'
+    }
+    return word
+  }
+}

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { mayTryAgain, pauseMs, unknowns } from '../../src/delivery/retry.ts'
+import type { Attempt, Outcome } from '../../src/notice/states.ts'
+
+const policy = { tries: 3, unknownRetries: 1, longestPauseMs: 10_000, askAgainMs: 5_000 }
+
+function attempts(...outcomes: (Outcome | [string | null, Outcome])[]): Attempt[] {
+  return outcomes.map((one) => {
+    const [provider, outcome] = Array.isArray(one) ? one : ['a', one]
+    return { provider, outcome, at: '2026-11-21T00:00:00.000Z', durationMs: 1 }
+  })
+}
+
+test.for([
+  ['nothing tried', [], true],
+  ['failures below the budget', ['unavailable', 'unavailable'], true],
+  ['failures at the budget', ['unavailable', 'unavailable', 'unavailable'], false],
+  ['pauses use up nothing (F17)', ['throttled', 'throttled', 'throttled', 'throttled'], true],
+  ['one unknown: once more', ['unknown'], true],
+  ['two unknown: no more', ['unknown', 'unknown'], false],
+  ['an unknown that was settled is none', ['unknown', 'not_taken', 'unknown'], true],
+] as const)('mayTryAgain: %s', ([, outcomes, expected]) => {
+  expect(mayTryAgain(attempts(...outcomes), policy)).toBe(expected)
+})
+
+test("unknowns: a provider's word settles its own latest try, not another's", () => {
+  const open = unknowns(
+    attempts(['a', 'unknown'], ['b', 'unknown'], ['a', 'not_taken'], [null, 'unknown']),
+  )
+  expect(open.map(({ provider }) => provider)).toEqual(['b', null])
+})
+
+test('pauseMs: doubles up to the longest, half of it by chance', () => {
+  expect(pauseMs(1, 10_000, () => 0)).toBe(250)
+  expect(pauseMs(1, 10_000, () => 1)).toBe(500)
+  expect(pauseMs(2, 10_000, () => 1)).toBe(1_000)
+  expect(pauseMs(50, 10_000, () => 1)).toBe(10_000)
+})

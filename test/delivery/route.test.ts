@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest'
+import { createRouter, type RouteRule } from '../../src/delivery/route.ts'
+
+const both = ['sms', 'email']
+const providers = new Map(
+  ['a', 'b', 'c']
+    .map((name) => [name, { name, channels: both }] as const)
+    .concat([['mail', { name: 'mail', channels: ['email'] }]]),
+)
+
+function namesOf(rules: RouteRule[], notice: object = {}, random?: () => number): string[] {
+  const routeOf = createRouter({ sms: rules, email: [] }, providers, random)
+  const asked = { channel: 'sms', recipient: '+8613800138000', template: 'captcha', app: 'shop' }
+  return routeOf({ ...asked, ...notice } as Parameters<typeof routeOf>[0]).map(({ name }) => name)
+}
+
+const use = (...names: string[]) => names.map((provider) => ({ provider }))
+
+describe('match', () => {
+  const rules: RouteRule[] = [
+    { match: { country: ['CN'], template: ['captcha'] }, use: use('a') },
+    { match: { app: ['bank'] }, use: use('b') },
+    { match: {}, use: use('c', 'a') },
+  ]
+
+  test.for([
+    ['country and template fit: the first rule', {}, ['a']],
+    ['another template: the rule behind', { template: 'welcome' }, ['c', 'a']],
+    ['another country: the rule behind', { recipient: '+4915112345678' }, ['c', 'a']],
+    ['another country, an app that fits', { recipient: '+4915112345678', app: 'bank' }, ['b']],
+  ] as const)('%s', ([, notice, expected]) => {
+    expect(namesOf(rules, notice)).toEqual(expected)
+  })
+
+  test('no rule fits: no provider', () => {
+    expect(namesOf([{ match: { country: ['DE'] }, use: use('a') }])).toEqual([])
+    expect(namesOf([], { channel: 'email', recipient: 'a@b.test' })).toEqual([])
+  })
+
+  test('a provider that does not carry the channel is left out', () => {
+    expect(namesOf([{ match: {}, use: use('mail', 'a') }])).toEqual(['a'])
+  })
+})
+
+describe('weights', () => {
+  const weighted: RouteRule[] = [
+    {
+      match: {},
+      use: [
+        { provider: 'c', weight: 0 },
+        { provider: 'a', weight: 3 },
+        { provider: 'b', weight: 1 },
+      ],
+    },
+  ]
+
+  test('3 to 1: three of four messages go to the first, and weight 0 is only the reserve', () => {
+    const counts = { a: 0, b: 0, c: 0 }
+    let step = 0
+    // Evenly spread draws, so that the shares are exact.
+    const random = () => (step++ % 400) / 400 + 0.00125
+    for (let index = 0; index < 400; index++) {
+      step = index
+      const order = namesOf(weighted, {}, random)
+      expect(order).toHaveLength(3)
+      expect(order.at(-1)).toBe('c')
+      counts[order[0] as keyof typeof counts]++
+    }
+    expect(counts).toEqual({ a: 300, b: 100, c: 0 })
+  })
+})

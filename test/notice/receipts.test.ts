@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createReceipts, type Receipt } from '../../src/notice/receipts.ts'
+import { createNoticeStore } from '../../src/notice/store.ts'
+import { testDatabase } from '../support/database.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
+releaseLater(() => database.close())
+const store = createNoticeStore(database, { claimMs: 10_000 })
+const metrics = createMetrics({ process: 'worker' })
+const receipts = createReceipts(database, metrics)
+
+async function claimed() {
+  const id = newId()
+  await store.create({
+    id,
+    app: 'default',
+    kind: 'notice',
+    channel: 'sms',
+    recipient: '+8613800138000',
+    recipientHash: randomBytes(16),
+    scene: null,
+    template: 'welcome',
+    locale: 'en',
+    sealedParams: Buffer.from('sealed'),
+    createdAt: new Date(),
+    expiresAt: new Date(Date.now() + 300_000),
+  })
+  const { claim } = (await store.claim(id)) ?? { claim: 0 }
+  const writeSent = (provider = 'a') =>
+    store.record({ id, claim, state: 'sent', attempts: [], provider, providerMessageId: `m-${id}` })
+  return { id, writeSent }
+}
+
+async function sent(provider?: string): Promise<string> {
+  const { id, writeSent } = await claimed()
+  await writeSent(provider)
+  return id
+}
+
+async function stateOf(id: string) {
+  const { rows } = await pool.query('SELECT state, error FROM notice WHERE id = $1', [id])
+  return rows[0]
+}
+
+async function countOf(result: string): Promise<number> {
+  const { values } = await metrics.receipts.get()
+  return values.find(({ labels }) => labels.result === result)?.value ?? 0
+}
+
+describe('a receipt for a sent notice', () => {
+  test.for([
+    ['by message id', (id: string): Receipt => ({ messageId: `m-${id}`, outcome: 'delivered' })],
+    ['by notice id', (id: string): Receipt => ({ noticeId: id, outcome: 'delivered' })],
+    [
+      'by both',
+      (id: string): Receipt => ({ messageId: `m-${id}`, noticeId: id, outcome: 'delivered' }),
+    ],
+  ] as const)('%s: delivered', async ([, receiptOf]) => {
+    const id = await sent()
+    await receipts.take('a', [receiptOf(id)])
+    expect(await stateOf(id)).toEqual({ state: 'delivered', error: null })
+  })
+
+  test('failed: with the reason of the far end', async () => {
+    const id = await sent()
+    await receipts.take('a', [{ noticeId: id, outcome: 'failed', detail: 'twilio 30003' }])
+    expect(await stateOf(id)).toEqual({ state: 'failed', error: 'not_delivered (twilio 30003)' })
+  })
+
+  test('the first word stands: what comes after it changes nothing', async () => {
+    const id = await sent()
+    await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])
+    await receipts.take('a', [
+      { noticeId: id, outcome: 'failed' },
+      { noticeId: id, outcome: 'delivered' },
+    ])
+    expect((await stateOf(id)).state).toBe('delivered')
+    await receipts.sweep()
+    expect((await stateOf(id)).state).toBe('delivered')
+  })
+
+  test("another provider's word, or one about another message, changes nothing", async () => {
+    const id = await sent('a')
+    await receipts.take('b', [{ noticeId: id, outcome: 'failed' }])
+    await receipts.take('a', [{ noticeId: id, messageId: 'm-other', outcome: 'failed' }])
+    await receipts.sweep()
+    expect((await stateOf(id)).state).toBe('sent')
+  })
+})
+
+test('a receipt that comes before our own `sent` is kept and applied afterwards, once', async () => {
+  const { id, writeSent } = await claimed()
+  const receipt = { messageId: `m-${id}`, noticeId: id, outcome: 'delivered' } as const
+  await receipts.take('a', [receipt, receipt])
+  expect((await stateOf(id)).state).toBe('sending')
+  expect(await receipts.find(id)).toEqual({ provider: 'a', messageId: `m-${id}` })
+  await writeSent()
+  const before = await countOf('applied')
+  await eventually(async () => {
+    await receipts.sweep()
+    return (await stateOf(id)).state === 'delivered'
+  })
+  expect(await receipts.find(id)).toBeUndefined()
+  expect(await countOf('applied')).toBe(before + 1)
+})
+
+test('a receipt that fits nothing is counted and dropped after an hour', async () => {
+  await receipts.take('a', [{ messageId: 'of-somebody-else', outcome: 'delivered' }])
+  await receipts.sweep()
+  await pool.query(
+    `UPDATE early_receipt SET received_at = received_at - interval '61 minutes', look_at = now()
+     WHERE reference = 'of-somebody-else'`,
+  )
+  const before = await countOf('unmatched')
+  await receipts.sweep()
+  await receipts.sweep()
+  expect(await countOf('unmatched')).toBe(before + 1)
+  const { rows } = await pool.query(
+    "SELECT 1 FROM early_receipt WHERE reference = 'of-somebody-else'",
+  )
+  expect(rows).toHaveLength(0)
+})
+
+test('ids no notice can have are counted as malformed and fail nobody else', async () => {
+  const id = await sent()
+  await receipts.take('a', [
+    { noticeId: "'; DROP TABLE notice", outcome: 'failed' },
+    { messageId: 'a\u0000b', outcome: 'failed' },
+    { outcome: 'failed' },
+    { noticeId: id, outcome: 'delivered', detail: 'fine\u0000' },
+  ])
+  expect(await countOf('malformed')).toBe(3)
+  expect((await stateOf(id)).state).toBe('delivered')
+})
