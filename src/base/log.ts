@@ -94,6 +94,12 @@ export function createLog(options: { level: LogLevel; process: string }) {
     reconciled(count: number) {
       logger.warn({ count }, 'notices put back on the queue')
     },
+    eventFailed(facts: { eventId: string; type: string; tries: number; reason: string }) {
+      logger.warn(facts, 'event not taken; it will be told again')
+    },
+    eventGivenUp(facts: { eventId: string; type: string; tries: number }) {
+      logger.error(facts, 'event not taken within a day; given up')
+    },
     backgroundFailed(task: string, error: unknown) {
       logger.warn({ task, ...errorFacts(error) }, 'background task failed; it will run again')
     },

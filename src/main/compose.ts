@@ -5,9 +5,11 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApiKeys } from '../access/api-keys.ts'
+import { eventTypes } from '../base/event-types.ts'
 import { newId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { createSecrets } from '../base/secrets.ts'
+import { createCaptchaAnnouncer } from '../captcha/announce.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
@@ -22,6 +24,8 @@ import { captchaPauses, noticePauses } from '../delivery/retry.ts'
 import { createRouter } from '../delivery/route.ts'
 import { createSettle } from '../delivery/settle.ts'
 import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
+import { announcedTypes, startEventCarrier } from '../events/carry.ts'
+import { createEventStore } from '../events/store.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
@@ -97,8 +101,13 @@ export async function start(
   closers.onClose(() => database.close())
 
   const redis = openRedis('command')
-  const store = createNoticeStore(database, { claimMs: claimMsFor(file.delivery.timeout) })
-  const receipts = createReceipts(database, metrics)
+  const announced = announcedTypes(file.events, eventTypes)
+  const store = createNoticeStore(database, {
+    claimMs: claimMsFor(file.delivery.timeout),
+    announced,
+  })
+  const receipts = createReceipts(database, metrics, announced)
+  const events = createEventStore(database)
   const codes = createCodeStore(redis, secrets, {
     keyPrefix,
     ttlMs: file.code.ttl,
@@ -158,7 +167,19 @@ export async function start(
           code: { length: file.code.length, ttlMs: file.code.ttl },
           now,
         }),
-        checkCaptcha: createCheckCaptcha({ limiter, codes, metrics, newRequestId: newId }),
+        checkCaptcha: createCheckCaptcha({
+          limiter,
+          codes,
+          metrics,
+          newRequestId: newId,
+          announce: createCaptchaAnnouncer({
+            redis,
+            secrets,
+            keyPrefix,
+            types: announced,
+            write: events.add,
+          }),
+        }),
         codeLength: file.code.length,
       }),
       ...noticeRoutes({
@@ -217,6 +238,10 @@ export async function start(
     })
     const reconciler = startReconciler({ store, producer, receipts, metrics, log })
     closers.onClose(() => reconciler.stop())
+    if (file.events.length > 0) {
+      const carrier = startEventCarrier({ store: events, receivers: file.events, metrics, log })
+      closers.onClose(() => carrier.stop())
+    }
     const retention = startRetention({
       database,
       policy: { recipientMs: file.retention.recipient, rowsMs: file.retention.rows },
