@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
+import { limitableAddress } from './limitable-address.ts'
 
 /** Text that can be stored, shown in a subject line and printed in a log without surprises. */
 const plainText = (maxLength: number) =>
