@@ -6,11 +6,14 @@
  * and one queue.add. Every variant is a process of its own; rounds take turns, so that a slow minute of
  * the machine touches all alike; the medians are compared. Read the ratios, not the figures.
  *
- *   node bench/http.ts [rounds] [seconds per measurement]
+ * Beside the rates stands the server's own processor time per request, which says the same on a busy
+ * machine (Linux only).
+ *
+ *   node bench/http.ts [rounds] [seconds per measurement] [only variants whose name contains this]
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -24,6 +27,7 @@ import { findFreePort } from '../src/main/server-process.ts'
 
 const rounds = Number(process.argv[2] ?? 5)
 const seconds = Number(process.argv[3] ?? 3)
+const wanted = process.argv[4] ?? ''
 const connections = 64
 const secret = 'a secret for the benchmark, 32 bytes or more'
 const key = 'psk_benchmark_key_0123456789'
@@ -47,9 +51,15 @@ routes:
 
 interface Result {
   perSecond: number
+  serverCpuUs: number
   p50Ms: number
   p99Ms: number
   statuses: Record<string, number>
+}
+
+interface Target {
+  url: string
+  pid: number
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
@@ -71,6 +81,7 @@ async function runBench(): Promise<void> {
   writeFileSync(join(folder, 'postern.yaml'), policyFile)
   const redis = new Redis(redisServer.url)
   const database = new pg.Client({ connectionString: postgresServer.url })
+  database.on('error', () => {})
   await database.connect()
 
   const echo = await startTarget('bench/targets/echo.ts')
@@ -105,7 +116,7 @@ async function runBench(): Promise<void> {
   }
 
   let salt = 1
-  const variants: { name: string; run: () => Promise<Result> }[] = [
+  const allVariants: { name: string; run: () => Promise<Result> }[] = [
     { name: 'bare Express echo', run: () => load(echo, '/echo', 'send') },
     { name: 'bare Express 429', run: () => load(echo, '/429', 'send') },
     { name: 'EVALSHA + INSERT + add, one by one', run: () => load(oneByOne, '/captchas', 'send') },
@@ -114,19 +125,25 @@ async function runBench(): Promise<void> {
     { name: 'checks of a right code', run: () => load(api, '/v1/captchas/check', 'right') },
     { name: 'checks without a code', run: () => load(api, '/v1/captchas/check', 'gone') },
   ]
+  const variants = allVariants.filter(
+    ({ name }) => name.startsWith('bare') || name.startsWith('EVALSHA') || name.includes(wanted),
+  )
   const results = new Map<string, Result[]>(variants.map(({ name }) => [name, []]))
 
-  async function load(url: string, path: string, kind: string): Promise<Result> {
+  async function load({ url, pid }: Target, path: string, kind: string): Promise<Result> {
     salt++
     if (kind === 'right') await rememberCodes(salt)
     const args = ['bench/load.ts', url, seconds, connections, path, kind, key, salt].map(String)
+    const cpuBeforeMs = cpuMs(pid)
     const { stdout } = await promisify(execFile)(process.execPath, args)
-    return JSON.parse(stdout) as Result
+    const result = JSON.parse(stdout) as Result
+    const requests = Object.values(result.statuses).reduce((sum, count) => sum + count, 0)
+    return { ...result, serverCpuUs: ((cpuMs(pid) - cpuBeforeMs) * 1_000) / requests }
   }
 
-  async function measure(names: readonly string[], label: string): Promise<void> {
+  async function measure(label: string): Promise<void> {
     for (let round = 0; round <= rounds; round++) {
-      for (const { name, run } of variants.filter((variant) => names.includes(variant.name))) {
+      for (const { name, run } of variants) {
         const result = await run()
         // The first round warms up.
         if (round > 0) results.get(name)?.push(result)
@@ -134,15 +151,14 @@ async function runBench(): Promise<void> {
       // What a round left on the queue must not grow into the next.
       await redis.flushdb()
     }
-    printTable(label, names)
+    printTable(label)
     for (const all of results.values()) all.length = 0
   }
 
   await printBytesPerSend()
-  const all = variants.map(({ name }) => name)
-  await measure(all, 'worker not running')
+  await measure('worker not running')
   await startTarget('src/main/worker.ts')
-  await measure(all, 'worker running')
+  await measure('worker running')
 
   async function printBytesPerSend(): Promise<void> {
     await redis.flushdb()
@@ -170,7 +186,8 @@ async function runBench(): Promise<void> {
     }
   }
 
-  function printTable(label: string, names: readonly string[]): void {
+  function printTable(label: string): void {
+    const names = variants.map(({ name }) => name)
     const medianOf = (name: string, pick: (result: Result) => number) =>
       median((results.get(name) ?? []).map(pick))
     const echoRate = medianOf('bare Express echo', (result) => result.perSecond)
@@ -181,7 +198,17 @@ async function runBench(): Promise<void> {
     )
     console.log(`${label}: medians of ${rounds} rounds of ${seconds} s, ${connections} connections`)
     console.log(
-      row('', 'per second', '/ echo', '/ bare 429', '/ one by one', 'p50 ms', 'p99 ms', 'statuses'),
+      row(
+        '',
+        'per second',
+        '/ echo',
+        '/ bare 429',
+        '/ one by one',
+        'p50 ms',
+        'p99 ms',
+        'cpu µs',
+        'statuses',
+      ),
     )
     for (const name of names) {
       const rate = medianOf(name, (result) => result.perSecond)
@@ -194,6 +221,7 @@ async function runBench(): Promise<void> {
           (rate / oneByOneRate).toFixed(2),
           medianOf(name, (result) => result.p50Ms).toFixed(1),
           medianOf(name, (result) => result.p99Ms).toFixed(1),
+          medianOf(name, (result) => result.serverCpuUs).toFixed(0),
           Object.keys(results.get(name)?.at(-1)?.statuses ?? {}).join(' '),
         ),
       )
@@ -201,7 +229,7 @@ async function runBench(): Promise<void> {
     console.log()
   }
 
-  async function startTarget(file: string): Promise<string> {
+  async function startTarget(file: string): Promise<Target> {
     const port = await findFreePort()
     const adminPort = await findFreePort()
     const child = spawn(process.execPath, [file], {
@@ -222,8 +250,17 @@ async function runBench(): Promise<void> {
     children.push(child)
     await once(child.stdout, 'data')
     child.stdout.resume()
-    return `http://127.0.0.1:${port}`
+    return { url: `http://127.0.0.1:${port}`, pid: child.pid as number }
   }
+}
+
+/** Processor time a process has used, all threads; 0 where there is no /proc. */
+function cpuMs(pid: number): number {
+  const file = `/proc/${pid}/stat`
+  if (!existsSync(file)) return 0
+  const fields = readFileSync(file, 'utf8').split(') ')[1]?.split(' ') ?? []
+  const ticksPerSecond = 100
+  return ((Number(fields[11]) + Number(fields[12])) * 1_000) / ticksPerSecond
 }
 
 function median(values: readonly number[]): number {

@@ -2,12 +2,14 @@
 -- except that a lockout's refusal begins its lock. src/limiter/cells.ts explains the cells.
 -- KEYS    per check: one per part of its plan, then its request id's key if its group has such ids
 -- ARGV    per group of like checks: plan as JSON, how many checks, permits, ms to remember requests (or 0)
--- returns per check: 0, left per window (-1: an observed window is full) | wait in ms, its window
+-- returns per check: 0, ms until the same would pass again, left per window (-1: observed, and full)
+--         | wait in ms, its window
 --         | -1, now (outside the plan's calendar period) | -2, part (its value has another form)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local call, pcall, KEYS, ARGV = redis.call, redis.pcall, KEYS, ARGV -- locals are cheaper
 local unpack, pack, floor, hourMs, lockMark = struct.unpack, struct.pack, math.floor, 3600000, 128
-local reply, values, ttls, stamps = {}, {}, {}, {} -- the last three per part
+local reply, last, values, ttls, stamps = {}, 0, {}, {}, {} -- `last` of reply; the others per part
 
 -- The value being looked at, and its form.
 local value, cells, total
@@ -19,8 +21,9 @@ end
 local function after(n) return (total - unpack(count, value, n * size + 1)) % uses end
 
 -- Looks at one part: appends what will be left per window to `reply`, leaves in `values` and `ttls`
--- what an admission (or the beginning of a lock) writes, returns the longest wait and its window.
-local function look(part, p, permits)
+-- what an admission (or the beginning of a lock) writes. Returns the longest wait and its window, and how
+-- long after an admission the same would have to wait.
+local function look(part, p, permits, again)
   if part.wide then
     cell, entry, count, size, head, uses, span = '>I4I6', '>I6I4', '>I4', 10, 4, 4294967296, 2 ^ 48
   elseif size == 10 then
@@ -38,22 +41,27 @@ local function look(part, p, permits)
   end
   total = unpack(count, value, cells * size + 1)
 
-  local wait, window, kept, longest, used, windows = 0, 0, cells, 0, 0, part.windows
+  local wait, window, next, kept, longest, used, windows = 0, 0, 0, cells, 0, 0, part.windows
   for w = 1, #windows, 2 do
-    local limit, windowMs, gone, last = windows[w], windows[w + 1], 0, cells
-    if last > 0 and newest >= windowMs then gone = last end
-    while gone < last do -- find how many cells have left this window
-      local middle = floor((gone + last + 1) / 2)
-      if age(middle) >= windowMs then gone = middle else last = middle - 1 end
+    local limit, windowMs, gone, oldest = windows[w], windows[w + 1], 0, cells
+    if cells > 0 and newest >= windowMs then gone = cells end
+    while gone < oldest do -- find how many cells have left this window
+      local middle = floor((gone + oldest + 1) / 2)
+      if age(middle) >= windowMs then gone = middle else oldest = middle - 1 end
     end
     used = gone < cells and after(gone) or 0
     local left, holder = limit - used - permits, gone + 1
-    reply[#reply + 1] = left < 0 and -1 or left
-    if left < 0 then -- find the cell that must leave before the permits fit
-      while permits <= limit and after(holder) + permits > limit do holder = holder + 1 end
-      local fits = permits <= limit or part.lock and used >= lockMark
-      local waitMs = fits and windowMs - age(holder) or lead + windowMs
-      if waitMs > wait then wait, window = waitMs, part.first + (w - 1) / 2 end
+    last = last + 1
+    reply[last] = left < 0 and -1 or left
+    if left < again then -- find the cell that must leave before the permits fit, now or the next time
+      local isRefused = left < 0 and permits > 0
+      local room = limit - (isRefused and permits or permits + again)
+      if not part.whole and not (part.lock and used >= lockMark) then
+        while holder <= cells and after(holder) > room do holder = holder + 1 end
+      end
+      local waitMs = holder <= cells and windowMs - age(holder) or lead + windowMs
+      if not isRefused then next = math.max(next, waitMs)
+      elseif waitMs > wait then wait, window = waitMs, part.first + (w - 1) / 2 end
     end
     if gone < kept then kept = gone end
     if windowMs > longest then longest = windowMs end
@@ -82,34 +90,41 @@ local function look(part, p, permits)
     ttls[p], stamps[p] = part.growth and 2 * wait or wait, 0
     values[p] = pack(count, locks) .. pack(entry, (now + wait - longest) % span, locks + lockMark)
   end
-  return wait, window
+  return wait, window, next
 end
 
 local key, group = 0, 1 -- how many keys are done; where the group's arguments begin
 while group < #ARGV do
   local plan, permits, memoryMs = cjson.decode(ARGV[group]), tonumber(ARGV[group + 2]), tonumber(ARGV[group + 3])
   for _ = 1, ARGV[group + 1] do
-    local first, wait, window = #reply + 1, 0, 0
+    local first, wait, window, full = last + 1, 0, 0, nil
     local request = memoryMs > 0 and KEYS[key + #plan + 1]
-    local seen = request and redis.call('GET', request)
-    reply[first] = 0
+    local seen = request and call('GET', request)
+    reply[first], reply[first + 1], last = 0, 0, first + 1
     for p = 1, #plan do
-      value = redis.pcall('GET', KEYS[key + p])
-      local partWait, partWindow = look(plan[p], p, seen and 0 or permits * (plan[p].permits or 1))
+      value = pcall('GET', KEYS[key + p])
+      local asked = permits * (plan[p].permits or 1)
+      local partWait, partWindow, partNext = look(plan[p], p, seen and 0 or asked, asked)
       if partWait < 0 then wait, window = partWait, partWindow break end
-      if partWait > wait and not plan[p].observe then wait, window = partWait, partWindow end
+      if plan[p].observe then
+        if partWait > 0 then full = full or {} full[plan[p].observe] = true end
+      else
+        if partWait > wait then wait, window = partWait, partWindow end
+        if partNext > reply[first + 1] then reply[first + 1] = partNext end
+      end
     end
     if wait < 0 or wait > 0 and not seen then
-      for n = #reply, first + 2, -1 do reply[n] = nil end
-      reply[first], reply[first + 1] = wait, window
+      for n = last, first + 2, -1 do reply[n] = nil end
+      reply[first], reply[first + 1], last = wait, window, first + 1
     end
-    local memory = ''
+    local memory = request and pack('>I7', clock[1] * 1000000 + clock[2])
     for p = 1, wait >= 0 and not seen and #plan or 0 do
-      local writes = values[p] and (wait == 0 or stamps[p] == 0)
-      if writes then redis.call('SET', KEYS[key + p], values[p], 'PX', ttls[p]) end
+      local isFull = full and full[plan[p].observe or 0]
+      local writes = values[p] and (stamps[p] == 0 or wait == 0 and not isFull)
+      if writes then call('SET', KEYS[key + p], values[p], 'PX', ttls[p]) end
       if request then memory = memory .. pack('>I6I4', writes and stamps[p] or 0, permits * (plan[p].permits or 1)) end
     end
-    if request and wait == 0 and not seen then redis.call('SET', request, memory, 'PX', memoryMs) end
+    if request and wait == 0 and not seen then call('SET', request, memory, 'PX', memoryMs) end
     key = key + #plan + (request and 1 or 0)
   end
   group = group + 4

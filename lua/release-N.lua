@@ -1,15 +1,19 @@
 -- Gives back what one request took, once: a second call finds no memory of the request.
--- KEYS    one per part of the policy, then the request's key
+-- KEYS    one per part of the policy, then one per part that tells when it was last reset (what was taken
+--         before that is given back already), then the request's key
 -- ARGV    per part: 1 if it is a lockout, where a lock that has begun stays
 -- returns 1 if the request was remembered, else 0
 local memory = redis.call('GET', KEYS[#KEYS])
 if not memory then return 0 end
 redis.call('DEL', KEYS[#KEYS])
 
-local unpack, pack, lockMark = struct.unpack, struct.pack, 128
-for p = 1, #KEYS - 1 do
+local unpack, pack, lockMark, parts = struct.unpack, struct.pack, 128, (#KEYS - 1) / 2
+local takenAt = unpack('>I7', memory)
+for p = 1, parts do
   local value = redis.call('GET', KEYS[p])
-  local stamp, permits = unpack('>I6I4', memory, p * 10 - 9)
+  local stamp, permits = unpack('>I6I4', memory, p * 10 - 2)
+  local resetAt = redis.call('GET', KEYS[parts + p])
+  if resetAt and tonumber(resetAt) >= takenAt then stamp = 0 end
   if value and stamp > 0 then
     local entry, count, size, head, uses, span = '>I6I4', '>I4', 10, 4, 4294967296, 2 ^ 48
     if #value % 5 == 1 then entry, count, size, head, uses, span = '>I4B', '>B', 5, 1, 256, 4294967296 end

@@ -56,8 +56,10 @@ export function createLog(options: { level: LogLevel; process: string }) {
     connectionFailed(part: string, error: unknown) {
       logger.warn({ part, ...errorFacts(error) }, 'connection failed')
     },
-    requestFinished(facts: RequestFacts) {
-      logger.info(facts, 'request')
+    /** A repeat of a refusal that was logged is worth a line only to who asks for all of them. */
+    requestFinished(isRepeat: boolean, facts: RequestFacts) {
+      if (isRepeat) logger.debug(facts, 'request')
+      else logger.info(facts, 'request')
     },
     requestFailed(requestId: string, error: unknown) {
       logger.error({ requestId, ...errorFacts(error) }, 'request failed')
@@ -91,6 +93,12 @@ export function createLog(options: { level: LogLevel; process: string }) {
     },
     reconciled(count: number) {
       logger.warn({ count }, 'notices put back on the queue')
+    },
+    eventFailed(facts: { eventId: string; type: string; tries: number; reason: string }) {
+      logger.warn(facts, 'event not taken; it will be told again')
+    },
+    eventGivenUp(facts: { eventId: string; type: string; tries: number }) {
+      logger.error(facts, 'event not taken within a day; given up')
     },
     backgroundFailed(task: string, error: unknown) {
       logger.warn({ task, ...errorFacts(error) }, 'background task failed; it will run again')

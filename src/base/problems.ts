@@ -124,13 +124,19 @@ export class Problem extends Error {
   readonly code: ProblemCode
   readonly members: Readonly<Record<string, unknown>>
   readonly headers: Readonly<Record<string, string>>
+  /** The same refusal as before, answered from memory: counted, not logged one by one. */
+  isRepeat = false
 
   constructor(
     code: ProblemCode,
     members: Readonly<Record<string, unknown>> = {},
     headers: Readonly<Record<string, string>> = {},
   ) {
+    // An answer, not a fault: nobody reads its stack, and capturing one is dear in a flood of refusals.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(code)
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.members = members
     this.headers = headers

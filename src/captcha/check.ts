@@ -2,9 +2,10 @@
  * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget
  * survives resends, and with the code itself, whose tries end it.
  */
-import type { RedisLimiter, Refusal } from '../limiter/index.ts'
+import type { RedisLimiter } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { admit } from '../notice/admission.ts'
+import { type AdmissionRefusal, admit } from '../notice/admission.ts'
+import type { AnnounceCaptcha } from './announce.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
 export interface CheckRequest extends CodeOwner {
@@ -15,7 +16,7 @@ export interface CheckRequest extends CodeOwner {
   country: string
 }
 
-export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
+export type CheckOutcome = GuessResult | { result: 'refused'; refusal: AdmissionRefusal }
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
@@ -24,12 +25,17 @@ export function createCheckCaptcha(deps: {
   codes: CodeStore
   metrics: Metrics
   newRequestId: () => string
+  announce: AnnounceCaptcha
 }) {
-  const { limiter, codes, metrics, newRequestId } = deps
+  const { limiter, codes, metrics, newRequestId, announce } = deps
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
     const outcome = await check(request)
     metrics.checks.inc({ result: outcome.result })
+    if (outcome.result === 'passed') announce.passed(request, outcome.noticeId)
+    if (outcome.result === 'refused' && isNewLock(outcome.refusal)) {
+      void announce.locked(request, outcome.refusal)
+    }
     return outcome
   }
 
@@ -58,3 +64,5 @@ export function createCheckCaptcha(deps: {
     await Promise.all(lockouts.map(({ rule }) => limiter.reset('check', fields, rule)))
   }
 }
+
+const isNewLock = ({ kind, isRepeat }: AdmissionRefusal) => kind === 'lockout' && !isRepeat

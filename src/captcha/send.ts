@@ -4,20 +4,28 @@
  * promise. When the code or the row can't be written, the quota is given back.
  */
 import type { Secrets } from '../base/secrets.ts'
-import type { RedisLimiter, Refusal } from '../limiter/index.ts'
-import { admit, limitFields, nextAdmissionInMs, type Origin } from '../notice/admission.ts'
+import type { RedisLimiter } from '../limiter/index.ts'
+import {
+  type AdmissionRefusal,
+  admit,
+  limitFields,
+  nextAdmissionInMs,
+  type Origin,
+  peekNextInMs,
+} from '../notice/admission.ts'
 import {
   type CreateNotice,
+  type FindNotice,
   type Params,
   type PreparedNotice,
   prepareNotice,
+  type ReservedNotice,
 } from '../notice/create.ts'
 import { drawCode } from './code.ts'
 import type { CodeStore } from './code-store.ts'
 
 export interface CaptchaRequest {
-  /** From an Idempotency-Key's reservation. */
-  id?: string
+  reserved?: ReservedNotice
   app: string
   channel: 'sms' | 'email'
   to: string
@@ -30,7 +38,7 @@ export interface CaptchaRequest {
 
 export type SendCaptchaOutcome =
   | { accepted: true; notice: PreparedNotice; resendAt: Date; codeLength: number }
-  | { accepted: false; refusal: Refusal }
+  | { accepted: false; refusal: AdmissionRefusal }
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
@@ -38,17 +46,32 @@ export function createSendCaptcha(deps: {
   limiter: RedisLimiter
   codes: CodeStore
   createNotice: CreateNotice
+  findNotice: FindNotice
   secrets: Secrets
   code: { length: number; ttlMs: number }
   now: () => number
 }) {
-  const { limiter, codes, createNotice, secrets, code, now } = deps
+  const { limiter, codes, createNotice, findNotice, secrets, code, now } = deps
 
   /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
   return async function sendCaptcha(request: CaptchaRequest): Promise<SendCaptchaOutcome> {
-    const { params, origin, ...draft } = request
-    const notice = prepareNotice({ ...draft, kind: 'captcha', ttlMs: code.ttlMs }, now())
+    const { params, origin, reserved, ...facts } = request
+    const draft = { ...facts, kind: 'captcha', ttlMs: code.ttlMs } as const
+    const notice = prepareNotice(reserved ? { ...draft, id: reserved.id } : draft, now())
     const fields = limitFields(notice, params, origin, secrets)
+
+    // The promise was made before, only its answer was lost. A new code would kill the one that was sent.
+    const earlier = reserved?.isTakenOver ? await findNotice(notice.app, notice.id) : null
+    if (earlier) {
+      const { createdAt, expiresAt } = earlier
+      const resendInMs = await peekNextInMs(limiter, 'captcha', fields)
+      return {
+        accepted: true,
+        notice: { ...notice, createdAt, expiresAt },
+        resendAt: new Date(now() + resendInMs),
+        codeLength: code.length,
+      }
+    }
 
     const verdict = await admit(limiter, 'captcha', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }

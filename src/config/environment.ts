@@ -28,7 +28,10 @@ const environmentSchema = z.object({
   POSTERN_CONFIG: z.string().default('./postern.yaml'),
   SECRET: secret,
   SECRET_PREVIOUS: secret.optional(),
-  BOOTSTRAP_SECRET_KEY: z.string().min(16, 'needs at least 16 characters').optional(),
+  BOOTSTRAP_SECRET_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,200}$/, 'needs 16 to 200 visible ASCII characters')
+    .optional(),
   TRUST_PROXY_HOPS: z.coerce.number().int().min(0).max(10).default(0),
   LOG_LEVEL: z.enum(logLevels).default('info'),
   POSTERN_DATA: z.string().default('./.postern'),

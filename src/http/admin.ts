@@ -20,8 +20,10 @@ export function createAdminServer(deps: {
     const json = (status: number, body: unknown) =>
       reply(status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`)
     try {
-      if (request.method !== 'GET' && request.method !== 'HEAD')
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        response.setHeader('allow', 'GET, HEAD')
         return json(405, { status: 'method not allowed' })
+      }
       switch (request.url?.split('?')[0]) {
         case '/metrics':
           await measure()

@@ -4,18 +4,16 @@
  * The order of refusals: unknown path (404), method (405), key (401), body (415, 413, 400). Nothing is
  * read from a body before the key is known to be good, and nothing is counted before all of it passed.
  */
-import { isUtf8 } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
 import express, { type Express, type Request, type Response } from 'express'
-import type { ZodError } from 'zod'
 import type { ApiKeys } from '../access/api-keys.ts'
-import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
+import { Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { checked, readBytes, readJson } from './body.ts'
+import { limitableAddress } from './limitable-address.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
-
-const maxBodyBytes = 16_384
 
 export function createApp(deps: {
   routes: readonly Route[]
@@ -31,18 +29,6 @@ export function createApp(deps: {
   app.set('trust proxy', deps.trustProxyHops)
   app.set('query parser', 'simple')
 
-  const parseJson = express.json({
-    limit: maxBodyBytes,
-    // A compressed body can be a bomb, and no caller needs one.
-    inflate: false,
-    // `null` and `1` are refused by the schema, with a better message.
-    strict: false,
-    type: 'application/json',
-    verify(_request, _response, body) {
-      if (!isUtf8(body)) throw invalidUtf8
-    },
-  })
-
   // Plain paths first: `/v1/notices/search` is not the notice with the id "search".
   const paths = [...new Set(routes.map((route) => route.path))]
   for (const path of paths.sort((a, b) => Number(a.includes(':')) - Number(b.includes(':')))) {
@@ -52,7 +38,10 @@ export function createApp(deps: {
         serve(route.path, request, response, () => run(route, request, response)),
       )
     }
-    const allow = atPath.map((route) => route.method.toUpperCase()).join(', ')
+    // Express answers HEAD by the GET route.
+    const allow = atPath
+      .map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
+      .join(', ')
     app.all(path, (request, response) =>
       serve(path, request, response, async () => {
         throw new Problem('method_not_allowed', {}, { allow })
@@ -78,15 +67,13 @@ export function createApp(deps: {
     if (route.access === 'local' && !isLocal(request)) throw new Problem('forbidden')
     const facts = response.locals.facts as Record<string, string | number>
     if (app) facts.app = app
-    const body = route.body ? parse(route.body, await readBody(request, response), '') : undefined
-    const rawBody = route.rawBody
-      ? await readRaw(request, response, route.rawBody.maxBytes)
-      : noBytes
-    const query = route.query ? parse(route.query, request.query, 'query') : request.query
+    const body = route.body ? checked(route.body, await readJson(request), '') : undefined
+    const rawBody = route.rawBody ? await readBytes(request, route.rawBody.maxBytes) : noBytes
+    const query = route.query ? checked(route.query, request.query, 'query') : request.query
     const routeRequest: RouteRequest = {
       app,
       requestId: response.locals.requestId,
-      ip: limitableAddress(request.ip ?? ''),
+      ip: callerOf(request),
       body,
       params: request.params as Record<string, string>,
       query: query as Record<string, unknown>,
@@ -98,14 +85,12 @@ export function createApp(deps: {
     return route.run(routeRequest)
   }
 
-  function readRaw(request: Request, response: Response, maxBytes: number): Promise<Buffer> {
-    const parseRaw = express.raw({ limit: maxBytes, inflate: false, type: () => true })
-    return new Promise((resolve, reject) => {
-      parseRaw(request, response, (error?: unknown) => {
-        if (error) reject(bodyProblem(error))
-        else resolve(Buffer.isBuffer(request.body) ? request.body : noBytes)
-      })
-    })
+  /** What limits count: the address a trusted proxy names, or who is connected when that is none. */
+  function callerOf(request: Request): string {
+    const peer = request.socket.remoteAddress ?? ''
+    // Express reads forwarding headers for every address, so it is asked only where proxies are trusted.
+    const address = deps.trustProxyHops > 0 ? (request.ip ?? peer) : peer
+    return limitableAddress(address) ?? limitableAddress(peer) ?? ''
   }
 
   async function appOf(request: Request): Promise<string> {
@@ -115,23 +100,10 @@ export function createApp(deps: {
     return key.app
   }
 
-  function readBody(request: Request, response: Response): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      parseJson(request, response, (error?: unknown) => {
-        if (error) reject(bodyProblem(error))
-        else if (request.body === undefined) {
-          const hasBody =
-            request.headers['transfer-encoding'] !== undefined ||
-            Number(request.headers['content-length']) > 0
-          reject(
-            hasBody
-              ? new Problem('unsupported_media_type')
-              : fieldProblem([{ path: '', message: 'the body is missing' }]),
-          )
-        } else resolve(request.body)
-      })
-    })
-  }
+  /** Unique over processes by its random beginning, and far cheaper than a UUID. */
+  const requestIdStart = randomBytes(6).toString('base64url')
+  let requestCount = 0
+  const nextRequestId = () => `${requestIdStart}-${(requestCount++).toString(36).padStart(6, '0')}`
 
   /** Answers, whatever happens in `work`, then counts and logs the request. */
   async function serve(
@@ -141,12 +113,12 @@ export function createApp(deps: {
     work: () => Promise<Answer>,
   ): Promise<void> {
     const startMs = performance.now()
-    const given = request.get('x-request-id')
-    const requestId =
-      given && (isId(given) || /^[A-Za-z0-9_-]{8,64}$/.test(given)) ? given : newId()
+    const given = request.headers['x-request-id'] as string | undefined
+    const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : nextRequestId()
     const facts: Record<string, string | number> = {}
     response.locals.requestId = requestId
     response.locals.facts = facts
+    let isRepeat = false
     let answer: Answer
     try {
       answer = await work()
@@ -155,6 +127,7 @@ export function createApp(deps: {
       if (problem.code === 'internal' || problem.code === 'unavailable')
         log.requestFailed(requestId, error)
       facts.code = problem.code
+      isRepeat = problem.isRepeat
       for (const name of ['policy', 'rule', 'retryAfterMs']) {
         if (name in problem.members) facts[name] = problem.members[name] as string | number
       }
@@ -165,7 +138,7 @@ export function createApp(deps: {
     const method = knownMethods.has(request.method) ? request.method : 'other'
     metrics.requests.inc({ route, method, status: answer.status })
     metrics.requestSeconds.observe({ route }, durationMs / 1_000)
-    log.requestFinished({
+    log.requestFinished(isRepeat, {
       requestId,
       method,
       route,
@@ -178,74 +151,31 @@ export function createApp(deps: {
   return app
 }
 
-const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-
 const noBytes = Buffer.alloc(0)
 
-const invalidUtf8 = Object.assign(new Error('not UTF-8'), { status: 400, type: 'encoding.invalid' })
+const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 function write(response: Response, answer: Answer, requestId: string): void {
   if (response.headersSent || response.destroyed) return
+  const headers: Record<string, string | number> = {
+    'x-request-id': requestId,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'content-type': 'application/json; charset=utf-8',
+    ...answer.headers,
+  }
   // What was not read of a refused body would be taken for the next request.
-  if (answer.status === 413 || answer.status === 415) response.setHeader('connection', 'close')
-  response.statusCode = answer.status
-  response.setHeader('x-request-id', requestId)
-  response.setHeader('cache-control', 'no-store')
-  response.setHeader('x-content-type-options', 'nosniff')
-  for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value)
-  if (answer.body === undefined && answer.text === undefined) {
-    response.end()
-    return
-  }
-  if (!response.hasHeader('content-type')) {
-    response.setHeader('content-type', 'application/json; charset=utf-8')
-  }
-  const text = answer.text ?? JSON.stringify(answer.body)
-  response.setHeader('content-length', Buffer.byteLength(text))
-  response.end(text)
-}
-
-function parse(schema: NonNullable<Route['body']>, value: unknown, place: string): unknown {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  throw fieldProblem(fieldErrors(parsed.error, place))
-}
-
-function fieldErrors(error: ZodError, place: string): FieldError[] {
-  return error.issues.flatMap((issue) => {
-    const at = [place, ...issue.path.map(String)].filter(Boolean)
-    if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((key) => ({
-        path: [...at, key].join('.').slice(0, 100),
-        message: 'unknown field',
-      }))
-    }
-    return [{ path: at.join('.').slice(0, 100), message: issue.message }]
-  })
-}
-
-function fieldProblem(errors: readonly FieldError[]): Problem {
-  return new Problem('invalid_request', { errors: errors.slice(0, 20) })
-}
-
-/** What express.json found wrong, in our words. */
-function bodyProblem(error: unknown): Problem {
-  const { status, type } = error as { status?: number; type?: string }
-  if (status === 413) return new Problem('payload_too_large')
-  if (status === 415) return new Problem('unsupported_media_type')
-  const message =
-    type === 'encoding.invalid'
-      ? 'the body is not UTF-8'
-      : type === 'request.aborted'
-        ? 'the body ended early'
-        : 'the body is not JSON'
-  return fieldProblem([{ path: '', message }])
+  if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
+  const text = answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body))
+  if (text === '') delete headers['content-type']
+  else headers['content-length'] = Buffer.byteLength(text)
+  response.writeHead(answer.status, headers).end(text)
 }
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof Unavailable) {
-    return new Problem('unavailable', {}, { 'retry-after': '2' })
+    return new Problem('unavailable', {}, { 'Retry-After': '2' })
   }
   return new Problem('internal', { requestId })
 }
@@ -255,21 +185,4 @@ function isLocal(request: Request): boolean {
   const address = request.socket.remoteAddress ?? ''
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
   return isLoopback && request.headers['x-forwarded-for'] === undefined
-}
-
-/** An IPv6 customer holds a whole /64, so that is what limits count; IPv4 inside IPv6 is IPv4. */
-function limitableAddress(ip: string): string {
-  if (!ip.includes(':')) return ip
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)
-  if (mapped) return mapped[1] as string
-  const [head = '', tail] = ip.split('::')
-  const groups = head.split(':')
-  if (tail !== undefined) {
-    const rest = tail ? tail.split(':').length : 0
-    while (groups.length < 8 - rest) groups.push('0')
-  }
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group || '0')
-    .join(':')}::/64`
 }

@@ -1,10 +1,10 @@
+import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
-import { maskRecipient, type RecipientRules } from './recipient.ts'
+import type { NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
 import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
@@ -17,13 +17,10 @@ export function captchaRoutes(deps: {
   checkCaptcha: CheckCaptcha
   idempotency: Idempotency
   templates: Templates
-  recipients: RecipientRules
+  normaliseRecipient: NormaliseRecipient
   codeLength: number
-  /** The windows of a policy, for the headers of a refusal. */
-  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendCaptcha, checkCaptcha, idempotency, templates, recipients, codeLength, limitsOf } =
-    deps
+  const { sendCaptcha, checkCaptcha, idempotency, templates, normaliseRecipient, codeLength } = deps
 
   return [
     defineRoute({
@@ -37,13 +34,16 @@ export function captchaRoutes(deps: {
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       run: (request) =>
-        onceByKey(idempotency, request, 'captcha', async (id) => {
+        onceByKey(idempotency, request, 'captcha', async (reserved) => {
           const { body, app, ip } = request
-          const { to, country } = recipientOf(body, recipients)
+          const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, ownVariables)
           const { channel, scene, template, params } = body
+          if (!templates.variables(template, channel, locale).has('code')) {
+            throw invalid('template', 'does not say the code')
+          }
           const outcome = await sendCaptcha({
-            ...(id ? { id } : {}),
+            ...(reserved ? { reserved } : {}),
             app,
             channel,
             to,
@@ -53,8 +53,7 @@ export function captchaRoutes(deps: {
             params,
             origin: { ip, country },
           })
-          if (!outcome.accepted)
-            throw refusalProblem('captcha', outcome.refusal, limitsOf('captcha'))
+          if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal)
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -94,7 +93,7 @@ export function captchaRoutes(deps: {
       ],
       async run({ body, app, ip, note }) {
         const { channel, scene, code, id } = body
-        const { to, country } = recipientOf(body, recipients)
+        const { to, country } = recipientOf(normaliseRecipient, body)
         if (code.length !== codeLength) throw invalid('code', `has ${codeLength} digits`)
         const outcome = await checkCaptcha({
           app,
@@ -106,8 +105,7 @@ export function captchaRoutes(deps: {
           ip,
           country,
         })
-        if (outcome.result === 'refused')
-          throw refusalProblem('check', outcome.refusal, limitsOf('check'))
+        if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal)
         if (outcome.result === 'mismatch') {
           throw new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
         }

@@ -1,12 +1,12 @@
 import { isId } from '../base/ids.ts'
+import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
-import type { WindowLimit } from '../limiter/index.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Templates } from '../templates/templates.ts'
-import { maskRecipient, type RecipientRules } from './recipient.ts'
+import type { NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import {
   acceptedNotice,
@@ -22,12 +22,17 @@ export function noticeRoutes(deps: {
   store: NoticeStore
   idempotency: Idempotency
   templates: Templates
-  recipients: RecipientRules
+  normaliseRecipient: NormaliseRecipient
   secrets: Secrets
-  /** The windows of a policy, for the headers of a refusal. */
-  limitsOf: (policy: string) => readonly WindowLimit[]
 }): Route[] {
-  const { sendNotice, store, idempotency, templates, recipients, secrets, limitsOf } = deps
+  const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets } = deps
+
+  /** What was sent to may be looked for, whatever destinations are allowed now. */
+  function recipientSearched(channel: 'sms' | 'email', to: string): string {
+    const result = normaliseRecipient(channel, to)
+    if (result.kind === 'invalid') throw new Problem('invalid_recipient')
+    return result.to
+  }
 
   /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
   const cursorMarks = (app: string, id: string) => secrets.subjectHashes(['cursor', app, id])
@@ -52,14 +57,14 @@ export function noticeRoutes(deps: {
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       run: (request) =>
-        onceByKey(idempotency, request, 'notice', async (id) => {
+        onceByKey(idempotency, request, 'notice', async (reserved) => {
           const { body, app, ip } = request
-          const { to, country } = recipientOf(body, recipients)
+          const { to, country } = recipientOf(normaliseRecipient, body)
           const locale = editionOf(templates, body, [])
           const { channel, template, params, ttl } = body
           const sendAt = sendTimeOf(body.sendAt)
           const outcome = await sendNotice({
-            ...(id ? { id } : {}),
+            ...(reserved ? { reserved } : {}),
             app,
             channel,
             to,
@@ -70,7 +75,7 @@ export function noticeRoutes(deps: {
             ...(sendAt ? { sendAt } : {}),
             origin: { ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal, limitsOf('notice'))
+          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal)
           const { notice } = outcome
           request.note({ noticeId: notice.id, channel, template })
           return {
@@ -113,13 +118,13 @@ export function noticeRoutes(deps: {
       access: 'key',
       body: searchNoticesBody,
       answers: { 200: { description: 'One page.', schema: noticePage } },
-      problems: ['invalid_recipient', 'destination_not_allowed'],
+      problems: ['invalid_recipient'],
       async run({ app, body }) {
         const { to, channel, state, cursor, limit } = body
         if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
         const recipientHashes =
           to !== undefined && channel !== undefined
-            ? secrets.recipientHashes(channel, recipientOf({ channel, to }, {}).to)
+            ? secrets.recipientHashes(channel, recipientSearched(channel, to))
             : undefined
         const rows = await store.search({
           app,

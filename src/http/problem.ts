@@ -24,7 +24,8 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
     status,
     headers: {
       'content-type': problemMediaType,
-      ...(seconds === undefined ? {} : { 'retry-after': String(seconds) }),
+      // Spelled as the limiter spells it: two spellings would be two headers.
+      ...(seconds === undefined ? {} : { 'Retry-After': String(seconds) }),
       ...problem.headers,
     },
     body: {
@@ -40,7 +41,7 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
 
 /** The better liked of the two languages we speak, by `q`; English when it is a tie or neither is named. */
 export function preferredLanguage(acceptLanguage: string | undefined): 'en' | 'zh' {
-  if (!acceptLanguage?.includes('zh')) return 'en'
+  if (!acceptLanguage || !/zh/i.test(acceptLanguage)) return 'en'
   const liking = { en: 0, zh: 0 }
   for (const range of acceptLanguage.toLowerCase().split(',', 20)) {
     const match = /^\s*(en|zh)(?:-[a-z0-9-]+)?\s*(?:;\s*q=([01](?:\.\d{0,3})?))?\s*$/.exec(range)

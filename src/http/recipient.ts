@@ -18,18 +18,29 @@ export interface RecipientRules {
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
   | { kind: 'invalid' }
-  | { kind: 'not_allowed' }
+  | { kind: 'not_allowed'; to: string }
 
-export function normaliseRecipient(
-  channel: 'sms' | 'email',
-  to: string,
-  rules: RecipientRules,
-): RecipientResult {
-  if (channel === 'email') {
-    const address = normaliseEmail(to)
-    return address ? { kind: 'ok', to: address, country: '' } : { kind: 'invalid' }
+export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
+
+/** Reading a phone number is the dearest step of a refusal, and whoever is refused comes again. */
+const maxRemembered = 10_000
+
+export function createRecipientNormaliser(rules: RecipientRules) {
+  let remembered = new Map<string, RecipientResult>()
+
+  return function normaliseRecipient(channel: 'sms' | 'email', to: string): RecipientResult {
+    if (channel === 'email') {
+      const address = normaliseEmail(to)
+      return address ? { kind: 'ok', to: address, country: '' } : { kind: 'invalid' }
+    }
+    let result = remembered.get(to)
+    if (!result) {
+      result = normalisePhone(to, rules)
+      if (remembered.size >= maxRemembered) remembered = new Map()
+      remembered.set(to, result)
+    }
+    return result
   }
-  return normalisePhone(to, rules)
 }
 
 /** Numbers that can take a message: no landlines, premium, shared-cost, satellite or short ones. */
@@ -47,7 +58,8 @@ function normalisePhone(to: string, rules: RecipientRules): RecipientResult {
   if (!number || !type || number.ext || !textableTypes.has(type)) return { kind: 'invalid' }
   const country = number.country
   if (!country) return { kind: 'invalid' }
-  if (rules.countries && !rules.countries.includes(country)) return { kind: 'not_allowed' }
+  if (rules.countries && !rules.countries.includes(country))
+    return { kind: 'not_allowed', to: number.number }
   return { kind: 'ok', to: number.number, country }
 }
 
@@ -55,7 +67,8 @@ const maxAddressLength = 254
 const maxLocalLength = 64
 const local =
   /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
-const domain = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9-]{2,63}$/
+const domain =
+  /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/
 
 /** One plain addr-spec in lower case with the domain in ASCII; no quotes, comments, lists or IP literals. */
 function normaliseEmail(to: string): string | undefined {
@@ -70,14 +83,4 @@ function normaliseEmail(to: string): string | undefined {
   if (!local.test(localPart) || !domain.test(domainPart)) return undefined
   const address = `${localPart}@${domainPart}`
   return address.length <= maxAddressLength ? address : undefined
-}
-
-/** What answers show: enough to recognise one's own, too little to learn another's. */
-export function maskRecipient(channel: string, to: string): string {
-  if (channel === 'email') {
-    const at = to.lastIndexOf('@')
-    return `${to.slice(0, 1)}***${to.slice(at)}`
-  }
-  const shown = Math.min(5, Math.max(2, to.length - 8))
-  return `${to.slice(0, shown)}****${to.slice(-4)}`
 }

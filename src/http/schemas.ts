@@ -29,7 +29,7 @@ const recipient = plainText(320)
   })
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
 const locale = z.string().regex(/^[a-z]{2}(-[A-Z]{2})?$/, 'is a locale such as en or zh-CN')
-const id = z.string().min(1).max(64)
+const id = plainText(64).min(1)
 const time = z.iso.datetime()
 const duration = z.string().transform((text, context) => {
   const durationMs = parseDurationMs(text)
@@ -71,11 +71,9 @@ export const sendNoticeBody = z.strictObject({
   params,
   locale: locale.optional(),
   ttl: duration.optional(),
-  sendAt: time
-    .optional()
-    .meta({
-      description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
-    }),
+  sendAt: time.optional().meta({
+    description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
+  }),
 })
 
 export const searchNoticesBody = z.strictObject({

@@ -5,20 +5,21 @@
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import { type Refusal, rateLimitHeaders, type WindowLimit } from '../limiter/index.ts'
-import type { Params } from '../notice/create.ts'
+import { rateLimitHeaders } from '../limiter/index.ts'
+import type { AdmissionRefusal } from '../notice/admission.ts'
+import type { Params, ReservedNotice } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { Answer } from './problem.ts'
-import { normaliseRecipient, type RecipientRules } from './recipient.ts'
+import type { NormaliseRecipient } from './recipient.ts'
 import type { RouteRequest } from './route.ts'
 
 /** One normalised recipient, or the problem that says why not. */
 export function recipientOf(
+  normalise: NormaliseRecipient,
   body: { channel: 'sms' | 'email'; to: string },
-  rules: RecipientRules,
 ): { to: string; country: string } {
-  const result = normaliseRecipient(body.channel, body.to, rules)
+  const result = normalise(body.channel, body.to)
   if (result.kind === 'ok') return result
   throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
 }
@@ -44,10 +45,10 @@ export function editionOf(
   if (!locale) throw invalid('locale', `the template has ${locales.join(', ')}`)
 
   for (const name of reserved) {
-    if (name in body.params) throw invalid(`params.${name}`, 'is set by Postern')
+    if (Object.hasOwn(body.params, name)) throw invalid(`params.${name}`, 'is set by Postern')
   }
   for (const name of templates.variables(template, channel, locale)) {
-    if (!(name in body.params) && !reserved.includes(name)) {
+    if (!Object.hasOwn(body.params, name) && !reserved.includes(name)) {
       throw invalid(`params.${name}`, 'the template needs it')
     }
   }
@@ -59,16 +60,15 @@ export function invalid(path: string, message: string): Problem {
 }
 
 /** A refusal as a problem. */
-export function refusalProblem(
-  policy: string,
-  refusal: Refusal,
-  windows: readonly WindowLimit[],
-): Problem {
+export function refusalProblem(policy: string, refusal: AdmissionRefusal): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
-  return kind === 'lockout'
-    ? new Problem('locked', shared)
-    : new Problem('limited', { ...shared, window }, rateLimitHeaders(windows, refusal))
+  const problem =
+    kind === 'lockout'
+      ? new Problem('locked', shared)
+      : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
+  problem.isRepeat = refusal.isRepeat
+  return problem
 }
 
 /** Runs `send` once per Idempotency-Key; without one, simply runs it. */
@@ -76,7 +76,7 @@ export async function onceByKey(
   idempotency: Idempotency,
   request: RouteRequest,
   what: string,
-  send: (id: string | undefined) => Promise<Answer>,
+  send: (reserved: ReservedNotice | undefined) => Promise<Answer>,
 ): Promise<Answer> {
   const key = request.header('idempotency-key')
   if (key === undefined) return send(undefined)
@@ -84,16 +84,20 @@ export async function onceByKey(
     throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
   }
   const asked = `${what} ${canonicalRecord(request.body as Record<string, unknown>)}`
-  const reservation = await idempotency.reserve(request.app, key, asked, newId())
+  const offeredId = newId()
+  const reservation = await idempotency.reserve(request.app, key, asked, offeredId)
   if (reservation.kind === 'in_progress') throw new Problem('idempotency_in_progress')
   if (reservation.kind === 'reused') throw new Problem('idempotency_key_reused')
   if (reservation.kind === 'answered') return reservation.answer as Answer
+  const id = reservation.noticeId
+  let answer: Answer
   try {
-    const answer = await send(reservation.noticeId)
-    await idempotency.keep(request.app, key, answer)
-    return answer
+    answer = await send({ id, isTakenOver: id !== offeredId })
   } catch (error) {
     await idempotency.drop(request.app, key).catch(() => {})
     throw error
   }
+  // What was sent is never answered with an error: when this fails, a repeat finds the notice itself.
+  await idempotency.keep(request.app, key, answer).catch(() => {})
+  return answer
 }

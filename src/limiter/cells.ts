@@ -29,10 +29,6 @@
  */
 import type { Part } from './plan.ts'
 
-/** Windows of at most this many uses are exact to the millisecond. */
-export const exactLimit = 128
-/** A larger sliding window is this many granules long. */
-export const granulesPerWindow = 128
 export const lockMark = 128
 const hourMs = 3_600_000
 
@@ -43,6 +39,8 @@ export interface CellStore {
   times: Uint32Array | Float64Array
   counts: Uint8Array | Uint32Array
   lengths: Uint8Array
+  /** The newest cell's time in full, because four bytes can't tell a forgotten subject from a fresh one. */
+  newestAt: Float64Array
 }
 
 export function createCellStore(part: Part, slots: number): CellStore {
@@ -53,6 +51,7 @@ export function createCellStore(part: Part, slots: number): CellStore {
     times: wide ? new Float64Array(slots * stride) : new Uint32Array(slots * stride),
     counts: wide ? new Uint32Array(slots * (stride + 1)) : new Uint8Array(slots * (stride + 1)),
     lengths: new Uint8Array(slots),
+    newestAt: new Float64Array(slots),
   }
 }
 
@@ -65,13 +64,17 @@ export function growCellStore(store: CellStore, slots: number): void {
   times.set(store.times)
   counts.set(store.counts)
   lengths.set(store.lengths)
-  Object.assign(store, { times, counts, lengths })
+  const newestAt = new Float64Array(slots)
+  newestAt.set(store.newestAt)
+  Object.assign(store, { times, counts, lengths, newestAt })
 }
 
 /** What a look at one subject found; one object is filled again and again. */
 export interface Look {
   /** 0: the permits fit. */
   waitMs: number
+  /** After an admission: how long the same would have to wait. */
+  nextMs: number
   /** Position in the policy of the window that holds longest. */
   window: number
   /** Cells that no window counts any more. */
@@ -85,13 +88,17 @@ export interface Look {
   keepMs: number
 }
 
-/** Looks at one subject and changes nothing; `left` gets what an admission leaves, by window of the policy. */
+/**
+ * Looks at one subject and changes nothing; `left` gets what an admission leaves, by window of the
+ * policy. `again` is what the same request would ask for the next time.
+ */
 export function look(
   store: CellStore,
   slot: number,
   part: Part,
   nowMs: number,
   permits: number,
+  again: number,
   left: number[],
   found: Look,
 ): void {
@@ -101,12 +108,14 @@ export function look(
   const maxLockMs = part.rule.lock?.maxLockMs ?? 0
   found.leadMs = leadMs(part, nowMs)
   let cells = store.lengths[slot] as number
+  if (nowMs - (store.newestAt[slot] as number) >= part.longestMs + maxLockMs) cells = 0
   while (cells > 0 && age(store, start + cells - 1, nowMs) < -(found.leadMs + hourMs + maxLockMs)) {
     cells--
   }
   store.lengths[slot] = cells
   const total = counts[countStart + cells] as number
   found.waitMs = 0
+  found.nextMs = 0
   found.gone = cells
   for (let index = 0; index < part.windows.length; index++) {
     const { limit, windowMs } = part.windows[index] as { limit: number; windowMs: number }
@@ -120,23 +129,26 @@ export function look(
     }
     const used = difference(wide, total, counts[countStart + gone] as number)
     found.used = used
-    left[part.firstWindow + index] = limit - used - permits
+    const windowLeft = limit - used - permits
+    left[part.firstWindow + index] = windowLeft
     if (gone < found.gone) found.gone = gone
-    if (used + permits <= limit) continue
-    let waitMs = found.leadMs + windowMs
-    if (permits <= limit || (part.rule.lock && used >= lockMark)) {
-      let holder = gone
-      if (permits <= limit) {
-        while (
-          difference(wide, total, counts[countStart + holder + 1] as number) + permits >
-          limit
-        ) {
-          holder++
-        }
+    if (windowLeft >= again) continue
+    // The cell that must leave before the permits fit, now or the next time.
+    const isRefused = windowLeft < 0 && permits > 0
+    const room = limit - (isRefused ? permits : permits + again)
+    let holder = gone
+    if (!part.isWhole && !(part.rule.lock && used >= lockMark)) {
+      while (
+        holder < cells &&
+        difference(wide, total, counts[countStart + holder + 1] as number) > room
+      ) {
+        holder++
       }
-      waitMs = windowMs - age(store, start + holder, nowMs)
     }
-    if (waitMs > found.waitMs) {
+    const waitMs =
+      holder < cells ? windowMs - age(store, start + holder, nowMs) : found.leadMs + windowMs
+    if (!isRefused) found.nextMs = Math.max(found.nextMs, waitMs)
+    else if (waitMs > found.waitMs) {
       found.waitMs = waitMs
       found.window = part.firstWindow + index
     }
@@ -181,19 +193,22 @@ export function take(
       return nowMs - newestAge
     }
   }
-  if (cells === stride) {
+  const kept = found.keepMs > 0 ? 1 : 0
+  const drop = found.gone - 2 * kept
+  if (drop > 0) {
     // A remembered lock stays, and before the first cell that counts there must be one that does not.
-    const from = found.keepMs > 0 ? found.gone - 1 : found.gone
-    const to = found.keepMs > 0 ? 1 : 0
-    if (to === 0) counts[countStart] = counts[countStart + from] as number
-    times.copyWithin(start + to, start + from, start + cells)
-    counts.copyWithin(countStart + to + 1, countStart + from + 1, countStart + cells + 1)
-    cells -= from - to
+    if (kept === 0) counts[countStart] = counts[countStart + drop] as number
+    for (let cell = kept; cell + drop < cells; cell++) {
+      times[start + cell] = times[start + cell + drop] as number
+      counts[countStart + cell + 1] = counts[countStart + cell + drop + 1] as number
+    }
+    cells -= drop
   }
   const at = nowMs + found.leadMs
   times[start + cells] = wide ? at : at % 4_294_967_296
   counts[countStart + cells + 1] = total
   store.lengths[slot] = cells + 1
+  store.newestAt[slot] = at
   return at
 }
 
@@ -212,6 +227,7 @@ export function beginLock(
   store.counts[slot * (store.stride + 1)] = found.locks
   store.counts[slot * (store.stride + 1) + 1] = found.locks + lockMark
   store.lengths[slot] = 1
+  store.newestAt[slot] = at
   return lockMs
 }
 
@@ -272,6 +288,7 @@ export function copyCells(
     to.counts[countStart + cell + 1] = total
   }
   to.lengths[toSlot] = uses.length
+  to.newestAt[toSlot] = from.newestAt[fromSlot] as number
 }
 
 /** When everything in a window has left it: 0 if it is empty already. */
@@ -283,7 +300,7 @@ export function resetsInMs(
 ): number {
   const cells = store.lengths[slot] as number
   if (cells === 0) return 0
-  return Math.max(0, windowMs - age(store, slot * store.stride + cells - 1, nowMs))
+  return Math.max(0, windowMs - (nowMs - (store.newestAt[slot] as number)))
 }
 
 function usesOf(store: CellStore, slot: number, cell: number): number {

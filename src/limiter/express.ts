@@ -15,7 +15,7 @@ export function limit(
   return async (req, res, next) => {
     try {
       const decision = await limiter.acquire(policy, fieldsOf(req))
-      res.set(rateLimitHeaders(limiter.windows(policy), decision))
+      res.set(rateLimitHeaders(policy, decision, limiter.windows(policy)))
       if (decision.admitted) next()
       else refuse(req, res, policy, decision)
     } catch (error) {

@@ -6,6 +6,7 @@ export * from './limiter.ts'
 export type { LocalLimiter, LocalLimiterOptions } from './local-limiter.ts'
 export { type Fields, MissingField } from './plan.ts'
 export {
+  checkPolicies,
   type Kind,
   type ParsedPolicies,
   type Policies,

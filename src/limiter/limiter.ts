@@ -13,6 +13,8 @@ export interface Remaining {
 export interface Admission {
   readonly admitted: true
   readonly remaining: readonly Remaining[]
+  /** When the same request would be admitted again, with no other traffic; 0: at once. */
+  readonly nextInMs: number
 }
 
 export interface Refusal {
@@ -20,6 +22,9 @@ export interface Refusal {
   /** The rule and window that hold longest; the first of them as declared, if several hold equally. */
   readonly rule: string
   readonly window: string
+  readonly limit: number
+  /** 0 for a calendar rule, whose periods differ in length. */
+  readonly windowMs: number
   /** `lockout` means locked: asking again does not help, waiting does. */
   readonly kind: Kind
   /** Waiting exactly this long, with no other traffic, admits the same request. A limit of 0 never does. */
@@ -83,16 +88,21 @@ export interface WindowLimit {
   readonly kind: Kind
   readonly window: string
   readonly limit: number
-  /** Absent for a calendar rule, whose periods differ in length. */
-  readonly windowMs?: number
+  /** 0 for a calendar rule, whose periods differ in length. */
+  readonly windowMs: number
 }
 
 /** Counting for metrics; the labels are names from the policies, a closed set. */
 export interface LimiterHooks {
   /** A refusal, also one from memory. */
-  readonly onRefused?: (policy: string, rule: string) => void
+  readonly onRefused?: (labels: RuleLabels) => void
   /** A rule with `mode: observe` would have refused something that was admitted. */
-  readonly onObserved?: (policy: string, rule: string) => void
+  readonly onObserved?: (labels: RuleLabels) => void
+}
+
+export interface RuleLabels {
+  readonly policy: string
+  readonly rule: string
 }
 
 /** Redis gave no answer within the deadline, or none that decides. Never means that there is no limit. */

@@ -6,10 +6,11 @@
  */
 import { acquireWithin } from './acquire-within.ts'
 import { beginLock, giveBack, type Look, look, take } from './cells.ts'
-import type { AcquireOptions, Decision, Limiter, LimiterHooks, Remaining } from './limiter.ts'
+import type { AcquireOptions, Decision, Limiter, LimiterHooks } from './limiter.ts'
 import { type CompiledPolicy, compilePolicies, type Fields } from './plan.ts'
 import type { RawPolicies } from './policies.ts'
 import {
+  admissionOf,
   checkedPolicies,
   createLook,
   examine,
@@ -48,12 +49,14 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
   const maxSubjects = options.maxSubjects ?? 100_000
   const clock = options.clock ?? Date.now
   const requests = createRequestMemory(options.rememberRequestsMs ?? 300_000, maxSubjects)
+  /** Filled anew by every acquire: what is left by window, and the observed rules that are full. */
   const left: number[] = []
+  const full: number[] = []
   let policies = new Map<string, LocalPolicy>()
   setPolicies(options.policies)
 
   function setPolicies(raw: RawPolicies): void {
-    const compiled = compilePolicies(checkedPolicies(raw), 'local')
+    const compiled = compilePolicies(checkedPolicies(raw))
     policies = new Map([...compiled].map(([name, policy]) => [name, prepare(policy)]))
   }
 
@@ -81,15 +84,19 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     const nowMs = clock()
     const isSeen = requestId !== undefined && requests.has(policyName, requestId, subjects, nowMs)
     let held: Look | undefined
+    full.length = 0
+    let nextInMs = 0
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
       const { cells, find } = tables[index] as SubjectTable
       const place = find(subjects[part.ruleIndex] as string)
       places[index] = place
-      look(cells, place, part, nowMs, isSeen ? 0 : permits * part.rule.permits, left, found)
+      const asked = permits * part.rule.permits
+      look(cells, place, part, nowMs, isSeen ? 0 : asked, asked, left, found)
+      if (part.rule.mode === 'enforce') nextInMs = Math.max(nextInMs, found.nextMs)
     }
-    if (isSeen) return admission(policy, false)
+    if (isSeen) return admissionOf(policy, left, nextInMs)
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
@@ -99,43 +106,31 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
         const place = table.claim(subjects[part.ruleIndex] as string, nowMs)
         found.waitMs = beginLock(table.cells, place, part, nowMs, found) || found.waitMs
       }
-      if (part.rule.mode === 'enforce' && (!held || found.waitMs > held.waitMs)) held = found
+      if (part.rule.mode === 'observe') full.push(part.ruleIndex)
+      else if (!held || found.waitMs > held.waitMs) held = found
     }
     if (held) {
       const refusal = refusalOf(policy, held.window, held.waitMs)
-      onRefused?.(policyName, refusal.rule)
+      onRefused?.({ policy: policyName, rule: refusal.rule })
       return refusal
     }
     const stamps: number[] | undefined = requestId === undefined ? undefined : []
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
-      if (found.waitMs > 0) {
+      if (found.waitMs > 0 || full.includes(part.ruleIndex)) {
         stamps?.push(0)
         continue
       }
       const table = tables[index] as SubjectTable
-      const place = table.claim(subjects[part.ruleIndex] as string, nowMs)
+      const place =
+        table.touch(places[index] as number) ||
+        table.claim(subjects[part.ruleIndex] as string, nowMs)
       const at = take(table.cells, place, part, nowMs, permits * part.rule.permits, found)
       stamps?.push(at)
     }
     if (stamps) requests.remember(policyName, requestId as string, subjects, nowMs, permits, stamps)
-    return admission(policy, true)
-  }
-
-  function admission(policy: LocalPolicy, isNew: boolean): Decision {
-    const remaining: Remaining[] = []
-    let observed: string | undefined
-    for (let index = 0; index < policy.windows.length; index++) {
-      const { rule, window } = policy.windows[index] as (typeof policy.windows)[number]
-      const windowLeft = left[index] as number
-      remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
-      if (windowLeft < 0 && isNew && observed !== rule.name) {
-        observed = rule.name
-        onObserved?.(policy.name, rule.name)
-      }
-    }
-    return { admitted: true, remaining }
+    return admissionOf(policy, left, nextInMs, onObserved)
   }
 
   const acquire: Limiter['acquire'] = async (policy, fields, acquireOptions) =>
@@ -177,7 +172,9 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
       const subjects = policy.subjectsOf(fields)
       for (const [index, part] of policy.parts.entries()) {
         if (ruleName !== undefined && part.rule.name !== ruleName) continue
-        policy.tables[index]?.forget(subjects[part.ruleIndex] as string)
+        const subject = subjects[part.ruleIndex] as string
+        policy.tables[index]?.forget(subject)
+        requests.forgetPart(policyName, index, part.ruleIndex, subject)
       }
     },
 

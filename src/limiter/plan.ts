@@ -5,8 +5,12 @@
  */
 import { canonical } from '../base/canonical.ts'
 import { type Calendar, createCalendar } from './calendar.ts'
-import { exactLimit, granulesPerWindow } from './cells.ts'
 import type { Policies, Quota, Rule } from './policies.ts'
+
+/** Windows of at most this many uses are exact to the millisecond. */
+export const exactLimit = 128
+/** A larger sliding window is this many granules long. */
+export const granulesPerWindow = 128
 
 export type Fields = Readonly<Record<string, string | number>>
 
@@ -61,17 +65,23 @@ export class MissingField extends Error {
   }
 }
 
-/** Four bytes of milliseconds reach 24.8 days either way. */
-const narrowReachMs = 24 * 86_400_000
+/** Four bytes of milliseconds reach 24.8 days either way, and a cell can be two windows old before it goes. */
+const narrowReachMs = 12 * 86_400_000
 
-/** `clientId` keeps the counts of rules with `scope: per-client` apart. */
-export function compilePolicies(policies: Policies, clientId: string): Map<string, CompiledPolicy> {
+/**
+ * `clientId` keeps the counts of rules with `scope: per-client` apart. Without one, each rule has its
+ * subjects to itself, and their text need not begin with its name.
+ */
+export function compilePolicies(
+  policies: Policies,
+  clientId?: string,
+): Map<string, CompiledPolicy> {
   return new Map(
     Object.entries(policies).map(([name, rules]) => [name, compilePolicy(name, rules, clientId)]),
   )
 }
 
-function compilePolicy(name: string, rules: readonly Rule[], clientId: string): CompiledPolicy {
+function compilePolicy(name: string, rules: readonly Rule[], clientId?: string): CompiledPolicy {
   const parts: Part[] = []
   const windows: Window[] = []
   for (const [ruleIndex, rule] of rules.entries()) {
@@ -89,9 +99,10 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId: string): 
     }
   }
   const enforced = windows.filter((one) => one.rule.mode === 'enforce' && one.limit > 0)
-  const seeds = rules.map((rule) =>
-    canonical([name, rule.name, ...(rule.scope === 'per-client' ? [clientId] : [])]),
-  )
+  const seeds = rules.map((rule) => {
+    if (clientId === undefined) return ''
+    return canonical([name, rule.name, ...(rule.scope === 'per-client' ? [clientId] : [])])
+  })
   return {
     name,
     rules,
@@ -107,7 +118,9 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId: string): 
           const value = fields[field]
           const text = typeof value === 'number' ? String(value) : value
           if (typeof text !== 'string') throw new MissingField(name, rule.name, field)
-          subject += `${text.length}:${text}`
+          // One field alone is its own text, whose hash the engine of the language already knows.
+          if (subject === '' && rule.fields.length === 1) subject = text
+          else subject += `${text.length}:${text}`
         }
         subjects.push(subject)
       }
@@ -161,7 +174,8 @@ export function scriptPlan(parts: readonly Part[]): string {
         granule: part.granuleMs > 1 ? part.granuleMs : undefined,
         whole: part.isWhole || undefined,
         permits: rule.permits > 1 ? rule.permits : undefined,
-        observe: rule.mode === 'observe' || undefined,
+        // An observed rule counts in all of its parts or in none, so the script must know them as one.
+        observe: rule.mode === 'observe' ? part.ruleIndex + 1 : undefined,
         ...(period ? { start: period.startsAt, stop: period.endsAt } : {}),
         ...(rule.lock ? { lock: rule.lock.lockMs, maxLock: rule.lock.maxLockMs } : {}),
         growth: rule.lock && rule.lock.growth > 1 ? rule.lock.growth : undefined,

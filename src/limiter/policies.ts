@@ -61,22 +61,35 @@ const duration = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-const quota = z.string().transform((text, context): Quota => {
+function parseQuota(text: string): Quota | undefined {
   const match = /^(\d+) per (\S+)$/.exec(text)
   const windowMs = match && parseDurationMs(match[2] as string)
-  if (match && windowMs && Number(match[1]) <= maxLimit) {
-    return { limit: Number(match[1]), window: match[2] as string, windowMs }
-  }
-  context.addIssue({ code: 'custom', message: `"${text}" is not a quota such as "5 per 1h"` })
-  return z.NEVER
-})
+  if (!match || !windowMs || Number(match[1]) > maxLimit) return undefined
+  return { limit: Number(match[1]), window: match[2] as string, windowMs }
+}
 
+/** `5 per 1h`, or a list of such. */
 const quotas = z
-  .union([quota.transform((one) => [one]), z.array(quota).min(1).max(16)], {
+  .union([z.string(), z.array(z.string()).min(1).max(16)], {
     error: 'expected a quota such as "5 per 1h", or a list of them',
   })
-  .refine((list) => new Set(list.map((one) => one.windowMs)).size === list.length, {
-    error: 'two quotas have the same window',
+  .transform((raw, context): Quota[] => {
+    const texts = typeof raw === 'string' ? [raw] : raw
+    const parsed = texts.map(parseQuota)
+    for (const [index, text] of texts.entries()) {
+      if (parsed[index]) continue
+      const path = typeof raw === 'string' ? [] : [index]
+      context.addIssue({
+        code: 'custom',
+        path,
+        message: `"${text}" is not a quota such as "5 per 1h"`,
+      })
+    }
+    const quotas = parsed.filter((one) => one !== undefined)
+    if (new Set(quotas.map((one) => one.windowMs)).size < quotas.length) {
+      context.addIssue({ code: 'custom', message: 'two quotas have the same window' })
+    }
+    return quotas
   })
 
 const limit = z.number().int().min(0)
@@ -173,13 +186,21 @@ export const policiesSchema = z.record(
 
 export type RawPolicies = z.input<typeof policiesSchema>
 
+/** Every problem of raw policies; none if they hold. */
+export function checkPolicies(raw: unknown): readonly PolicyProblem[] {
+  const parsed = parsePolicies(raw)
+  return parsed.ok ? [] : parsed.problems
+}
+
 export function parsePolicies(raw: unknown): ParsedPolicies {
   const parsed = policiesSchema.safeParse(raw)
   if (parsed.success) return { ok: true, policies: parsed.data }
-  const problems = parsed.error.issues.map((issue) => ({
-    path: issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key)),
-    message: issue.message,
-  }))
+  const problems = parsed.error.issues.flatMap((issue) => {
+    const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key))
+    return issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
+      : [{ path, message: issue.message }]
+  })
   return { ok: false, problems }
 }
 

@@ -1,7 +1,15 @@
 import { type CellStore, type Look, lockMark, look, resetsInMs } from './cells.ts'
-import { InvalidPolicies, type Refusal, type WindowLimit, type WindowState } from './limiter.ts'
+import {
+  type Admission,
+  InvalidPolicies,
+  type LimiterHooks,
+  type Refusal,
+  type Remaining,
+  type WindowLimit,
+  type WindowState,
+} from './limiter.ts'
 import type { CompiledPolicy, Part } from './plan.ts'
-import { type Policies, parsePolicies, type RawPolicies } from './policies.ts'
+import { type Policies, parsePolicies, type RawPolicies, type Rule } from './policies.ts'
 
 /** Policies given in code are a programmer's: a mistake in them throws. */
 export function checkedPolicies(raw: RawPolicies): Policies {
@@ -34,24 +42,43 @@ export function windowLimits(policy: CompiledPolicy): WindowLimit[] {
     kind: rule.kind,
     window,
     limit,
-    ...(windowMs > 0 ? { windowMs } : {}),
+    windowMs,
   }))
 }
 
-export function refusalOf(policy: CompiledPolicy, window: number, retryAfterMs: number): Refusal {
-  const { rule, window: name } = policy.windows[window] as CompiledPolicy['windows'][number]
-  const refusal = {
-    admitted: false,
-    rule: rule.name,
-    window: name,
-    kind: rule.kind,
-    retryAfterMs,
-  } as const
-  return rule.message === undefined ? refusal : { ...refusal, message: rule.message }
+/** `left` is by window of the policy; below 0 where an observed rule would have refused. */
+export function admissionOf(
+  policy: CompiledPolicy,
+  left: readonly number[],
+  nextInMs: number,
+  onObserved?: LimiterHooks['onObserved'],
+): Admission {
+  const remaining: Remaining[] = []
+  let observed: Rule | undefined
+  for (let index = 0; index < policy.windows.length; index++) {
+    const { rule, window } = policy.windows[index] as CompiledPolicy['windows'][number]
+    const windowLeft = left[index] as number
+    remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
+    if (windowLeft >= 0 || rule.mode === 'enforce' || rule === observed) continue
+    observed = rule
+    onObserved?.({ policy: policy.name, rule: rule.name })
+  }
+  return { admitted: true, remaining, nextInMs }
+}
+
+export function refusalOf(policy: CompiledPolicy, index: number, retryAfterMs: number): Refusal {
+  const { rule, window, limit, windowMs } = policy.windows[
+    index
+  ] as CompiledPolicy['windows'][number]
+  const { name, kind, message } = rule
+  const refusal = { rule: name, window, limit, windowMs, kind, retryAfterMs }
+  return message === undefined
+    ? { admitted: false, ...refusal }
+    : { admitted: false, ...refusal, message }
 }
 
 export function createLook(): Look {
-  return { waitMs: 0, window: 0, gone: 0, used: 0, leadMs: 0, locks: 0, keepMs: 0 }
+  return { waitMs: 0, nextMs: 0, window: 0, gone: 0, used: 0, leadMs: 0, locks: 0, keepMs: 0 }
 }
 
 /** What the windows of a part hold, and how long and which of them would refuse these permits. */
@@ -64,28 +91,23 @@ export function examine(
 ): { states: WindowState[]; waitMs: number; window: number } {
   const found = createLook()
   const left: number[] = []
-  look(store, slot, part, nowMs, 0, left, found)
-  const lockedForMs = part.rule.lock && found.used >= lockMark ? found.waitMs : undefined
-  const freeOf = part.windows.map((_, index) =>
-    Math.max(0, left[part.firstWindow + index] as number),
+  look(store, slot, part, nowMs, 0, 1, left, found)
+  const lockedForMs = part.rule.lock && found.used >= lockMark ? found.nextMs : undefined
+  const used = part.windows.map(({ limit }, index) =>
+    Math.min(limit, limit - (left[part.firstWindow + index] as number)),
   )
-  const resets = part.windows.map(({ limit, windowMs }, index) =>
-    freeOf[index] === limit ? 0 : resetsInMs(store, slot, windowMs, nowMs),
-  )
-  look(store, slot, part, nowMs, permits * part.rule.permits, left, found)
-  const states = part.windows.map(({ window, limit }, index) => {
-    const free = freeOf[index] as number
-    return {
-      rule: part.rule.name,
-      kind: part.rule.kind,
-      window,
-      limit,
-      used: limit - free,
-      left: free,
-      resetsInMs: resets[index] as number,
-      nextInMs: found.waitMs,
-      ...(lockedForMs === undefined ? {} : { lockedForMs }),
-    }
-  })
+  const asked = permits * part.rule.permits
+  look(store, slot, part, nowMs, asked, asked, left, found)
+  const states = part.windows.map(({ window, limit, windowMs }, index) => ({
+    rule: part.rule.name,
+    kind: part.rule.kind,
+    window,
+    limit,
+    used: used[index] as number,
+    left: limit - (used[index] as number),
+    resetsInMs: used[index] === 0 ? 0 : resetsInMs(store, slot, windowMs, nowMs),
+    nextInMs: found.waitMs,
+    ...(lockedForMs === undefined ? {} : { lockedForMs }),
+  }))
   return { states, waitMs: found.waitMs, window: found.window }
 }

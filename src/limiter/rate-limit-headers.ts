@@ -3,35 +3,36 @@ import type { Decision, WindowLimit } from './limiter.ts'
 /**
  * The fields of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` on a refusal.
  *
- * `RateLimit-Policy` names every window, `RateLimit` the one that matters now: the refusing one, with
- * the seconds to wait, or the one with the least left. Seconds are rounded up, so that 1 ms left is
- * never "try again now".
+ * `RateLimit-Policy` names the windows of the policy (of a refusal, unless `windows` are given, only
+ * its own), `RateLimit` the one that matters now: the refusing one, with the seconds to wait, or the
+ * one with the least left. Seconds are rounded up, so that 1 ms left is never "try again now".
  */
 export function rateLimitHeaders(
-  windows: readonly WindowLimit[],
+  policy: string,
   decision: Decision,
+  windows: readonly WindowLimit[] = decision.admitted ? [] : [decision],
 ): Record<string, string> {
-  const policy = windows.map(({ rule, window, limit, windowMs }) => {
-    const seconds = windowMs === undefined ? '' : `;w=${Math.ceil(windowMs / 1_000)}`
-    return `${quoted(`${rule} ${window}`)};q=${limit}${seconds}`
+  const headers: Record<string, string> = {}
+  const policies = windows.map((one) => {
+    const seconds = one.windowMs > 0 ? `;w=${Math.ceil(one.windowMs / 1_000)}` : ''
+    return `${nameOf(policy, one)};q=${one.limit}${seconds}`
   })
-  const headers: Record<string, string> =
-    policy.length > 0 ? { 'RateLimit-Policy': policy.join(', ') } : {}
+  if (policies.length > 0) headers['RateLimit-Policy'] = policies.join(', ')
   if (!decision.admitted) {
     const seconds = Math.max(1, Math.ceil(decision.retryAfterMs / 1_000))
-    headers.RateLimit = `${quoted(`${decision.rule} ${decision.window}`)};r=0;t=${seconds}`
+    headers.RateLimit = `${nameOf(policy, decision)};r=0;t=${seconds}`
     headers['Retry-After'] = String(seconds)
     return headers
   }
-  let tightest = decision.remaining[0]
-  for (const one of decision.remaining) if (tightest && one.left < tightest.left) tightest = one
-  if (tightest) {
-    headers.RateLimit = `${quoted(`${tightest.rule} ${tightest.window}`)};r=${tightest.left}`
+  const [first, ...others] = decision.remaining
+  if (first) {
+    const tightest = others.reduce((least, one) => (one.left < least.left ? one : least), first)
+    headers.RateLimit = `${nameOf(policy, tightest)};r=${tightest.left}`
   }
   return headers
 }
 
-/** A structured-field string (RFC 9651): names and windows are plain ASCII without quotes. */
-function quoted(text: string): string {
-  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
+/** A structured-field string (RFC 9651), which is printable ASCII; a cron expression is too. */
+function nameOf(policy: string, { rule, window }: { rule: string; window: string }): string {
+  return `"${policy}/${rule} ${window.replaceAll(/[^\x20-\x7e]|["\\]/g, '')}"`
 }

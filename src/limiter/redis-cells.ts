@@ -18,11 +18,11 @@ export async function readCells(
   }
   const [seconds, microseconds, values] = (await run()) as [Buffer, Buffer, (Buffer | null)[]]
   const nowMs = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
-  return { nowMs, stores: values.map(decodeCells) }
+  return { nowMs, stores: values.map((value) => decodeCells(value, nowMs)) }
 }
 
 /** One subject's cells; the length of a value tells its form. */
-export function decodeCells(value: Buffer | null): CellStore {
+export function decodeCells(value: Buffer | null, nowMs: number): CellStore {
   const bytes = value ?? Buffer.alloc(1)
   const wide = bytes.length % 5 === 4
   const [head, size] = wide ? [4, 10] : [1, 5]
@@ -35,5 +35,7 @@ export function decodeCells(value: Buffer | null): CellStore {
     times[cell] = bytes.readUIntBE(at, size - head)
     counts[cell + 1] = bytes.readUIntBE(at + size - head, head)
   }
-  return { wide, stride, times, counts, lengths: Uint8Array.of(stride) }
+  const newest = times[stride - 1] ?? 0
+  const newestAt = Float64Array.of(wide ? newest : nowMs - ((nowMs - newest) | 0))
+  return { wide, stride, times, counts, lengths: Uint8Array.of(stride), newestAt }
 }

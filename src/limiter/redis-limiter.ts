@@ -12,7 +12,6 @@ import { acquireWithin } from './acquire-within.ts'
 import type { CellStore } from './cells.ts'
 import {
   type AcquireOptions,
-  type Admission,
   type Decision,
   type Limiter,
   type LimiterHooks,
@@ -21,11 +20,18 @@ import {
 } from './limiter.ts'
 import { type CompiledPolicy, compilePolicies, type Fields, type Part, scriptPlan } from './plan.ts'
 import type { RawPolicies } from './policies.ts'
-import { checkedPolicies, examine, policyOf, refusalOf, windowLimits } from './policy-set.ts'
+import {
+  admissionOf,
+  checkedPolicies,
+  examine,
+  policyOf,
+  refusalOf,
+  windowLimits,
+} from './policy-set.ts'
 import { readCells } from './redis-cells.ts'
 import { createRememberedRefusals } from './remembered-refusals.ts'
 import { type Check, createScriptBatch, withinDeadline } from './script-batch.ts'
-import { createSubjectKeys } from './subject-keys.ts'
+import { createSubjectKeys, type SubjectKey } from './subject-keys.ts'
 import { createUnsettled } from './unsettled.ts'
 
 export interface RedisLimiterOptions extends LimiterHooks {
@@ -35,7 +41,7 @@ export interface RedisLimiterOptions extends LimiterHooks {
   /** Default `postern:`. */
   readonly keyPrefix?: string
   /** Keys the hashes of subjects in Redis keys. Every process must have the same. */
-  readonly subjectKey?: string | Buffer
+  readonly subjectKey?: SubjectKey
   /** Default 250. */
   readonly deadlineMs?: number
   /** How long a refusal is answered from memory at most, and so how late a reset elsewhere is seen. Default 1,000; 0: never. */
@@ -63,7 +69,7 @@ interface Slot {
 }
 
 type Answer =
-  | { readonly admitted: true; readonly left: readonly number[] }
+  | { readonly admitted: true; readonly left: readonly number[]; readonly nextInMs: number }
   | { readonly admitted: false; readonly window: number; readonly retryAfterMs: number }
 
 const maxRememberedRefusals = 20_000
@@ -81,6 +87,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   const batch = createScriptBatch({ redis, script: loadScript('acquire-N'), deadlineMs })
   const releaseScript = loadScript('release-N')
   const peekScript = loadScript('peek-N')
+  const resetScript = loadScript('reset-N')
   const reshapeScript = loadScript('reshape-1')
   const unsettled = createUnsettled({
     maxAgeMs: rememberRequestsMs,
@@ -146,7 +153,11 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       return { tag, parts, keys: slotKeys, requestKey }
     }
     if (!isCluster) return [slot(policy.parts, keys)]
-    const byTag = Map.groupBy(policy.parts.keys(), (part) => keysOf.tagOf(keys[part] as string))
+    const byTag = new Map<string, number[]>()
+    for (const [index, key] of keys.entries()) {
+      const tag = keysOf.tagOf(key)
+      byTag.set(tag, [...(byTag.get(tag) ?? []), index])
+    }
     return [...byTag.values()]
       .map((indexes) =>
         slot(
@@ -173,10 +184,11 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
           const code = reply[at] as number
           if (code === 0) {
             const windows = slot.parts.reduce((sum, part) => sum + part.windows.length, 0)
-            const left = reply.slice(at + 1, at + 1 + windows)
+            const left = reply.slice(at + 2, at + 2 + windows)
+            const nextInMs = reply[at + 1] as number
             if (isFailed) giveUp?.()
-            else resolve({ admitted: true, left, sentAt })
-            return at + 1 + windows
+            else resolve({ admitted: true, left, nextInMs, sentAt })
+            return at + 2 + windows
           }
           const detail = reply[at + 1] as number
           if (isFailed) return at + 2
@@ -223,7 +235,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   }
 
   async function releaseSlot(slot: Slot): Promise<boolean> {
-    const keys = [...slot.keys, slot.requestKey as string]
+    const keys = [...slot.keys, ...slot.keys.map(resetKey), slot.requestKey as string]
     const args = slot.parts.map((part) => (part.rule.lock ? 1 : 0))
     return (await withinDeadline(releaseScript.run(redis, keys, args), deadlineMs)) === 1
   }
@@ -248,10 +260,10 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     const subjects = policy.subjectsOf(fields)
     const remembered = requestId === undefined ? refusals.recall(subjects, permits) : undefined
     if (remembered) {
-      onRefused?.(policyName, remembered.rule)
+      onRefused?.({ policy: policyName, rule: remembered.rule })
       return remembered
     }
-    if (policy.parts.length === 0) return { admitted: true, remaining: [] }
+    if (policy.parts.length === 0) return { admitted: true, remaining: [], nextInMs: 0 }
     const askedEpoch = epoch
     // Several slots give back by the id of the request, so then it must have one.
     let slots = slotsOf(policy, subjects, requestId)
@@ -259,13 +271,13 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       slots = slotsOf(policy, subjects, randomUUID())
     }
     const { answer, sentAt } = await askSlots(policy, slots, permits)
-    if (answer.admitted) return admission(policy, slots, answer.left)
+    if (answer.admitted) return admissionOf(policy, answer.left, answer.nextInMs, onObserved)
     const refusal = refusalOf(policy, answer.window, answer.retryAfterMs)
     const { rule } = policy.windows[answer.window] as { rule: Part['rule'] }
     if (askedEpoch === epoch) {
       refusals.remember(subjects[policy.rules.indexOf(rule)] as string, permits, refusal, sentAt)
     }
-    onRefused?.(policyName, rule.name)
+    onRefused?.({ policy: policyName, rule: rule.name })
     return refusal
   }
 
@@ -281,6 +293,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     )
     for (const { requestKey } of slots) if (requestKey !== undefined) unsettled.remove(requestKey)
     const left: number[] = []
+    let nextInMs = 0
     let refused: (Answer & { admitted: false }) | undefined
     let sentAt = 0
     const taken: number[] = []
@@ -298,39 +311,24 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
         sentAt ||= answer.sentAt
         if (answer.admitted) {
           taken.push(index)
-          left.push(...answer.left)
+          let at = 0
+          for (const part of slot.parts) {
+            for (let window = 0; window < part.windows.length; window++) {
+              left[part.firstWindow + window] = answer.left[at++] as number
+            }
+          }
+          nextInMs = Math.max(nextInMs, answer.nextInMs)
         } else if (!refused || answer.retryAfterMs > refused.retryAfterMs) refused = answer
       }
     } catch (error) {
       for (const index of taken) giveUps[index]?.()
       throw error
     }
-    if (!refused) return { answer: { admitted: true, left }, sentAt }
+    if (!refused) return { answer: { admitted: true, left, nextInMs }, sentAt }
     await Promise.all(
       taken.map((index) => releaseSlot(slots[index] as Slot).catch(() => giveUps[index]?.())),
     )
     return { answer: refused, sentAt }
-  }
-
-  function admission(
-    policy: ScriptPolicy,
-    slots: readonly Slot[],
-    left: readonly number[],
-  ): Admission {
-    const remaining: Admission['remaining'][number][] = []
-    let at = 0
-    for (const slot of slots) {
-      for (const { rule, windows } of slot.parts) {
-        let isObserved = false
-        for (const { window } of windows) {
-          const windowLeft = left[at++] as number
-          if (windowLeft < 0 && rule.mode === 'observe') isObserved = true
-          remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
-        }
-        if (isObserved) onObserved?.(policy.name, rule.name)
-      }
-    }
-    return { admitted: true, remaining }
   }
 
   const limiter: RedisLimiter = {
@@ -361,12 +359,18 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     async reset(policyName, fields, ruleName) {
       const policy = policyOf(policies, policyName)
       epoch++
-      const keys = slotsOf(policy, policy.subjectsOf(fields), undefined).flatMap((slot) =>
-        slot.keys.filter(
-          (_, index) => ruleName === undefined || slot.parts[index]?.rule.name === ruleName,
-        ),
+      const slots = slotsOf(policy, policy.subjectsOf(fields), undefined)
+      await Promise.all(
+        slots.map((slot) => {
+          const keys = slot.keys.filter(
+            (_, part) => ruleName === undefined || slot.parts[part]?.rule.name === ruleName,
+          )
+          if (keys.length === 0) return undefined
+          const allKeys = [...keys, ...keys.map(resetKey)]
+          const call = resetScript.run(redis, allKeys, [rememberRequestsMs])
+          return withinDeadline(call, deadlineMs)
+        }),
       )
-      await withinDeadline(Promise.all(keys.map((key) => redis.del(key))), deadlineMs)
       epoch++
       refusals.clear()
     },
@@ -380,7 +384,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     recall(policyName, fields, permits = 1) {
       const policy = policyOf(policies, policyName, permits)
       const refusal = refusals.recall(policy.subjectsOf(fields), permits)
-      if (refusal) onRefused?.(policyName, refusal.rule)
+      if (refusal) onRefused?.({ policy: policyName, rule: refusal.rule })
       return refusal
     },
 
@@ -393,3 +397,6 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
 function width(slot: Slot): number {
   return Math.max(...slot.parts.map((part) => part.longestMs))
 }
+
+/** Beside a value: when it was last reset. */
+const resetKey = (key: string) => `${key}:reset`

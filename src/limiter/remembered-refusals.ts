@@ -56,9 +56,7 @@ export function createRememberedRefusals(options: {
       }
       if (!longest) return undefined
       const retryAfterMs = Math.ceil(longest.endsAt - nowMs)
-      const { rule, window, kind, message } = longest.refusal
-      if (message === undefined) return { admitted: false, rule, window, kind, retryAfterMs }
-      return { admitted: false, rule, window, kind, retryAfterMs, message }
+      return { ...longest.refusal, retryAfterMs }
     },
 
     clear(): void {

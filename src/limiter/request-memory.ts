@@ -2,10 +2,12 @@ import { canonical } from '../base/canonical.ts'
 
 /** What requests with an id took, in process. Bounded; the oldest go first, or when their time is over. */
 interface Request {
+  readonly policy: string
   readonly expiresAt: number
   readonly permits: number
+  readonly subjects: readonly string[]
   /** By part: the time of the cell it went into, or 0. */
-  readonly stamps: readonly number[]
+  readonly stamps: number[]
 }
 
 export function createRequestMemory(rememberMs: number, maxRequests: number) {
@@ -28,7 +30,7 @@ export function createRequestMemory(rememberMs: number, maxRequests: number) {
       subjects: readonly string[],
       nowMs: number,
       permits: number,
-      stamps: readonly number[],
+      stamps: number[],
     ): void {
       const key = keyOf(policy, requestId, subjects)
       requests.delete(key)
@@ -36,7 +38,14 @@ export function createRequestMemory(rememberMs: number, maxRequests: number) {
         if (request.expiresAt > nowMs && requests.size < maxRequests) break
         requests.delete(oldest)
       }
-      requests.set(key, { expiresAt: nowMs + rememberMs, permits, stamps })
+      requests.set(key, { policy, expiresAt: nowMs + rememberMs, permits, subjects, stamps })
+    },
+
+    /** After a reset nothing that was taken from that subject before is given back any more. */
+    forgetPart(ofPolicy: string, part: number, rule: number, subject: string): void {
+      for (const { policy, subjects, stamps } of requests.values()) {
+        if (policy === ofPolicy && subjects[rule] === subject) stamps[part] = 0
+      }
     },
 
     /** Forgets the request and tells what it took. */

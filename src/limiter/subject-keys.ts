@@ -7,15 +7,17 @@
  * `postern:{3fa}k0c81d…`: the hash tag (4,096 of them) spreads subjects over a cluster and lets checks
  * with the same tag share a call; then three characters that are the same for every key of a rule.
  */
-import { createHash, hash } from 'node:crypto'
+import { createHash, hash, type KeyObject } from 'node:crypto'
 import { canonical } from '../base/canonical.ts'
+
+export type SubjectKey = string | Buffer | KeyObject
 
 const tagLength = 3
 const hashLength = 20
 
-export function createSubjectKeys(keyPrefix: string, subjectKey: string | Buffer | undefined) {
+export function createSubjectKeys(keyPrefix: string, subjectKey: SubjectKey | undefined) {
   const keyBlock =
-    subjectKey === undefined ? '' : createHash('sha256').update(subjectKey).digest('hex')
+    subjectKey === undefined ? '' : createHash('sha256').update(bytesOf(subjectKey)).digest('hex')
   return {
     /** The key of a rule's value for a subject. */
     valueKey(ruleId: string, subject: string): string {
@@ -31,4 +33,8 @@ export function createSubjectKeys(keyPrefix: string, subjectKey: string | Buffer
     ruleId: (policy: string, rule: string) =>
       hash('sha256', canonical([policy, rule]), 'hex').slice(0, 3),
   }
+}
+
+function bytesOf(key: SubjectKey): string | Buffer {
+  return typeof key === 'string' || Buffer.isBuffer(key) ? key : key.export()
 }

@@ -11,6 +11,8 @@ export interface SubjectTable {
   readonly cells: CellStore
   /** 0 if the subject is not known. */
   find(subject: string): number
+  /** Marks a place as used since the hand came by; returns it. */
+  touch(place: number): number
   /** The subject's place, new or not; marks it as touched. */
   claim(subject: string, nowMs: number): number
   forget(subject: string): void
@@ -64,6 +66,10 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
   return {
     cells,
     find: (subject) => places.get(subject) ?? 0,
+    touch(place) {
+      isTouched[place] = 1
+      return place
+    },
     claim(subject, nowMs) {
       let place = places.get(subject)
       if (place === undefined) {

@@ -2,12 +2,14 @@
  * The composition root: the only place that builds things, joins the rooms and closes what was opened.
  * An API process, a worker process and the demo (both in one) are the same parts in other numbers.
  */
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApiKeys } from '../access/api-keys.ts'
+import { eventTypes } from '../base/event-types.ts'
 import { newId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { createSecrets } from '../base/secrets.ts'
+import { createCaptchaAnnouncer } from '../captcha/announce.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
@@ -22,14 +24,17 @@ import { captchaPauses, noticePauses } from '../delivery/retry.ts'
 import { createRouter } from '../delivery/route.ts'
 import { createSettle } from '../delivery/settle.ts'
 import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
+import { announcedTypes, startEventCarrier } from '../events/carry.ts'
+import { createEventStore } from '../events/store.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
-import { answerClientError } from '../http/client-error.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { type ReadReceipts, receiptRoute } from '../http/receipts.ts'
+import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
+import { createPublicServer } from '../http/server.ts'
 import { createLimiter, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createNoticeCreator } from '../notice/create.ts'
@@ -96,8 +101,13 @@ export async function start(
   closers.onClose(() => database.close())
 
   const redis = openRedis('command')
-  const store = createNoticeStore(database, { claimMs: claimMsFor(file.delivery.timeout) })
-  const receipts = createReceipts(database, metrics)
+  const announced = announcedTypes(file.events, eventTypes)
+  const store = createNoticeStore(database, {
+    claimMs: claimMsFor(file.delivery.timeout),
+    announced,
+  })
+  const receipts = createReceipts(database, metrics, announced)
+  const events = createEventStore(database)
   const codes = createCodeStore(redis, secrets, {
     keyPrefix,
     ttlMs: file.code.ttl,
@@ -114,16 +124,18 @@ export async function start(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    onRefused: (policy, rule) => metrics.rejected.inc({ policy, rule }),
-    onObserved: (policy, rule) => metrics.observed.inc({ policy, rule }),
+    onRefused: (labels) => metrics.rejected.inc(labels),
+    onObserved: (labels) => metrics.observed.inc(labels),
   })
   closers.onClose(() => limiter.close())
 
+  let isListening = false
   const workers = roles.worker ? startWorkerRole() : []
   const liveness = startLiveness({ workers, depths: producer.depths })
   closers.onClose(() => liveness.stop())
   const addresses: Record<string, string> = { admin: await startAdmin() }
   if (roles.api) addresses.api = await startApiRole()
+  isListening = true
   log.ready(addresses)
 
   return {
@@ -140,8 +152,7 @@ export async function start(
     const shared = {
       idempotency,
       templates,
-      recipients: file.recipients,
-      limitsOf: limiter.windows,
+      normaliseRecipient: createRecipientNormaliser(file.recipients),
     }
     const now = Date.now
     const routes = [
@@ -151,11 +162,24 @@ export async function start(
           limiter,
           codes,
           createNotice,
+          findNotice: store.find,
           secrets,
           code: { length: file.code.length, ttlMs: file.code.ttl },
           now,
         }),
-        checkCaptcha: createCheckCaptcha({ limiter, codes, metrics, newRequestId: newId }),
+        checkCaptcha: createCheckCaptcha({
+          limiter,
+          codes,
+          metrics,
+          newRequestId: newId,
+          announce: createCaptchaAnnouncer({
+            redis,
+            secrets,
+            keyPrefix,
+            types: announced,
+            write: events.add,
+          }),
+        }),
         codeLength: file.code.length,
       }),
       ...noticeRoutes({
@@ -163,6 +187,7 @@ export async function start(
         sendNotice: createSendNotice({
           limiter,
           createNotice,
+          findNotice: store.find,
           secrets,
           ttlMs: file.notice.ttl,
           now,
@@ -186,12 +211,7 @@ export async function start(
       await keepTrying(() => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
     }
 
-    const server = createServer(
-      { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 65_000 },
-      app,
-    )
-    server.on('clientError', answerClientError)
-    return listen(server, environment.PORT, environment.HOST)
+    return listen(createPublicServer(app), environment.PORT, environment.HOST)
   }
 
   function startWorkerRole(): DeliveryWorker[] {
@@ -218,6 +238,10 @@ export async function start(
     })
     const reconciler = startReconciler({ store, producer, receipts, metrics, log })
     closers.onClose(() => reconciler.stop())
+    if (file.events.length > 0) {
+      const carrier = startEventCarrier({ store: events, receivers: file.events, metrics, log })
+      closers.onClose(() => carrier.stop())
+    }
     const retention = startRetention({
       database,
       policy: { recipientMs: file.retention.recipient, rowsMs: file.retention.rows },
@@ -292,12 +316,15 @@ export async function start(
 
   function startAdmin(): Promise<string> {
     async function measure() {
+      const reasons = await reasonsNotReady()
+      metrics.ready.set(reasons.length === 0 ? 1 : 0)
       if (!roles.worker) return
       const depths = await producer.depths().catch(() => [])
       for (const { channel, state, count } of depths)
         metrics.queueDepth.set({ channel, state }, count)
     }
     async function reasonsNotReady() {
+      if (!isListening) return ['still starting']
       const [ofRedis, ofPostgres] = await Promise.all([
         reasonsRedisNotReady(redis),
         pendingMigrations(database.pool).then(

@@ -1,7 +1,12 @@
 import { type Environment, readEnvironment } from '../config/environment.ts'
-import { type PolicyFile, readPolicyFile, type SectionChecks } from '../config/policy-file.ts'
+import {
+  type Finding,
+  type PolicyFile,
+  readPolicyFile,
+  type SectionChecks,
+} from '../config/policy-file.ts'
 import { pacePolicies } from '../delivery/pace.ts'
-import { parsePolicies } from '../limiter/index.ts'
+import { type Policies, parsePolicies } from '../limiter/index.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'
 import { loadTemplates, type Templates } from '../templates/templates.ts'
 
@@ -39,10 +44,11 @@ export function loadConfig(
   }
 }
 
-const sectionChecks: SectionChecks = {
+/** What the rooms behind say about their parts of the file. */
+export const sectionChecks: SectionChecks = {
   policies(raw) {
     const parsed = parsePolicies(raw)
-    return parsed.ok ? [] : [...parsed.problems]
+    return parsed.ok ? policyFindings(parsed.policies) : [...parsed.problems]
   },
   provider(name, { kind, pace, quotas, ...settings }) {
     const known = findProviderKind(String(kind))
@@ -101,4 +107,32 @@ function templatesNamedIn(file: PolicyFile): { where: string; template: string }
     })
   }
   return named
+}
+
+const checkFields = ['to', 'channel', 'scene', 'app', 'ip', 'country']
+const sendFields = [...checkFields, 'template', 'dedupe']
+
+/** The policies the product itself asks, and the fields it has for their keys. */
+const ownPolicies: Readonly<Record<string, readonly string[]>> = {
+  captcha: sendFields,
+  notice: sendFields,
+  check: checkFields,
+}
+
+/** What would otherwise be found out by the first request, as a 500. */
+function policyFindings(policies: Policies): Finding[] {
+  return Object.entries(ownPolicies).flatMap(([name, fields]): Finding[] => {
+    const rules = policies[name]
+    if (!rules) {
+      return [{ path: [], message: `${name} is missing; write "${name}: []" for no limits` }]
+    }
+    return rules.flatMap((rule, index) =>
+      rule.fields
+        .filter((field) => !fields.includes(field))
+        .map((field) => ({
+          path: [name, index, 'key'],
+          message: `there is no field {${field}} here; there are ${fields.join(', ')}`,
+        })),
+    )
+  })
 }

@@ -7,7 +7,7 @@ import { type Roles, type Running, start } from './compose.ts'
 import { type Config, loadConfig } from './load-config.ts'
 
 /** Longer than a provider call with its write-back, shorter than the stop grace period of deploy files. */
-const stopWithinMs = 20_000
+export const stopWithinMs = 20_000
 
 export async function run(roles: Roles): Promise<void> {
   const config = readConfigOrExit()

@@ -19,6 +19,11 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
 
   return {
     registry,
+    ready: new Gauge({
+      name: 'postern_ready',
+      help: '1 while this process can do its work, 0 when /readyz says why it can not.',
+      registers,
+    }),
     requests: new Counter({
       name: 'postern_http_requests_total',
       help: 'Requests answered, by route, method and status.',
@@ -103,6 +108,17 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
     reconciled: new Counter({
       name: 'postern_reconciled_total',
       help: 'Notices that nobody carried and that went back on the queue.',
+      registers,
+    }),
+    events: new Counter({
+      name: 'postern_events_total',
+      help: 'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',
+      labelNames: ['type', 'outcome'],
+      registers,
+    }),
+    oldestEventSeconds: new Gauge({
+      name: 'postern_oldest_event_seconds',
+      help: 'Age of the oldest event that no receiver has taken yet.',
       registers,
     }),
     queueDepth: new Gauge({

@@ -30,8 +30,13 @@ export function limitFields(
     ip: origin.ip,
     country: origin.country,
     template: notice.template,
-    dedupe: secrets.dedupeHash([notice.to, notice.template, canonicalRecord(params)]),
+    dedupe: secrets.dedupeHash([notice.to, notice.template, canonicalRecord(asRendered(params))]),
   }
+}
+
+/** A template shows 7 and "7" alike, so they are the same content. */
+function asRendered(params: Params): Record<string, string> {
+  return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]))
 }
 
 /**
@@ -43,8 +48,16 @@ export async function admit(
   policy: string,
   fields: Record<string, string>,
   requestId: string,
-): Promise<Admission | Refusal> {
-  return limiter.recall(policy, fields) ?? (await limiter.acquire(policy, fields, { requestId }))
+): Promise<Admission | AdmissionRefusal> {
+  const known = limiter.recall(policy, fields)
+  if (known) return { ...known, isRepeat: true }
+  const decision = await limiter.acquire(policy, fields, { requestId })
+  return decision.admitted ? decision : { ...decision, isRepeat: false }
+}
+
+export interface AdmissionRefusal extends Refusal {
+  /** The same refusal as before, from memory. */
+  readonly isRepeat: boolean
 }
 
 /**
@@ -62,11 +75,17 @@ export async function nextAdmissionInMs(
   if (full.every(({ limit, windowMs }) => limit === 1 && windowMs !== undefined)) {
     return Math.max(0, ...full.map(({ windowMs = 0 }) => windowMs))
   }
-  try {
-    const windows = await limiter.peek(policy, fields)
-    return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
-  } catch {
-    // The send is accepted whatever becomes of this look; the longest window is never too early.
-    return Math.max(0, ...full.map(({ windowMs = 0 }) => windowMs))
-  }
+  // The send is accepted whatever becomes of this look; the longest window is never too early.
+  const longestMs = Math.max(0, ...full.map(({ windowMs = 0 }) => windowMs))
+  return peekNextInMs(limiter, policy, fields).catch(() => longestMs)
+}
+
+/** How long from now until the limits admit such a request. */
+export async function peekNextInMs(
+  limiter: RedisLimiter,
+  policy: string,
+  fields: Record<string, string>,
+): Promise<number> {
+  const windows = await limiter.peek(policy, fields)
+  return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
 }

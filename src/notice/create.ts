@@ -18,7 +18,7 @@ import type { NoticeStore } from './store.ts'
 export type Params = Readonly<Record<string, string | number | boolean>>
 
 export interface NoticeDraft {
-  /** From an Idempotency-Key's reservation; a new one otherwise. */
+  /** A new one when absent. */
   id?: string
   app: string
   kind: 'captcha' | 'notice'
@@ -32,6 +32,19 @@ export interface NoticeDraft {
   ttlMs: number
   sendAt?: Date | undefined
 }
+
+/** The id an Idempotency-Key stands for. */
+export interface ReservedNotice {
+  id: string
+  /** The request that reserved it never answered: the notice may be there already. */
+  isTakenOver: boolean
+}
+
+/** Looks for a notice that an earlier request with the same Idempotency-Key may have made. */
+export type FindNotice = (
+  app: string,
+  id: string,
+) => Promise<{ createdAt: Date; expiresAt: Date } | null>
 
 export interface PreparedNotice extends Readonly<NoticeDraft> {
   readonly id: string

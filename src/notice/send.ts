@@ -1,11 +1,24 @@
 import type { Secrets } from '../base/secrets.ts'
-import type { RedisLimiter, Refusal } from '../limiter/index.ts'
-import { admit, limitFields, nextAdmissionInMs, type Origin } from './admission.ts'
-import { type CreateNotice, type Params, type PreparedNotice, prepareNotice } from './create.ts'
+import type { RedisLimiter } from '../limiter/index.ts'
+import {
+  type AdmissionRefusal,
+  admit,
+  limitFields,
+  nextAdmissionInMs,
+  type Origin,
+  peekNextInMs,
+} from './admission.ts'
+import {
+  type CreateNotice,
+  type FindNotice,
+  type Params,
+  type PreparedNotice,
+  prepareNotice,
+  type ReservedNotice,
+} from './create.ts'
 
 export interface NoticeRequest {
-  /** From an Idempotency-Key's reservation. */
-  id?: string
+  reserved?: ReservedNotice
   app: string
   channel: 'sms' | 'email'
   to: string
@@ -21,7 +34,7 @@ export interface NoticeRequest {
 
 export type SendNoticeOutcome =
   | { accepted: true; notice: PreparedNotice; resendAt: Date }
-  | { accepted: false; refusal: Refusal }
+  | { accepted: false; refusal: AdmissionRefusal }
 
 export type SendNotice = ReturnType<typeof createSendNotice>
 
@@ -29,17 +42,31 @@ export type SendNotice = ReturnType<typeof createSendNotice>
 export function createSendNotice(deps: {
   limiter: RedisLimiter
   createNotice: CreateNotice
+  findNotice: FindNotice
   secrets: Secrets
   ttlMs: number
   now: () => number
 }) {
-  const { limiter, createNotice, secrets, now } = deps
+  const { limiter, createNotice, findNotice, secrets, now } = deps
 
   /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
   return async function sendNotice(request: NoticeRequest): Promise<SendNoticeOutcome> {
-    const { params, origin, ttlMs = deps.ttlMs, ...draft } = request
-    const notice = prepareNotice({ ...draft, kind: 'notice', ttlMs }, now())
+    const { params, origin, reserved, ttlMs = deps.ttlMs, ...facts } = request
+    const draft = { ...facts, kind: 'notice', ttlMs } as const
+    const notice = prepareNotice(reserved ? { ...draft, id: reserved.id } : draft, now())
     const fields = limitFields(notice, params, origin, secrets)
+
+    // The promise was made before, only its answer was lost.
+    const earlier = reserved?.isTakenOver ? await findNotice(notice.app, notice.id) : null
+    if (earlier) {
+      const { createdAt, expiresAt } = earlier
+      const resendInMs = await peekNextInMs(limiter, 'notice', fields)
+      return {
+        accepted: true,
+        notice: { ...notice, createdAt, expiresAt },
+        resendAt: new Date(now() + resendInMs),
+      }
+    }
 
     const verdict = await admit(limiter, 'notice', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }

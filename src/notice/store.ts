@@ -6,6 +6,7 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../db/database.ts'
+import { type AnnouncedTypes, toldFrom } from './announcing.ts'
 import type { Attempt, NoticeState } from './states.ts'
 
 export interface NewNotice {
@@ -62,7 +63,17 @@ const workerSpacingMs = 10
 
 export type NoticeStore = ReturnType<typeof createNoticeStore>
 
-export function createNoticeStore(database: Database, options: { claimMs: number }) {
+export function createNoticeStore(
+  database: Database,
+  options: {
+    claimMs: number
+    /** Of which moves events are written. */
+    announced?: AnnouncedTypes
+  },
+) {
+  const recordSql = `
+  WITH moved AS (${recordMove})${toldFrom(options.announced)}
+  SELECT id FROM moved`
   const create = createBatcher<NewNotice, boolean>({
     maxItems: 200,
     maxConcurrent: 2,
@@ -221,10 +232,15 @@ function columns<Item>(
   return pick.map((column) => items.map(column))
 }
 
+// A process' clock only says how long a notice lives; from when is PostgreSQL's word, unless it was
+// asked to be sent at a time.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
                       sealed_params, created_at, send_at, expires_at, due_at)
-  SELECT *, coalesce(new.send_at, new.created_at)
+  SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
+         now(), send_at,
+         CASE WHEN send_at IS NULL THEN now() + (expires_at - created_at) ELSE expires_at END,
+         coalesce(send_at, now())
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
               $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
@@ -255,7 +271,7 @@ const keepSql = `
   WHERE id = $1 AND state = 'sending' AND claims = $2
   RETURNING id`
 
-const recordSql = `
+const recordMove = `
   UPDATE notice n
   SET state = new.state,
       attempts = n.attempts || new.attempts,
@@ -269,7 +285,7 @@ const recordSql = `
   FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
     AS new (id, claim, state, attempts, retry_in_ms, provider, provider_message_id, error)
   WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim
-  RETURNING n.id`
+  RETURNING n.*`
 
 const overdueSql = `
   UPDATE notice n

@@ -142,6 +142,7 @@ function readEdition(folder: string, channel: Channel, locale: string, hasHtml: 
       strict: true,
       noEscape: part !== 'html',
       knownHelpersOnly: true,
+      knownHelpers: noHelpers,
     })
     return [part, fill] as const
   })
@@ -150,7 +151,9 @@ function readEdition(folder: string, channel: Channel, locale: string, hasHtml: 
     locale,
     variables,
     render: (values) =>
-      Object.fromEntries(parts.map(([part, fill]) => [part, fill(values)])) as unknown as Rendered,
+      Object.fromEntries(
+        parts.map(([part, fill]) => [part, fill(own(values))]),
+      ) as unknown as Rendered,
   }
 }
 
@@ -165,6 +168,19 @@ function checkWebOtp(source: string): void {
   })
 }
 
+/** Without these, `{{log}}` would call Handlebars' own helper instead of naming a variable. */
+const noHelpers = Object.fromEntries(
+  Object.keys(Handlebars.helpers).map((name) => [name, false]),
+) as unknown as NonNullable<CompileOptions['knownHelpers']>
+
+/** Without a prototype, so that a missing `{{constructor}}` is missing. */
+function own(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.assign(Object.create(null), values)
+}
+
+/** What a request may call a variable. */
+const variableName = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/
+
 /** Plain `{{name}}` only: a template that could decide things could not be checked at start. */
 function variablesOf(source: string): string[] {
   return Handlebars.parse(source).body.flatMap((node) => {
@@ -176,6 +192,7 @@ function variablesOf(source: string): string[] {
       path?.type === 'PathExpression' &&
       path.parts.length === 1 &&
       path.depth === 0 &&
+      variableName.test(path.original) &&
       mustache.escaped &&
       mustache.params.length === 0
     if (!isPlain)

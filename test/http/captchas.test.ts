@@ -1,14 +1,173 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { noLimits, startPostern } from '../support/postern.ts'
+import { eventually } from '../support/wait.ts'
+import { openApiAnswers } from './openapi-answers.ts'
 
 const postern = await startPostern({ policyFile: { policies: noLimits } })
+const { expectPromised } = await openApiAnswers(postern)
 
-test('a code is sent, passes once and never again', async () => {
-  const to = '+8613800138000'
-  const sent = await postern.post('/v1/captchas', { channel: 'sms', to })
-  expect(sent.status).toBe(202)
-  const code = await postern.codeFor(to)
-  const check = () => postern.post('/v1/captchas/check', { channel: 'sms', to, code })
-  expect(await check()).toMatchObject({ status: 200, body: { verified: true, id: sent.body.id } })
-  expect(await check()).toMatchObject({ status: 410, body: { code: 'code_gone' } })
+let recipientCount = 0
+const newPhone = () => {
+  recipientCount += 1
+  return `+86138001${String(recipientCount).padStart(5, '0')}`
+}
+const send = async (body: Record<string, unknown>) => {
+  const reply = await postern.post('/v1/captchas', body)
+  expectPromised('post /v1/captchas', reply)
+  return reply
+}
+const check = async (body: Record<string, unknown>) => {
+  const reply = await postern.post('/v1/captchas/check', body)
+  expectPromised('post /v1/captchas/check', reply)
+  return reply
+}
+const otherThan = (code: string, by = 1) => String((Number(code) + by) % 10_000).padStart(4, '0')
+
+describe('POST /v1/captchas', () => {
+  test('sms: 202 with what the contract names, the recipient masked, the code nowhere', async () => {
+    const startedAt = Date.now()
+    const { status, headers, body } = await send({ channel: 'sms', to: '+8613800138000' })
+    expect(status).toBe(202)
+    expect(body).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      channel: 'sms',
+      to: '+8613****8000',
+      scene: 'default',
+      state: 'pending',
+      expiresAt: expect.any(String),
+      resendAt: expect.any(String),
+      codeLength: 4,
+    })
+    expect(headers.get('location')).toBe(`/v1/notices/${body.id}`)
+    expect(Math.abs(Date.parse(body.expiresAt) - startedAt - 300_000)).toBeLessThan(5_000)
+    const message = await postern.messageFor(body.id)
+    expect(message).toMatchObject({ channel: 'sms', to: '+8613800138000', provider: 'sandbox' })
+    expect(message.text).toMatch(/^\d{4} is your verification code\. It is valid for 5 minutes\./)
+    expect(message).not.toHaveProperty('html')
+  })
+
+  test('email: text and HTML with the same code, in the language asked for', async () => {
+    const sent = { channel: 'email', to: 'Ada@Example.com', scene: 'signup', locale: 'zh-CN' }
+    const { body } = await send(sent)
+    expect(body).toMatchObject({ to: 'a***@example.com', scene: 'signup' })
+    const message = await postern.messageFor(body.id)
+    const [code] = message.text.match(/\d{4}/) ?? []
+    expect(message.to).toBe('ada@example.com')
+    expect(message.subject).toBe(`您的验证码：${code}`)
+    expect(message.html).toContain(code)
+    expect(message.html).toContain('lang="zh"')
+  })
+
+  test('a locale without an edition of its own falls back to its language, none to English', async () => {
+    const chinese = await send({ channel: 'sms', to: newPhone(), locale: 'zh-TW' })
+    expect((await postern.messageFor(chinese.body.id)).text).toContain('您的验证码')
+    const english = await send({ channel: 'sms', to: newPhone() })
+    expect((await postern.messageFor(english.body.id)).text).toContain('verification code')
+  })
+
+  test('Location leads to the notice, which ends in sent', async () => {
+    const { headers } = await send({ channel: 'sms', to: newPhone() })
+    const notice = await eventually(async () => {
+      const reply = await postern.get(headers.get('location') ?? '')
+      return reply.body.state === 'sent' && reply
+    })
+    expectPromised('get /v1/notices/{id}', notice)
+    expect(notice.body).toMatchObject({ kind: 'captcha', scene: 'default', provider: 'sandbox' })
+  })
+})
+
+describe('POST /v1/captchas/check', () => {
+  test('right: 200 once, with id and scene; then gone', async () => {
+    const to = newPhone()
+    const { body: sent } = await send({ channel: 'sms', to, scene: 'login' })
+    const asked = { channel: 'sms', to, scene: 'login', code: await postern.codeFor(sent.id) }
+    const passed = await check(asked)
+    expect(passed.status).toBe(200)
+    expect(passed.body).toEqual({
+      verified: true,
+      id: sent.id,
+      scene: 'login',
+      verifiedAt: expect.any(String),
+    })
+    expect(await check(asked)).toMatchObject({ status: 410, body: { code: 'code_gone' } })
+  })
+
+  test('wrong: 422 with the tries left, and after the last the right one is gone too', async () => {
+    const to = newPhone()
+    const { body: sent } = await send({ channel: 'sms', to })
+    const code = await postern.codeFor(sent.id)
+    for (const triesLeft of [2, 1, 0]) {
+      const reply = await check({ channel: 'sms', to, code: otherThan(code, triesLeft + 1) })
+      expect(reply).toMatchObject({ status: 422, body: { code: 'code_mismatch', triesLeft } })
+    }
+    expect((await check({ channel: 'sms', to, code })).status).toBe(410)
+  })
+
+  test('never sent: 410, the same answer as for a used or expired one', async () => {
+    const asked = { channel: 'sms', to: newPhone(), code: '0000' }
+    expect((await check(asked)).body).toMatchObject({ code: 'code_gone', status: 410 })
+  })
+
+  test('a code of one scene or channel passes for no other, and costs that one no try', async () => {
+    const to = newPhone()
+    const { body: sent } = await send({ channel: 'sms', to, scene: 'login' })
+    const code = await postern.codeFor(sent.id)
+    expect((await check({ channel: 'sms', to, scene: 'payment', code })).status).toBe(410)
+    expect((await check({ channel: 'sms', to, code })).status).toBe(410)
+    expect((await check({ channel: 'sms', to, scene: 'login', code })).status).toBe(200)
+  })
+
+  test('with id: the code of that request alone; another id costs no try', async () => {
+    const to = newPhone()
+    const first = await send({ channel: 'sms', to })
+    const second = await send({ channel: 'sms', to })
+    const code = await postern.codeFor(second.body.id)
+    expect((await check({ channel: 'sms', to, code, id: first.body.id })).status).toBe(410)
+    const wrong = await check({ channel: 'sms', to, code: otherThan(code), id: second.body.id })
+    expect(wrong.body.triesLeft).toBe(2)
+    expect((await check({ channel: 'sms', to, code, id: second.body.id })).status).toBe(200)
+  })
+
+  test('a resend kills the earlier code (I6)', async () => {
+    const to = newPhone()
+    const first = await send({ channel: 'sms', to })
+    const earlier = await postern.codeFor(first.body.id)
+    const second = await send({ channel: 'sms', to })
+    const later = await postern.codeFor(second.body.id)
+    if (earlier !== later)
+      expect((await check({ channel: 'sms', to, code: earlier })).status).toBe(422)
+    expect((await check({ channel: 'sms', to, code: later })).status).toBe(200)
+  })
+
+  test('200 right ones at once: one 200, the rest 410 (I4)', async () => {
+    const to = newPhone()
+    const { body: sent } = await send({ channel: 'sms', to })
+    const asked = { channel: 'sms', to, code: await postern.codeFor(sent.id) }
+    const replies = await Promise.all(
+      Array.from({ length: 200 }, () => postern.post('/v1/captchas/check', asked)),
+    )
+    const statuses = replies.map(({ status }) => status).sort()
+    expect(statuses).toEqual([200, ...Array(199).fill(410)])
+  })
+})
+
+describe('code.length 6', () => {
+  test('a longer code is sent, told in the answer, and asked for in full', async () => {
+    const six = await startPostern({
+      policyFile: { code: { length: 6, ttl: '10m' }, policies: noLimits },
+    })
+    const to = newPhone()
+    const { body } = await six.post('/v1/captchas', { channel: 'sms', to })
+    expect(body.codeLength).toBe(6)
+    const code = await six.codeFor(body.id)
+    expect(code).toMatch(/^\d{6}$/)
+    expect((await six.messageFor(body.id)).text).toContain('10 minutes')
+    const short = await six.post('/v1/captchas/check', {
+      channel: 'sms',
+      to,
+      code: code.slice(0, 4),
+    })
+    expect(short).toMatchObject({ status: 400, body: { errors: [{ path: 'code' }] } })
+    expect((await six.post('/v1/captchas/check', { channel: 'sms', to, code })).status).toBe(200)
+  })
 })

@@ -59,7 +59,7 @@ const attempt = {
 } as const
 
 describe('create', () => {
-  test('a row is committed as given, pending and due', async () => {
+  test('a row is committed as given, pending and due; its time runs by the clock of PostgreSQL (I17)', async () => {
     const notice = newNotice({
       scene: null,
       kind: 'notice',
@@ -76,9 +76,11 @@ describe('create', () => {
       scene: null,
       claims: 0,
       attempts: [],
-      due_at: notice.createdAt,
-      expires_at: notice.expiresAt,
     })
+    expect(row.due_at).toEqual(row.created_at)
+    expect(row.expires_at - row.created_at).toBe(
+      Number(notice.expiresAt) - Number(notice.createdAt),
+    )
     expect(row.sealed_params.toString()).toBe('sealed')
   })
 
@@ -356,9 +358,14 @@ test('oldestOpenSeconds: the age of the oldest open notice, finished ones not co
   releaseLater(() => database.close())
   const own = createNoticeStore(database, { claimMs })
   expect(await own.oldestOpenSeconds()).toBe(0)
-  const old = newNotice({ createdAt: new Date(Date.now() - 90_000) })
-  const young = newNotice({ createdAt: new Date(Date.now() - 30_000) })
-  await Promise.all([own.create(old), own.create(young)])
+  const [old, young] = [newNotice(), newNotice()]
+  for (const [notice, ageSeconds] of [[old, 90] as const, [young, 30] as const]) {
+    await own.create(notice)
+    await other.pool.query(
+      `UPDATE notice SET created_at = created_at - $2 * interval '1 s' WHERE id = $1`,
+      [notice.id, ageSeconds],
+    )
+  }
   expect(await own.oldestOpenSeconds()).toBeCloseTo(90, 0)
   await own.claim(old.id)
   await own.record({ id: old.id, claim: 1, state: 'failed', attempts: [] })

@@ -117,8 +117,11 @@ export function testConformance<Settings>(given: ConformanceCase<Settings>): voi
         await farEnd.behave(behaviour)
         const before = farEnd.taken.length
         const hasty = behaviour === 'hang' ? create(farEnd.port, shortMs) : undefined
+        const startedAt = performance.now()
         const { result, noticeId } = await send(hasty ?? provider)
         await hasty?.close()
+        // A lost connection is noticed, not waited for.
+        expect(performance.now() - startedAt).toBeLessThan(2_000)
         expect([kinds].flat()).toContain(result.kind)
         if (result.kind === 'throttled') expect(result.retryAfterMs).toBeGreaterThan(0)
         if (result.kind === 'accepted' || behaviour === 'lose_answer') {

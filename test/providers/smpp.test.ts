@@ -123,6 +123,12 @@ describe('smpp', () => {
     expect(farEnd.submits[0]?.message_payload?.message).toBe('a'.repeat(400))
   })
 
+  it('rejects a text of more parts than the header can count', async () => {
+    const { farEnd, send } = await start()
+    expect((await send('a'.repeat(255 * 153 + 1))).kind).toBe('rejected')
+    expect(farEnd.openConnections()).toBe(0)
+  })
+
   it('answers unknown when only part of a long text was taken', async () => {
     const { farEnd, send } = await start()
     farEnd.refuse(0x0b, 2)
@@ -282,6 +288,15 @@ describe('smpp', () => {
         { messageId: 'smsc-1', outcome: 'delivered', detail: 'DELIVRD' },
         { messageId: 'smsc-2', outcome: 'failed', detail: 'UNDELIV 0b1' },
       ])
+    })
+
+    it('come again after the SMSC was away, though nothing is sent (I12)', async () => {
+      const { farEnd, receipts } = await bound()
+      farEnd.sessions[0]?.socket.destroy()
+      const again = await eventually(() => farEnd.sessions[1] ?? false)
+      const short_message = text('smsc-1', 'DELIVRD')
+      await new Promise((resolve) => again.deliver_sm({ esm_class: 4, short_message }, resolve))
+      expect(receipts).toHaveLength(1)
     })
 
     it('prefers the optional parameters', async () => {

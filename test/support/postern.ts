@@ -47,7 +47,9 @@ export interface Postern {
   get(path: string, options?: RequestOptions): Promise<Reply>
   /** What the sandbox has delivered, newest first. */
   messages(to?: string): Promise<OutboxItem[]>
-  /** The code in the newest message to a recipient, or in the message of a notice id, once it is there. */
+  /** The newest message to a recipient, or that of a notice id, once it is there. */
+  messageFor(recipientOrNoticeId: string): Promise<OutboxItem>
+  /** The code in it. */
   codeFor(recipientOrNoticeId: string): Promise<string>
   stop(): Promise<void>
 }
@@ -106,7 +108,7 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
 export function clientOf(
   url: string,
   defaultKey: string,
-): Pick<Postern, 'post' | 'get' | 'messages' | 'codeFor'> {
+): Pick<Postern, 'post' | 'get' | 'messages' | 'messageFor' | 'codeFor'> {
   async function call(path: string, init: RequestInit, options: RequestOptions): Promise<Reply> {
     const { key = defaultKey, method, headers } = options
     const response = await fetch(`${url}${path}`, {
@@ -134,6 +136,12 @@ export function clientOf(
     return body as OutboxItem[]
   }
 
+  const messageFor = (wanted: string) =>
+    eventually(async () => {
+      const all = await messages()
+      return all.find(({ to, noticeId }) => to === wanted || noticeId === wanted) ?? false
+    })
+
   return {
     post: (path, body, options = {}) => {
       const isRaw = typeof body === 'string' || body instanceof Uint8Array || body === undefined
@@ -142,11 +150,8 @@ export function clientOf(
     },
     get: (path, options = {}) => call(path, {}, options),
     messages,
-    codeFor: (wanted) =>
-      eventually(async () => {
-        const all = await messages()
-        const message = all.find(({ to, noticeId }) => to === wanted || noticeId === wanted)
-        return message?.text.match(/(?<!\d)\d{4,10}(?!\d)/)?.[0] ?? false
-      }),
+    messageFor,
+    codeFor: async (wanted) =>
+      (await messageFor(wanted)).text.match(/(?<!\d)\d{4,10}(?!\d)/)?.[0] ?? 'no code',
   }
 }

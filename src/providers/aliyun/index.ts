@@ -1,47 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import { z } from 'zod'
+import { createHttpClient } from '../../base/http-client.ts'
 import { beijingDay } from '../china.ts'
-import { createHttpClient } from '../http.ts'
 import { isObject, parseObject } from '../json.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import { resultOfTransport } from '../result.ts'
-import { findVendorTemplate, vendorTemplates } from '../vendor-templates.ts'
+import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { parseReceipts } from './receipts.ts'
+import { type AliyunSettings, aliyunSettings } from './settings.ts'
 import { signAcs3 } from './sign.ts'
 
 /**
  * SMS by Alibaba Cloud: Dysmsapi of 2017-05-25, SendSms with an approved template and sign name. The
  * notice id travels as OutId and comes back in receipts and queries. The API drops no repeats.
  */
-const template = z.union([
-  /** Every variable is sent under its own name. */
-  z.string().min(1),
-  z.strictObject({
-    id: z.string().min(1),
-    /** Their variable: ours. */
-    params: z.record(z.string().min(1), z.string().min(1)).optional(),
-    signName: z.string().min(1).optional(),
-  }),
-])
-
-const settings = z.strictObject({
-  accessKeyId: z.string().min(1),
-  accessKeySecret: z.string().min(1),
-  signName: z.string().min(1),
-  templates: vendorTemplates(template),
-  /** Must stand as `?token=` in the receipt address given to Aliyun; without it none are taken. */
-  receiptToken: z.string().min(16).optional(),
-  endpoint: z.url({ protocol: /^https?$/ }).default('https://dysmsapi.aliyuncs.com'),
-})
-
-export type AliyunSettings = z.infer<typeof settings>
-
 export const aliyun: ProviderKind<AliyunSettings> = {
   kind: 'aliyun',
   channels: ['sms'],
-  settings,
+  settings: aliyunSettings,
   create: createAliyun,
   parseReceipts,
 }

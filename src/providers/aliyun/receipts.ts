@@ -1,9 +1,9 @@
+import { isSameSecret } from '../../base/same-secret.ts'
 import { parseBeijingTime } from '../china.ts'
 import { isObject, parseJson } from '../json.ts'
 import type { ParsedReceipts, Receipt, ReceiptRequest } from '../kind.ts'
 import { isCode } from '../result.ts'
-import { isSameSecret } from '../signature.ts'
-import type { AliyunSettings } from './index.ts'
+import type { AliyunSettings } from './settings.ts'
 
 /**
  * SmsReport in its HTTP form: an array of reports, each final. Aliyun signs nothing, so a secret token

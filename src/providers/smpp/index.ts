@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { startDeadline } from '../deadline.ts'
+import { startDeadline } from '../../base/deadline.ts'
 import { duration } from '../duration.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
@@ -63,7 +63,10 @@ export const smpp: ProviderKind<SmppSettings> = {
 }
 
 /** Between attempts to bind again when nothing is being sent. */
-const rebindAfterMs = 5_000
+const rebindAfterMs = 1_000
+
+/** One byte of the joining header counts the parts. */
+const maxParts = 255
 
 const receiptAsked = 1
 const headerInside = 0x40
@@ -109,10 +112,11 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     if (signal.aborted) return { kind: 'unavailable', detail: 'SMPP aborted' }
     const deadline = startDeadline(signal, timeoutMs)
     try {
+      const bodies = encodeMessage(message)
+      if (bodies.length > maxParts) return { kind: 'rejected', detail: 'SMPP text too long' }
       const current = currentSession()
       const problem = await Promise.race([current.bound, aborted(deadline.signal)])
       if (problem !== undefined) return { kind: 'unavailable', detail: `SMPP ${problem}` }
-      const bodies = encodeMessage(message)
       return combine(
         await Promise.all(bodies.map((body) => current.submit(body, deadline.signal))),
         settings.receiptIds,

@@ -1,50 +1,22 @@
-import { z } from 'zod'
-import { createHttpClient } from '../http.ts'
+import { createHttpClient } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../json.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import { resultOfTransport } from '../result.ts'
-import { findVendorTemplate, vendorTemplates } from '../vendor-templates.ts'
+import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { parseReceipts } from './receipts.ts'
+import { type TencentSettings, tencentSettings } from './settings.ts'
 import { signTc3 } from './sign.ts'
 
 /**
  * SMS by Tencent Cloud: version 2021-01-11, SendSms with an approved template and sign name. The
  * notice id travels as SessionContext, which queries hand back; receipts carry only the SerialNo.
  */
-const template = z.union([
-  /** A text without variables. */
-  z.string().min(1),
-  z.strictObject({
-    id: z.string().min(1),
-    /** Our variables in the order of their {1}, {2}, … */
-    params: z.array(z.string().min(1)).default([]),
-    signName: z.string().min(1).optional(),
-  }),
-])
-
-const settings = z.strictObject({
-  secretId: z.string().min(1),
-  secretKey: z.string().min(1),
-  sdkAppId: z.string().min(1),
-  /** Needed inside mainland China. */
-  signName: z.string().min(1).optional(),
-  /** Outside mainland China, where one was registered. */
-  senderId: z.string().min(1).optional(),
-  region: z.string().min(1).default('ap-guangzhou'),
-  templates: vendorTemplates(template),
-  /** Must stand as `?token=` in the receipt address given to Tencent; without it none are taken. */
-  receiptToken: z.string().min(16).optional(),
-  endpoint: z.url({ protocol: /^https?$/ }).default('https://sms.tencentcloudapi.com'),
-})
-
-export type TencentSettings = z.infer<typeof settings>
-
 export const tencent: ProviderKind<TencentSettings> = {
   kind: 'tencent',
   channels: ['sms'],
-  settings,
+  settings: tencentSettings,
   create: createTencent,
   parseReceipts,
 }

@@ -1,0 +1,53 @@
+/**
+ * Draws the timelines of docs/limiter.md from the real limiter's decisions: `node docs/limiter-timelines.ts`.
+ * One dot per request of the same subject: filled when admitted, open when refused.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createLimiter, type RawPolicies } from '../src/limiter/index.ts'
+
+const drawings: Record<
+  string,
+  { rule: RawPolicies[string][number]; everyS: number; marks: number[] }
+> = {
+  sliding: { rule: { name: 'r', key: '{u}', sliding: '3 per 60s' }, everyS: 10, marks: [] },
+  fixed: { rule: { name: 'r', key: '{u}', fixed: '3 per 60s' }, everyS: 10, marks: [] },
+  calendar: {
+    rule: { name: 'r', key: '{u}', calendar: { limit: 3, cron: '* * * * *', timezone: 'UTC' } },
+    everyS: 10,
+    marks: [40, 100],
+  },
+  lockout: {
+    rule: { name: 'r', key: '{u}', lockout: { limit: 3, window: '60s', lock: '70s' } },
+    everyS: 10,
+    marks: [],
+  },
+}
+const [lengthS, widthPx, leftPx] = [150, 640, 20]
+const startMs = Date.UTC(2026, 0, 1, 0, 0, 20)
+const x = (seconds: number) => leftPx + (seconds / lengthS) * (widthPx - 2 * leftPx)
+
+mkdirSync(new URL('./images/', import.meta.url), { recursive: true })
+for (const [kind, { rule, everyS, marks }] of Object.entries(drawings)) {
+  let nowMs = startMs
+  const limiter = createLimiter({ policies: { p: [rule] }, clock: () => nowMs })
+  const dots: string[] = []
+  for (let second = 0; second <= lengthS; second += everyS) {
+    nowMs = startMs + second * 1_000
+    const { admitted } = limiter.tryAcquire('p', { u: 1 })
+    const fill = admitted ? '#2a7' : 'none'
+    dots.push(
+      `<circle cx="${x(second)}" cy="30" r="7" fill="${fill}" stroke="${admitted ? '#2a7' : '#c33'}" stroke-width="2"/>`,
+    )
+  }
+  const lines = marks.map(
+    (at) =>
+      `<line x1="${x(at)}" y1="12" x2="${x(at)}" y2="48" stroke="#888" stroke-dasharray="3"/>`,
+  )
+  const labels = [0, 60, 120].map(
+    (at) =>
+      `<text x="${x(at)}" y="66" font-size="12" text-anchor="middle" fill="#888">${at} s</text>`,
+  )
+  const axis = `<line x1="${x(0)}" y1="30" x2="${x(lengthS)}" y2="30" stroke="#bbb"/>`
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${widthPx}" height="72" font-family="sans-serif">${[axis, ...lines, ...dots, ...labels].join('')}</svg>\n`
+  writeFileSync(new URL(`./images/limiter-${kind}.svg`, import.meta.url), svg)
+}

@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest'
+import {
+  parsePolicyFile,
+  readPolicyFile,
+  type SectionChecks,
+} from '../../src/config/policy-file.ts'
+
+const noChecks: SectionChecks = {
+  policies: () => [],
+  provider: () => [],
+  channelsOf: () => ['sms', 'email'],
+}
+const read = (
+  text: string,
+  env: Record<string, string> = {},
+  checks: Partial<SectionChecks> = {},
+) => parsePolicyFile(text, '/etc/postern/postern.yaml', env, { ...noChecks, ...checks })
+const problemsOf = (result: ReturnType<typeof read>) => {
+  expect(result.ok).toBe(false)
+  return result.ok ? [] : result.problems
+}
+const small = 'policies: {}\nproviders: { box: { kind: sandbox } }\nroutes: {}\n'
+
+test('a small file: everything it leaves out has its default, paths start from the file', () => {
+  const result = read(`${small}templates: ../messages\n`)
+  expect(result).toMatchObject({
+    ok: true,
+    file: {
+      code: { length: 4, ttl: 300_000, triesPerCode: 3 },
+      templatesFolder: '/etc/messages',
+      routes: { email: [], sms: [] },
+    },
+  })
+})
+
+test('unknown keys are refused with their own line, wherever they stand', () => {
+  const problems = problemsOf(
+    read(
+      [
+        'code: { length: 4, lenght: 5 }',
+        'policies: {}',
+        'providers:',
+        '  box: { kind: sandbox }',
+        'routes:',
+        '  sms:',
+        '    - use: [box]',
+        '      when: { country: CN }',
+        'colour: red',
+      ].join('\n'),
+    ),
+  )
+  expect(problems).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/:1: code\.lenght: unknown key/),
+      expect.stringMatching(/:8: routes\.sms\.0\.when: unknown key/),
+      expect.stringMatching(/:9: colour: unknown key/),
+    ]),
+  )
+  expect(problems).toHaveLength(3)
+})
+
+test('every problem is listed at once, with the line of the value', () => {
+  const problems = problemsOf(
+    read(
+      [
+        'code:',
+        '  length: 3',
+        '  ttl: 5 minutes',
+        'policies: {}',
+        'providers: { box: { kind: sandbox } }',
+        'routes:',
+        '  sms:',
+        '    - { use: [] }',
+      ].join('\n'),
+    ),
+  )
+  expect(problems.map((problem) => problem.split(': ')[0])).toEqual([
+    '/etc/postern/postern.yaml:2',
+    '/etc/postern/postern.yaml:3',
+    '/etc/postern/postern.yaml:8',
+  ])
+})
+
+test('a provider that a route names and nobody made is found with its line', () => {
+  const text =
+    'policies: {}\nproviders: { box: { kind: sandbox } }\nroutes:\n  sms:\n    - use: [box, gone]\n'
+  expect(problemsOf(read(text))).toEqual([
+    expect.stringMatching(/:5: .*there is no provider "gone"/),
+  ])
+  const prototype = text.replace('gone', 'constructor')
+  expect(problemsOf(read(prototype))).toEqual([
+    expect.stringMatching(/:5: .*there is no provider "constructor"/),
+  ])
+})
+
+test('findings of other rooms get their lines', () => {
+  const text = [
+    'policies:',
+    '  captcha:',
+    '    - name: a',
+    '      sliding: 1 per 1s',
+    'providers:',
+    '  box:',
+    '    kind: sandbox',
+    '    colour: red',
+    'routes: {}',
+  ].join('\n')
+  const problems = problemsOf(
+    read(
+      text,
+      {},
+      {
+        policies: () => [{ path: ['captcha', 0, 'sliding'], message: 'too short' }],
+        provider: (name) => [{ path: ['colour'], message: `unknown in ${name}` }],
+      },
+    ),
+  )
+  expect(problems).toEqual([
+    '/etc/postern/postern.yaml:4: policies.captcha.0.sliding: too short',
+    '/etc/postern/postern.yaml:8: providers.box.colour: unknown in box',
+  ])
+})
+
+test('a value from the environment is text: what it holds is never read as YAML', () => {
+  const text = `policies: {}\nproviders: { box: { kind: sandbox, url: "\${A}-\${B}" } }\nroutes: {}\n`
+  const result = read(text, { A: 'x: { y }\nz', B: `\${A}` })
+  expect(result.ok && result.file.providers.box).toEqual({
+    kind: 'sandbox',
+    url: `x: { y }\nz-\${A}`,
+  })
+  expect(problemsOf(read(text, { A: 'x', B: '' }))).toEqual([
+    '/etc/postern/postern.yaml:2: B is not set in the environment',
+  ])
+})
+
+test.each([
+  ['no YAML', 'policies: {', /:\d+: /],
+  ['a key twice', `${small}policies: {}\n`, /:4: /],
+  ['two documents', `${small}---\n${small}`, /:\d+: /],
+  ['a list', '- a\n', /:1: /],
+  ['empty', '', /:1: /],
+])('a file that is %s is refused with a line', (_, text, line) => {
+  const problems = problemsOf(read(text))
+  expect(problems.length).toBeGreaterThan(0)
+  for (const problem of problems) expect(problem).toMatch(line)
+})
+
+test('a file that is not there is said so', () => {
+  expect(readPolicyFile('/nowhere/postern.yaml', {}, noChecks)).toEqual({
+    ok: false,
+    problems: ['/nowhere/postern.yaml can not be read (ENOENT)'],
+  })
+})

@@ -1,0 +1,213 @@
+/** docker-compose.yml, the Dockerfile and the manifests, held to facts without a container engine. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { DCLinter } from 'dclint'
+import { expect, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { parseDurationMs } from '../../src/base/durations.ts'
+import { environmentNames } from '../../src/config/environment.ts'
+import { stopWithinMs } from '../../src/main/run.ts'
+
+const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+const read = (path: string) => readFileSync(pathOf(path), 'utf8')
+
+interface Service {
+  image: string
+  build?: string
+  command?: string[]
+  restart?: string
+  stop_grace_period?: string
+  environment?: Record<string, string>
+  ports?: string[]
+  volumes?: string[]
+  networks?: string[]
+  healthcheck?: { test?: string[]; disable?: boolean }
+  depends_on?: Record<string, { condition: string }>
+}
+
+const composeText = read('docker-compose.yml')
+const compose = parse(composeText, { merge: true }) as {
+  services: Record<string, Service>
+  networks: Record<string, { internal?: boolean }>
+}
+const services = Object.entries(compose.services).map(([name, service]) => ({ name, ...service }))
+const service = (name: string) => compose.services[name] as Service
+const dockerfile = read('Dockerfile')
+const policyFile = read('deploy/postern.yaml')
+
+/** Of the images, not of Postern. */
+const othersNames = ['POSTGRES_PASSWORD']
+/** Read by deploy/postern.yaml as `${NAME}`. */
+const policyFileNames = [...policyFile.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name as string)
+
+function schemaErrors(file: string): string[] {
+  const linter = new DCLinter({ rules: {}, quiet: true, debug: false, exclude: [] })
+  // Its own types name files without their extension, which our module resolution can't follow.
+  const results = linter.lintFiles([file], false) as {
+    messages: { rule: string; message: string }[]
+  }[]
+  return results
+    .flatMap(({ messages }) => messages.filter(({ rule }) => rule === 'invalid-schema'))
+    .map(({ message }) => message)
+}
+
+test('docker-compose.yml is valid by the Compose specification, and the check would say if it were not', () => {
+  expect(schemaErrors(pathOf('docker-compose.yml'))).toEqual([])
+  const folder = mkdtempSync(join(tmpdir(), 'postern-compose-'))
+  try {
+    const broken = join(folder, 'docker-compose.yml')
+    writeFileSync(broken, composeText.replace('    healthcheck:', '    helthcheck:'))
+    expect(schemaErrors(broken)).toHaveLength(1)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test.each(services)('$name: its image is pinned to a version', ({ image }) => {
+  expect(image).toMatch(/^[a-z/]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/)
+})
+
+test.each(services)('$name: has a health check', ({ name, build, healthcheck }) => {
+  if (name === 'migrate') expect(healthcheck?.disable).toBe(true)
+  else if (build) expect(dockerfile).toMatch(/^HEALTHCHECK .*ADMIN_PORT.*\/readyz/m)
+  else expect(healthcheck?.test?.length).toBeGreaterThan(0)
+})
+
+test.each(services)(
+  '$name: publishes on loopback only, and never an admin port, PostgreSQL or Redis',
+  (each) => {
+    for (const published of each.ports ?? []) {
+      expect(published).toMatch(/^127\.0\.0\.1:/)
+      expect(published).not.toMatch(/:(9100|5432|6379)$/)
+    }
+    if (['worker', 'postgres', 'redis', 'migrate'].includes(each.name))
+      expect(each.ports).toBe(undefined)
+  },
+)
+
+test('PostgreSQL and Redis stand on a network that only Postern reaches', () => {
+  expect(compose.networks.data?.internal).toBe(true)
+  const onData = services
+    .filter(({ networks }) => networks?.includes('data'))
+    .map(({ name }) => name)
+  expect(onData.sort()).toEqual(['api', 'migrate', 'postgres', 'redis', 'worker'])
+  expect(service('postgres').networks).toEqual(['data'])
+  expect(service('redis').networks).toEqual(['data'])
+})
+
+test('Redis writes what it is told to disk and never evicts', () => {
+  const flags = service('redis').command?.join(' ')
+  expect(flags).toContain('--appendonly yes')
+  expect(flags).toContain('--appendfsync everysec')
+  expect(flags).toContain('--maxmemory-policy noeviction')
+  expect(service('redis').volumes).toContain('redis:/data')
+})
+
+test('migrations run once, and both processes wait for them and for Redis', () => {
+  expect(service('migrate').restart).toMatch(/^on-failure:\d+$/)
+  expect(service('migrate').depends_on?.postgres?.condition).toBe('service_healthy')
+  for (const name of ['api', 'worker']) {
+    expect(service(name).depends_on).toEqual({
+      migrate: { condition: 'service_completed_successfully' },
+      redis: { condition: 'service_healthy' },
+    })
+  }
+})
+
+test('the grace period of Compose and Kubernetes is longer than a process gives itself', () => {
+  for (const name of ['api', 'worker']) {
+    const graceMs = parseDurationMs(service(name).stop_grace_period ?? '')
+    expect(graceMs).toBeGreaterThanOrEqual(stopWithinMs + 5_000)
+  }
+  for (const spec of podSpecs()) {
+    if (!spec.containers[0]?.readinessProbe) continue
+    expect(spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(stopWithinMs + 5_000)
+  }
+})
+
+test('every variable that Compose passes on or reads is one that Postern or an image knows', () => {
+  const known = [...environmentNames, ...policyFileNames]
+  for (const name of ['api', 'worker', 'migrate']) {
+    for (const variable of Object.keys(service(name).environment ?? {})) {
+      expect(known).toContain(variable)
+    }
+  }
+  for (const [, name] of composeText.matchAll(/\$\{(\w+)/g)) {
+    expect([...known, ...othersNames]).toContain(name)
+  }
+})
+
+test('a missing SECRET stops Compose instead of starting with a known one', () => {
+  const given = [...composeText.matchAll(/\$\{SECRET(?!_)([^}]*)\}/g)].map(([, rest]) => rest)
+  expect(given.length).toBeGreaterThan(0)
+  for (const rest of given) expect(rest).toMatch(/^:\?./)
+})
+
+test('the image is small, not root, and holds no development dependency', () => {
+  expect(dockerfile).toMatch(/^FROM node:24\.\d+\.\d+-slim AS base$/m)
+  expect(dockerfile).toMatch(/npm ci --ignore-scripts --omit=dev --omit=optional --omit=peer$/m)
+  const lastStage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
+  expect(lastStage).not.toContain('npm ')
+  expect(lastStage).toMatch(/^USER [1-9]/m)
+  const allowed =
+    read('.dockerignore')
+      .match(/^!(.*)$/gm)
+      ?.map((line) => line.slice(1)) ?? []
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, list = '']) =>
+    list.split(' '),
+  )
+  for (const source of copied) expect(allowed).toContain(source.split('/')[0])
+})
+
+test('the image runs the same Node as npm does', () => {
+  const image = /^FROM node:(\d+)\./m.exec(dockerfile)?.[1]
+  const { devDependencies } = JSON.parse(read('package.json'))
+  expect(devDependencies.node).toMatch(new RegExp(`^\\^${image}\\.`))
+})
+
+interface Container {
+  command?: string[]
+  ports?: { name: string; containerPort: number }[]
+  readinessProbe?: { httpGet: { path: string; port: string } }
+  livenessProbe?: { httpGet: { path: string; port: string } }
+  securityContext?: { readOnlyRootFilesystem: boolean }
+}
+
+interface PodSpec {
+  terminationGracePeriodSeconds: number
+  securityContext?: { runAsNonRoot: boolean }
+  containers: Container[]
+}
+
+function manifests() {
+  const { resources } = parse(read('deploy/kubernetes/kustomization.yaml')) as {
+    resources: string[]
+  }
+  return resources.flatMap((file) =>
+    parseAllDocuments(read(`deploy/kubernetes/${file}`)).map((document) => {
+      expect(document.errors).toEqual([])
+      return document.toJS() as { kind: string; spec: { template?: { spec: PodSpec } } }
+    }),
+  )
+}
+
+function podSpecs(): PodSpec[] {
+  const specs = manifests().flatMap(({ spec }) => (spec.template ? [spec.template.spec] : []))
+  expect(specs).toHaveLength(3)
+  return specs
+}
+
+test('the pods of Kubernetes are probed on their admin port, are not root and write nothing', () => {
+  for (const { containers, securityContext } of podSpecs()) {
+    expect(securityContext?.runAsNonRoot).toBe(true)
+    for (const { command, ports, readinessProbe, livenessProbe, securityContext } of containers) {
+      expect(securityContext?.readOnlyRootFilesystem).toBe(true)
+      if (command?.at(-1) === 'src/main/migrate.ts') continue
+      expect(ports).toContainEqual({ name: 'admin', containerPort: 9100 })
+      expect(readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'admin' })
+      expect(livenessProbe?.httpGet).toEqual({ path: '/livez', port: 'admin' })
+    }
+  }
+})

@@ -1,0 +1,65 @@
+/** The catalogue of errors against docs/http.md, both ways, and against what a running API answers. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { problems } from '../../src/base/problems.ts'
+import { startPostern } from '../support/postern.ts'
+
+const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
+
+test('docs/http.md has every code of the catalogue with its status, and no other', () => {
+  const rows = [...docs.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)]
+  const documented = rows.map(([, code, status]) => `${code} ${status}`)
+  const catalogue = Object.entries(problems).map(([code, { status }]) => `${code} ${status}`)
+  expect(documented.sort()).toEqual(catalogue.sort())
+})
+
+test('every error that docs/http.md shows is one the catalogue would give', () => {
+  const shown = [...docs.matchAll(/^\{"type":"urn:postern:problem:.*\}$/gm)].map(([line]) =>
+    JSON.parse(line),
+  )
+  expect(shown.length).toBeGreaterThanOrEqual(5)
+  for (const { type, title, status, code, detail } of shown) {
+    const known = problems[code as keyof typeof problems]
+    expect({ type, title, status }).toEqual({
+      type: `urn:postern:problem:${code}`,
+      title: known.title,
+      status: known.status,
+    })
+    expect(detail.replace(/\d+ s\./, '{seconds} s.')).toBe(known.en)
+  }
+})
+
+test('every error has a detail in both languages, and none a full stop too few', () => {
+  for (const { en, zh } of Object.values(problems)) {
+    expect(en).toMatch(/\.$/)
+    expect(zh).toMatch(/[\u4e00-\u9fff].*。$/)
+  }
+})
+
+test('a running API refuses in the order and with the members that docs/http.md tells', async () => {
+  const postern = await startPostern({ roles: { api: true, worker: false } })
+  const send = { channel: 'sms', to: '+8613800138000' }
+  const order: [string, Promise<{ status: number; body: { code: string } }>][] = [
+    ['not_found', postern.post('/v1/nowhere', undefined, { key: null })],
+    ['method_not_allowed', postern.get('/v1/captchas', { key: null })],
+    ['unauthorized', postern.post('/v1/captchas', '{', { key: null })],
+    ['invalid_request', postern.post('/v1/captchas', { ...send, to: 'x', text: 'hi' })],
+    ['invalid_recipient', postern.post('/v1/captchas', { ...send, to: '110', template: 'none' })],
+    ['invalid_request', postern.post('/v1/captchas', { ...send, template: 'none' })],
+  ]
+  for (const [code, reply] of order) expect((await reply).body.code).toBe(code)
+
+  expect((await postern.post('/v1/captchas', send)).status).toBe(202)
+  const { body, headers } = await postern.post('/v1/captchas', send)
+  const [, more = ''] = /^\| `limited` \|.*\| (.*) \|$/m.exec(docs) ?? []
+  const [members = '', named = ''] = more.split('; headers ')
+  const names = (text: string) =>
+    [...text.matchAll(/`([\w-]+)`/g)].map(([, name]) => name as string)
+  expect(Object.keys(body).sort()).toEqual(
+    ['type', 'title', 'status', 'detail', 'code', ...names(members)].sort(),
+  )
+  expect(names(named)).toHaveLength(3)
+  for (const name of names(named)) expect(headers.get(name)).not.toBeNull()
+  // Sent twice it would read "60, 60".
+  expect(headers.get('Retry-After')).toMatch(/^\d+$/)
+})

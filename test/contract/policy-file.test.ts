@@ -1,0 +1,168 @@
+/** docs/policy-file.md against the schema of the policy file, both ways; every example is a file that starts. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { formatDuration } from '../../src/base/durations.ts'
+import {
+  type PolicyFileResult,
+  parsePolicyFile,
+  policyFileSchema,
+} from '../../src/config/policy-file.ts'
+import { policiesSchema } from '../../src/limiter/policies.ts'
+import { sectionChecks } from '../../src/main/load-config.ts'
+import { providerKinds } from '../../src/providers/index.ts'
+import { loadTemplates } from '../../src/templates/templates.ts'
+
+const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+const read = (path: string) => readFileSync(pathOf(path), 'utf8')
+const docs = read('docs/policy-file.md')
+
+/** What the examples and shipped files read from the environment. */
+const env = { SMTP_URL: 'smtp://mail.example.com', SMS_SECRET: 'a secret of the carrier' }
+
+const parse = (text: string, path = pathOf('postern.yaml')) =>
+  parsePolicyFile(text, path, env, sectionChecks)
+
+function fileOf(result: PolicyFileResult) {
+  expect(result).toMatchObject({ ok: true })
+  return result.ok ? result.file : expect.unreachable()
+}
+
+interface Schema {
+  default?: unknown
+  properties?: Record<string, Schema>
+  additionalProperties?: Schema | boolean
+  items?: Schema
+  anyOf?: Schema[]
+}
+
+/** Every key a schema names, as the docs write it: `code.length`, `routes.sms[].use`, `providers.<name>`. */
+function keysOf(schema: Schema, at = ''): string[] {
+  if (schema.properties) {
+    return Object.entries(schema.properties).flatMap(([name, inner]) =>
+      keysOf(inner, at ? `${at}.${name}` : name),
+    )
+  }
+  if (typeof schema.additionalProperties === 'object') {
+    return keysOf(schema.additionalProperties, `${at}.<name>`)
+  }
+  // A list of plain values is one key; a list of objects has keys of its own.
+  if (schema.items?.properties) return [`${at}[]`, ...keysOf(schema.items, `${at}[]`)]
+  return [at]
+}
+
+const inputOf = (schema: z.ZodType) =>
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Schema
+
+/** The rows of the table under a heading cell: key and default. */
+function tableUnder(heading: string): { key: string; given: string }[] {
+  const table = docs.slice(docs.indexOf(`| ${heading} |`)).split('\n\n')[0] ?? ''
+  return [...table.matchAll(/^\| `([^`]+)` \| (?:`([^`]*)`)? ?\|/gm)].map(([, key, given]) => ({
+    key: key as string,
+    given: given ?? '',
+  }))
+}
+
+test('docs/policy-file.md has every key of the schema and no other', () => {
+  const documented = tableUnder('key').map(({ key }) => key)
+  // Their insides are checked by the rooms that use them; the two rows stand for those.
+  const expected = keysOf(inputOf(policyFileSchema)).flatMap((key) => {
+    if (key === 'policies.<name>') return ['policies.<name>[]']
+    return key === 'providers.<name>.kind' ? ['providers.<name>', key] : [key]
+  })
+  expect(documented.sort()).toEqual(expected.sort())
+})
+
+test('the defaults in docs/policy-file.md are those of a file that says nothing', () => {
+  const file = fileOf(
+    parse('{ policies: { captcha: [], notice: [], check: [] }, providers: {}, routes: {} }'),
+  )
+  const rows = tableUnder('key').filter(({ given }) => given !== '' && given !== './templates')
+  expect(rows.length).toBeGreaterThanOrEqual(7)
+  for (const { key, given } of rows) {
+    let value: unknown = file
+    for (const name of key.replaceAll('[]', '').split('.')) {
+      value = (value as Record<string, unknown>)[name]
+    }
+    const spellings = [JSON.stringify(value)]
+    if (typeof value === 'number') spellings.push(formatDuration(value))
+    expect(spellings, key).toContain(given)
+  }
+  expect(file.templatesFolder).toBe(pathOf('templates'))
+})
+
+test('docs/policy-file.md has every key of a rule and no other, with its default', () => {
+  const rule = (inputOf(policiesSchema).additionalProperties as Schema).items
+  const rows = tableUnder('key of a rule')
+  expect(rows.map(({ key }) => key).sort()).toEqual(Object.keys(rule?.properties ?? {}).sort())
+  for (const { key, given } of rows.filter(({ given }) => given !== '')) {
+    expect(String(rule?.properties?.[key]?.default)).toBe(given)
+  }
+})
+
+test('docs/policy-file.md has every kind of provider with its channels and its page', () => {
+  const rows = [...docs.matchAll(/^\| \[`(\w+)`\]\((.+?)\) \| ((?:sms|email|, )+) \|/gm)]
+  expect(rows.map(([, kind]) => kind).sort()).toEqual(providerKinds.map(({ kind }) => kind).sort())
+  for (const [, name, page, channels = ''] of rows) {
+    const kind = providerKinds.find((each) => each.kind === name)
+    expect(channels.split(', ').sort()).toEqual([...(kind?.channels ?? [])].sort())
+    expect(read(`docs/${page}`)).toContain(`kind: ${name}`)
+  }
+})
+
+test('a policy that the product asks for may not be missing, nor use a field it never has', () => {
+  const text = read('postern.yaml').replace('key: "{ip}"', 'key: "{subject}"')
+  expect(parse(text.replace('  check:', '  checks:'), 'postern.yaml')).toEqual({
+    ok: false,
+    problems: [
+      'postern.yaml:10: policies.captcha.2.key: there is no field {subject} here; there are to, channel, scene, app, ip, country, template, dedupe',
+      'postern.yaml:6: policies: check is missing; write "check: []" for no limits',
+    ],
+  })
+})
+
+test.each(['postern.yaml', 'deploy/postern.yaml'])(
+  '%s is right, and so are its templates',
+  (path) => {
+    const { templatesFolder } = fileOf(parse(read(path), pathOf(path)))
+    expect(loadTemplates(templatesFolder).has('captcha')).toBe(true)
+  },
+)
+
+test('deploy/kubernetes/postern.yaml is right and has the rules of the default file', () => {
+  const pods = fileOf(parse(read('deploy/kubernetes/postern.yaml')))
+  const shipped = fileOf(parse(read('postern.yaml')))
+  expect(pods.templatesFolder).toBe('/app/templates')
+  expect(pods.policies).toEqual(shipped.policies)
+  expect(fileOf(parse(read('deploy/postern.yaml'))).policies).toEqual(shipped.policies)
+})
+
+const examples = ['docs/policy-file.md', 'docs/operations.md'].flatMap((page) =>
+  [...read(page).matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text], index) => ({
+    name: `${page}, example ${index + 1}`,
+    text: text as string,
+  })),
+)
+
+test.each(examples)('$name is a file, or a part of one, that passes every check', ({ text }) => {
+  const needed =
+    'policies: { captcha: [], notice: [], check: [] }\nproviders: { sandbox: { kind: sandbox } }\nroutes: {}\n'
+  const missing = needed.split('\n').filter((line) => !text.includes(`${line.split(':')[0]}:`))
+  fileOf(parse(`${text}${missing.join('\n')}`))
+})
+
+test('the example of a refused file in docs/policy-file.md reads as Postern reports it', () => {
+  const [, shown = ''] = /Postern can not start:\n([\s\S]*?)```/.exec(docs) ?? []
+  const text = read('postern.yaml')
+    .replace('fixed: 2 per 60s }', 'sliding: 2 }')
+    .replace('sms: [{ use: [sandbox]', 'sms: [{ use: [phone]')
+  const result = parsePolicyFile(text, 'postern.yaml', env, sectionChecks)
+  const told = result.ok ? [] : result.problems
+  expect(
+    shown
+      .trim()
+      .split('\n')
+      .map((line) => line.trim()),
+  ).toEqual(told)
+})

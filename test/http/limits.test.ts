@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest'
+import { startPostern } from '../support/postern.ts'
+import { eventually } from '../support/wait.ts'
+import { openApiAnswers } from './openapi-answers.ts'
+
+const postern = await startPostern({
+  policyFile: {
+    policies: {
+      captcha: [
+        { name: 'recipient', key: '{channel}:{to}', sliding: ['1 per 2s', '5 per 1h'] },
+        {
+          name: 'never',
+          key: '{template}:{scene}',
+          sliding: '1000 per 1h',
+          message: 'Bitte warten.',
+        },
+      ],
+      notice: [{ name: 'closed', key: '{template}', fixed: '0 per 60s' }],
+      check: [
+        {
+          name: 'guesses',
+          key: '{channel}:{to}:{ip}',
+          lockout: { limit: 2, window: '5m', lock: '15m' },
+        },
+      ],
+    },
+  },
+})
+const { expectPromised } = await openApiAnswers(postern)
+const send = (to: string) => postern.post('/v1/captchas', { channel: 'sms', to })
+describe('limited', () => {
+  test('200 sends at once to one number: one 202, 199 × 429, one message (I3)', async () => {
+    // The default rules, whose windows outlast any run of this test.
+    const byDefault = await startPostern()
+    const to = '+8613800138000'
+    const sends = Array.from({ length: 200 }, () =>
+      byDefault.post('/v1/captchas', { channel: 'sms', to }),
+    )
+    const replies = await Promise.all(sends)
+    expect(replies.map(({ status }) => status).sort()).toEqual([202, ...Array(199).fill(429)])
+    await byDefault.codeFor(to)
+    expect(await byDefault.messages(to)).toHaveLength(1)
+    const { rows } = await byDefault.database.pool.query(
+      'SELECT count(*)::int AS count FROM notice',
+    )
+    expect(rows).toEqual([{ count: 1 }])
+  })
+
+  test('429 names policy, rule, window and the wait; the headers say the same in whole seconds', async () => {
+    const to = '+8613900139000'
+    await send(to)
+    const refused = await send(to)
+    expectPromised('post /v1/captchas', refused)
+    expect(refused.body).toMatchObject({
+      code: 'limited',
+      policy: 'captcha',
+      rule: 'recipient',
+      window: '2s',
+      retryAfterMs: expect.any(Number),
+    })
+    expect(refused.body.retryAfterMs).toBeGreaterThan(0)
+    expect(refused.body.retryAfterMs).toBeLessThanOrEqual(2_000)
+    const seconds = Math.ceil(refused.body.retryAfterMs / 1_000)
+    expect(refused.headers.get('retry-after')).toBe(String(seconds))
+    expect(refused.headers.get('ratelimit')).toMatch(
+      new RegExp(`^"[^"]*recipient[^"]*2s";r=0;t=${seconds}$`),
+    )
+    expect(refused.headers.get('ratelimit-policy')).toMatch(/"[^"]*recipient[^"]*2s";q=1;w=2/)
+    expect(refused.body.detail).toBe(`Too many requests. Try again in ${seconds} s.`)
+  })
+
+  test('resendAt is when the same request is admitted again, not before', async () => {
+    const to = '+8615800158000'
+    const { body } = await send(to)
+    const waitMs = Date.parse(body.resendAt) - Date.now()
+    expect(waitMs).toBeGreaterThan(0)
+    expect(waitMs).toBeLessThanOrEqual(2_000)
+    const second = await eventually(async () => {
+      const reply = await send(to)
+      return reply.status === 202 && Date.now()
+    })
+    expect(second).toBeGreaterThanOrEqual(Date.parse(body.resendAt) - 5)
+  })
+
+  test('a limit of 0 refuses always, with a wait that is a number', async () => {
+    const body = {
+      channel: 'sms',
+      to: '+8613800138000',
+      template: 'welcome',
+      params: { name: 'x' },
+    }
+    const refused = await postern.post('/v1/notices', body)
+    expectPromised('post /v1/notices', refused)
+    expect(refused).toMatchObject({ status: 429, body: { code: 'limited', rule: 'closed' } })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  })
+})
+
+describe('locked', () => {
+  test('guesses over the budget are locked, whatever code is sent meanwhile; the lock is per recipient', async () => {
+    const [to, other] = ['+8618600186000', '+8618700187000']
+    await send(to)
+    const code = await postern.codeFor(to)
+    const wrong = (by: number) => String((Number(code) + by) % 10_000).padStart(4, '0')
+    const check = (body: object) => postern.post('/v1/captchas/check', { channel: 'sms', ...body })
+    expect((await check({ to, code: wrong(1) })).status).toBe(422)
+    expect((await check({ to, code: wrong(2) })).status).toBe(422)
+    const locked = await check({ to, code })
+    expectPromised('post /v1/captchas/check', locked)
+    expect(locked).toMatchObject({
+      status: 429,
+      body: { code: 'locked', policy: 'check', rule: 'guesses', retryAfterMs: expect.any(Number) },
+    })
+    expect(locked.body).not.toHaveProperty('window')
+    expect(Number(locked.headers.get('retry-after'))).toBeGreaterThan(890)
+    expect((await check({ to: other, code: '0000' })).status).toBe(410)
+  })
+
+  test('a right code clears the misses before it', async () => {
+    const to = '+8618800188000'
+    await send(to)
+    const code = await postern.codeFor(to)
+    const check = (guess: string) =>
+      postern.post('/v1/captchas/check', { channel: 'sms', to, code: guess })
+    expect((await check(String((Number(code) + 1) % 10_000).padStart(4, '0'))).status).toBe(422)
+    expect((await check(code)).status).toBe(200)
+    expect((await check('0000')).status).toBe(410)
+    expect((await check('0000')).status).toBe(410)
+  })
+})

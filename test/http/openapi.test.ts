@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest'
+import { problems } from '../../src/base/problems.ts'
+import { noLimits, startPostern } from '../support/postern.ts'
+import { openApiAnswers } from './openapi-answers.ts'
+
+const postern = await startPostern({ policyFile: { policies: noLimits } })
+const { document } = await openApiAnswers(postern)
+
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  // biome-ignore lint/suspicious/noExplicitAny: the document is what is under test
+  Object.entries(methods as Record<string, any>).map(([method, operation]) => ({
+    method,
+    path,
+    operation,
+  })),
+)
+
+test('openapi.json: lists the routes of the contract, each with a name and a summary', () => {
+  expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
+    'delete /sandbox/messages',
+    'get /sandbox/messages',
+    'get /v1/notices/{id}',
+    'post /v1/captchas',
+    'post /v1/captchas/check',
+    'post /v1/notices',
+    'post /v1/notices/search',
+  ])
+  const names = operations.map(({ operation }) => operation.operationId)
+  expect(new Set(names).size).toBe(names.length)
+  for (const { operation } of operations) expect(operation.summary).toMatch(/\.$/)
+})
+
+test('openapi.json: every /v1 operation needs a key and promises 401, 500 and 503', () => {
+  for (const { path, operation } of operations.filter(({ path }) => path.startsWith('/v1'))) {
+    expect({ path, security: operation.security }).toEqual({ path, security: [{ key: [] }] })
+    expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['401', '500', '503']))
+  }
+})
+
+test('openapi.json: problem codes are those of the catalogue, each under its own status', () => {
+  expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(problems))
+  for (const { operation } of operations) {
+    for (const [status, response] of Object.entries(operation.responses)) {
+      const { description } = response as { description: string }
+      const codes = [...description.matchAll(/`(\w+)`/g)].map(
+        ([, code]) => code as keyof typeof problems,
+      )
+      for (const code of codes)
+        expect({ code, status: problems[code]?.status }).toEqual({ code, status: Number(status) })
+    }
+  }
+})
+
+test('openapi.json: bodies are strict, defaults are told, and no schema is empty', () => {
+  const bodies = operations.filter(({ operation }) => operation.requestBody)
+  expect(bodies).toHaveLength(4)
+  for (const { operation } of bodies) {
+    const { schema } = operation.requestBody.content['application/json']
+    expect(schema.additionalProperties).toBe(false)
+    for (const property of Object.values(schema.properties)) {
+      expect(Object.keys(property as object)).not.toEqual([])
+    }
+  }
+  const captcha = document.paths['/v1/captchas'].post.requestBody.content['application/json'].schema
+  expect(captcha.required.sort()).toEqual(['channel', 'to'])
+  expect(captcha.properties.scene.default).toBe('default')
+})
+
+test('without a sandbox provider there is no sandbox, neither in the document nor at its path', async () => {
+  const mailOnly = await startPostern({
+    roles: { api: true, worker: false },
+    policyFile: {
+      policies: noLimits,
+      providers: { mail: { kind: 'smtp', url: 'smtp://127.0.0.1:9', from: 'a@b.test' } },
+      routes: { email: [{ use: ['mail'] }] },
+    },
+  })
+  const { body } = await mailOnly.get('/openapi.json')
+  expect(Object.keys(body.paths)).not.toContain('/sandbox/messages')
+  expect((await mailOnly.get('/sandbox/messages')).status).toBe(404)
+})
+
+test('/sandbox/messages: filtered by recipient, newest first, limited, and emptied', async () => {
+  const { expectPromised } = await openApiAnswers(postern)
+  for (const to of ['+8613800138000', '+8613900139000', '+8613800138000']) {
+    const { body } = await postern.post('/v1/captchas', { channel: 'sms', to })
+    await postern.messageFor(body.id)
+  }
+  const all = await postern.get('/sandbox/messages', { key: null })
+  expectPromised('get /sandbox/messages', all)
+  expect(all.body).toHaveLength(3)
+  const times = all.body.map(({ sentAt }: { sentAt: string }) => sentAt)
+  expect([...times].sort().reverse()).toEqual(times)
+  expect((await postern.get('/sandbox/messages?limit=1')).body).toEqual([all.body[0]])
+  expect(await postern.messages('+8613900139000')).toHaveLength(1)
+  for (const limit of ['0', '1001', 'x', '']) {
+    const refused = await postern.get(`/sandbox/messages?limit=${limit}`)
+    expect(refused).toMatchObject({ status: 400, body: { errors: [{ path: 'query.limit' }] } })
+  }
+  const cleared = await postern.get('/sandbox/messages', { key: null, method: 'DELETE' })
+  expectPromised('delete /sandbox/messages', cleared)
+  expect(cleared.status).toBe(204)
+  expect(await postern.messages()).toEqual([])
+})

@@ -1,0 +1,261 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../support/database.ts'
+import { clientOf, noLimits, posternEnv, startPostern } from '../support/postern.ts'
+import { startProcess } from '../support/processes.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+import { rawHttp } from './raw-http.ts'
+
+/** What no one may find, in the readable forms it could take. */
+const phone = '+8613912345678'
+const address = 'canary.person@example.com'
+const apiKey = 'psk_canary_7d1f0c3b9a5e2846'
+const idempotencyKey = 'canary-idempotency-5f2c'
+const paramValue = 'CanaryLovelace'
+
+/** `text` must not hold any of the canaries, whatever is around them. */
+function expectNoCanary(place: string, text: string, canaries: readonly string[]): void {
+  const found = canaries.filter((canary) => text.toLowerCase().includes(canary.toLowerCase()))
+  expect({ place, found }).toEqual({ place, found: [] })
+}
+
+/** Every key of a Redis database with its value in full, whatever its type. */
+async function everythingIn(
+  redis: Awaited<ReturnType<typeof testRedis>>,
+): Promise<Map<string, string>> {
+  const { client } = redis
+  const all = new Map<string, string>()
+  for (const key of await client.keys('*')) {
+    const readers: Record<string, () => Promise<unknown>> = {
+      string: () => client.get(key),
+      hash: () => client.hgetall(key),
+      list: () => client.lrange(key, 0, -1),
+      set: () => client.smembers(key),
+      zset: () => client.zrange(key, '0', '-1', 'WITHSCORES'),
+      stream: () => client.xrange(key, '-', '+'),
+    }
+    const type = await client.type(key)
+    all.set(key, JSON.stringify(await readers[type]?.()))
+  }
+  return all
+}
+
+test('phone, address, code, key and variables appear in no log, metric, answer, job, Redis value or row beyond notice.recipient (I14)', async () => {
+  const redis = await testRedis()
+  const database = await testDatabase()
+  // A provider whose far end hangs up: its errors must not name anyone either.
+  const farEnd = createServer((socket) => socket.destroy())
+  farEnd.listen(0, '127.0.0.1')
+  await once(farEnd, 'listening')
+  releaseLater(() => farEnd.close())
+  const { port } = farEnd.address() as AddressInfo
+  const env = posternEnv({
+    redis,
+    database,
+    env: { LOG_LEVEL: 'debug', BOOTSTRAP_SECRET_KEY: apiKey },
+    policyFile: {
+      providers: {
+        sandbox: { kind: 'sandbox' },
+        mail: { kind: 'smtp', url: `smtp://127.0.0.1:${port}`, from: 'Acme <no-reply@acme.test>' },
+      },
+      routes: {
+        sms: [{ use: ['sandbox'] }],
+        email: [{ match: { template: 'welcome' }, use: ['mail'] }, { use: ['sandbox'] }],
+      },
+    },
+  })
+  const { PORT: _, ADMIN_PORT: __, ...processEnv } = env
+  const [api, worker] = await Promise.all([
+    startProcess('api', { env: processEnv }),
+    startProcess('worker', { env: processEnv }),
+  ])
+  const { post, get, codeFor } = clientOf(api.url, apiKey)
+  const answers: string[] = []
+  const ask = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const reply = await post(path, body, { headers })
+    answers.push(JSON.stringify([reply.body, [...reply.headers]]))
+    return reply
+  }
+
+  // Everything that can be done with them, well and badly.
+  const codes: string[] = []
+  const params = { name: paramValue }
+  const keyed = { 'idempotency-key': idempotencyKey }
+  for (const [channel, to] of [
+    ['sms', phone],
+    ['email', address],
+  ] as const) {
+    const sent = await ask('/v1/captchas', { channel, to, params }, keyed)
+    expect(sent.status).toBe(channel === 'sms' ? 202 : 422)
+    const { body } = channel === 'sms' ? sent : await ask('/v1/captchas', { channel, to, params })
+    const code = await codeFor(body.id)
+    codes.push(code)
+    const check = { channel, to }
+    await ask('/v1/captchas', { channel, to, params })
+    await ask('/v1/captchas/check', {
+      ...check,
+      code: String((Number(code) + 1) % 10_000).padStart(4, '0'),
+    })
+    await ask('/v1/captchas/check', { ...check, code: Number(code) })
+    if (channel === 'sms') await ask('/v1/captchas/check', { ...check, code })
+    await ask('/v1/notices', { channel, to, template: 'welcome', params })
+    await ask('/v1/notices', { channel, to, template: paramValue, params })
+    await ask('/v1/notices', { channel, to: `${to}\r\nBcc: x`, template: 'welcome', params })
+    await ask('/v1/notices', { channel, to: `${to},${to}`, template: 'welcome', params })
+    await ask('/v1/notices', {
+      channel,
+      to,
+      template: 'welcome',
+      params: { ...params, x: 'x'.repeat(2_000) },
+    })
+    await ask('/v1/notices/search', { channel, to })
+    await ask('/v1/notices/search', { channel, to, cursor: to })
+    await ask('/v1/captchas', `{"channel":"${channel}","to":"${to}"`)
+    await ask(
+      `/v1/captchas/${encodeURIComponent(to)}?to=${encodeURIComponent(to)}&key=${apiKey}`,
+      {},
+    )
+    answers.push(JSON.stringify((await get(`/v1/notices/${encodeURIComponent(to)}`)).body))
+  }
+  await rawHttp(
+    api.url,
+    `GET /${phone}\n{"level":60,"injected":true} HTTP/1.1\r\nHost: ${address}\r\nUser-Agent: ${phone}\r\n\r\n`,
+  )
+  const forged = `x%0d%0a{"level":60,"injected":true}`
+  await get(`/v1/notices/${forged}`, { headers: { 'x-request-id': forged, 'user-agent': forged } })
+  await get('/v1/notices/x', { key: `${apiKey}-wrong` })
+
+  // At rest: every captcha is sent, and the mail that hangs up has been tried.
+  const metrics = await eventually(async () => {
+    const { rows } = await database.pool.query('SELECT state, kind, attempts, channel FROM notice')
+    const isAtRest = rows.every(({ state, attempts }) => state === 'sent' || attempts.length > 0)
+    const texts = await Promise.all(
+      [api, worker].map(async ({ adminUrl }) => (await fetch(`${adminUrl}/metrics`)).text()),
+    )
+    return isAtRest && texts.join('\n')
+  })
+  // With the queue still holding the jobs that wait for their next try.
+  const inRedis = await everythingIn(redis)
+  const { rows: notices } = await database.pool.query('SELECT * FROM notice')
+  const { rows: others } = await database.pool.query('SELECT * FROM idempotency_key')
+  const { rows: keys } = await database.pool.query('SELECT * FROM api_key')
+  expect(await worker.terminate()).toBe(0)
+  expect(await api.terminate()).toBe(0)
+
+  const [localNumber] = [phone.slice(3)]
+  const canaries = [localNumber, 'canary.person', 'canary_7d1f', idempotencyKey, paramValue]
+  const output = api.output() + worker.output()
+  expect(output).toContain('"msg":"request"')
+  expect(output).toContain('"msg":"tried"')
+  expectNoCanary('log', output, canaries)
+  // Four digits turn up in any number; a code stands alone, as a value or in a text.
+  const standsAlone = codes.map((code) => new RegExp(`(?<![\\w.:-])${code}(?![\\w.:-])`))
+  for (const line of output.split('\n').filter(Boolean)) {
+    const entry = JSON.parse(line)
+    expect(entry).not.toHaveProperty('injected')
+    const { durationMs: _d, pid: _p, ...said } = entry
+    for (const code of standsAlone) expect(JSON.stringify(said)).not.toMatch(code)
+  }
+  expectNoCanary('metrics', metrics, canaries)
+  expectNoCanary('answers', answers.join('\n'), canaries)
+  for (const answer of answers) {
+    for (const code of standsAlone) expect(answer).not.toMatch(code)
+  }
+
+  expect([...inRedis.keys()].some((key) => key.includes('send-email'))).toBe(true)
+  for (const [key, value] of inRedis) {
+    // The sandbox is the one place that keeps messages, which is what it is for.
+    if (key.endsWith('sandbox:outbox')) continue
+    expectNoCanary(`redis ${key}`, `${key} ${value}`, canaries)
+    if (key.includes(':code:'))
+      for (const code of codes) expect(value).not.toMatch(new RegExp(`\\b${code}\\b`))
+  }
+
+  expect(notices.map(({ recipient }) => recipient)).toEqual(
+    expect.arrayContaining([phone, address]),
+  )
+  for (const { recipient: _r, ...row } of notices) {
+    const bytes = Object.values(row).filter((value) => Buffer.isBuffer(value))
+    expectNoCanary(
+      'notice',
+      JSON.stringify(row) + Buffer.concat(bytes).toString('latin1'),
+      canaries,
+    )
+    expect(row.state === 'sent' ? row.sealed_params : null).toBe(null)
+  }
+  expectNoCanary('idempotency_key', JSON.stringify(others), canaries)
+  for (const { key_hash, request_hash } of others) {
+    expectNoCanary('idempotency hashes', `${key_hash}${request_hash}`, canaries)
+  }
+  expectNoCanary(
+    'api_key',
+    JSON.stringify(keys) + keys.map(({ hash }) => hash.toString('latin1')),
+    canaries,
+  )
+})
+
+test('many numbers, addresses, callers and paths add no metric series (I16)', async () => {
+  const postern = await startPostern({
+    policyFile: { policies: noLimits },
+    env: { TRUST_PROXY_HOPS: '1' },
+  })
+  const seriesNames = async () => {
+    const text = await (await fetch(`${postern.adminUrl}/metrics`)).text()
+    const lines = text.split('\n').filter((line) => line && !line.startsWith('#'))
+    // What the runtime reports of itself (heap spaces, handles) comes and goes.
+    return lines
+      .map((line) => line.slice(0, line.lastIndexOf(' ')))
+      .filter((name) => !name.startsWith('postern_nodejs') && !name.startsWith('postern_process'))
+      .sort()
+  }
+  const visit = async (index: number) => {
+    const headers = {
+      'x-forwarded-for': `203.0.${index % 256}.${index >> 8}`,
+      'user-agent': `agent ${index}`,
+    }
+    const digits = String(index).padStart(4, '0')
+    await Promise.all([
+      postern.post(
+        '/v1/captchas',
+        { channel: 'sms', to: `+861380013${digits}`, scene: `s${index}` },
+        { headers },
+      ),
+      postern.post(
+        '/v1/captchas',
+        { channel: 'email', to: `a${index}@d${index}.example` },
+        { headers },
+      ),
+      postern.post(
+        '/v1/captchas/check',
+        { channel: 'sms', to: `+861380013${digits}`, code: digits },
+        { headers },
+      ),
+      postern.post(
+        '/v1/notices',
+        { channel: 'sms', to: '+8613800138000', template: `t${index}` },
+        { headers },
+      ),
+      postern.get(`/path/${index}`, { headers }),
+      postern.get(`/v1/notices/${index}`, { headers, key: `psk_${index}_of_nobody` }),
+      postern.get(`/v1/captchas`, {
+        headers,
+        method: ['PUT', 'PATCH', 'DELETE'][index % 3] as string,
+      }),
+      postern.get('/', { headers, method: `X${index}` }).catch(() => {}),
+    ])
+  }
+  for (const index of [0, 1, 2]) await visit(index)
+  await eventually(async () => (await postern.messages()).length === 6)
+  // The first visits make what there is to make; whatever is scraped once is there from then on.
+  await seriesNames()
+  const before = await seriesNames()
+  for (let start = 10; start < 110; start += 20) {
+    await Promise.all(Array.from({ length: 20 }, (_, offset) => visit(start + offset)))
+  }
+  await eventually(async () => (await postern.messages()).length === 206)
+  expect(await seriesNames()).toEqual(before)
+})

@@ -1,0 +1,341 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createPublicServer } from '../../src/http/server.ts'
+import { noLimits, type Postern, startPostern } from '../support/postern.ts'
+import { releaseLater } from '../support/release.ts'
+import { expectRefused } from './ledger.ts'
+import { rawHttp } from './raw-http.ts'
+
+const postern = await startPostern({ policyFile: { policies: noLimits } })
+const send = { channel: 'sms', to: '+8613800138000' }
+const anyId = '019aa000-0000-7000-8000-000000000000'
+
+function openKeys({ database: { url } }: Postern) {
+  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  return createApiKeys(database)
+}
+
+describe('method and path', () => {
+  test.each([
+    ['GET', '/v1/captchas', 'POST'],
+    ['PUT', '/v1/captchas', 'POST'],
+    ['DELETE', '/v1/captchas/check', 'POST'],
+    ['OPTIONS', '/v1/notices', 'POST'],
+    ['GET', '/v1/notices/search', 'POST'],
+    ['POST', `/v1/notices/${anyId}`, 'GET, HEAD'],
+    ['POST', '/sandbox/messages', 'GET, HEAD, DELETE'],
+    ['POST', '/openapi.json', 'GET, HEAD'],
+  ])('%s %s: 405 that names what is allowed', async (method, path, allow) => {
+    const refused = { status: 405, code: 'method_not_allowed' }
+    const reply = await expectRefused(postern, refused, () => postern.get(path, { method }))
+    expect(reply.headers.get('allow')).toBe(allow)
+  })
+
+  test.each([
+    '/',
+    '/v1',
+    '/v1/captcha',
+    '/v2/captchas',
+    '/metrics',
+    '/readyz',
+    '/v1/notices/a/b',
+    '/%2e%2e/etc/passwd',
+  ])('%s: 404 without the path in it', async (path) => {
+    const reply = await expectRefused(postern, { status: 404, code: 'not_found' }, () =>
+      postern.get(path),
+    )
+    expect(JSON.stringify(reply.body)).not.toContain(path.slice(1) || 'html')
+  })
+
+  test.each(['/v1/notices/%E0%A4%A', '/v1/notices/%', '/v1/notices/%ff'])(
+    '%s: a bad percent escape is 400',
+    async (path) => {
+      await expectRefused(postern, { status: 400, code: 'invalid_request' }, () =>
+        postern.get(path),
+      )
+    },
+  )
+
+  test.each(['%00', 'search%0a', "'%20OR%201=1", anyId.toUpperCase(), 'x'.repeat(5_000), anyId])(
+    'an id that is no notice (%#): 404',
+    async (id) => {
+      await expectRefused(postern, { status: 404, code: 'not_found' }, () =>
+        postern.get(`/v1/notices/${id}`),
+      )
+    },
+  )
+
+  test('HEAD answers as GET does, without a body', async () => {
+    const response = await fetch(`${postern.url}/openapi.json`, { method: 'HEAD' })
+    expect(response.status).toBe(200)
+    expect(await response.text()).toBe('')
+  })
+})
+
+describe('API key', () => {
+  const unauthorized = { status: 401, code: 'unauthorized' }
+  const authorizations: [string, string | undefined][] = [
+    ['missing', undefined],
+    ['wrong', 'Bearer psk_wrong'],
+    ['empty', 'Bearer '],
+    ['of another scheme', `Basic ${Buffer.from(`x:${postern.key}`).toString('base64')}`],
+    ['without a scheme', postern.key],
+    ['with a space behind', `Bearer ${postern.key} x`],
+    ['cut', `Bearer ${postern.key.slice(0, -1)}`],
+    ['twice', `Bearer ${postern.key}, Bearer ${postern.key}`],
+    ['over-long', `Bearer ${'x'.repeat(5_000)}`],
+  ]
+  test.each(authorizations)('%s: 401, nothing used', async (_, authorization) => {
+    const headers = authorization === undefined ? {} : { authorization }
+    const reply = await expectRefused(postern, unauthorized, () =>
+      postern.post('/v1/captchas', send, { key: null, headers: headers as Record<string, string> }),
+    )
+    expect(reply.headers.get('www-authenticate')).toBe('Bearer')
+  })
+
+  test.each(['key', 'token', 'access_token', 'authorization'])(
+    'in the URL as %s: 401',
+    async (name) => {
+      const path = `/v1/captchas?${name}=${postern.key}`
+      await expectRefused(postern, unauthorized, () => postern.post(path, send, { key: null }))
+    },
+  )
+
+  test('revoked: 401', async () => {
+    const keys = openKeys(postern)
+    const { id, token } = await keys.create({ name: 'old', app: 'default' })
+    await keys.revoke(id)
+    await expectRefused(postern, unauthorized, () =>
+      postern.post('/v1/captchas', send, { key: token }),
+    )
+  })
+
+  test('no route under /v1 answers without one, and none reads the body first', async () => {
+    const { body } = await postern.get('/openapi.json')
+    const guarded = Object.entries(body.paths).flatMap(([path, operations]) =>
+      Object.keys(operations as object).map(
+        (method) => [method, path.replace('{id}', anyId)] as const,
+      ),
+    )
+    for (const [method, path] of guarded.filter(([, path]) => path.startsWith('/v1'))) {
+      const options = { key: null, method: method.toUpperCase() }
+      const reply =
+        method === 'get'
+          ? await postern.get(path, options)
+          : await postern.post(path, 'no JSON', options)
+      expect({ path, status: reply.status }).toEqual({ path, status: 401 })
+    }
+  })
+
+  test('of another app: sees no notice, no code, no cursor, no idempotent answer of this one', async () => {
+    const { token: foreign } = await openKeys(postern).create({ name: 'rival', app: 'rival' })
+    const headers = { 'idempotency-key': 'shared' }
+    const ours = await postern.post('/v1/captchas', send, { headers })
+    const code = await postern.codeFor(ours.body.id)
+    const [asRival, asUs] = [{ key: foreign }, {}]
+
+    expect((await postern.get(`/v1/notices/${ours.body.id}`, asRival)).status).toBe(404)
+    expect((await postern.post('/v1/notices/search', {}, asRival)).body).toEqual({ items: [] })
+    const check = { ...send, code }
+    expect((await postern.post('/v1/captchas/check', check, asRival)).body.code).toBe('code_gone')
+    const theirs = await postern.post('/v1/captchas', send, { ...asRival, headers })
+    expect(theirs.status).toBe(202)
+    expect(theirs.body.id).not.toBe(ours.body.id)
+    expect((await postern.post('/v1/captchas/check', check, asUs)).status).toBe(200)
+
+    await postern.post('/v1/captchas', send)
+    const page = await postern.post('/v1/notices/search', { limit: 1 })
+    const cursor = page.body.nextCursor
+    expect(cursor).toEqual(expect.any(String))
+    await expectRefused(postern, { status: 400, code: 'invalid_request' }, () =>
+      postern.post('/v1/notices/search', { cursor }, asRival),
+    )
+    for (const altered of [
+      cursor.slice(0, -1),
+      `${cursor}x`,
+      `${cursor}.x`,
+      cursor.replace(/.$/, '_'),
+    ]) {
+      if (altered === cursor) continue
+      expect((await postern.post('/v1/notices/search', { cursor: altered })).status).toBe(400)
+    }
+  })
+})
+
+describe('caller address', () => {
+  const policies = { ...noLimits, captcha: [{ name: 'ip', key: '{ip}', sliding: '1 per 60s' }] }
+  let recipientCount = 0
+  async function sendFrom(target: Postern, forwardedFor: string): Promise<number> {
+    recipientCount += 1
+    const to = `+86138001${String(recipientCount).padStart(5, '0')}`
+    const headers = {
+      'x-forwarded-for': forwardedFor,
+      forwarded: `for=${forwardedFor}`,
+      'x-real-ip': forwardedFor,
+    }
+    return (await target.post('/v1/captchas', { channel: 'sms', to }, { headers })).status
+  }
+
+  test('TRUST_PROXY_HOPS 0: a forged X-Forwarded-For changes nothing', async () => {
+    const open = await startPostern({ policyFile: { policies } })
+    expect(await sendFrom(open, '203.0.113.1')).toBe(202)
+    expect(await sendFrom(open, '203.0.113.2')).toBe(429)
+    expect(await sendFrom(open, '127.0.0.1')).toBe(429)
+  })
+
+  test('TRUST_PROXY_HOPS 1: what the proxy saw counts, what the caller wrote before it does not', async () => {
+    const proxied = await startPostern({ policyFile: { policies }, env: { TRUST_PROXY_HOPS: '1' } })
+    expect(await sendFrom(proxied, '198.51.100.1, 203.0.113.1')).toBe(202)
+    expect(await sendFrom(proxied, '198.51.100.2, 203.0.113.1')).toBe(429)
+    expect(await sendFrom(proxied, '198.51.100.3, ::ffff:203.0.113.1')).toBe(429)
+    expect(await sendFrom(proxied, '203.0.113.1:5000')).toBe(429)
+    expect(await sendFrom(proxied, '203.0.113.2')).toBe(202)
+    expect(await sendFrom(proxied, '2001:db8::1')).toBe(202)
+    expect(await sendFrom(proxied, '2001:db8:0:0:ffff::9')).toBe(429)
+    // Words instead of an address are one caller: whoever is connected.
+    expect(await sendFrom(proxied, 'unknown')).toBe(202)
+    expect(await sendFrom(proxied, '_hidden7')).toBe(429)
+  })
+
+  test('the sandbox answers no caller that came through a proxy', async () => {
+    const reply = await postern.get('/sandbox/messages', {
+      headers: { 'x-forwarded-for': '127.0.0.1' },
+    })
+    expect(reply).toMatchObject({ status: 403, body: { code: 'forbidden' } })
+  })
+})
+
+describe('on the wire', () => {
+  const request = (headers: string, body = '') =>
+    `POST /v1/captchas HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${postern.key}\r\n${headers}\r\n${body}`
+  const json = 'Content-Type: application/json\r\n'
+
+  test('headers of 20 kB: 431 with a problem document', async () => {
+    const { status, head, body } = await rawHttp(
+      postern.url,
+      request(`X-Long: ${'x'.repeat(20_000)}\r\n`),
+    )
+    expect(status).toBe(431)
+    expect(head).toContain('application/problem+json')
+    expect(JSON.parse(body)).toMatchObject({ code: 'invalid_request', status: 431 })
+  })
+
+  test.each([
+    ['no HTTP', 'hello\r\n\r\n'],
+    ['a line break inside a header', request('X-A: a\rb\r\n')],
+    ['two different lengths', request(`${json}Content-Length: 2\r\nContent-Length: 3\r\n`, '{}')],
+    [
+      'length and chunks',
+      request(`${json}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n`, '0\r\n\r\n'),
+    ],
+    ['an unknown transfer encoding', request(`${json}Transfer-Encoding: gzip\r\n`, '{}')],
+    ['no host', `GET /openapi.json HTTP/1.1\r\n\r\n`],
+  ])('%s: 400, and the connection is closed', async (_, bytes) => {
+    expect((await rawHttp(postern.url, bytes)).status).toBe(400)
+  })
+
+  test('a body that is cut on the wire: 400 or nothing, and no message', async () => {
+    const bytes = request(
+      `${json}Content-Length: 500\r\n`,
+      '{"channel":"sms","to":"+8613800138000"}',
+    )
+    const { rows: before } = await postern.database.pool.query('SELECT count(*) FROM notice')
+    const { status } = await rawHttp(postern.url, bytes, { thenEnd: true })
+    expect(status).toBe(400)
+    const { rows: after } = await postern.database.pool.query('SELECT count(*) FROM notice')
+    expect(after).toEqual(before)
+  })
+
+  test('a body announced as 1 GB: 413 before it is read, and the connection is closed', async () => {
+    const bytes = request(`${json}Content-Length: 1000000000\r\n`, '{"channel":')
+    const { status, head, body } = await rawHttp(postern.url, bytes)
+    expect(status).toBe(413)
+    expect(head.toLowerCase()).toContain('connection: close')
+    expect(JSON.parse(body).code).toBe('payload_too_large')
+  })
+
+  test('a body that grows past 16 kB in chunks: 413', async () => {
+    const chunk = `2000\r\n${'x'.repeat(0x2000)}\r\n`
+    const bytes = request(`${json}Transfer-Encoding: chunked\r\n`, `${chunk.repeat(4)}0\r\n\r\n`)
+    const { status, body } = await rawHttp(postern.url, bytes)
+    expect(status).toBe(413)
+    expect(JSON.parse(body).code).toBe('payload_too_large')
+  })
+
+  test('what follows a refused body is not taken for a request', async () => {
+    const inner = `GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n`
+    const outer = `POST /v1/captchas HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`
+    const { body } = await rawHttp(postern.url, outer)
+    expect(body).not.toContain('HTTP/1.1')
+  })
+
+  test('slow headers and a slow body: 408 once the time is up, and others are served meanwhile', async () => {
+    const answer = (_request: unknown, response: { end(text: string): void }) =>
+      response.end('served')
+    const server = createPublicServer(answer, { headersMs: 300, requestMs: 300, checkEveryMs: 50 })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    releaseLater(() => server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const slow = rawHttp(url, 'POST /v1/captchas HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    expect(await (await fetch(url)).text()).toBe('served')
+    const { status, body } = await slow
+    expect(status).toBe(408)
+    expect(JSON.parse(body)).toMatchObject({ code: 'invalid_request', status: 408 })
+    server.closeAllConnections()
+  })
+
+  test('the product’s own server waits 10 s for headers and looks for late ones every second', async () => {
+    const server = createPublicServer(() => {})
+    expect(server.headersTimeout).toBe(10_000)
+    expect(server.requestTimeout).toBe(15_000)
+    const [options] = Object.getOwnPropertySymbols(server).filter((symbol) =>
+      String(symbol).includes('connectionsCheckingInterval'),
+    )
+    if (options) expect(server[options as never]).toBe(1_000)
+    server.close()
+  })
+})
+
+describe('every answer', () => {
+  test('carries a request id, and the caller’s own where it is a plain one', async () => {
+    const own = await postern.get('/nothing', { headers: { 'x-request-id': 'order-4711-retry' } })
+    expect(own.headers.get('x-request-id')).toBe('order-4711-retry')
+    for (const odd of ['short', 'x'.repeat(65), 'with space in it', '{"a":1}-------']) {
+      const reply = await postern.get('/nothing', { headers: { 'x-request-id': odd } })
+      expect(reply.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9_-]{8}-[0-9a-z]{6,}$/)
+    }
+  })
+
+  test('is never cached or sniffed, and does not say what made it', async () => {
+    for (const path of ['/openapi.json', '/nothing', '/v1/notices/x']) {
+      const { headers } = await postern.get(path)
+      expect(headers.get('cache-control')).toBe('no-store')
+      expect(headers.get('x-content-type-options')).toBe('nosniff')
+      expect(headers.get('x-powered-by')).toBe(null)
+      expect(headers.get('etag')).toBe(null)
+    }
+  })
+
+  test.each([
+    [undefined, 'There is nothing here.'],
+    ['de', 'There is nothing here.'],
+    ['en-GB', 'There is nothing here.'],
+    ['zh', '资源不存在。'],
+    ['zh-CN,zh;q=0.9,en;q=0.8', '资源不存在。'],
+    ['ZH-Hant-TW', '资源不存在。'],
+    ['en;q=0.8, zh;q=0.9', '资源不存在。'],
+    ['zh;q=0.1, en', 'There is nothing here.'],
+    ['zh;q=0', 'There is nothing here.'],
+    ['zh;q=nonsense', 'There is nothing here.'],
+    [`${'a,'.repeat(2_000)}zh`, 'There is nothing here.'],
+  ])('Accept-Language %j: its detail is in that language', async (language, detail) => {
+    const headers: Record<string, string> =
+      language === undefined ? {} : { 'accept-language': language }
+    expect((await postern.get('/nothing', { headers })).body.detail).toBe(detail)
+  })
+})

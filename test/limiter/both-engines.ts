@@ -1,0 +1,69 @@
+import {
+  createLimiter,
+  type Limiter,
+  type RawPolicies,
+  type RedisLimiterOptions,
+} from '../../src/limiter/index.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { virtualRedis } from './virtual-redis.ts'
+
+/** Both engines over one clock that the test sets. */
+export async function bothEngines(policies: RawPolicies, startAt = Date.UTC(2026, 10, 21, 10)) {
+  const { client, prefix } = await testRedis()
+  const { redis, setTime } = virtualRedis(client)
+  let nowMs = startAt
+  await setTime(nowMs)
+  const engines: Record<string, Limiter> = {
+    'over Redis': createLimiter({
+      policies,
+      redis,
+      keyPrefix: prefix,
+      rememberRefusalsMs: 0,
+      deadlineMs: 5_000,
+    }),
+    'in process': createLimiter({ policies, clock: () => nowMs }),
+  }
+  releaseLater(() => {
+    for (const limiter of Object.values(engines)) limiter.close()
+  })
+  return {
+    engines,
+    client,
+    prefix,
+    now: () => nowMs,
+    async at(newNowMs: number) {
+      nowMs = newNowMs
+      await setTime(nowMs)
+    },
+    async wait(ms: number) {
+      nowMs += ms
+      await setTime(nowMs)
+    },
+    /** The same question to both; fails unless they answer alike. */
+    async ask<T>(question: (limiter: Limiter) => Promise<T>): Promise<T> {
+      const answers = await Promise.all(Object.values(engines).map(question))
+      const [first, second] = answers.map((answer) => JSON.stringify(answer))
+      if (first !== second) throw new Error(`over Redis ${first}\nin process ${second}`)
+      return answers[0] as T
+    },
+  }
+}
+
+/** A limiter over a real Redis with its real clock, and a look at what it writes. */
+export async function realLimiter(
+  policies: RawPolicies,
+  options: Partial<RedisLimiterOptions> = {},
+) {
+  const server = await testRedis()
+  const redis = await server.connect('limiter')
+  const limiter = createLimiter({
+    policies,
+    redis,
+    keyPrefix: server.prefix,
+    deadlineMs: 2_000,
+    ...options,
+  })
+  releaseLater(() => limiter.close())
+  return { limiter, client: server.client, prefix: server.prefix, url: server.url, redis }
+}

@@ -1,0 +1,133 @@
+import type { Cluster } from 'ioredis'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { createLimiter } from '../../src/limiter/index.ts'
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+import { startRedisCluster, startRedisSentinel } from './redis-fleet.ts'
+
+const policies = {
+  captcha: [
+    { name: 'ip', key: '{ip}', sliding: '60 per 10m' },
+    { name: 'to', key: '{to}', sliding: ['3 per 60s', '10 per 24h'] },
+    { name: 'same', key: '{to}:{text}', fixed: '2 per 60s' },
+  ],
+  login: [
+    { name: 'day', key: '{user}:{day}', sliding: '2 per 24h' },
+    { name: 'tries', key: '{user}', lockout: { limit: 2, window: '5m', lock: '15m' } },
+  ],
+}
+
+describe('in a real cluster of three nodes (trap 19)', () => {
+  let fleet: Awaited<ReturnType<typeof startRedisCluster>>
+  let redis: Cluster
+  beforeAll(async () => {
+    fleet = await startRedisCluster()
+    redis = connectRedis(fleet.url, 'limiter', () => {}) as Cluster
+    releaseLater(() => closeRedis(redis))
+    await eventually(() => redis.get('x').then(() => true), { withinMs: 10_000 })
+  }, 60_000)
+
+  const limiterOf = () => {
+    const limiter = createLimiter({ policies, redis, deadlineMs: 5_000, rememberRefusalsMs: 0 })
+    releaseLater(() => limiter.close())
+    return limiter
+  }
+
+  test('rules of one policy lie in different slots, and still all pass or none', async () => {
+    const limiter = limiterOf()
+    for (let person = 0; person < 20; person++) {
+      const fields = { ip: `10.0.0.${person}`, to: `+8613800${person}`, text: 'hello' }
+      const take = (text: string) => limiter.acquire('captcha', { ...fields, text })
+      expect(await take('a')).toMatchObject({ admitted: true })
+      expect(await take('a')).toMatchObject({
+        remaining: [
+          { rule: 'ip', left: 58 },
+          { rule: 'to', window: '60s', left: 1 },
+          { rule: 'to', window: '24h', left: 8 },
+          { rule: 'same', left: 0 },
+        ],
+      })
+      expect(await take('a')).toMatchObject({ admitted: false, rule: 'same' })
+      expect(await take('b')).toMatchObject({ admitted: true })
+      expect(await take('c')).toMatchObject({ admitted: false, rule: 'to' })
+      const used = (await limiter.peek('captcha', fields)).map((state) => state.used)
+      expect(used.slice(0, 3)).toEqual([3, 3, 3])
+    }
+    const sizes = await Promise.all(fleet.nodes.map(({ client }) => client.dbsize()))
+    expect(sizes.every((size) => size > 5)).toBe(true)
+  })
+
+  test('I3: 300 concurrent acquires of one subject: never more than the limit passes, and nothing stays taken by the others', async () => {
+    const limiter = limiterOf()
+    const ip = '10.1.1.1'
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, (_, index) =>
+        limiter.acquire('captcha', { ip, to: 'one', text: `${index}` }),
+      ),
+    )
+    const admitted = answers.filter((answer) => answer.admitted).length
+    expect(admitted).toBeLessThanOrEqual(3)
+    expect(admitted).toBeGreaterThan(0)
+    await eventually(async () => {
+      const states = await limiter.peek('captcha', { ip, to: 'one', text: '' })
+      return states[0]?.used === admitted && states[1]?.used === admitted
+    })
+  })
+
+  test('a batch of many subjects goes to their slots; request ids and releases find their way', async () => {
+    const limiter = limiterOf()
+    const people = Array.from({ length: 500 }, (_, index) => ({
+      ip: '10.2.2.2',
+      to: `person${index % 50}`,
+      text: 'x',
+    }))
+    const taken = await Promise.all(
+      people
+        .slice(0, 50)
+        .map((fields, index) => limiter.acquire('captcha', fields, { requestId: `r${index}` })),
+    )
+    expect(taken.every((answer) => answer.admitted)).toBe(true)
+    const resent = await limiter.acquire('captcha', people[7] as never, { requestId: 'r7' })
+    expect(resent.admitted).toBe(true)
+    const fields = people[7] as (typeof people)[0]
+    expect((await limiter.peek('captcha', fields)).map(({ used }) => used)).toEqual([50, 1, 1, 1])
+    expect(await limiter.release('captcha', fields, 'r7')).toBe(true)
+    expect(await limiter.release('captcha', fields, 'r7')).toBe(false)
+    expect((await limiter.peek('captcha', fields)).map(({ used }) => used)).toEqual([49, 0, 0, 0])
+    await limiter.reset('captcha', fields)
+    expect((await limiter.peek('captcha', fields)).map(({ used }) => used)).toEqual([0, 0, 0, 0])
+  })
+
+  test('the window that holds longest is named and a lock begins, whichever slot refuses first', async () => {
+    const limiter = limiterOf()
+    for (let user = 0; user < 10; user++) {
+      const fields = { user: `u${user}`, day: 'monday' }
+      await limiter.acquire('login', fields)
+      await limiter.acquire('login', fields)
+      const refused = await limiter.acquire('login', fields)
+      expect(refused).toMatchObject({ admitted: false, rule: 'day', window: '24h' })
+      const states = await limiter.peek('login', fields)
+      expect(states[1]?.lockedForMs).toBeGreaterThan(890_000)
+      expect(states[0]?.used).toBe(2)
+    }
+  })
+})
+
+describe('behind sentinels', () => {
+  test('a failover costs LimiterUnavailable for a while, then the counts are those of the replica', async () => {
+    const { url, master } = await startRedisSentinel()
+    const redis = connectRedis(url, 'limiter', () => {})
+    releaseLater(() => closeRedis(redis))
+    const limiter = createLimiter({ policies, redis, rememberRefusalsMs: 0 })
+    releaseLater(() => limiter.close())
+    const fields = { ip: '10.3.3.3', to: 'person', text: 'x' }
+    await eventually(() => limiter.acquire('captcha', fields))
+    await eventually(async () => (await redis.call('WAIT', 1, 100)) === 1)
+    await master.kill()
+    await expect(limiter.acquire('captcha', fields)).rejects.toThrow('Redis')
+    const states = await eventually(() => limiter.peek('captcha', fields), { withinMs: 25_000 })
+    expect(states.map(({ used }) => used)).toEqual([1, 1, 1, 1])
+    await eventually(() => limiter.acquire('captcha', fields))
+  }, 70_000)
+})

@@ -1,0 +1,141 @@
+/**
+ * The limiter as others get it: packed, unpacked under `node_modules` of a project that is not ours, and
+ * used there. Nothing is downloaded: the packages that `dist` imports are linked from here after a check
+ * that they are dependencies of ours, so what the registry would bring is what the project has.
+ */
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { builtinModules } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
+
+const run = promisify(execFile)
+const repository = fileURLToPath(new URL('../../', import.meta.url))
+const installed = join(repository, 'node_modules')
+
+describe('postern/limiter from a packed tarball, in a project outside the repository', () => {
+  let project: string
+  let packaged: string
+
+  beforeAll(async () => {
+    project = await mkdtemp(join(inject('runFolder'), 'consumer-'))
+    packaged = join(project, 'node_modules', 'postern')
+    await mkdir(packaged, { recursive: true })
+    await run('npm', ['run', 'prepack'], { cwd: repository })
+    const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', project]
+    const { stdout } = await run('npm', pack, { cwd: repository })
+    const [{ filename }] = JSON.parse(stdout) as [{ filename: string }]
+    await run('tar', ['-xzf', join(project, filename), '--strip-components=1', '-C', packaged])
+    for (const name of ['zod', 'croner', 'express', 'ioredis', '@types/node', '@types/express']) {
+      const link = join(project, 'node_modules', name)
+      await mkdir(dirname(link), { recursive: true })
+      await symlink(join(installed, name), link)
+    }
+    await writeFile(join(project, 'package.json'), '{"type":"module"}')
+  }, 60_000)
+
+  /** Runs a program of the project; returns what it printed. */
+  async function use(program: string): Promise<string[]> {
+    expect(program.trim().split('\n').length).toBeLessThan(20)
+    const file = join(project, 'program.js')
+    await writeFile(file, program)
+    const { stdout } = await run(process.execPath, [file], { cwd: project, timeout: 15_000 })
+    return stdout.trim().split('\n')
+  }
+
+  test('the in-process limiter', async () => {
+    const printed = await use(`
+import { createLimiter } from 'postern/limiter'
+
+const limiter = createLimiter({
+  policies: {
+    captcha: [{ name: 'recipient', key: '{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] }],
+  },
+  maxSubjects: 10_000,
+})
+const fields = { channel: 'sms', to: '+8613800138000' }
+console.log(limiter.tryAcquire('captcha', fields).admitted)
+const refusal = await limiter.acquire('captcha', fields)
+console.log(refusal.admitted, refusal.rule, refusal.window, refusal.retryAfterMs > 59_000)
+`)
+    expect(printed).toEqual(['true', 'false recipient 60s true'])
+  })
+
+  test('the function wrapper', async () => {
+    const printed = await use(`
+import { createLimiter, Limited, limited } from 'postern/limiter'
+
+const policies = { mail: [{ name: 'to', key: '{to}', fixed: '2 per 60s' }] }
+const limiter = createLimiter({ policies })
+const send = limited(limiter, 'mail', (to) => ({ to }), async (to) => 'sent to ' + to)
+try {
+  for (;;) console.log(await send('a@example.org'))
+} catch (error) {
+  console.log(error instanceof Limited, error.rule, error.window)
+}
+`)
+    expect(printed).toEqual(['sent to a@example.org', 'sent to a@example.org', 'true to 60s'])
+  })
+
+  test('the Express middleware, over Redis', async () => {
+    const printed = await use(`
+import express from 'express'
+import { Redis } from 'ioredis'
+import { createLimiter, limit } from 'postern/limiter'
+
+const redis = new Redis('${inject('redisUrl')}')
+const policies = { login: [{ name: 'tries', key: '{user}', lockout: { limit: 1, window: '5m', lock: '15m' } }] }
+const limiter = createLimiter({ policies, redis, keyPrefix: 'consumer-${process.pid}:', deadlineMs: 5000 })
+const user = { user: 'owner' }
+const server = express()
+  .get('/login', limit(limiter, 'login', () => user), (req, res) => res.send('in'))
+  .listen(0, async () => {
+    const url = 'http://127.0.0.1:' + server.address().port + '/login'
+    for (const status of [200, 429]) console.log((await fetch(url)).status === status)
+    await limiter.reset('login', user)
+    process.exit()
+  })
+`)
+    expect(printed).toEqual(['true', 'true'])
+  })
+
+  test('its types hold for a strict TypeScript project', async () => {
+    const program = `import { createLimiter, type Decision, limited } from 'postern/limiter'
+const limiter = createLimiter({ policies: { p: [{ name: 'r', key: '{to}', sliding: '1 per 1s' }] } })
+const decision: Decision = limiter.tryAcquire('p', { to: 'x' })
+export const wait: number = decision.admitted ? decision.nextInMs : decision.retryAfterMs
+export const send: (to: string) => Promise<number> = limited(limiter, 'p', (to: string) => ({ to }), (to) => to.length)
+`
+    await writeFile(join(project, 'program.ts'), program)
+    const options = [
+      '--noEmit',
+      '--strict',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+      '--types',
+      'node',
+    ]
+    await run(join(installed, '.bin', 'tsc'), [...options, 'program.ts'], { cwd: project })
+  })
+
+  test('what it imports is ours, Node’s, or a dependency that the package declares', async () => {
+    const { dependencies } = JSON.parse(await readFile(join(packaged, 'package.json'), 'utf8'))
+    const files = (await readdir(join(packaged, 'dist'), { recursive: true })).filter((file) =>
+      file.endsWith('.js'),
+    )
+    expect(files.length).toBeGreaterThan(10)
+    for (const file of files) {
+      const source = await readFile(join(packaged, 'dist', file), 'utf8')
+      for (const [, name = ''] of source.matchAll(
+        /^(?:import|export) (?:[^'"]* from )?['"]([^'".][^'"]*)['"];?$/gm,
+      )) {
+        const isNode = name.startsWith('node:') || builtinModules.includes(name)
+        expect(isNode || name in dependencies, `${file} imports ${name}`).toBe(true)
+      }
+    }
+  })
+})

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest'
+import {
+  createLimiter,
+  InvalidPolicies,
+  MissingField,
+  parsePolicies,
+} from '../../src/limiter/index.ts'
+
+const problemsOf = (raw: unknown) => {
+  const parsed = parsePolicies(raw)
+  return parsed.ok
+    ? []
+    : parsed.problems.map(({ path, message }) => `${path.join('.')}: ${message}`)
+}
+
+describe('policies', () => {
+  test('every problem is listed at once, each with its path', () => {
+    const problems = problemsOf({
+      captcha: [
+        { name: 'a', key: '{to}', sliding: ['5 per 1h', '3 per eternity'] },
+        { name: 'a', key: '{to', fixed: '2 per 60s', colour: 'red' },
+        { name: 'b', key: '{to}' },
+        { name: 'c', key: '{to}', sliding: '1 per 1s', fixed: '1 per 1s' },
+      ],
+      daily: [
+        { name: 'd', key: 'all', calendar: { limit: 1, cron: 'never', timezone: 'Mars/Olympus' } },
+        { name: 'e', key: '{u}', lockout: { limit: 3, window: '5m', lock: '0s', extra: 1 } },
+        { name: 'f', key: '{u}', sliding: '3 per 1m', permits: 4 },
+        { name: 'g', key: '{u}', sliding: ['3 per 60s', '4 per 1m'] },
+      ],
+    })
+    expect(problems).toEqual(
+      expect.arrayContaining([
+        'captcha.0.sliding.1: "3 per eternity" is not a quota such as "5 per 1h"',
+        'captcha.1.colour: unknown key',
+        'captcha.2: a rule has exactly one of sliding, fixed, calendar and lockout',
+        'captcha.3: a rule has exactly one of sliding, fixed, calendar and lockout',
+        'daily.0.calendar.cron: not a cron expression that fires again',
+        'daily.0.calendar.timezone: not a time zone such as Asia/Shanghai',
+        'daily.1.lockout.extra: unknown key',
+        'daily.1.lockout.lock: "0s" is not a duration such as 60s, 5m, 1h or 7d',
+        'daily.2.permits: permits are above a limit, so nothing would ever pass',
+        'daily.3.sliding: two quotas have the same window',
+      ]),
+    )
+  })
+
+  test('duplicate names and broken keys are refused', () => {
+    const rule = { key: '{to}', sliding: '1 per 1s' }
+    expect(
+      problemsOf({
+        p: [
+          { ...rule, name: 'a' },
+          { ...rule, name: 'a' },
+        ],
+      }),
+    ).toEqual(['p.1.name: two rules are named "a"'])
+    for (const key of ['{to', 'to}', '{}', '{a b}', '{{to}}']) {
+      expect(problemsOf({ p: [{ ...rule, name: 'a', key }] })).toEqual([
+        `p.0.key: "${key}" has a brace that is not part of a {field}`,
+      ])
+    }
+    expect(() => createLimiter({ policies: { p: [{ ...rule, name: 'a', key: '{' }] } })).toThrow(
+      InvalidPolicies,
+    )
+  })
+
+  test('the default policies of the contract hold', () => {
+    expect(
+      problemsOf({
+        captcha: [
+          { name: 'duplicate', key: '{dedupe}', fixed: '2 per 60s' },
+          {
+            name: 'recipient',
+            key: '{channel}:{to}',
+            sliding: ['1 per 60s', '5 per 1h', '10 per 24h'],
+          },
+          { name: 'ip', key: '{ip}', sliding: '60 per 10m' },
+          {
+            name: 'daily',
+            key: '{app}',
+            calendar: { limit: 100_000, cron: '0 0 * * *', timezone: 'Asia/Shanghai' },
+          },
+        ],
+        login: [
+          { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+        ],
+      }),
+    ).toEqual([])
+  })
+
+  test('a missing field names policy, rule and field; inherited members are not fields', () => {
+    const limiter = createLimiter({
+      policies: { p: [{ name: 'r', key: '{channel}:{constructor}', sliding: '1 per 1s' }] },
+    })
+    expect(() => limiter.tryAcquire('p', { channel: 'sms' })).toThrow(MissingField)
+    expect(() => limiter.tryAcquire('p', {} as never)).toThrow(
+      'policy p, rule r: the field channel of its key is missing',
+    )
+    expect(() => limiter.tryAcquire('q', {})).toThrow('there is no policy q')
+  })
+
+  test('no two different subjects share a count, however their fields are cut', () => {
+    const limiter = createLimiter({
+      policies: { p: [{ name: 'r', key: '{a}:{b}', sliding: '1 per 1h' }] },
+    })
+    const pairs = [
+      ['1', '23'],
+      ['12', '3'],
+      ['1:2', '3'],
+      ['1', '2:3'],
+      ['', '1:1:23'],
+      ['1:1:', '23'],
+    ]
+    for (const [a, b] of pairs) {
+      expect(limiter.tryAcquire('p', { a: a as string, b: b as string }).admitted).toBe(true)
+    }
+    expect(limiter.tryAcquire('p', { a: 1, b: 23 }).admitted).toBe(false)
+  })
+
+  test('mode observe counts and reports, and never refuses', () => {
+    const reported: string[] = []
+    const limiter = createLimiter({
+      policies: { p: [{ name: 'shadow', key: '{u}', sliding: '2 per 1h', mode: 'observe' }] },
+      onObserved: ({ policy, rule }) => reported.push(`${policy} ${rule}`),
+    })
+    const left = [1, 2, 3, 4].map(() => {
+      const answer = limiter.tryAcquire('p', { u: 1 })
+      return answer.admitted && answer.remaining[0]?.left
+    })
+    expect(left).toEqual([1, 0, 0, 0])
+    expect(reported).toEqual(['p shadow', 'p shadow'])
+  })
+})

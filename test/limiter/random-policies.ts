@@ -1,0 +1,58 @@
+import fc from 'fast-check'
+import type { RawPolicies } from '../../src/limiter/policies.ts'
+
+export type RawRule = RawPolicies[string][number]
+
+const seconds = fc.constantFrom(5, 7, 60, 61, 300, 3_600, 86_400)
+const smallLimit = fc.oneof(
+  { weight: 1, arbitrary: fc.constant(0) },
+  { weight: 9, arbitrary: fc.integer({ min: 1, max: 12 }) },
+)
+const anyLimit = fc.oneof(
+  { weight: 8, arbitrary: smallLimit },
+  { weight: 1, arbitrary: fc.integer({ min: 129, max: 140 }) },
+)
+const quota = fc.tuple(anyLimit, seconds).map(([limit, s]) => `${limit} per ${s}s`)
+const quotas = fc.uniqueArray(quota, {
+  minLength: 1,
+  maxLength: 3,
+  selector: (text) => text.split(' per ')[1],
+})
+const crons = fc.constantFrom('0 0 * * *', '30 2 * * *', '*/5 * * * *', '0 0 1 * *', '0 9 * * 1')
+const zones = fc.constantFrom('UTC', 'Asia/Shanghai', 'Europe/Berlin', 'America/New_York')
+
+const sliding = quotas.map((list) => ({ sliding: list }))
+const fixed = quotas.map((list) => ({ fixed: list }))
+const calendar = fc
+  .record({ limit: anyLimit, cron: crons, timezone: zones })
+  .map((one) => ({ calendar: one }))
+const lockout = fc
+  .record({
+    limit: smallLimit,
+    window: seconds.map((s) => `${s}s`),
+    lock: seconds.map((s) => `${s}s`),
+    growth: fc.constantFrom(1, 1, 1.5, 2),
+  })
+  .map((one) => ({ lockout: { ...one, maxLock: '2d' } }))
+
+const kind = fc.oneof(
+  { weight: 4, arbitrary: sliding },
+  { weight: 3, arbitrary: fixed },
+  { weight: 3, arbitrary: lockout },
+  { weight: 1, arbitrary: calendar },
+)
+
+/** Rules of one policy; all of them look at the field `subject`. */
+export const randomRules: fc.Arbitrary<RawRule[]> = fc
+  .array(fc.tuple(kind, fc.integer({ min: 0, max: 9 })), {
+    minLength: 1,
+    maxLength: 4,
+  })
+  .map((rules) =>
+    rules.map(([one, observe], index) => ({
+      name: `rule${index}`,
+      key: '{subject}',
+      ...one,
+      ...(observe === 0 ? { mode: 'observe' as const } : {}),
+    })),
+  )

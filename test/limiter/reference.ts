@@ -1,0 +1,188 @@
+/**
+ * What the limiter means, as plainly as possible: every admitted use is kept for ever and every question
+ * is answered by looking at all of them. Shares nothing with the engines but the parsed policies.
+ */
+import { Cron } from 'croner'
+import type { Quota, Rule } from '../../src/limiter/policies.ts'
+
+interface Use {
+  at: number
+  permits: number
+  requestId: string | undefined
+}
+
+interface Lock {
+  beganAt: number
+  endsAt: number
+  earlier: number
+}
+
+export type Verdict =
+  | { admitted: true; left: number[]; nextInMs: number; observed: string[] }
+  | { admitted: false; rule: string; window: string; retryAfterMs: number }
+
+const exactLimit = 128
+
+export function createReference(rules: readonly Rule[]) {
+  /** By quota, because a window that starts with its first use forgets on its own. */
+  const uses = new Map(rules.flatMap((rule) => rule.quotas.map((quota) => [quota, [] as Use[]])))
+  const usesOf = (quota: Quota) => uses.get(quota) as Use[]
+  const locks = rules.map((): Lock[] => [])
+  const crons = rules.map((rule) =>
+    rule.calendar
+      ? new Cron(rule.calendar.cron, { timezone: rule.calendar.timezone, paused: true })
+      : undefined,
+  )
+  const requests = new Set<string>()
+
+  const periodEnds = new Map<string, number>()
+  function endOfPeriod(index: number, at: number): number {
+    const key = `${index} ${at}`
+    let endsAt = periodEnds.get(key)
+    if (endsAt === undefined) {
+      endsAt = (crons[index] as Cron).nextRun(new Date(at))?.getTime() ?? 0
+      periodEnds.set(key, endsAt)
+    }
+    return endsAt
+  }
+
+  /** When a use stops counting in a window. */
+  function leavesAt(rule: Rule, index: number, quota: Quota, use: Use): number {
+    if (rule.kind === 'calendar') return endOfPeriod(index, use.at)
+    if (rule.kind === 'fixed') {
+      let start = Number.NEGATIVE_INFINITY
+      for (const { at } of [...usesOf(quota), use]) {
+        if (at <= use.at && at >= start + quota.windowMs) start = at
+      }
+      return start + quota.windowMs
+    }
+    if (rule.kind === 'lockout' || quota.limit <= exactLimit) return use.at + quota.windowMs
+    const granule = Math.ceil(quota.windowMs / 128)
+    return Math.ceil(use.at / granule) * granule + quota.windowMs
+  }
+
+  /** Uses that count now, by when they leave. */
+  function counted(rule: Rule, index: number, quota: Quota, now: number) {
+    const lock = locks[index]?.at(-1)
+    return usesOf(quota)
+      .filter((use) => !lock || use.at >= lock.endsAt)
+      .map((use) => ({ leaves: leavesAt(rule, index, quota, use), permits: use.permits }))
+      .filter(({ leaves }) => leaves > now)
+  }
+
+  /** How long until `permits` fit beside what counts now and `mine`, taken now. */
+  function waitFor(
+    rule: Rule,
+    index: number,
+    quota: Quota,
+    now: number,
+    counting: { leaves: number; permits: number }[],
+    permits: number,
+    mine = 0,
+  ): number {
+    const leavesIfTakenNow = () =>
+      leavesAt(rule, index, quota, { at: now, permits, requestId: undefined })
+    const all = [...counting]
+    if (mine > 0) all.push({ leaves: leavesIfTakenNow(), permits: mine })
+    let used = all.reduce((sum, one) => sum + one.permits, 0)
+    if (used + permits <= quota.limit) return 0
+    for (const { leaves, permits: freed } of all.sort((a, b) => a.leaves - b.leaves)) {
+      used -= freed
+      if (used + permits <= quota.limit) return leaves - now
+    }
+    return leavesIfTakenNow() - now
+  }
+
+  return {
+    acquire(now: number, permits: number, requestId?: string): Verdict {
+      const left: number[] = []
+      const observed: string[] = []
+      let refusal: { rule: string; window: string; retryAfterMs: number } | undefined
+      let nextInMs = 0
+      const isSeen = requestId !== undefined && requests.has(requestId)
+      const taking: number[] = []
+      for (const [index, rule] of rules.entries()) {
+        const asked = permits * rule.permits
+        const lock = locks[index]?.at(-1)
+        const lockedMs = lock ? lock.endsAt - now : 0
+        let held: { window: string; waitMs: number } | undefined
+        // Large windows of a sliding rule are looked at after the exact ones.
+        const isLarge = (one: Quota) => rule.kind === 'sliding' && one.limit > exactLimit
+        const quotas = [
+          ...rule.quotas.filter((one) => !isLarge(one)),
+          ...rule.quotas.filter(isLarge),
+        ]
+        for (const quota of quotas) {
+          const counting = counted(rule, index, quota, now)
+          const used = counting.reduce((sum, one) => sum + one.permits, 0)
+          let waitMs = lockedMs > 0 ? lockedMs : waitFor(rule, index, quota, now, counting, asked)
+          if (waitMs > 0 && rule.kind === 'lockout' && lockedMs <= 0 && !isSeen) {
+            const config = rule.lock as NonNullable<Rule['lock']>
+            const length = (earlier: number) =>
+              Math.min(Math.floor(config.lockMs * config.growth ** earlier), config.maxLockMs)
+            const isRemembered =
+              lock && config.growth > 1 && now < lock.endsAt + length(lock.earlier)
+            const earlier = isRemembered ? lock.earlier + 1 : 0
+            waitMs = length(earlier)
+            locks[index]?.push({ beganAt: now, endsAt: now + waitMs, earlier })
+          }
+          const isRefused = waitMs > 0
+          const taken = isSeen ? 0 : asked
+          const isFull = lockedMs > 0 || (isRefused && !isSeen)
+          left.push(isFull ? 0 : Math.max(0, quota.limit - used - taken))
+          if (isRefused && (!held || waitMs > held.waitMs)) held = { window: quota.window, waitMs }
+          if (rule.mode === 'enforce') {
+            const again = isSeen ? waitMs : waitFor(rule, index, quota, now, counting, asked, asked)
+            nextInMs = Math.max(nextInMs, again)
+          }
+        }
+        if (!held) taking.push(index)
+        else if (rule.mode === 'observe') observed.push(rule.name)
+        else if (!refusal || held.waitMs > refusal.retryAfterMs) {
+          refusal = { rule: rule.name, window: held.window, retryAfterMs: held.waitMs }
+        }
+      }
+      if (isSeen) return { admitted: true, left, nextInMs, observed: [] }
+      if (refusal) return { admitted: false, ...refusal }
+      for (const index of taking) {
+        const { permits: weight, quotas } = rules[index] as Rule
+        for (const quota of quotas) {
+          usesOf(quota).push({ at: now, permits: permits * weight, requestId })
+        }
+      }
+      if (requestId !== undefined) requests.add(requestId)
+      return { admitted: true, left, nextInMs, observed }
+    },
+
+    release(requestId: string): boolean {
+      if (!requests.delete(requestId)) return false
+      for (const [index, rule] of rules.entries()) {
+        for (const quota of rule.quotas) {
+          const list = usesOf(quota)
+          const use = list.find((one) => one.requestId === requestId)
+          if (!use) continue
+          // The window of a fixed rule stays as long as anything in it is used.
+          const ends = leavesAt(rule, index, quota, use)
+          use.permits = 0
+          use.requestId = undefined
+          const window =
+            rule.kind === 'fixed'
+              ? list.filter((one) => leavesAt(rule, index, quota, one) === ends)
+              : [use]
+          if (window.every((one) => one.permits === 0)) {
+            uses.set(
+              quota,
+              list.filter((one) => !window.includes(one)),
+            )
+          }
+        }
+      }
+      return true
+    },
+
+    reset(): void {
+      for (const list of uses.values()) list.length = 0
+      for (const list of locks) list.length = 0
+    },
+  }
+}

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest'
+import { createLimiter } from '../../src/limiter/index.ts'
+import { createRememberedRefusals } from '../../src/limiter/remembered-refusals.ts'
+import { realLimiter } from './both-engines.ts'
+
+const policies = { p: [{ name: 'r', key: '{u}', sliding: '1 per 1h' }] }
+const u = { u: 'somebody' }
+const refusal = {
+  admitted: false,
+  rule: 'r',
+  window: '60s',
+  limit: 1,
+  windowMs: 60_000,
+  kind: 'sliding',
+  retryAfterMs: 500,
+} as const
+
+function memory(maxSubjects = 100) {
+  let nowMs = 1_000
+  const refusals = createRememberedRefusals({ maxAgeMs: 1_000, maxSubjects, now: () => nowMs })
+  return {
+    refusals,
+    at: (ms: number) => {
+      nowMs = ms
+    },
+  }
+}
+
+describe('remembered refusals (trap 21)', () => {
+  test('a refusal holds no longer than its wait from sending, and names no less than its wait from receiving', () => {
+    const { refusals, at } = memory()
+    at(1_002)
+    refusals.remember('s', 1, refusal, 1_000) // sent at 1,000, received at 1,002
+    at(1_499)
+    expect(refusals.recall(['s'], 1)).toMatchObject({ retryAfterMs: 3 })
+    at(1_500)
+    expect(refusals.recall(['s'], 1)).toBeUndefined()
+  })
+
+  test('a long one is asked again after a second, so a reset elsewhere is seen by then', () => {
+    const { refusals, at } = memory()
+    refusals.remember('s', 1, { ...refusal, retryAfterMs: 3_600_000 }, 1_000)
+    at(1_999)
+    expect(refusals.recall(['s'], 1)).toMatchObject({ retryAfterMs: 3_599_001 })
+    at(2_000)
+    expect(refusals.recall(['s'], 1)).toBeUndefined()
+  })
+
+  test('a refusal of three permits says nothing about one', () => {
+    const { refusals } = memory()
+    refusals.remember('s', 3, refusal, 1_000)
+    expect(refusals.recall(['s'], 2)).toBeUndefined()
+    expect(refusals.recall(['s'], 3)).toBeDefined()
+  })
+
+  test('a million subjects leave no more than the bound', () => {
+    const { refusals } = memory(100)
+    for (let subject = 0; subject < 1_000_000; subject++) {
+      refusals.remember(`s${subject}`, 1, refusal, 1_000)
+    }
+    let held = 0
+    for (let subject = 0; subject < 1_000_000; subject++) {
+      if (refusals.recall([`s${subject}`], 1)) held++
+    }
+    expect(held).toBeLessThanOrEqual(100)
+    expect(held).toBeGreaterThan(0)
+  })
+
+  test('repeated refusals do not reach Redis; a reset, a release and new policies drop them at once', async () => {
+    const { limiter, client } = await realLimiter(policies)
+    const evals = async () => {
+      const stats = await client.info('commandstats')
+      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1])
+    }
+    const fill = async (requestId: string) => {
+      await limiter.acquire('p', u, { requestId })
+      await limiter.acquire('p', u)
+    }
+    await fill('first')
+    const before = await evals()
+    for (let asks = 0; asks < 100; asks++) {
+      expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
+    }
+    expect(await evals()).toBe(before)
+
+    await limiter.reset('p', u)
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+    await limiter.reset('p', u)
+    await fill('second')
+    await limiter.release('p', u, 'second')
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+    await limiter.acquire('p', u)
+    limiter.setPolicies({ p: [{ name: 'r', key: '{u}', sliding: '2 per 1h' }] })
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+  })
+
+  test('a refusal that was on its way when the reset came is not remembered', async () => {
+    const { limiter } = await realLimiter(policies)
+    await limiter.acquire('p', u)
+    const [refused] = await Promise.all([limiter.acquire('p', u), limiter.reset('p', u)])
+    expect(refused).toMatchObject({ admitted: expect.any(Boolean) })
+    await limiter.reset('p', u)
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+  })
+
+  test('a reset by another process is seen within the time that refusals are remembered', async () => {
+    const { limiter, redis, prefix } = await realLimiter(policies, { rememberRefusalsMs: 200 })
+    const operator = createLimiter({ policies, redis, keyPrefix: prefix })
+    await limiter.acquire('p', u)
+    await limiter.acquire('p', u)
+    await operator.reset('p', u)
+    const resetAt = performance.now()
+    while (!(await limiter.acquire('p', u)).admitted) {
+      expect(performance.now() - resetAt).toBeLessThan(400)
+    }
+  })
+
+  test('recall answers synchronously what acquire would remember', async () => {
+    const { limiter } = await realLimiter(policies)
+    expect(limiter.recall('p', u)).toBeUndefined()
+    await limiter.acquire('p', u)
+    await limiter.acquire('p', u)
+    expect(limiter.recall('p', u)).toMatchObject({ rule: 'r', window: '1h' })
+  })
+})

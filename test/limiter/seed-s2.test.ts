@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { canonical, canonicalRecord } from '../../src/base/canonical.ts'
+import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
+import { ownRedis } from '../support/own-servers.ts'
+import { releaseLater } from '../support/release.ts'
+import { bothEngines } from './both-engines.ts'
+
+const policies = {
+  notice: [
+    { name: 'duplicate', key: '{dedupe}', fixed: '2 per 60s', message: 'notice duplicated' },
+  ],
+}
+const digest = (to: string, template: string, params: Record<string, unknown>) =>
+  createHash('md5')
+    .update(canonical([to, template, canonicalRecord(params)]))
+    .digest('hex')
+
+describe('S2: the same content to the same phone, at most twice in 60 s', () => {
+  test('the source takes two different messages for one, and one message for two', () => {
+    const source = (...parts: string[]) => createHash('md5').update(parts.join('')).digest('hex')
+    expect(source('1', '23')).toBe(source('12', '3'))
+    expect(source('p', JSON.stringify({ a: 1, b: 2 }))).not.toBe(
+      source('p', JSON.stringify({ b: 2, a: 1 })),
+    )
+    expect(digest('1', '23', {})).not.toBe(digest('12', '3', {}))
+    expect(digest('p', 't', { a: 1, b: 2 })).toBe(digest('p', 't', { b: 2, a: 1 }))
+  })
+
+  test('the window starts with the first one and ends as a whole; the refusal carries the rule’s words', async () => {
+    const { ask, wait } = await bothEngines(policies)
+    const fields = { dedupe: digest('+8613800138000', 'order', { id: 7 }) }
+    const acquire = () => ask((limiter) => limiter.acquire('notice', fields))
+    expect(await acquire()).toMatchObject({ admitted: true, nextInMs: 0 })
+    await wait(50_000)
+    expect(await acquire()).toMatchObject({ admitted: true, nextInMs: 10_000 })
+    expect(await acquire()).toMatchObject({
+      admitted: false,
+      rule: 'duplicate',
+      retryAfterMs: 10_000,
+      message: 'notice duplicated',
+    })
+    await wait(10_000)
+    expect(await acquire()).toMatchObject({ remaining: [{ left: 1 }] })
+  })
+
+  test('refusals are counted under names from the policies only, whoever the subject is (I16)', async () => {
+    const counted = new Set<string>()
+    const limiter = createLimiter({
+      policies,
+      onRefused: ({ policy, rule }) => counted.add(`${policy} ${rule}`),
+    })
+    for (let phone = 0; phone < 1_000; phone++) {
+      for (let send = 0; send < 3; send++) limiter.tryAcquire('notice', { dedupe: `+86${phone}` })
+    }
+    expect([...counted]).toEqual(['notice duplicate'])
+  })
+
+  test('Redis failing means refusing, never unlimited', async () => {
+    const server = await ownRedis()
+    const redis = connectRedis(server.url, 'limiter', () => {})
+    releaseLater(() => closeRedis(redis))
+    const limiter = createLimiter({ policies, redis })
+    releaseLater(() => limiter.close())
+    await new Promise((ready) => redis.once('ready', ready))
+    expect(await limiter.acquire('notice', { dedupe: 'a' })).toMatchObject({ admitted: true })
+    await server.kill()
+    for (let send = 0; send < 3; send++) {
+      await expect(limiter.acquire('notice', { dedupe: 'a' })).rejects.toThrow(LimiterUnavailable)
+    }
+  })
+})

@@ -1,0 +1,122 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, inject, test } from 'vitest'
+import { loadTemplates } from '../../src/templates/templates.ts'
+
+/** A folder of templates as given: `{ 'welcome/sms.en.txt': 'Hello' }`. */
+function folderOf(files: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(inject('runFolder'), 'templates-'))
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(folder, path, '..'), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  return folder
+}
+const load = (files: Readonly<Record<string, string>>) => loadTemplates(folderOf(files))
+const sms = (text: string) => load({ 't/sms.en.txt': text })
+
+test('the default templates load, in English and Chinese for both channels', () => {
+  const templates = loadTemplates(fileURLToPath(new URL('../../templates', import.meta.url)))
+  for (const template of ['captcha', 'welcome']) {
+    for (const channel of ['sms', 'email'] as const) {
+      expect(templates.locales(template, channel).sort()).toEqual(['en', 'zh'])
+    }
+  }
+  expect([...templates.variables('captcha', 'email', 'zh')].sort()).toEqual(['code', 'minutes'])
+})
+
+describe('render', () => {
+  test('text takes values as they are, HTML escapes them, nothing in them is interpreted', () => {
+    const templates = load({
+      't/email.en.txt': 'Subject: For {{name}}\n\nDear {{name}}\n',
+      't/email.en.html': '<p title="{{name}}">{{name}}</p>',
+    })
+    const name = `<b>"A" & 'B'</b> {{code}} $&`
+    const { subject, text, html } = templates.render('t', 'email', 'en', { name })
+    expect(subject).toBe(`For ${name}`)
+    expect(text).toBe(`Dear ${name}`)
+    const escaped = '&lt;b&gt;&quot;A&quot; &amp; &#x27;B&#x27;&lt;/b&gt; {{code}} $&amp;'
+    expect(html).toBe(`<p title="${escaped}">${escaped}</p>`)
+  })
+
+  test('a missing variable throws instead of leaving a hole; an empty one and "0" are values', () => {
+    const templates = sms('[{{a}}]')
+    expect(() => templates.render('t', 'sms', 'en', {})).toThrow()
+    expect(templates.render('t', 'sms', 'en', { a: '' }).text).toBe('[]')
+    expect(templates.render('t', 'sms', 'en', { a: '0' }).text).toBe('[0]')
+  })
+
+  test.each([
+    'if',
+    'each',
+    'with',
+    'unless',
+    'log',
+    'lookup',
+    'helperMissing',
+    'constructor',
+    'toString',
+  ])('a variable named %s is a variable like any other', (name) => {
+    const templates = sms(`[{{${name}}}]`)
+    expect([...templates.variables('t', 'sms', 'en')]).toEqual([name])
+    expect(templates.render('t', 'sms', 'en', { [name]: 'x' }).text).toBe('[x]')
+    expect(() => templates.render('t', 'sms', 'en', {})).toThrow()
+  })
+
+  test('an edition that is not there throws', () => {
+    expect(() => sms('x').render('t', 'sms', 'zh', {})).toThrow(/t\/sms\.zh/)
+  })
+})
+
+describe('matchLocale', () => {
+  const templates = load({ 't/sms.en.txt': 'x', 't/sms.zh.txt': 'x', 't/sms.zh-TW.txt': 'x' })
+  test.each([
+    ['zh-TW', 'zh-TW'],
+    ['zh-CN', 'zh'],
+    ['en-GB', 'en'],
+    ['de', undefined],
+  ])('%s is read in %s', (wanted, locale) => {
+    expect(templates.matchLocale('t', 'sms', wanted)).toBe(locale)
+  })
+})
+
+describe('loadTemplates', () => {
+  const faults: [string, Record<string, string>, RegExp][] = [
+    ['a file of another name', { 't/letter.en.txt': 'x' }, /t\/letter\.en\.txt: is not named/],
+    [
+      'an HTML part without text',
+      { 't/email.en.html': 'x' },
+      /t\/email\.en\.html: has no text part/,
+    ],
+    ['a mail without subject', { 't/email.en.txt': 'Hello' }, /begins with "Subject: …"/],
+    ['a block', { 't/sms.en.txt': '{{#if a}}x{{/if}}' }, /line 1: only plain/],
+    ['a path', { 't/sms.en.txt': '\n\n{{a.b}}' }, /line 3: only plain/],
+    ['a parent path', { 't/sms.en.txt': '{{../a}}' }, /only plain/],
+    ['a helper call', { 't/sms.en.txt': '{{lookup a b}}' }, /only plain/],
+    ['unescaped braces', { 't/sms.en.txt': '{{{a}}}' }, /only plain/],
+    ['an ampersand', { 't/sms.en.txt': '{{&a}}' }, /only plain/],
+    ['a partial', { 't/sms.en.txt': '{{> a}}' }, /only plain/],
+    ['this', { 't/sms.en.txt': '{{this}}' }, /only plain/],
+    ['a private value', { 't/sms.en.txt': '{{@root}}' }, /only plain/],
+    ['a name no request can give', { 't/sms.en.txt': '{{first-name}}' }, /only plain/],
+    ['a text', { 't/sms.en.txt': '{{"a"}}' }, /only plain/],
+    ['a brace left open', { 't/sms.en.txt': 'x {{a' }, /t\/sms\.en\.txt: /],
+  ]
+  test.each(faults)('%s is refused at start with its file', (_, files, message) => {
+    expect(() => load(files)).toThrow(message)
+  })
+
+  test('every problem is listed at once', () => {
+    const files = { 'a/letter.txt': 'x', 'b/sms.en.txt': '{{{x}}}', 'c/email.en.txt': 'x' }
+    expect(() => load(files)).toThrow(/a\/letter.*b\/sms.*c\/email/s)
+  })
+
+  test('a folder that is not there is said so', () => {
+    expect(() => loadTemplates('/nowhere/at/all')).toThrow(/ENOENT/)
+  })
+
+  test('a comment is not part of the message', () => {
+    expect(sms('a{{! note }}b').render('t', 'sms', 'en', {}).text).toBe('ab')
+  })
+})
