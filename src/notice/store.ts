@@ -58,6 +58,9 @@ export interface NoticeOutcome {
   error?: string
 }
 
+/** Between a worker's statements: nothing beside a send, and many rows' worth of PostgreSQL's time. */
+const workerSpacingMs = 10
+
 export type NoticeStore = ReturnType<typeof createNoticeStore>
 
 export function createNoticeStore(
@@ -102,7 +105,8 @@ export function createNoticeStore(
 
   const claim = createBatcher<string, ClaimedNotice | null>({
     maxItems: 100,
-    maxConcurrent: 2,
+    maxConcurrent: 1,
+    spacingMs: workerSpacingMs,
     async run(ids) {
       const rows = await database.query<ClaimedNotice>('notice-claim', claimSql, [
         ids,
@@ -120,7 +124,8 @@ export function createNoticeStore(
 
   const record = createBatcher<NoticeOutcome, boolean>({
     maxItems: 100,
-    maxConcurrent: 2,
+    maxConcurrent: 1,
+    spacingMs: workerSpacingMs,
     async run(outcomes) {
       const rows = await database.query<{ id: string }>(
         'notice-record',
