@@ -6,7 +6,7 @@ import { signWebhook } from '../../src/base/standard-webhooks.ts'
 import { maskedRecipient } from '../../src/notice/announcing.ts'
 import { settleOne } from '../faults/ledger.ts'
 import { testDatabase } from '../support/database.ts'
-import { farEndSecret, type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
+import { type Fleet, farEndSecret, freshPhone, startFleet } from '../support/fleet.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
