@@ -48,6 +48,7 @@ for (const [kind, { rule, everyS, marks }] of Object.entries(drawings)) {
       `<text x="${x(at)}" y="66" font-size="12" text-anchor="middle" fill="#888">${at} s</text>`,
   )
   const axis = `<line x1="${x(0)}" y1="30" x2="${x(lengthS)}" y2="30" stroke="#bbb"/>`
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${widthPx}" height="72" font-family="sans-serif">${[axis, ...lines, ...dots, ...labels].join('')}</svg>\n`
+  const label = `Requests against a ${kind} rule: filled dots are admitted, open ones refused`
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${widthPx}" height="72" font-family="sans-serif" role="img" aria-label="${label}"><title>${label}</title><rect width="100%" height="100%" fill="#fff"/>${[axis, ...lines, ...dots, ...labels].join('')}</svg>\n`
   writeFileSync(new URL(`./images/limiter-${kind}.svg`, import.meta.url), svg)
 }
