@@ -98,6 +98,30 @@ export const searchNoticesBody = z.strictObject({
   limit: z.int().min(1).max(100).default(20),
 })
 
+export const acquireBody = z.strictObject({
+  fields: z
+    .record(
+      z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+      z.union([plainText(320), z.number()]),
+    )
+    .refine((fields) => Object.keys(fields).length <= maxParams, `at most ${maxParams} fields`)
+    .refine((fields) => !('app' in fields), 'app is the app of your key'),
+  permits: z.int().min(1).default(1),
+})
+
+export const attemptBody = z.strictObject({
+  policy: z.string().min(1).max(64),
+  subject: plainText(320).min(1),
+  ip: ip.optional(),
+})
+
+export const permitsTaken = z.object({
+  allowed: z.literal(true),
+  remaining: z.array(z.object({ rule: z.string(), window: z.string(), left: z.int() })),
+})
+
+export const tryAllowed = z.object({ allowed: z.literal(true), triesLeft: z.int() })
+
 export const sandboxQuery = z.object({
   to: z.string().max(320).optional(),
   limit: z.coerce.number().int().min(1).max(1_000).default(50),

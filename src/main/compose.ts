@@ -5,6 +5,7 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApiKeys } from '../access/api-keys.ts'
+import { createAttempts } from '../attempt/attempts.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { newId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
@@ -29,13 +30,14 @@ import { createEventStore } from '../events/store.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
+import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { type ReadReceipts, receiptRoute } from '../http/receipts.ts'
 import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
-import { createLimiter, type RawPolicies } from '../limiter/index.ts'
+import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createAdmission } from '../notice/admission.ts'
 import { createNoticeCreator } from '../notice/create.ts'
@@ -120,6 +122,8 @@ export async function start(
   const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
   const outbox = hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined
 
+  let rules = parsedPolicies(file)
+  const policies = () => rules
   const limiter = createLimiter({
     policies: file.policies as RawPolicies,
     redis: openRedis('limiter'),
@@ -142,7 +146,10 @@ export async function start(
   return {
     addresses,
     log,
-    reload: (next) => limiter.setPolicies(next.policies as RawPolicies),
+    reload(next) {
+      limiter.setPolicies(next.policies as RawPolicies)
+      rules = parsedPolicies(next)
+    },
     close: () => closers.close(),
   }
 
@@ -197,6 +204,7 @@ export async function start(
         secrets,
       }),
       receiptRoute({ readers: receiptReaders(), receipts, metrics }),
+      ...limitRoutes({ attempts: createAttempts({ limiter, policies }), limiter, policies }),
       ...(outbox ? sandboxRoutes(outbox) : []),
     ]
     const app = createApp({
@@ -379,4 +387,10 @@ export async function start(
     }
     return attempt()
   }
+}
+
+/** Checked when the file was read. */
+function parsedPolicies({ policies }: PolicyFile): Policies {
+  const parsed = parsePolicies(policies)
+  return parsed.ok ? parsed.policies : {}
 }
