@@ -28,6 +28,8 @@ const pollMs = 1_000
 const perPass = 50
 const timeoutMs = 5_000
 const leaseMs = 3 * timeoutMs
+/** Doubles with every try. */
+const firstPauseMs = 5_000
 const longestPauseMs = 3_600_000
 const giveUpAfterMs = 86_400_000
 
@@ -44,10 +46,8 @@ export function startEventCarrier(deps: {
   receivers: readonly Receiver[]
   metrics: Metrics
   log: Log
-  /** Doubles with every try. */
-  firstPauseMs?: number
 }) {
-  const { store, receivers, metrics, log, firstPauseMs = 5_000 } = deps
+  const { store, receivers, metrics, log } = deps
   const client = createHttpClient(timeoutMs)
   const closing = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -56,7 +56,7 @@ export function startEventCarrier(deps: {
   async function carry(): Promise<void> {
     let isMore = false
     try {
-      const events = await store.take(perPass, leaseMs)
+      const events = await store.take(perPass, leaseMs, giveUpAfterMs)
       isMore = events.length === perPass
       const results = await Promise.all(events.map(tell))
       const gone = events.filter((_, index) => results[index] === undefined)
@@ -84,7 +84,7 @@ export function startEventCarrier(deps: {
 
   /** The pause before the next try; undefined when there is none, because it was taken or given up. */
   async function tell(event: TakenEvent): Promise<number | undefined> {
-    const { id, app, type, data, createdAt, tries } = event
+    const { id, app, type, data, createdAt, tries, isLast } = event
     const receiver = receivers.find(
       (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
     )
@@ -103,7 +103,7 @@ export function startEventCarrier(deps: {
       metrics.events.inc({ type, outcome: 'taken' })
       return undefined
     }
-    if (Date.now() - createdAt.getTime() > giveUpAfterMs) {
+    if (isLast) {
       metrics.events.inc({ type, outcome: 'given_up' })
       log.eventGivenUp({ eventId: id, type, tries })
       return undefined

@@ -15,6 +15,8 @@ export interface TakenEvent extends NewEvent {
   createdAt: Date
   /** This one included. */
   tries: number
+  /** Its day is over: this try is the last. */
+  isLast: boolean
 }
 
 export type EventStore = ReturnType<typeof createEventStore>
@@ -36,8 +38,8 @@ export function createEventStore(database: Database) {
     }),
 
     /** Up to `limit` events that are due, for `leaseMs`; several takers never get the same. */
-    take(limit: number, leaseMs: number): Promise<TakenEvent[]> {
-      return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs])
+    take(limit: number, leaseMs: number, giveUpAfterMs: number): Promise<TakenEvent[]> {
+      return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
     },
 
     /** Ends what was taken: these rows go, those are due again after their pause. */
@@ -71,7 +73,8 @@ const takeSql = `
   SET tries = tries + 1, due_at = now() + $2 * interval '1 millisecond'
   WHERE id IN (
     SELECT id FROM event WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-  RETURNING id, app, type, data, created_at AS "createdAt", tries`
+  RETURNING id, app, type, data, created_at AS "createdAt", tries,
+            created_at < now() - $3 * interval '1 millisecond' AS "isLast"`
 
 const removeSql = 'DELETE FROM event WHERE id = ANY($1::uuid[])'
 

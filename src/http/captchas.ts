@@ -51,7 +51,7 @@ export function captchaRoutes(deps: {
             template,
             locale,
             params,
-            origin: { ip, country },
+            origin: { ip: body.ip ?? ip, country },
           })
           if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal)
           const { notice } = outcome
@@ -102,7 +102,7 @@ export function captchaRoutes(deps: {
           scene,
           code,
           ...(id ? { id } : {}),
-          ip,
+          ip: body.ip ?? ip,
           country,
         })
         if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal)

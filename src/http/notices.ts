@@ -73,7 +73,7 @@ export function noticeRoutes(deps: {
             params,
             ...(ttl ? { ttlMs: ttl } : {}),
             ...(sendAt ? { sendAt } : {}),
-            origin: { ip, country },
+            origin: { ip: body.ip ?? ip, country },
           })
           if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal)
           const { notice } = outcome

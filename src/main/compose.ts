@@ -37,6 +37,7 @@ import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
 import { createLimiter, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
+import { createAdmission } from '../notice/admission.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
 import { createReceipts } from '../notice/receipts.ts'
@@ -155,19 +156,20 @@ export async function start(
       normaliseRecipient: createRecipientNormaliser(file.recipients),
     }
     const now = Date.now
+    const admission = createAdmission({ limiter, secrets })
     const routes = [
       ...captchaRoutes({
         ...shared,
         sendCaptcha: createSendCaptcha({
-          limiter,
+          admission,
           codes,
           createNotice,
           findNotice: store.find,
-          secrets,
           code: { length: file.code.length, ttlMs: file.code.ttl },
           now,
         }),
         checkCaptcha: createCheckCaptcha({
+          admission,
           limiter,
           codes,
           metrics,
@@ -185,10 +187,9 @@ export async function start(
       ...noticeRoutes({
         ...shared,
         sendNotice: createSendNotice({
-          limiter,
+          admission,
           createNotice,
           findNotice: store.find,
-          secrets,
           ttlMs: file.notice.ttl,
           now,
         }),

@@ -2,10 +2,11 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { maskRecipient } from '../../src/base/mask-recipient.ts'
+import { signWebhook } from '../../src/base/standard-webhooks.ts'
 import { maskedRecipient } from '../../src/notice/announcing.ts'
 import { settleOne } from '../faults/ledger.ts'
 import { testDatabase } from '../support/database.ts'
-import { type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
+import { type Fleet, farEndSecret, freshPhone, startFleet } from '../support/fleet.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -165,6 +166,30 @@ test('a receiver that is down: told again with growing pauses, and given up afte
   await letPass(fleet)
   await eventually(async () => (await left(fleet)) === 0, { withinMs: 10_000 })
   await eventually(() => fleet.workers[0]?.output().includes('given up') ?? false)
+}, 60_000)
+
+test('delivered by a receipt is told too', async () => {
+  const receiver = await startReceiver()
+  const fleet = await startFleet({
+    policyFile: { events: { url: receiver.url, secret, types: ['notice.delivered'] } },
+  })
+  const { body } = await fleet.send(freshPhone())
+  expect(await settleOne(fleet, body.id)).toBe('sent')
+  const receipt = JSON.stringify({ noticeId: body.id, outcome: 'delivered' })
+  const reply = await fetch(`${fleet.apis[0]?.url}/v1/receipts/far`, {
+    method: 'POST',
+    body: receipt,
+    headers: {
+      connection: 'close',
+      ...signWebhook(farEndSecret, 'receipt-1', Date.now(), receipt),
+    },
+  })
+  expect(reply.status).toBe(204)
+  const [told] = await eventually(() => receiver.told.length > 0 && receiver.told)
+  expect(told?.event).toMatchObject({
+    type: 'notice.delivered',
+    data: { id: body.id, state: 'delivered', provider: 'far' },
+  })
 }, 60_000)
 
 describe('who is told what', () => {

@@ -1,11 +1,14 @@
 /** What carriers do to us: refuse, hang, ask for a pause, lose their own answers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { signWebhook } from '../../src/base/standard-webhooks.ts'
 import { startAliyunFarEnd } from '../providers/far-ends/aliyun.ts'
 import { takesAll } from '../support/far-end.ts'
-import { type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
+import { type Fleet, farEndSecret, freshPhone, startFleet } from '../support/fleet.ts'
 import { releaseLater } from '../support/release.ts'
 import { startSmtp } from '../support/smtp.ts'
+import { eventually } from '../support/wait.ts'
 import { type Fault, type Lab, strikeUnderLoad } from './fault.ts'
 import { settleOne } from './ledger.ts'
 
@@ -240,4 +243,53 @@ const f20: Fault = {
   },
 }
 
-export const farEndFaults: readonly Fault[] = [f14, f15, f16, f17, f18, f19, f20]
+/** Posted as the carrier does, signed with `secret`. */
+async function postReceipt(fleet: Fleet, receipt: object, secret: string): Promise<number> {
+  const body = JSON.stringify(receipt)
+  const response = await fetch(`${fleet.apis[0]?.url}/v1/receipts/far`, {
+    method: 'POST',
+    body,
+    headers: { connection: 'close', ...signWebhook(secret, newId(), Date.now(), body) },
+  })
+  await response.body?.cancel()
+  return response.status
+}
+
+const f21: Fault = {
+  id: 'F21',
+  breaks: 'receipts before the answer they belong to, doubled, contradicting each other, forged',
+  holds: 'the first word counts, whenever it comes; forged ones change nothing',
+  proves: 'I1, I12',
+  async prove(lab) {
+    const ids: string[] = []
+    const fleet = await startFleet()
+    const firstWord = new Map<string, 'delivered' | 'failed'>()
+    fleet.farEnd.behave = async ({ noticeId }) => {
+      const outcome = lab.pick(['delivered', 'failed'] as const)
+      firstWord.set(noticeId, outcome)
+      const forged = outcome === 'failed' ? 'delivered' : 'failed'
+      expect(await postReceipt(fleet, { noticeId, outcome: forged }, 'a guess at it')).toBe(403)
+      expect(await postReceipt(fleet, { noticeId, outcome }, farEndSecret)).toBe(204)
+      return { status: 200 }
+    }
+    for (let sends = 0; sends < lab.length(20, 200); sends++) {
+      ids.push((await fleet.send(freshPhone())).body.id)
+    }
+    const states = async () => {
+      const rows = await fleet.query<{ id: string; state: string }>('SELECT id, state FROM notice')
+      return new Map(rows.map(({ id, state }) => [id, state]))
+    }
+    await eventually(async () => expect(await states()).toEqual(firstWord), { withinMs: 20_000 })
+    expect(firstWord.size).toBe(ids.length)
+    for (const noticeId of ids) {
+      const later = lab.pick(['delivered', 'failed'] as const)
+      const id = `far-${noticeId}`
+      expect(await postReceipt(fleet, { id, noticeId, outcome: later }, farEndSecret)).toBe(204)
+      expect(await postReceipt(fleet, { id, outcome: later }, farEndSecret)).toBe(204)
+    }
+    expect(await states()).toEqual(firstWord)
+    return undefined
+  },
+}
+
+export const farEndFaults: readonly Fault[] = [f14, f15, f16, f17, f18, f19, f20, f21]

@@ -86,7 +86,7 @@ export async function strikeUnderLoad(
   strike: (fleet: Fleet, lab: Lab) => Promise<void>,
   options: LoadOptions = {},
 ): Promise<{ fleet: Fleet; report: Report; p99Ms: number }> {
-  const fleet = await startFleet({ apis: 2, workers: 2, ...options })
+  const fleet = await startFleet(options)
   let isOver = false
   const struck = (async () => {
     try {

@@ -49,6 +49,7 @@ const f1: Fault = {
     const { fleet, report } = await strikeUnderLoad(lab, (fleet) => killSome('api', fleet, lab), {
       kills: true,
       perSecond: 200,
+      apis: 2,
     })
     // A user who may not touch the keys of the queue: the limiter and the code store go on, adding
     // a job does not. The API then dies without having queued what it has committed.
@@ -87,7 +88,7 @@ const f2: Fault = {
         }
         await killSome('worker', fleet, lab)
       },
-      { kills: true, mayDouble: true, perSecond: 200 },
+      { kills: true, mayDouble: true, perSecond: 200, workers: 2 },
     )
     expect(Math.max(...fleet.farEnd.taken.values())).toBeLessThanOrEqual(2)
     expect(report.final.sent).toBe(report.accepted)
@@ -136,12 +137,12 @@ const f22: Fault = {
       lab,
       async (fleet) => {
         for (let round = lab.length(1, 4); round > 0; round--) {
-          for (const kind of ['api', 'worker', 'api', 'worker'] as const) {
+          for (const kind of ['api', 'worker'] as const) {
             await replace(fleet, kind, lab, terminate)
           }
         }
       },
-      { kills: true, perSecond: 200 },
+      { kills: true, perSecond: 200, apis: 2, workers: 2 },
     )
     fleet.farEnd.behave = () => 'hang'
     const { body } = await fleet.send(freshPhone())
@@ -183,7 +184,14 @@ const f23: Fault = {
         await Promise.all([block(fleet.workers[0], 16_500), block(fleet.apis[0], 2_000)])
       },
       // Calls in hand when it was stopped are made again by another: nobody knows what became of them.
-      { kills: true, mayDouble: true, perSecond: 100, policyFile: { delivery: { timeout: '1s' } } },
+      {
+        kills: true,
+        mayDouble: true,
+        perSecond: 100,
+        apis: 2,
+        workers: 2,
+        policyFile: { delivery: { timeout: '1s' } },
+      },
     )
     expect(Math.max(...fleet.farEnd.taken.values())).toBeLessThanOrEqual(2)
     return report

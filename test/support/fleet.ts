@@ -54,6 +54,9 @@ export interface FleetOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
+/** By which the webhook provider signs, and its far end its receipts. */
+export const farEndSecret = 'a secret of the far end'
+
 export const fleetKey = 'psk_fleet_0123456789abcdef'
 
 /** Unlimited but for the recipient. */
@@ -87,7 +90,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const file = {
     policies,
     templates: join(import.meta.dirname, '../../templates'),
-    providers: { far: { kind: 'webhook', url: farEnd.url, secret: 'a secret of the far end' } },
+    providers: { far: { kind: 'webhook', url: farEnd.url, secret: farEndSecret } },
     routes: { email: [{ use: ['far'] }], sms: [{ use: ['far'] }] },
     ...options.policyFile,
   }
