@@ -93,3 +93,17 @@ test('batcher: when the server is away all fail at once and nothing is asked aga
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
   expect(batches).toEqual([[1, -2, 3]])
 })
+
+test('batcher: with a spacing a lone item goes at once, and what drips in meanwhile shares a call', async () => {
+  const far = doubler({ maxItems: 100, maxConcurrent: 1, spacingMs: 200 })
+  const startMs = performance.now()
+  expect(await far.batch(1)).toBe(2)
+  expect(performance.now() - startMs).toBeLessThan(150)
+  const dripping: Promise<number>[] = []
+  for (let item = 2; item <= 5; item++) {
+    dripping.push(far.batch(item))
+    await new Promise((done) => setImmediate(done))
+  }
+  expect(await Promise.all(dripping)).toEqual([4, 6, 8, 10])
+  expect(far.batches).toEqual([[1], [2, 3, 4, 5]])
+})
