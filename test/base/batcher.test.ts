@@ -4,7 +4,7 @@ import { createBatcher } from '../../src/base/batcher.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 
 /** A far end that doubles numbers and notes which came together. */
-function doubler(options: { maxItems?: number; maxConcurrent?: number } = {}) {
+function doubler(options: { maxItems?: number; maxConcurrent?: number; spacingMs?: number } = {}) {
   const batches: number[][] = []
   const open: (() => void)[] = []
   let underWay = 0
@@ -13,6 +13,7 @@ function doubler(options: { maxItems?: number; maxConcurrent?: number } = {}) {
   const batch = createBatcher<number, number>({
     maxItems: options.maxItems ?? 100,
     maxConcurrent: options.maxConcurrent ?? 2,
+    ...(options.spacingMs === undefined ? {} : { spacingMs: options.spacingMs }),
     async run(items) {
       batches.push([...items])
       underWay += 1
