@@ -68,10 +68,11 @@ export function createSendCaptcha(deps: {
     const verdict = await admission.admit('captcha', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }
 
+    let created: PreparedNotice
     try {
       const digits = drawCode(code.length)
       await codes.remember(request, notice.id, digits)
-      await createNotice(notice, {
+      created = await createNotice(notice, {
         ...params,
         code: digits,
         minutes: Math.ceil(code.ttlMs / 60_000),
@@ -86,8 +87,8 @@ export function createSendCaptcha(deps: {
     }
     return {
       accepted: true,
-      notice,
-      resendAt: new Date(notice.createdAt.getTime() + verdict.nextInMs),
+      notice: created,
+      resendAt: new Date(created.createdAt.getTime() + verdict.nextInMs),
       codeLength: code.length,
     }
   }

@@ -63,16 +63,14 @@ export function createSendNotice(deps: {
     const verdict = await admission.admit('notice', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }
 
+    let created: PreparedNotice
     try {
-      await createNotice(notice, params)
+      created = await createNotice(notice, params)
     } catch (error) {
       await admission.giveBack('notice', fields, notice.id)
       throw error
     }
-    return {
-      accepted: true,
-      notice,
-      resendAt: new Date(notice.createdAt.getTime() + verdict.nextInMs),
-    }
+    const resendAt = new Date(created.createdAt.getTime() + verdict.nextInMs)
+    return { accepted: true, notice: created, resendAt }
   }
 }

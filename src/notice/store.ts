@@ -9,6 +9,12 @@ import type { Database } from '../db/database.ts'
 import { type AnnouncedTypes, toldFrom } from './announcing.ts'
 import type { Attempt, NoticeState } from './states.ts'
 
+/** By PostgreSQL's clock, whatever the caller's says. */
+export interface NoticeTimes {
+  createdAt: Date
+  expiresAt: Date
+}
+
 export interface NewNotice {
   id: string
   app: string
@@ -74,11 +80,11 @@ export function createNoticeStore(
   const recordSql = `
   WITH moved AS (${recordMove})${toldFrom(options.announced)}
   SELECT id FROM moved`
-  const create = createBatcher<NewNotice, boolean>({
+  const create = createBatcher<NewNotice, NoticeTimes | null>({
     maxItems: 200,
     maxConcurrent: 2,
     async run(notices) {
-      const rows = await database.query<{ id: string }>(
+      const rows = await database.query<NoticeTimes & { id: string }>(
         'notice-create',
         createSql,
         columns(notices, [
@@ -97,9 +103,13 @@ export function createNoticeStore(
           (notice) => notice.expiresAt,
         ]),
       )
-      const created = new Set(rows.map((row) => row.id))
-      // Should one id stand twice in a batch, only the first of them made the row.
-      return notices.map((notice) => created.delete(notice.id))
+      const created = new Map(rows.map((row) => [row.id, row]))
+      return notices.map(({ id }) => {
+        const row = created.get(id) ?? null
+        // Should one id stand twice in a batch, only the first of them made the row.
+        created.delete(id)
+        return row
+      })
     },
   })
 
@@ -147,7 +157,7 @@ export function createNoticeStore(
   })
 
   return {
-    /** True once the row is committed; false when a row with this id was there already. */
+    /** The times of the row once it is committed; null when a row with this id was there already. */
     create,
 
     /**
@@ -246,7 +256,7 @@ const createSql = `
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
             sealed_params, created_at, send_at, expires_at)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id`
+  RETURNING id, created_at AS "createdAt", expires_at AS "expiresAt"`
 
 /** A row still in `sending` when its claim is over: the try was made or not, nobody can say. */
 const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(
