@@ -109,9 +109,11 @@ const f6: Fault = {
       fleet.startWorker({ isReady }),
     ])
     for (const process of [api, worker]) {
-      const response = await admin(process, '/readyz')
-      expect(response.status).toBe(503)
-      expect(await response.json()).toMatchObject({ reasons: ['redis is out of reach'] })
+      await eventually(async () => {
+        const response = await admin(process, '/readyz')
+        expect(response.status).toBe(503)
+        expect(await response.json()).toMatchObject({ reasons: ['redis is out of reach'] })
+      })
     }
     await expectUnavailable(fleet, 3)
     await fleet.redis.start()
