@@ -11,6 +11,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/each-file.ts'],
     pool: 'forks',
+    // Most tests wait for servers and time, so more of them than there are cores share one.
+    maxWorkers: 4,
     testTimeout: 20_000,
     hookTimeout: 30_000,
     teardownTimeout: 20_000,
