@@ -48,6 +48,8 @@ endInOrder(running.log, async () => {
   await servers.close()
   console.log('Stopped. The data stays in', dataFolder)
 })
+// A closed terminal ends the demo like Ctrl-C.
+process.on('SIGHUP', () => process.kill(process.pid, 'SIGTERM'))
 printWelcome(running.addresses)
 
 async function startServers(): Promise<void> {

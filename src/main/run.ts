@@ -59,7 +59,8 @@ export function endInOrder(log: Running['log'], close: () => Promise<void>): voi
       close().then(
         () => true,
         (error) => {
-          log.fatal(error)
+          // The log may be among what is closed already.
+          console.error(error)
           return false
         },
       ),
