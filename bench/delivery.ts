@@ -12,7 +12,7 @@
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -114,21 +114,22 @@ async function main(): Promise<void> {
     const { subject, text } = rendered
 
     const carrier = openCarrier()
-    await startProcess('src/main/worker.ts')
+    const workerPid = (await startProcess('src/main/worker.ts')).pid
 
     async function bareRound(): Promise<number> {
       await ask(smtp, { expect: mailsPerRound })
+      const all = once(smtp, 'message')
       let left = mailsPerRound
       const startMs = performance.now()
       const loop = async () => {
         while (left-- > 0) await pool.sendMail({ from, to: freshEmail(), subject, text })
       }
-      await Promise.all([...Array.from({ length: inFlight }, loop)])
+      await Promise.all(Array.from({ length: inFlight }, loop))
+      await all
       return perSecond(startMs)
     }
 
     async function workerRound(): Promise<number> {
-      await carrier.fill(mailsPerRound)
       await ask(smtp, { expect: mailsPerRound })
       const all = once(smtp, 'message')
       const startMs = performance.now()
@@ -139,9 +140,30 @@ async function main(): Promise<void> {
       return rate
     }
 
+    const watched = {
+      'bare pool': process.pid,
+      worker: workerPid,
+      smtp: smtp.pid as number,
+      redis: redisServer.pid,
+      postgres: postgresServer.pid,
+    }
+    /** Runs a round and adds up what each process used in it. */
+    async function weighed(round: () => Promise<number>, used: Record<string, number>) {
+      const before = Object.values(watched).map(cpuMsOf)
+      const rate = await round()
+      Object.entries(watched).forEach(([name, pid], index) => {
+        used[name] = (used[name] ?? 0) + cpuMsOf(pid) - (before[index] as number)
+      })
+      return rate
+    }
+    const usedBare: Record<string, number> = {}
+    const usedWorker: Record<string, number> = {}
+
     const rates: { bare: number[]; worker: number[] } = { bare: [], worker: [] }
     for (let round = 0; round <= rounds; round++) {
-      const [bare, worker] = [await bareRound(), await workerRound()]
+      const bare = await weighed(bareRound, round > 0 ? usedBare : {})
+      await carrier.fill(mailsPerRound)
+      const worker = await weighed(workerRound, round > 0 ? usedWorker : {})
       // The first round warms up.
       if (round === 0) continue
       rates.bare.push(bare)
@@ -155,8 +177,16 @@ async function main(): Promise<void> {
     console.log(`| nodemailer pool alone, ${inFlight} in flight | ${bare.toFixed(0)} | 1.00 |`)
     console.log(`| one worker | ${worker.toFixed(0)} | ${(worker / bare).toFixed(2)} |`)
 
+    const microseconds = (used: Record<string, number>) =>
+      Object.entries(used)
+        .filter(([name]) => name !== (used === usedBare ? 'worker' : 'bare pool'))
+        .map(([name, ms]) => `${name} ${Math.round((ms * 1_000) / rounds / mailsPerRound)}`)
+        .join(', ')
+    console.log(`CPU microseconds per mail, bare: ${microseconds(usedBare)}`)
+    console.log(`CPU microseconds per mail, worker: ${microseconds(usedWorker)}`)
+
     await carrier.open()
-    const api = await startProcess('src/main/api.ts')
+    const api = (await startProcess('src/main/api.ts')).url
     const waits = await endToEnd(api, smtp, worker / 2, 5)
     console.log(
       `from the 202 to the server's acceptance at ${(worker / 2).toFixed(0)}/s (half load), ${waits.length} mails: ` +
@@ -213,7 +243,7 @@ async function main(): Promise<void> {
     }
   }
 
-  async function startProcess(file: string): Promise<string> {
+  async function startProcess(file: string): Promise<{ url: string; pid: number }> {
     const ports = [await findFreePort(), await findFreePort()]
     const child = spawn(process.execPath, [file], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -242,8 +272,25 @@ async function main(): Promise<void> {
         await once(child, 'exit')
       })
     }
-    return `http://127.0.0.1:${ports[0]}`
+    return { url: `http://127.0.0.1:${ports[0]}`, pid: child.pid as number }
   }
+}
+
+/** CPU milliseconds a process and its children have used, where the system tells. */
+function cpuMsOf(pid: number): number {
+  if (!existsSync('/proc/self/stat')) return Number.NaN
+  let ticks = 0
+  for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      const isOurs = Number(entry) === pid || Number(fields[1]) === pid
+      if (isOurs) ticks += Number(fields[11]) + Number(fields[12])
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return ticks * 10
 }
 
 /** Milliseconds from each 202 to the SMTP server's acceptance, sorted. */

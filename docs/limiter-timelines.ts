@@ -5,20 +5,24 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createLimiter, type RawPolicies } from '../src/limiter/index.ts'
 
+const everyTenS = Array.from({ length: 16 }, (_, index) => index * 10)
+/** One request, and then a crowd shortly before its window ends: where sliding and fixed differ. */
+const lateStart = everyTenS.filter((second) => second === 0 || second >= 40)
+
 const drawings: Record<
   string,
-  { rule: RawPolicies[string][number]; everyS: number; marks: number[] }
+  { rule: RawPolicies[string][number]; at: readonly number[]; marks: number[] }
 > = {
-  sliding: { rule: { name: 'r', key: '{u}', sliding: '3 per 60s' }, everyS: 10, marks: [] },
-  fixed: { rule: { name: 'r', key: '{u}', fixed: '3 per 60s' }, everyS: 10, marks: [] },
+  sliding: { rule: { name: 'r', key: '{u}', sliding: '3 per 60s' }, at: lateStart, marks: [] },
+  fixed: { rule: { name: 'r', key: '{u}', fixed: '3 per 60s' }, at: lateStart, marks: [60, 120] },
   calendar: {
     rule: { name: 'r', key: '{u}', calendar: { limit: 3, cron: '* * * * *', timezone: 'UTC' } },
-    everyS: 10,
+    at: everyTenS,
     marks: [40, 100],
   },
   lockout: {
     rule: { name: 'r', key: '{u}', lockout: { limit: 3, window: '60s', lock: '70s' } },
-    everyS: 10,
+    at: everyTenS,
     marks: [],
   },
 }
@@ -27,11 +31,11 @@ const startMs = Date.UTC(2026, 0, 1, 0, 0, 20)
 const x = (seconds: number) => leftPx + (seconds / lengthS) * (widthPx - 2 * leftPx)
 
 mkdirSync(new URL('./images/', import.meta.url), { recursive: true })
-for (const [kind, { rule, everyS, marks }] of Object.entries(drawings)) {
+for (const [kind, { rule, at, marks }] of Object.entries(drawings)) {
   let nowMs = startMs
   const limiter = createLimiter({ policies: { p: [rule] }, clock: () => nowMs })
   const dots: string[] = []
-  for (let second = 0; second <= lengthS; second += everyS) {
+  for (const second of at) {
     nowMs = startMs + second * 1_000
     const { admitted } = limiter.tryAcquire('p', { u: 1 })
     const fill = admitted ? '#2a7' : 'none'
@@ -48,6 +52,7 @@ for (const [kind, { rule, everyS, marks }] of Object.entries(drawings)) {
       `<text x="${x(at)}" y="66" font-size="12" text-anchor="middle" fill="#888">${at} s</text>`,
   )
   const axis = `<line x1="${x(0)}" y1="30" x2="${x(lengthS)}" y2="30" stroke="#bbb"/>`
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${widthPx}" height="72" font-family="sans-serif">${[axis, ...lines, ...dots, ...labels].join('')}</svg>\n`
+  const label = `Requests against a ${kind} rule: filled dots are admitted, open ones refused`
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${widthPx}" height="72" font-family="sans-serif" role="img" aria-label="${label}"><title>${label}</title><rect width="100%" height="100%" fill="#fff"/>${[axis, ...lines, ...dots, ...labels].join('')}</svg>\n`
   writeFileSync(new URL(`./images/limiter-${kind}.svg`, import.meta.url), svg)
 }

@@ -10,3 +10,4 @@ app.post('/429', (_request, response) => {
   response.status(429).json({ error: 'too many requests' })
 })
 app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('ready'))
+process.on('SIGTERM', () => process.exit(0))

@@ -39,3 +39,4 @@ app.post('/captchas', async (request, response) => {
   response.status(202).json({ id })
 })
 app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('ready'))
+process.on('SIGTERM', () => process.exit(0))

@@ -20,6 +20,11 @@ export interface BatcherOptions<Item, Result> {
   maxItems: number
   /** Statements under way at most; each holds one connection. */
   maxConcurrent: number
+  /**
+   * Statements start at least this far apart. For work that nobody waits for in person: a lone item
+   * still goes at once, but items that drip in share a statement instead of having one each.
+   */
+  spacingMs?: number
 }
 
 export type Batcher<Item, Result> = (item: Item) => Promise<Result>
@@ -36,22 +41,29 @@ export function createBatcher<Item, Result>(
   let waiting: Waiting<Item, Result>[] = []
   let running = 0
   let isScheduled = false
+  let startedAtMs = Number.NEGATIVE_INFINITY
+  const { spacingMs = 0 } = options
 
   function schedule() {
     if (isScheduled || waiting.length === 0 || running >= options.maxConcurrent) return
     isScheduled = true
-    setImmediate(() => {
-      isScheduled = false
-      while (waiting.length > 0 && running < options.maxConcurrent) {
-        const batch = waiting.slice(0, options.maxItems)
-        waiting = waiting.slice(options.maxItems)
-        running++
-        void runBatch(batch).finally(() => {
-          running--
-          schedule()
-        })
-      }
-    })
+    const earlyMs = spacingMs > 0 ? startedAtMs + spacingMs - performance.now() : 0
+    if (earlyMs > 0) setTimeout(start, earlyMs)
+    else setImmediate(start)
+  }
+
+  function start() {
+    isScheduled = false
+    if (spacingMs > 0) startedAtMs = performance.now()
+    while (waiting.length > 0 && running < options.maxConcurrent) {
+      const batch = waiting.slice(0, options.maxItems)
+      waiting = waiting.slice(options.maxItems)
+      running++
+      void runBatch(batch).finally(() => {
+        running--
+        schedule()
+      })
+    }
   }
 
   async function runBatch(batch: Waiting<Item, Result>[]): Promise<void> {

@@ -20,10 +20,17 @@ interface RequestFacts extends Record<string, string | number> {
 /** JSON lines in production, readable lines when standard output is a terminal. */
 export function createLog(options: { level: LogLevel; process: string }) {
   const isTerminal = process.stdout.isTTY === true
+  let giveUpAtMs = Number.POSITIVE_INFINITY
   const destination = isTerminal
     ? undefined
-    : // Lines are gathered into one write; what is gathered is flushed at exit and once a second.
-      pino.destination({ sync: false, minLength: 4_096, periodicFlush: 1_000 })
+    : // Lines are gathered into one write; what is gathered is flushed once a second and at the end.
+      pino.destination({
+        sync: false,
+        minLength: 4_096,
+        periodicFlush: 1_000,
+        // A pipe that nobody reads is full for ever; the process must end all the same.
+        retryEAGAIN: () => performance.now() < giveUpAtMs,
+      })
   const settings = {
     level: options.level,
     base: { process: options.process, pid: process.pid },
@@ -94,12 +101,24 @@ export function createLog(options: { level: LogLevel; process: string }) {
     reconciled(count: number) {
       logger.warn({ count }, 'notices put back on the queue')
     },
+    eventFailed(facts: { eventId: string; type: string; tries: number; reason: string }) {
+      logger.warn(facts, 'event not taken; it will be told again')
+    },
+    eventGivenUp(facts: { eventId: string; type: string; tries: number }) {
+      logger.error(facts, 'event not taken within a day; given up')
+    },
     backgroundFailed(task: string, error: unknown) {
       logger.warn({ task, ...errorFacts(error) }, 'background task failed; it will run again')
     },
-    /** Writes out what is gathered; call it last. */
+    /** Writes out what is gathered, if that goes within a second; call it last. */
     close() {
-      destination?.flushSync()
+      giveUpAtMs = performance.now() + 1_000
+      try {
+        destination?.flushSync()
+      } catch {
+        // There is nobody left to tell.
+      }
+      destination?.destroy()
     },
   }
 }

@@ -4,7 +4,8 @@
  */
 import type { RedisLimiter } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { type AdmissionRefusal, admit } from '../notice/admission.ts'
+import type { Admission, AdmissionRefusal } from '../notice/admission.ts'
+import type { AnnounceCaptcha } from './announce.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
 export interface CheckRequest extends CodeOwner {
@@ -20,31 +21,39 @@ export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Admission
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
 export function createCheckCaptcha(deps: {
+  admission: Admission
   limiter: RedisLimiter
   codes: CodeStore
   metrics: Metrics
   newRequestId: () => string
+  announce: AnnounceCaptcha
 }) {
-  const { limiter, codes, metrics, newRequestId } = deps
+  const { admission, limiter, codes, metrics, newRequestId, announce } = deps
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
     const outcome = await check(request)
     metrics.checks.inc({ result: outcome.result })
+    if (outcome.result === 'passed') announce.passed(request, outcome.noticeId)
+    if (outcome.result === 'refused' && isNewLock(outcome.refusal)) {
+      void announce.locked(request, outcome.refusal)
+    }
     return outcome
   }
 
   async function check(request: CheckRequest): Promise<CheckOutcome> {
     const { channel, to, scene, app, ip, country } = request
     const fields = { channel, to, scene, app, ip, country }
+    const repeat = admission.recall('check', fields)
+    if (repeat) return { result: 'refused', refusal: repeat }
     const requestId = newRequestId()
-    const verdict = await admit(limiter, 'check', fields, requestId)
+    const verdict = await admission.admit('check', fields, requestId)
     if (!verdict.admitted) return { result: 'refused', refusal: verdict }
 
     let guess: GuessResult
     try {
       guess = await codes.guess(request, request.code, request.id)
     } catch (error) {
-      await limiter.release('check', fields, requestId).catch(() => {})
+      await admission.giveBack('check', fields, requestId)
       throw error
     }
     // Whoever knows the code is not guessing: earlier misses no longer count against them.
@@ -58,3 +67,5 @@ export function createCheckCaptcha(deps: {
     await Promise.all(lockouts.map(({ rule }) => limiter.reset('check', fields, rule)))
   }
 }
+
+const isNewLock = ({ kind, isRepeat }: AdmissionRefusal) => kind === 'lockout' && !isRepeat

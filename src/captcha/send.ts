@@ -3,16 +3,7 @@
  * the code, because a code must never be sent before it can pass; last the row, whose commit is the
  * promise. When the code or the row can't be written, the quota is given back.
  */
-import type { Secrets } from '../base/secrets.ts'
-import type { RedisLimiter } from '../limiter/index.ts'
-import {
-  type AdmissionRefusal,
-  admit,
-  limitFields,
-  nextAdmissionInMs,
-  type Origin,
-  peekNextInMs,
-} from '../notice/admission.ts'
+import type { Admission, AdmissionRefusal, Origin } from '../notice/admission.ts'
 import {
   type CreateNotice,
   type FindNotice,
@@ -43,28 +34,29 @@ export type SendCaptchaOutcome =
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
 export function createSendCaptcha(deps: {
-  limiter: RedisLimiter
+  admission: Admission
   codes: CodeStore
   createNotice: CreateNotice
   findNotice: FindNotice
-  secrets: Secrets
   code: { length: number; ttlMs: number }
   now: () => number
 }) {
-  const { limiter, codes, createNotice, findNotice, secrets, code, now } = deps
+  const { admission, codes, createNotice, findNotice, code, now } = deps
 
   /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
   return async function sendCaptcha(request: CaptchaRequest): Promise<SendCaptchaOutcome> {
     const { params, origin, reserved, ...facts } = request
     const draft = { ...facts, kind: 'captcha', ttlMs: code.ttlMs } as const
+    const fields = admission.fieldsOf(draft, params, origin)
+    const repeat = reserved ? undefined : admission.recall('captcha', fields)
+    if (repeat) return { accepted: false, refusal: repeat }
     const notice = prepareNotice(reserved ? { ...draft, id: reserved.id } : draft, now())
-    const fields = limitFields(notice, params, origin, secrets)
 
     // The promise was made before, only its answer was lost. A new code would kill the one that was sent.
     const earlier = reserved?.isTakenOver ? await findNotice(notice.app, notice.id) : null
     if (earlier) {
       const { createdAt, expiresAt } = earlier
-      const resendInMs = await peekNextInMs(limiter, 'captcha', fields)
+      const resendInMs = await admission.nextInMs('captcha', fields)
       return {
         accepted: true,
         notice: { ...notice, createdAt, expiresAt },
@@ -73,13 +65,14 @@ export function createSendCaptcha(deps: {
       }
     }
 
-    const verdict = await admit(limiter, 'captcha', fields, notice.id)
+    const verdict = await admission.admit('captcha', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }
 
+    let created: PreparedNotice
     try {
       const digits = drawCode(code.length)
       await codes.remember(request, notice.id, digits)
-      await createNotice(notice, {
+      created = await createNotice(notice, {
         ...params,
         code: digits,
         minutes: Math.ceil(code.ttlMs / 60_000),
@@ -88,15 +81,14 @@ export function createSendCaptcha(deps: {
       // Each is best effort: what is out of reach now ends by its own time to live.
       await Promise.allSettled([
         codes.forget(request, notice.id),
-        limiter.release('captcha', fields, notice.id),
+        admission.giveBack('captcha', fields, notice.id),
       ])
       throw error
     }
-    const resendInMs = await nextAdmissionInMs(limiter, 'captcha', fields, verdict)
     return {
       accepted: true,
-      notice,
-      resendAt: new Date(notice.createdAt.getTime() + resendInMs),
+      notice: created,
+      resendAt: new Date(created.createdAt.getTime() + verdict.nextInMs),
       codeLength: code.length,
     }
   }

@@ -10,6 +10,8 @@ import { dirname, resolve } from 'node:path'
 import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
+import { eventTypes } from '../base/event-types.ts'
+import { isUsableSecret } from '../base/standard-webhooks.ts'
 
 export interface Finding {
   path: readonly (string | number)[]
@@ -64,6 +66,16 @@ const route = z.strictObject({
   use,
 })
 
+/** Who is told what has happened; the first that fits an event's app and type gets it. */
+const eventReceiver = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }),
+  secret: z.string().refine(isUsableSecret, 'not whsec_ and base64, nor 16 characters or more'),
+  /** Every type when absent. */
+  types: z.array(z.enum(eventTypes)).min(1).optional(),
+  /** Every app when absent. */
+  app: oneOrMany.optional(),
+})
+
 /** The frame of the file, for the test that holds docs/policy-file.md to it. */
 export const policyFileSchema = z.strictObject({
   code: z
@@ -94,6 +106,7 @@ export const policyFileSchema = z.strictObject({
     }),
   ),
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
+  events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),
   retention: z
     .strictObject({
       /** After it a notice keeps no recipient, only its hash. */
@@ -115,6 +128,8 @@ export const policyFileSchema = z.strictObject({
 })
 
 export type Route = z.infer<typeof route>
+
+export type EventReceiver = z.infer<typeof eventReceiver>
 
 export interface PolicyFile extends Omit<z.infer<typeof policyFileSchema>, 'templates'> {
   /** Absolute. */

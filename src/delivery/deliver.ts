@@ -62,9 +62,11 @@ export function createDeliver(deps: {
     // Before anything else: a message that has reached the person was neither late nor failed.
     const sent = await settle(notice, gates, tries)
     if (sent) return sent
-    if (notice.remainingMs <= 0) return tries.isUnknown() ? outcomeUnknown : tooLate
+    if (notice.remainingMs <= 0) return tries.unknowns().length > 0 ? outcomeUnknown : tooLate
     if (!mayTryAgain(tries.all(), retry)) {
-      return tries.isUnknown() ? outcomeUnknown : { state: 'failed', error: 'tries_used_up' }
+      return tries.unknowns().length > 0
+        ? outcomeUnknown
+        : { state: 'failed', error: 'tries_used_up' }
     }
     const message = await prepare(notice)
     if ('state' in message) return message
@@ -100,7 +102,7 @@ export function createDeliver(deps: {
         const found = await settle(notice, gates, tries)
         if (found) return found
         // Trying elsewhere would double the message at once.
-        if (tries.isUnknown())
+        if (tries.unknowns().length > 0)
           return { state: 'pending', retryInMs: unknownPauseMs(gates, tries, retry) }
       }
     }
@@ -196,7 +198,10 @@ function withoutSuccess(tries: Tries, retry: RetryPolicy, openInMs: number): End
 
 /** Whoever can be asked needs time to know. */
 function unknownPauseMs(gates: readonly Gate[], tries: Tries, retry: RetryPolicy): number {
-  return gates.some(({ query }) => query)
-    ? retry.askAgainMs
-    : pauseMs(tries.all().length, retry.longestPauseMs)
+  const canBeAsked = tries
+    .unknowns()
+    .some(({ provider }) =>
+      gates.some(({ name, query }) => query && (provider === null || provider === name)),
+    )
+  return canBeAsked ? retry.askAgainMs : pauseMs(tries.all().length, retry.longestPauseMs)
 }

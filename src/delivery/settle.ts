@@ -9,7 +9,6 @@ import type { ClaimedNotice } from '../notice/store.ts'
 import type { SentMessage } from '../providers/provider.ts'
 import { type Ending, sentBy } from './ending.ts'
 import type { Gate } from './gate.ts'
-import { unknowns } from './retry.ts'
 import type { Tries } from './tries.ts'
 
 export type Settle = ReturnType<typeof createSettle>
@@ -25,7 +24,7 @@ export function createSettle(deps: {
     gates: readonly Gate[],
     tries: Tries,
   ): Promise<Ending | undefined> {
-    const open = unknowns(tries.all())
+    const open = tries.unknowns()
     if (open.length === 0) return undefined
 
     const receipt = await findReceipt(notice.id)

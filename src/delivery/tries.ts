@@ -11,8 +11,8 @@ export interface Tries {
   readonly made: readonly Attempt[]
   /** Those of earlier claims too. */
   all(): Attempt[]
-  /** Whether one of all may have reached the person. */
-  isUnknown(): boolean
+  /** Those of all that may have reached the person. */
+  unknowns(): Attempt[]
   /**
    * False when the claim was lost to another worker. A fresh claim is long enough for one call; before
    * a further one it is kept up.
@@ -37,7 +37,7 @@ export function createTries(
   return {
     made,
     all,
-    isUnknown: () => unknowns(all()).length > 0,
+    unknowns: () => unknowns(all()),
 
     async mayCall() {
       if (performance.now() - keptAtMs < freshMs) return true

@@ -1,9 +1,10 @@
+import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { Templates } from '../templates/templates.ts'
-import { maskRecipient, type NormaliseRecipient } from './recipient.ts'
+import type { NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
 import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
@@ -50,7 +51,7 @@ export function captchaRoutes(deps: {
             template,
             locale,
             params,
-            origin: { ip, country },
+            origin: { ip: body.ip ?? ip, country },
           })
           if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal)
           const { notice } = outcome
@@ -101,7 +102,7 @@ export function captchaRoutes(deps: {
           scene,
           code,
           ...(id ? { id } : {}),
-          ip,
+          ip: body.ip ?? ip,
           country,
         })
         if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal)

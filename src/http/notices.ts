@@ -1,11 +1,12 @@
 import { isId } from '../base/ids.ts'
+import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Templates } from '../templates/templates.ts'
-import { maskRecipient, type NormaliseRecipient } from './recipient.ts'
+import type { NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import {
   acceptedNotice,
@@ -72,7 +73,7 @@ export function noticeRoutes(deps: {
             params,
             ...(ttl ? { ttlMs: ttl } : {}),
             ...(sendAt ? { sendAt } : {}),
-            origin: { ip, country },
+            origin: { ip: body.ip ?? ip, country },
           })
           if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal)
           const { notice } = outcome

@@ -84,13 +84,3 @@ function normaliseEmail(to: string): string | undefined {
   const address = `${localPart}@${domainPart}`
   return address.length <= maxAddressLength ? address : undefined
 }
-
-/** What answers show: enough to recognise one's own, too little to learn another's. */
-export function maskRecipient(channel: string, to: string): string {
-  if (channel === 'email') {
-    const at = to.lastIndexOf('@')
-    return `${to.slice(0, 1)}***${to.slice(at)}`
-  }
-  const shown = Math.min(5, Math.max(2, to.length - 8))
-  return `${to.slice(0, shown)}****${to.slice(-4)}`
-}

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
+import { limitableAddress } from './limitable-address.ts'
 
 /** Text that can be stored, shown in a subject line and printed in a log without surprises. */
 const plainText = (maxLength: number) =>
@@ -30,6 +31,16 @@ const recipient = plainText(320)
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
 const locale = z.string().regex(/^[a-z]{2}(-[A-Z]{2})?$/, 'is a locale such as en or zh-CN')
 const id = plainText(64).min(1)
+/** The address of the person who asked, for callers that are servers themselves. */
+const ip = z
+  .string()
+  .max(45)
+  .transform((text, context) => {
+    const address = limitableAddress(text)
+    if (address !== undefined) return address
+    context.addIssue({ code: 'custom', message: 'is an IPv4 or IPv6 address' })
+    return z.NEVER
+  })
 const time = z.iso.datetime()
 const duration = z.string().transform((text, context) => {
   const durationMs = parseDurationMs(text)
@@ -49,6 +60,7 @@ const params = z
 
 export const sendCaptchaBody = z.strictObject({
   channel,
+  ip: ip.optional(),
   to: recipient,
   scene: name.default('default'),
   template: name.default('captcha'),
@@ -58,6 +70,7 @@ export const sendCaptchaBody = z.strictObject({
 
 export const checkCaptchaBody = z.strictObject({
   channel,
+  ip: ip.optional(),
   to: recipient,
   scene: name.default('default'),
   code: z.string().regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string'),
@@ -66,6 +79,7 @@ export const checkCaptchaBody = z.strictObject({
 
 export const sendNoticeBody = z.strictObject({
   channel,
+  ip: ip.optional(),
   to: recipient,
   template: name,
   params,
@@ -83,6 +97,30 @@ export const searchNoticesBody = z.strictObject({
   cursor: z.string().min(1).max(200).optional(),
   limit: z.int().min(1).max(100).default(20),
 })
+
+export const acquireBody = z.strictObject({
+  fields: z
+    .record(
+      z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+      z.union([plainText(320), z.number()]),
+    )
+    .refine((fields) => Object.keys(fields).length <= maxParams, `at most ${maxParams} fields`)
+    .refine((fields) => !('app' in fields), 'app is the app of your key'),
+  permits: z.int().min(1).default(1),
+})
+
+export const attemptBody = z.strictObject({
+  policy: z.string().min(1).max(64),
+  subject: plainText(320).min(1),
+  ip: ip.optional(),
+})
+
+export const permitsTaken = z.object({
+  allowed: z.literal(true),
+  remaining: z.array(z.object({ rule: z.string(), window: z.string(), left: z.int() })),
+})
+
+export const tryAllowed = z.object({ allowed: z.literal(true), triesLeft: z.int() })
 
 export const sandboxQuery = z.object({
   to: z.string().max(320).optional(),

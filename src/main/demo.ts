@@ -8,9 +8,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { migrate } from '../db/migrate.ts'
 import { createClosers } from './closers.ts'
-import { start } from './compose.ts'
 import { startPrivatePostgres, startPrivateRedis } from './private-servers.ts'
-import { endInOrder, readConfigOrExit } from './run.ts'
+import { endInOrder, readConfigOrExit, startOrExit } from './run.ts'
 
 const env: Record<string, string | undefined> = { ...process.env }
 env.HOST ||= '127.0.0.1'
@@ -41,7 +40,7 @@ try {
 }
 
 const config = readConfigOrExit(env)
-const running = await start(config, { api: true, worker: true })
+const running = await startOrExit(config, { api: true, worker: true })
 process.off('SIGINT', endWhileStarting)
 process.off('SIGTERM', endWhileStarting)
 endInOrder(running.log, async () => {
@@ -49,6 +48,8 @@ endInOrder(running.log, async () => {
   await servers.close()
   console.log('Stopped. The data stays in', dataFolder)
 })
+// A closed terminal ends the demo like Ctrl-C.
+process.on('SIGHUP', () => process.kill(process.pid, 'SIGTERM'))
 printWelcome(running.addresses)
 
 async function startServers(): Promise<void> {

@@ -11,9 +11,24 @@ export const stopWithinMs = 20_000
 
 export async function run(roles: Roles): Promise<void> {
   const config = readConfigOrExit()
-  const running = await start(config, roles)
+  const running = await startOrExit(config, roles)
   process.on('SIGHUP', () => reload(running))
   endInOrder(running.log, () => running.close())
+}
+
+/** Starts, or says in one line why not: a port in use, a file that can't be read. */
+export async function startOrExit(config: Config, roles: Roles): Promise<Running> {
+  try {
+    return await start(config, roles)
+  } catch (error) {
+    const { code, port } = error as { code?: string; port?: number }
+    console.error(
+      code === 'EADDRINUSE'
+        ? `Postern can not start: port ${port} is in use; set PORT or ADMIN_PORT to another.`
+        : `Postern can not start: ${(error as Error).message}`,
+    )
+    process.exit(1)
+  }
 }
 
 export function readConfigOrExit(
@@ -44,7 +59,8 @@ export function endInOrder(log: Running['log'], close: () => Promise<void>): voi
       close().then(
         () => true,
         (error) => {
-          log.fatal(error)
+          // The log may be among what is closed already.
+          console.error(error)
           return false
         },
       ),

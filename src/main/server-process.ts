@@ -177,7 +177,8 @@ export async function findFreePort(): Promise<number> {
 /** Sends one line to a loopback port and returns the first thing that comes back, or nothing. */
 export async function askPort(port: number, line: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })
-  socket.on('timeout', () => socket.destroy())
+  // Without an error nobody who waits for data would ever hear of it.
+  socket.on('timeout', () => socket.destroy(new Error('no answer')))
   try {
     await once(socket, 'connect')
     socket.write(line)

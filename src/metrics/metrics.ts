@@ -110,6 +110,17 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
       help: 'Notices that nobody carried and that went back on the queue.',
       registers,
     }),
+    events: new Counter({
+      name: 'postern_events_total',
+      help: 'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',
+      labelNames: ['type', 'outcome'],
+      registers,
+    }),
+    oldestEventSeconds: new Gauge({
+      name: 'postern_oldest_event_seconds',
+      help: 'Age of the oldest event that no receiver has taken yet.',
+      registers,
+    }),
     queueDepth: new Gauge({
       name: 'postern_queue_depth',
       help: 'Jobs on the queue, by channel and job state.',

@@ -12,7 +12,7 @@ import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Producer } from '../queue/producer.ts'
-import type { NoticeStore } from './store.ts'
+import type { NoticeStore, NoticeTimes } from './store.ts'
 
 /** Variables of a template: what the caller gave, and the code. */
 export type Params = Readonly<Record<string, string | number | boolean>>
@@ -72,10 +72,14 @@ export function createNoticeCreator(deps: {
 }) {
   const { store, producer, secrets, metrics, log } = deps
 
-  /** Resolves once the row is committed. Throws Unavailable when it could not be. */
-  return async function createNotice(notice: PreparedNotice, params: Params): Promise<void> {
+  /** Resolves once the row is committed, with its times. Throws Unavailable when it could not be. */
+  return async function createNotice(
+    notice: PreparedNotice,
+    params: Params,
+  ): Promise<PreparedNotice> {
+    let times: NoticeTimes | null
     try {
-      await store.create({
+      times = await store.create({
         id: notice.id,
         app: notice.app,
         kind: notice.kind,
@@ -97,6 +101,7 @@ export function createNoticeCreator(deps: {
     metrics.accepted.inc({ kind: notice.kind, channel: notice.channel })
     const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
     producer.add({ ...notice, delayMs }).catch((error) => log.enqueueFailed(1, error))
+    return { ...notice, ...times }
   }
 
   /** Tries for a minute; after that the row, if there is one, meets the checks of delivery. */

@@ -14,6 +14,7 @@ import { createBatcher } from '../base/batcher.ts'
 import { isId } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { type AnnouncedTypes, toldFrom } from './announcing.ts'
 
 export interface Receipt {
   messageId?: string
@@ -40,7 +41,13 @@ export type EarlyReceipts = Pick<Receipts, 'find'>
 const keptForMs = 3_600_000
 const perSweep = 500
 
-export function createReceipts(database: Database, metrics: Metrics) {
+export function createReceipts(
+  database: Database,
+  metrics: Metrics,
+  /** Of which moves events are written. */
+  announced: AnnouncedTypes = [],
+) {
+  const applySql = `${applyMove}${toldFrom(announced)}${applied}`
   const apply = createBatcher<Row, Fate>({
     maxItems: 200,
     maxConcurrent: 2,
@@ -137,7 +144,7 @@ const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::
     WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, n)`
 
 /** One row per receipt whose notice was found, in any state that `sent` leads to. */
-const applySql = `
+const applyMove = `
   WITH found AS (
     SELECT r.n, r.outcome, r.detail, notice.id, notice.state
     FROM ${receiptRows}
@@ -158,8 +165,10 @@ const applySql = `
         error = CASE WHEN first.outcome = 'failed'
                      THEN 'not_delivered' || coalesce(' (' || first.detail || ')', '') END
     FROM first WHERE notice.id = first.id AND notice.state = 'sent'
-    RETURNING first.n
-  )
+    RETURNING first.n, notice.*
+  )`
+
+const applied = `
   SELECT found.n, moved.n IS NOT NULL AS "isMoved" FROM found LEFT JOIN moved ON moved.n = found.n`
 
 const keepSql = `

@@ -30,11 +30,16 @@ export function startReconciler(deps: {
   const { store, producer, receipts, metrics, log } = deps
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
+  let wasAway = false
   let pass = Promise.resolve()
 
   async function reconcile(): Promise<void> {
     try {
-      const overdue = await store.takeOverdue(perPass, graceMs, againInMs)
+      // After an outage every claim looks lost, while those who hold them are about to write what they
+      // know: whatever was sent in that time would be sent again. They get until the next pass.
+      if (wasAway) await store.oldestOpenSeconds()
+      const overdue = wasAway ? [] : await store.takeOverdue(perPass, graceMs, againInMs)
+      wasAway = false
       if (overdue.length > 0) {
         await Promise.all(overdue.map((notice) => producer.add(notice)))
         metrics.reconciled.inc(overdue.length)
@@ -43,6 +48,7 @@ export function startReconciler(deps: {
       await receipts.sweep()
       metrics.oldestPendingSeconds.set(await store.oldestOpenSeconds())
     } catch (error) {
+      wasAway = true
       log.backgroundFailed('reconcile', error)
     }
     // Spread over time, so that many workers started together do not ask together.

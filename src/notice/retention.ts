@@ -3,7 +3,9 @@
  *
  * A notice id begins with its time, so a month is a range of ids and a partition of its own: dropping
  * it costs nothing, where deleting its rows one by one would cost as much as writing them. Partitions
- * are made ahead; rows that came before there was one lie in the default partition and are deleted.
+ * are made ahead, never for the month that is: a row on its way into the default partition would be
+ * refused at the moment its own one appears. So rows of the month of installation, and of months
+ * before which no worker ran, lie in the default partition, and are deleted one by one.
  *
  * Every worker runs this once an hour; an advisory lock lets one of them work. All of it is steps that
  * may be repeated, none waits long for a lock, and what was not done is done the next time.
@@ -75,7 +77,7 @@ export async function retain(deps: {
     const { rows } = await lock.query('SELECT pg_try_advisory_lock($1) AS taken', [retentionLockId])
     if (!rows[0].taken) return
     try {
-      for (let month = 0; month <= monthsAhead; month++) await makePartition(monthOf(nowMs, month))
+      for (let month = 1; month <= monthsAhead; month++) await makePartition(monthOf(nowMs, month))
       await dropPartitions(nowMs - policy.rowsMs)
       await emptyDefault(nowMs - policy.rowsMs)
       await eraseRecipients(nowMs - policy.recipientMs)
@@ -93,7 +95,7 @@ export async function retain(deps: {
     if (rows[0].exists) return
     const from = idFloor(fromMs)
     const until = idFloor(untilMs)
-    // The month in which Postern was installed may have rows in the default partition; they stay there.
+    // Clocks that are ahead may have put rows into the default partition; they stay there.
     const early = await lock.query(
       'SELECT 1 FROM notice_default WHERE id >= $1 AND id < $2 LIMIT 1',
       [from, until],
@@ -131,7 +133,8 @@ export async function retain(deps: {
     const before = idFloor(beforeMs)
     const [start] = await database.query<{ reached: string }>('retention-from', reachedSql, [])
     let reached = start?.reached ?? idFloor(0)
-    let firstOpen: string | undefined
+    /** Everything up to here is done. */
+    let done: string | undefined
     while (!isStopped()) {
       const step = await database.query<{ id: string; isOpen: boolean }>(
         'retention-erase',
@@ -140,10 +143,11 @@ export async function retain(deps: {
       )
       const last = step.at(-1)
       if (!last) break
-      firstOpen ??= step.find(({ isOpen }) => isOpen)?.id
+      const firstOpen = step.findIndex(({ isOpen }) => isOpen)
+      if (firstOpen >= 0) done ??= step[firstOpen - 1]?.id ?? reached
       reached = last.id
     }
-    await database.query('retention-reached', keepReachedSql, [firstOpen ?? reached])
+    await database.query('retention-reached', keepReachedSql, [done ?? reached])
   }
 
   async function inTransaction(sql: string): Promise<void> {
@@ -189,7 +193,7 @@ const keepReachedSql = `
 const eraseSql = `
   WITH step AS (
     SELECT id, due_at IS NOT NULL AS is_open FROM notice
-    WHERE id >= $1 AND id < $2 AND id <> $1 ORDER BY id LIMIT $3
+    WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3
   ), erased AS (
     UPDATE notice SET recipient = NULL FROM step
     WHERE notice.id = step.id AND NOT step.is_open AND notice.recipient IS NOT NULL

@@ -1,13 +1,4 @@
-import type { Secrets } from '../base/secrets.ts'
-import type { RedisLimiter } from '../limiter/index.ts'
-import {
-  type AdmissionRefusal,
-  admit,
-  limitFields,
-  nextAdmissionInMs,
-  type Origin,
-  peekNextInMs,
-} from './admission.ts'
+import type { Admission, AdmissionRefusal, Origin } from './admission.ts'
 import {
   type CreateNotice,
   type FindNotice,
@@ -40,27 +31,28 @@ export type SendNotice = ReturnType<typeof createSendNotice>
 
 /** Sends a notice: limits, then the row. The story is captcha/send.ts without a code. */
 export function createSendNotice(deps: {
-  limiter: RedisLimiter
+  admission: Admission
   createNotice: CreateNotice
   findNotice: FindNotice
-  secrets: Secrets
   ttlMs: number
   now: () => number
 }) {
-  const { limiter, createNotice, findNotice, secrets, now } = deps
+  const { admission, createNotice, findNotice, now } = deps
 
   /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
   return async function sendNotice(request: NoticeRequest): Promise<SendNoticeOutcome> {
     const { params, origin, reserved, ttlMs = deps.ttlMs, ...facts } = request
     const draft = { ...facts, kind: 'notice', ttlMs } as const
+    const fields = admission.fieldsOf(draft, params, origin)
+    const repeat = reserved ? undefined : admission.recall('notice', fields)
+    if (repeat) return { accepted: false, refusal: repeat }
     const notice = prepareNotice(reserved ? { ...draft, id: reserved.id } : draft, now())
-    const fields = limitFields(notice, params, origin, secrets)
 
     // The promise was made before, only its answer was lost.
     const earlier = reserved?.isTakenOver ? await findNotice(notice.app, notice.id) : null
     if (earlier) {
       const { createdAt, expiresAt } = earlier
-      const resendInMs = await peekNextInMs(limiter, 'notice', fields)
+      const resendInMs = await admission.nextInMs('notice', fields)
       return {
         accepted: true,
         notice: { ...notice, createdAt, expiresAt },
@@ -68,16 +60,17 @@ export function createSendNotice(deps: {
       }
     }
 
-    const verdict = await admit(limiter, 'notice', fields, notice.id)
+    const verdict = await admission.admit('notice', fields, notice.id)
     if (!verdict.admitted) return { accepted: false, refusal: verdict }
 
+    let created: PreparedNotice
     try {
-      await createNotice(notice, params)
+      created = await createNotice(notice, params)
     } catch (error) {
-      await limiter.release('notice', fields, notice.id).catch(() => {})
+      await admission.giveBack('notice', fields, notice.id)
       throw error
     }
-    const resendInMs = await nextAdmissionInMs(limiter, 'notice', fields, verdict)
-    return { accepted: true, notice, resendAt: new Date(notice.createdAt.getTime() + resendInMs) }
+    const resendAt = new Date(created.createdAt.getTime() + verdict.nextInMs)
+    return { accepted: true, notice: created, resendAt }
   }
 }

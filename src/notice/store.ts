@@ -6,7 +6,14 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../db/database.ts'
+import { type AnnouncedTypes, toldFrom } from './announcing.ts'
 import type { Attempt, NoticeState } from './states.ts'
+
+/** By PostgreSQL's clock, whatever the caller's says. */
+export interface NoticeTimes {
+  createdAt: Date
+  expiresAt: Date
+}
 
 export interface NewNotice {
   id: string
@@ -57,14 +64,27 @@ export interface NoticeOutcome {
   error?: string
 }
 
+/** Between a worker's statements: nothing beside a send, and many rows' worth of PostgreSQL's time. */
+const workerSpacingMs = 10
+
 export type NoticeStore = ReturnType<typeof createNoticeStore>
 
-export function createNoticeStore(database: Database, options: { claimMs: number }) {
-  const create = createBatcher<NewNotice, boolean>({
+export function createNoticeStore(
+  database: Database,
+  options: {
+    claimMs: number
+    /** Of which moves events are written. */
+    announced?: AnnouncedTypes
+  },
+) {
+  const recordSql = `
+  WITH moved AS (${recordMove})${toldFrom(options.announced)}
+  SELECT id FROM moved`
+  const create = createBatcher<NewNotice, NoticeTimes | null>({
     maxItems: 200,
     maxConcurrent: 2,
     async run(notices) {
-      const rows = await database.query<{ id: string }>(
+      const rows = await database.query<NoticeTimes & { id: string }>(
         'notice-create',
         createSql,
         columns(notices, [
@@ -83,15 +103,20 @@ export function createNoticeStore(database: Database, options: { claimMs: number
           (notice) => notice.expiresAt,
         ]),
       )
-      const created = new Set(rows.map((row) => row.id))
-      // Should one id stand twice in a batch, only the first of them made the row.
-      return notices.map((notice) => created.delete(notice.id))
+      const created = new Map(rows.map((row) => [row.id, row]))
+      return notices.map(({ id }) => {
+        const row = created.get(id) ?? null
+        // Should one id stand twice in a batch, only the first of them made the row.
+        created.delete(id)
+        return row
+      })
     },
   })
 
   const claim = createBatcher<string, ClaimedNotice | null>({
     maxItems: 100,
-    maxConcurrent: 2,
+    maxConcurrent: 1,
+    spacingMs: workerSpacingMs,
     async run(ids) {
       const rows = await database.query<ClaimedNotice>('notice-claim', claimSql, [
         ids,
@@ -109,7 +134,8 @@ export function createNoticeStore(database: Database, options: { claimMs: number
 
   const record = createBatcher<NoticeOutcome, boolean>({
     maxItems: 100,
-    maxConcurrent: 2,
+    maxConcurrent: 1,
+    spacingMs: workerSpacingMs,
     async run(outcomes) {
       const rows = await database.query<{ id: string }>(
         'notice-record',
@@ -131,7 +157,7 @@ export function createNoticeStore(database: Database, options: { claimMs: number
   })
 
   return {
-    /** True once the row is committed; false when a row with this id was there already. */
+    /** The times of the row once it is committed; null when a row with this id was there already. */
     create,
 
     /**
@@ -216,16 +242,21 @@ function columns<Item>(
   return pick.map((column) => items.map(column))
 }
 
+// A process' clock only says how long a notice lives; from when is PostgreSQL's word, unless it was
+// asked to be sent at a time.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
                       sealed_params, created_at, send_at, expires_at, due_at)
-  SELECT *, coalesce(new.send_at, new.created_at)
+  SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
+         now(), send_at,
+         CASE WHEN send_at IS NULL THEN now() + (expires_at - created_at) ELSE expires_at END,
+         coalesce(send_at, now())
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
               $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
             sealed_params, created_at, send_at, expires_at)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id`
+  RETURNING id, created_at AS "createdAt", expires_at AS "expiresAt"`
 
 /** A row still in `sending` when its claim is over: the try was made or not, nobody can say. */
 const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(
@@ -238,19 +269,24 @@ const claimSql = `
       claims = n.claims + 1,
       due_at = now() + $2 * interval '1 millisecond',
       attempts = ${attemptsWithLostOne}
-  FROM unnest($1::uuid[]) AS wanted (id)
-  WHERE n.id = wanted.id AND (n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))
+  WHERE n.id = ANY ($1::uuid[]) AND (n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))
   RETURNING n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
             n.sealed_params AS "sealedParams", n.attempts, n.claims AS claim,
             coalesce(n.send_at, n.created_at) AS "wantedAt",
             (extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
+
+/**
+ * Says what the join says already, in words that always go by the primary key: how many ids an array
+ * holds is unknown to the planner, and on a guess it reads the whole table for each statement.
+ */
+const byIndex = 'n.id = ANY ($1::uuid[])'
 
 const keepSql = `
   UPDATE notice SET due_at = now() + $3 * interval '1 millisecond'
   WHERE id = $1 AND state = 'sending' AND claims = $2
   RETURNING id`
 
-const recordSql = `
+const recordMove = `
   UPDATE notice n
   SET state = new.state,
       attempts = n.attempts || new.attempts,
@@ -264,7 +300,8 @@ const recordSql = `
   FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
     AS new (id, claim, state, attempts, retry_in_ms, provider, provider_message_id, error)
   WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim
-  RETURNING n.id`
+    AND ${byIndex}
+  RETURNING n.*`
 
 const overdueSql = `
   UPDATE notice n

@@ -1,4 +1,4 @@
-import { type HttpOutcome, retryAfterMs } from './http.ts'
+import { type HttpOutcome, retryAfterMs } from '../base/http-client.ts'
 import type { SendResult } from './provider.ts'
 
 /** Where a far end says "too fast" without saying for how long. */

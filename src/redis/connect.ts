@@ -65,6 +65,9 @@ function openClient(url: string, options: RedisOptions): RedisClient {
       clusterRetryStrategy: retryStrategy,
       enableOfflineQueue: options.enableOfflineQueue ?? true,
       slotsRefreshTimeout: 2_000,
+      // Each costs a tenth of a second when a node is away: enough to follow a slot that moved, and
+      // short enough where a caller is waiting.
+      ...(options.enableOfflineQueue === false ? { maxRedirections: 4 } : {}),
     })
   }
   if (target.protocol === 'redis+sentinel:') {

@@ -4,7 +4,7 @@ import { createBatcher } from '../../src/base/batcher.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 
 /** A far end that doubles numbers and notes which came together. */
-function doubler(options: { maxItems?: number; maxConcurrent?: number } = {}) {
+function doubler(options: { maxItems?: number; maxConcurrent?: number; spacingMs?: number } = {}) {
   const batches: number[][] = []
   const open: (() => void)[] = []
   let underWay = 0
@@ -13,6 +13,7 @@ function doubler(options: { maxItems?: number; maxConcurrent?: number } = {}) {
   const batch = createBatcher<number, number>({
     maxItems: options.maxItems ?? 100,
     maxConcurrent: options.maxConcurrent ?? 2,
+    ...(options.spacingMs === undefined ? {} : { spacingMs: options.spacingMs }),
     async run(items) {
       batches.push([...items])
       underWay += 1
@@ -92,4 +93,18 @@ test('batcher: when the server is away all fail at once and nothing is asked aga
   const settled = await Promise.allSettled([1, -2, 3].map(batch))
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
   expect(batches).toEqual([[1, -2, 3]])
+})
+
+test('batcher: with a spacing a lone item goes at once, and what drips in meanwhile shares a call', async () => {
+  const far = doubler({ maxItems: 100, maxConcurrent: 1, spacingMs: 200 })
+  const startMs = performance.now()
+  expect(await far.batch(1)).toBe(2)
+  expect(performance.now() - startMs).toBeLessThan(150)
+  const dripping: Promise<number>[] = []
+  for (let item = 2; item <= 5; item++) {
+    dripping.push(far.batch(item))
+    await new Promise((done) => setImmediate(done))
+  }
+  expect(await Promise.all(dripping)).toEqual([4, 6, 8, 10])
+  expect(far.batches).toEqual([[1], [2, 3, 4, 5]])
 })

@@ -17,6 +17,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   providers: ['base'],
   queue: ['base'],
   access: ['base', 'db', 'redis'],
+  events: ['base', 'db', 'metrics'],
   notice: ['base', 'db', 'queue', 'metrics', 'types:limiter'],
   captcha: ['base', 'limiter', 'redis', 'notice', 'metrics'],
   attempt: ['base', 'limiter', 'redis', 'metrics'],

@@ -1,5 +1,6 @@
+import { randomInt } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
+import { noLimits, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
@@ -126,5 +127,31 @@ describe('locked', () => {
     expect((await check(code)).status).toBe(200)
     expect((await check('0000')).status).toBe(410)
     expect((await check('0000')).status).toBe(410)
+  })
+})
+
+describe('ip', () => {
+  test('in the body is whom limits count; without it the caller is', async () => {
+    const postern = await startPostern({
+      policyFile: {
+        policies: {
+          ...noLimits,
+          captcha: [{ name: 'ip', key: '{ip}', sliding: '1 per 60s' }],
+          check: [{ name: 'ip', key: '{ip}', sliding: '1 per 60s' }],
+        },
+      },
+    })
+    const statusOf = async (ip?: string) => {
+      const body = { channel: 'sms', to: `+86139${randomInt(1e7, 1e8)}`, ...(ip ? { ip } : {}) }
+      const sent = await postern.post('/v1/captchas', body)
+      const checked = await postern.post('/v1/captchas/check', { ...body, code: '0000' })
+      return [sent.status, checked.status]
+    }
+    expect(await statusOf('203.0.113.7')).toEqual([202, expect.any(Number)])
+    expect(await statusOf('::ffff:203.0.113.7')).toEqual([429, 429])
+    expect(await statusOf('203.0.113.8')).toEqual([202, expect.any(Number)])
+    expect((await statusOf())[0]).toBe(202)
+    expect(await statusOf()).toEqual([429, 429])
+    expect(await statusOf('not an address')).toEqual([400, 400])
   })
 })

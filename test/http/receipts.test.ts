@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { signWebhook } from '../../src/providers/webhook/standard-webhooks.ts'
+import { signWebhook } from '../../src/base/standard-webhooks.ts'
 import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
 

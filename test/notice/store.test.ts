@@ -38,7 +38,7 @@ function newNotice(facts: Partial<NewNotice> = {}): NewNotice {
 
 async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   const notice = newNotice(facts)
-  expect(await store.create(notice)).toBe(true)
+  expect(await store.create(notice)).toMatchObject({ createdAt: expect.any(Date) })
   return notice.id
 }
 
@@ -59,14 +59,14 @@ const attempt = {
 } as const
 
 describe('create', () => {
-  test('a row is committed as given, pending and due', async () => {
+  test('a row is committed as given, pending and due; its time runs by the clock of PostgreSQL (I17)', async () => {
     const notice = newNotice({
       scene: null,
       kind: 'notice',
       channel: 'email',
       recipient: 'a@b.test',
     })
-    expect(await store.create(notice)).toBe(true)
+    expect(await store.create(notice)).toMatchObject({ createdAt: expect.any(Date) })
     const row = await rowOf(notice.id)
     expect(row).toMatchObject({
       state: 'pending',
@@ -76,20 +76,20 @@ describe('create', () => {
       scene: null,
       claims: 0,
       attempts: [],
-      due_at: notice.createdAt,
-      expires_at: notice.expiresAt,
     })
+    expect(row.due_at).toEqual(row.created_at)
+    expect(row.expires_at - row.created_at).toBe(
+      Number(notice.expiresAt) - Number(notice.createdAt),
+    )
     expect(row.sealed_params.toString()).toBe('sealed')
   })
 
   test('an id that is there already makes no second row and says so, in one batch and in two', async () => {
     const notice = newNotice()
     const twin = { ...notice, recipient: '+8613900139000' }
-    expect((await Promise.all([store.create(notice), store.create(notice)])).sort()).toEqual([
-      false,
-      true,
-    ])
-    expect(await store.create(twin)).toBe(false)
+    const both = await Promise.all([store.create(notice), store.create(notice)])
+    expect(both.filter((times) => times === null)).toHaveLength(1)
+    expect(await store.create(twin)).toBe(null)
     expect((await rowOf(notice.id)).recipient).toBe(notice.recipient)
   })
 
@@ -356,9 +356,14 @@ test('oldestOpenSeconds: the age of the oldest open notice, finished ones not co
   releaseLater(() => database.close())
   const own = createNoticeStore(database, { claimMs })
   expect(await own.oldestOpenSeconds()).toBe(0)
-  const old = newNotice({ createdAt: new Date(Date.now() - 90_000) })
-  const young = newNotice({ createdAt: new Date(Date.now() - 30_000) })
-  await Promise.all([own.create(old), own.create(young)])
+  const [old, young] = [newNotice(), newNotice()]
+  for (const [notice, ageSeconds] of [[old, 90] as const, [young, 30] as const]) {
+    await own.create(notice)
+    await other.pool.query(
+      `UPDATE notice SET created_at = created_at - $2 * interval '1 s' WHERE id = $1`,
+      [notice.id, ageSeconds],
+    )
+  }
   expect(await own.oldestOpenSeconds()).toBeCloseTo(90, 0)
   await own.claim(old.id)
   await own.record({ id: old.id, claim: 1, state: 'failed', attempts: [] })

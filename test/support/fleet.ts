@@ -1,14 +1,16 @@
-import { randomInt } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
-import { Agent, createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Agent, request } from 'node:http'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { inject } from 'vitest'
+import { stringify } from 'yaml'
 import { migrate } from '../../src/db/migrate.ts'
+import { type FarEnd, startFarEnd } from './far-end.ts'
 import { type OwnServer, ownPostgres, ownRedis } from './own-servers.ts'
-import { type PosternProcess, startProcess } from './processes.ts'
+import { type PosternProcess, type StartOptions, startProcess } from './processes.ts'
 import { releaseLater } from './release.ts'
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import { eventually } from './wait.ts'
 
 /**
@@ -18,102 +20,128 @@ import { eventually } from './wait.ts'
 export interface Fleet {
   readonly redis: OwnServer
   readonly postgres: OwnServer
+  /** The network between the processes and PostgreSQL, with `proxied`. */
+  readonly network?: TcpProxy
   readonly apis: PosternProcess[]
   readonly workers: PosternProcess[]
   readonly farEnd: FarEnd
-  startApi(): Promise<PosternProcess>
-  startWorker(): Promise<PosternProcess>
-  /** One request to an API process, a random one unless named. */
+  startApi(options?: StartOptions): Promise<PosternProcess>
+  startWorker(options?: StartOptions): Promise<PosternProcess>
+  /** One request to an API process, a random one that is up unless named. */
   post(path: string, body: unknown, api?: PosternProcess): Promise<Reply>
-  /** States of these notices, by PostgreSQL. */
-  states(ids: readonly string[]): Promise<Map<string, string>>
-  query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
+  /** A captcha by SMS to this number. */
+  send(to: string, api?: PosternProcess): Promise<Reply>
+  query<Row = Record<string, unknown>>(sql: string, values?: readonly unknown[]): Promise<Row[]>
 }
 
 export interface Reply {
-  status: number
-  body: Record<string, unknown>
-  tookMs: number
+  readonly status: number
+  // biome-ignore lint/suspicious/noExplicitAny: tests read answers that the contract tests have checked
+  readonly body: any
+  readonly tookMs: number
 }
 
-export interface FarEnd {
-  readonly url: string
-  /** How often each notice reached it. */
-  readonly calls: Map<string, number>
-  /** Answers with this status, or not at all with 0. */
-  status: number
+export interface FleetOptions {
+  readonly apis?: number
+  readonly workers?: number
+  readonly redisFlags?: readonly string[]
+  /** Another Redis than one plain server: its address. */
+  readonly redisUrl?: string
+  /** Puts a TCP proxy before PostgreSQL. */
+  readonly proxied?: boolean
+  /** Sections of the policy file that replace those below. */
+  readonly policyFile?: Readonly<Record<string, unknown>>
+  readonly env?: Readonly<Record<string, string>>
 }
+
+/** By which the webhook provider signs, and its far end its receipts. */
+export const farEndSecret = 'a secret of the far end'
 
 export const fleetKey = 'psk_fleet_0123456789abcdef'
 
-export interface FleetOptions {
-  apis?: number
-  workers?: number
-  redisFlags?: readonly string[]
-  /** Lines under `policies:`; unlimited but for the recipient by default. */
-  policies?: string
+/** Unlimited but for the recipient. */
+const policies = {
+  captcha: [
+    {
+      name: 'recipient',
+      key: '{channel}:{to}',
+      sliding: ['1 per 60s', '5 per 1h', '10 per 24h'],
+    },
+  ],
+  notice: [],
+  check: [
+    {
+      name: 'guesses',
+      key: '{channel}:{to}',
+      lockout: { limit: 3, window: '5m', lock: '15m' },
+    },
+  ],
 }
-
-const defaultPolicies = `
-  captcha:
-    - { name: recipient, key: "{channel}:{to}", sliding: [1 per 60s, 5 per 1h, 10 per 24h] }
-  notice: []
-  check:
-    - { name: guesses, key: "{channel}:{to}", lockout: { limit: 3, window: 5m, lock: 15m } }`
 
 export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const [redis, postgres, farEnd] = await Promise.all([
-    ownRedis(options.redisFlags),
+    options.redisUrl ? unusedServer : ownRedis(options.redisFlags),
     ownPostgres(),
     startFarEnd(),
   ])
   await migrate(postgres.url)
-  const policyFile = join(postgres.dataDir, '..', `fleet-${postgres.port}.yaml`)
-  await writeFile(policyFile, policyFileOf(farEnd, options.policies ?? defaultPolicies))
+  const network = options.proxied ? await startTcpProxy(postgres.port) : undefined
+  const policyFile = join(inject('runFolder'), `fleet-${randomBytes(6).toString('hex')}.yaml`)
+  const file = {
+    policies,
+    templates: join(import.meta.dirname, '../../templates'),
+    providers: { far: { kind: 'webhook', url: farEnd.url, secret: farEndSecret } },
+    routes: { email: [{ use: ['far'] }], sms: [{ use: ['far'] }] },
+    ...options.policyFile,
+  }
+  await writeFile(policyFile, stringify(file))
   const env = {
-    DATABASE_URL: postgres.url,
-    REDIS_URL: redis.url,
+    DATABASE_URL: network ? network.through(postgres.url) : postgres.url,
+    REDIS_URL: options.redisUrl ?? redis.url,
     SECRET: 'a secret of the fault tests, 32 bytes or more',
     BOOTSTRAP_SECRET_KEY: fleetKey,
     POSTERN_CONFIG: policyFile,
     LOG_LEVEL: 'warn',
+    ...options.env,
   }
   const agent = new Agent({ keepAlive: true, maxSockets: 512 })
   releaseLater(() => agent.destroy())
   const database = new pg.Pool({ connectionString: postgres.url, max: 2 })
   database.on('error', () => {})
   releaseLater(() => database.end())
+  await database.query(recordFinalMoves)
 
   const apis: PosternProcess[] = []
   const workers: PosternProcess[] = []
+  const startOne = async (
+    kind: 'api' | 'worker',
+    started: PosternProcess[],
+    more: StartOptions = {},
+  ) => {
+    const process = await startProcess(kind, {
+      withinMs: 40_000,
+      ...more,
+      env: { ...env, ...more.env },
+    })
+    started.push(process)
+    return process
+  }
   const fleet: Fleet = {
     redis,
     postgres,
+    ...(network ? { network } : {}),
     apis,
     workers,
     farEnd,
-    async startApi() {
-      const api = await startProcess('api', { env })
-      apis.push(api)
-      return api
-    },
-    async startWorker() {
-      const worker = await startProcess('worker', { env })
-      workers.push(worker)
-      return worker
-    },
-    post(path, body, api) {
+    startApi: (more) => startOne('api', apis, more),
+    startWorker: (more) => startOne('worker', workers, more),
+    async post(path, body, api) {
       const alive = apis.filter((each) => !each.hasExited())
       const target = api ?? alive[randomInt(Math.max(1, alive.length))]
       if (!target) throw new Error('no API process is up')
       return post(agent, target.url + path, body)
     },
-    async states(ids) {
-      const rows = await fleet.query('SELECT id, state FROM notice WHERE id = ANY($1::uuid[])', [
-        ids,
-      ])
-      return new Map(rows.map((row) => [row.id as string, row.state as string]))
-    },
+    send: (to, api) => fleet.post('/v1/captchas', { channel: 'sms', to }, api),
     async query(sql, values = []) {
       return (await database.query(sql, values as unknown[])).rows
     },
@@ -122,122 +150,41 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     ...Array.from({ length: options.apis ?? 1 }, () => fleet.startApi()),
     ...Array.from({ length: options.workers ?? 1 }, () => fleet.startWorker()),
   ])
-  // The first API makes the key in the background.
-  await eventually(async () => (await fleet.query('SELECT 1 FROM api_key')).length > 0)
+  if (apis.length > 0) {
+    // The first API makes the key in the background.
+    await eventually(async () => (await fleet.query('SELECT 1 FROM api_key')).length > 0)
+  }
   return fleet
 }
+
+/** Every move to a final state, so that a second one for the same notice would be seen. */
+const recordFinalMoves = `
+  CREATE TABLE final_move (notice_id uuid NOT NULL, state text NOT NULL);
+  CREATE FUNCTION record_final_move() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO final_move VALUES (NEW.id, NEW.state); RETURN NULL; END $$;
+  CREATE TRIGGER record_final_move AFTER UPDATE ON notice FOR EACH ROW
+    WHEN (NEW.state IN ('sent', 'failed', 'expired') AND OLD.state IN ('pending', 'sending'))
+    EXECUTE FUNCTION record_final_move();`
+
+const unusedServer = new Proxy({} as OwnServer, {
+  get(_, name) {
+    // An async function asks any value whether it is a promise.
+    if (name === 'then') return undefined
+    throw new Error('this fleet uses another Redis than one plain server')
+  },
+})
 
 /** A recipient nobody else uses. */
 export function freshPhone(): string {
   return `+8613${randomInt(5, 10)}${String(randomInt(1e8)).padStart(8, '0')}`
 }
 
-export interface Ledger {
-  /** Ids of every 202, in order. */
-  readonly accepted: string[]
-  /** Every other answer, by status; connections that broke count as 0. */
-  readonly others: Map<number, number>
-}
-
-/** Sends captchas to fresh numbers at a steady rate, whatever the answers are. */
-export async function sendAtRate(
-  fleet: Fleet,
-  perSecond: number,
-  seconds: number,
-): Promise<Ledger> {
-  const ledger: Ledger = { accepted: [], others: new Map() }
-  const count = (status: number) => {
-    ledger.others.set(status, (ledger.others.get(status) ?? 0) + 1)
-  }
-  const startMs = performance.now()
-  const under: Promise<void>[] = []
-  for (let sent = 0; sent < perSecond * seconds; ) {
-    const due = Math.min(perSecond * seconds, ((performance.now() - startMs) / 1_000) * perSecond)
-    for (; sent < due; sent++) {
-      under.push(
-        fleet
-          .post('/v1/captchas', { channel: 'sms', to: freshPhone() })
-          .then(({ status, body }) => {
-            if (status === 202) ledger.accepted.push(body.id as string)
-            else count(status)
-          })
-          .catch(() => count(0)),
-      )
-    }
-    await sleep(5)
-  }
-  await Promise.all(under)
-  return ledger
-}
-
-export const finalStates: readonly string[] = ['sent', 'delivered', 'failed', 'expired']
-
-/** Waits until every accepted notice is final and returns how many ended in each state. */
-export async function settle(
-  fleet: Fleet,
-  accepted: readonly string[],
-  withinMs = 60_000,
-): Promise<Record<string, number>> {
-  return eventually(
-    async () => {
-      const states = await fleet.states(accepted)
-      const open = accepted.filter((id) => !finalStates.includes(states.get(id) ?? ''))
-      if (open.length > 0) {
-        throw new Error(
-          `${open.length} of ${accepted.length} are not final, e.g. ${open[0]}: ${states.get(open[0] as string)}`,
-        )
-      }
-      const counts: Record<string, number> = {}
-      for (const state of states.values()) counts[state] = (counts[state] ?? 0) + 1
-      return counts
-    },
-    { withinMs, everyMs: 200 },
-  )
-}
-
-/** Notices that reached the far end more than once. */
-export function doubled(fleet: Fleet): number {
-  return [...fleet.farEnd.calls.values()].filter((calls) => calls > 1).length
-}
-
-function policyFileOf(farEnd: FarEnd, policies: string): string {
-  return `
-policies:${policies}
-templates: ${JSON.stringify(join(import.meta.dirname, '../../templates'))}
-providers:
-  far: { kind: webhook, url: "${farEnd.url}", secret: "a secret of the far end" }
-routes:
-  email: [{ use: [far] }]
-  sms: [{ use: [far] }]
-`
-}
-
-async function startFarEnd(): Promise<FarEnd> {
-  const calls = new Map<string, number>()
-  const server = createServer((incoming, response) => {
-    const id = String(incoming.headers['webhook-id'])
-    incoming.resume()
-    incoming.once('end', () => {
-      calls.set(id, (calls.get(id) ?? 0) + 1)
-      if (farEnd.status === 0) return
-      response.writeHead(farEnd.status, { 'content-type': 'application/json' })
-      response.end(JSON.stringify({ id: `far-${id}` }))
-    })
+/** One path of a process' admin port; the connection is not kept. */
+export function admin(process: PosternProcess | undefined, path: string): Promise<Response> {
+  return fetch(`${process?.adminUrl}${path}`, {
+    headers: { connection: 'close' },
+    signal: AbortSignal.timeout(5_000),
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const farEnd: FarEnd = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`,
-    calls,
-    status: 200,
-  }
-  releaseLater(
-    () =>
-      new Promise((resolve) => {
-        server.close(resolve)
-        server.closeAllConnections()
-      }),
-  )
-  return farEnd
 }
 
 function post(agent: Agent, url: string, body: unknown): Promise<Reply> {

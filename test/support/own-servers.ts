@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import {
@@ -29,9 +29,9 @@ export interface OwnServer {
   start(flags?: readonly string[]): Promise<void>
 }
 
-/** With append-only file as in production unless the flags say otherwise. */
-export function ownRedis(flags?: readonly string[]): Promise<OwnServer> {
-  return ownServer(startPrivateRedis, flags)
+/** With append-only file as in production unless the flags say otherwise; `password` where servers share one. */
+export function ownRedis(flags?: readonly string[], password?: string): Promise<OwnServer> {
+  return ownServer(startPrivateRedis, flags, password)
 }
 
 /** Durable as in production; not migrated. */
@@ -42,8 +42,11 @@ export function ownPostgres(flags?: readonly string[]): Promise<OwnServer> {
 async function ownServer(
   startServer: (options: PrivateServerOptions) => Promise<PrivateServer>,
   firstFlags: readonly string[] = [],
+  password?: string,
 ): Promise<OwnServer> {
   const dataDir = await mkdtemp(join(inject('runFolder'), 'own-'))
+  // Where it is there, the server takes it instead of making one.
+  if (password) await writeFile(join(dataDir, 'password'), password, { mode: 0o600 })
   let flags = firstFlags
   let server = await startServer({ dataDir, flags })
   const { url, port } = server

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { createHttpClient } from '../../base/http-client.ts'
 import { beijingDay } from '../china.ts'
-import { createHttpClient } from '../http.ts'
 import { isObject, parseObject } from '../json.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { waitMs } from '../../base/deadline.ts'
 import { newId } from '../../base/ids.ts'
-import { waitMs } from '../deadline.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ReceiptSettings } from './faults.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { startDeadline } from '../deadline.ts'
+import { startDeadline } from '../../base/deadline.ts'
 import { duration } from '../duration.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'

@@ -1,5 +1,5 @@
 import nodemailer from 'nodemailer'
-import { startDeadline } from '../deadline.ts'
+import { startDeadline } from '../../base/deadline.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import { resultOfFailure, type SmtpFailure } from './reply.ts'

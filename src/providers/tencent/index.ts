@@ -1,4 +1,4 @@
-import { createHttpClient } from '../http.ts'
+import { createHttpClient } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../json.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'

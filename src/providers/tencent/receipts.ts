@@ -1,8 +1,8 @@
+import { isSameSecret } from '../../base/same-secret.ts'
 import { parseBeijingTime } from '../china.ts'
 import { isObject, parseJson } from '../json.ts'
 import type { ParsedReceipts, Receipt, ReceiptRequest } from '../kind.ts'
 import { isCode } from '../result.ts'
-import { isSameSecret } from '../signature.ts'
 import type { TencentSettings } from './settings.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { createHttpClient } from '../http.ts'
+import { createHttpClient } from '../../base/http-client.ts'
 import { parseObject } from '../json.ts'
 import type { ParsedReceipts, ProviderDeps, ProviderKind, ReceiptRequest } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { createHttpClient, type HttpOutcome } from '../http.ts'
+import { createHttpClient, type HttpOutcome } from '../../base/http-client.ts'
+import { isSignedWebhook, isUsableSecret, signWebhook } from '../../base/standard-webhooks.ts'
 import { parseJson, parseObject } from '../json.ts'
 import type { ParsedReceipts, ProviderDeps, ProviderKind, ReceiptRequest } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import { resultOfTransport } from '../result.ts'
-import { isSignedWebhook, isUsableSecret, signWebhook } from './standard-webhooks.ts'
 
 /**
  * The way to any carrier we have no kind for: a small service of the operator's own takes a signed

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { isSameSecret } from '../signature.ts'
+import { isSameSecret } from './same-secret.ts'
 
 /**
  * Signatures of the Standard Webhooks specification: HMAC-SHA256 over `id.timestamp.body`, so that

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { createHttpClient, retryAfterMs } from '../../src/providers/http.ts'
-import { startHttpFarEnd } from './far-ends/http.ts'
+import { createHttpClient, retryAfterMs } from '../../src/base/http-client.ts'
+import { startHttpFarEnd } from '../providers/far-ends/http.ts'
 
 const never = new AbortController().signal
 

@@ -1,0 +1,53 @@
+/**
+ * Login attempts. A try is counted before the password is compared, in one step with the decision, so
+ * that parallel tries can't all pass; a success clears what was counted. Which rules hold is the policy
+ * file's: by subject, by subject and address, or both, so that a stranger can't lock the owner out.
+ */
+import type { Policies, RedisLimiter, Refusal } from '../limiter/index.ts'
+
+export interface AttemptSubject {
+  policy: string
+  app: string
+  /** Whoever logs in, as the caller names them. */
+  subject: string
+  /** The address of whoever tries; empty where the caller did not say. */
+  ip: string
+}
+
+export type AttemptOutcome =
+  | { allowed: true; triesLeft: number }
+  | { allowed: false; refusal: Refusal }
+
+export type Attempts = ReturnType<typeof createAttempts>
+
+export function createAttempts(deps: {
+  limiter: RedisLimiter
+  /** The rules as they are now. */
+  policies: () => Policies
+}) {
+  const { limiter, policies } = deps
+  const fieldsOf = ({ app, subject, ip }: AttemptSubject) => ({ app, subject, ip })
+
+  return {
+    /** Counts a try, or says why it may not be made. */
+    async begin(attempt: AttemptSubject): Promise<AttemptOutcome> {
+      const decision = await limiter.acquire(attempt.policy, fieldsOf(attempt))
+      if (!decision.admitted) return { allowed: false, refusal: decision }
+      const left = decision.remaining.map((window) => window.left)
+      return { allowed: true, triesLeft: Math.min(...left) }
+    },
+
+    /**
+     * Forgets the tries and lifts the lock: after a success, or by support. A rule whose key does not
+     * name the subject keeps its count, or whoever owns one account could log in to it between guesses
+     * at others.
+     */
+    async clear(attempt: AttemptSubject): Promise<void> {
+      const rules = policies()[attempt.policy] ?? []
+      const ofSubject = rules.filter(({ fields }) => fields.includes('subject'))
+      await Promise.all(
+        ofSubject.map(({ name }) => limiter.reset(attempt.policy, fieldsOf(attempt), name)),
+      )
+    },
+  }
+}

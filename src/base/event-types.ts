@@ -1,0 +1,11 @@
+/** What Postern tells whoever called it; docs/events.md lists the same. */
+export const eventTypes = [
+  'notice.sent',
+  'notice.delivered',
+  'notice.failed',
+  'notice.expired',
+  'captcha.passed',
+  'captcha.locked',
+] as const
+
+export type EventType = (typeof eventTypes)[number]

@@ -1,0 +1,129 @@
+/**
+ * Tells receivers what has happened, at least once.
+ *
+ * Every worker looks for due events, takes some, and POSTs each to the receiver of its app and type,
+ * signed by Standard Webhooks. Taking moves the due time behind the time a call may last, so a worker
+ * that dies in between only delays its events: another tells them again, under the same `webhook-id`,
+ * by which a receiver knows a repeat. An event that is not taken (no 2xx) is told again with growing
+ * pauses for a day. Order is not promised: a repeat may arrive after a later event.
+ *
+ * This is polling of a table and no queue of its own: the rows must be in PostgreSQL anyway to be
+ * written with the moves they tell of, and a second of delay is nothing to their readers.
+ */
+import type { EventType } from '../base/event-types.ts'
+import { createHttpClient } from '../base/http-client.ts'
+import type { Log } from '../base/log.ts'
+import { signWebhook } from '../base/standard-webhooks.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { EventStore, TakenEvent } from './store.ts'
+
+export interface Receiver {
+  readonly url: string
+  readonly secret: string
+  readonly types?: readonly EventType[] | undefined
+  readonly app?: readonly string[] | undefined
+}
+
+const pollMs = 1_000
+const perPass = 50
+const timeoutMs = 5_000
+const leaseMs = 3 * timeoutMs
+/** Doubles with every try. */
+const firstPauseMs = 5_000
+const longestPauseMs = 3_600_000
+const giveUpAfterMs = 86_400_000
+
+/** The types that some receiver wants. */
+export function announcedTypes(
+  receivers: readonly Receiver[],
+  all: readonly EventType[],
+): EventType[] {
+  return all.filter((type) => receivers.some(({ types }) => types?.includes(type) ?? true))
+}
+
+export function startEventCarrier(deps: {
+  store: EventStore
+  receivers: readonly Receiver[]
+  metrics: Metrics
+  log: Log
+}) {
+  const { store, receivers, metrics, log } = deps
+  const client = createHttpClient(timeoutMs)
+  const closing = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  let pass = Promise.resolve()
+
+  async function carry(): Promise<void> {
+    let isMore = false
+    try {
+      const events = await store.take(perPass, leaseMs, giveUpAfterMs)
+      isMore = events.length === perPass
+      const results = await Promise.all(events.map(tell))
+      const gone = events.filter((_, index) => results[index] === undefined)
+      const again = events.flatMap(({ id }, index) => {
+        const pauseMs = results[index]
+        return pauseMs === undefined ? [] : [{ id, pauseMs }]
+      })
+      await store.settle(
+        gone.map(({ id }) => id),
+        again,
+      )
+      metrics.oldestEventSeconds.set(await store.oldestSeconds())
+    } catch (error) {
+      // What was told and could not be settled is told again when its lease ends.
+      log.backgroundFailed('events', error)
+    }
+    if (!closing.signal.aborted) schedule(isMore ? 0 : pollMs * (0.75 + Math.random() / 2))
+  }
+
+  function schedule(delayMs: number) {
+    timer = setTimeout(() => {
+      pass = carry()
+    }, delayMs)
+  }
+
+  /** The pause before the next try; undefined when there is none, because it was taken or given up. */
+  async function tell(event: TakenEvent): Promise<number | undefined> {
+    const { id, app, type, data, createdAt, tries, isLast } = event
+    const receiver = receivers.find(
+      (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
+    )
+    // The types of all receivers are written for all apps; and a receiver may have left the policy file.
+    if (!receiver) return undefined
+    const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
+    const headers = {
+      'content-type': 'application/json',
+      ...signWebhook(receiver.secret, id, Date.now(), body),
+    }
+    const outcome = await client.call(
+      { method: 'POST', url: receiver.url, headers, body },
+      closing.signal,
+    )
+    if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) {
+      metrics.events.inc({ type, outcome: 'taken' })
+      return undefined
+    }
+    if (isLast) {
+      metrics.events.inc({ type, outcome: 'given_up' })
+      log.eventGivenUp({ eventId: id, type, tries })
+      return undefined
+    }
+    metrics.events.inc({ type, outcome: 'failed' })
+    const reason = outcome.kind === 'answered' ? `HTTP ${outcome.status}` : outcome.reason
+    log.eventFailed({ eventId: id, type, tries, reason })
+    const fullMs = Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 20), longestPauseMs)
+    return fullMs / 2 + (Math.random() * fullMs) / 2
+  }
+
+  schedule(Math.random() * pollMs)
+
+  return {
+    /** Resolves when the calls under way have ended. */
+    async stop(): Promise<void> {
+      clearTimeout(timer)
+      closing.abort()
+      await pass
+      client.close()
+    },
+  }
+}

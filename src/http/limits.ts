@@ -1,0 +1,107 @@
+/** The limiter for other services: any policy of the policy file, and login attempts. */
+import type { Attempts } from '../attempt/attempts.ts'
+import { Problem } from '../base/problems.ts'
+import { MissingField, type Policies, type RedisLimiter, type Refusal } from '../limiter/index.ts'
+import { defineRoute, type Route } from './route.ts'
+import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas.ts'
+import { invalid, refusalProblem } from './sending.ts'
+
+export function limitRoutes(deps: {
+  attempts: Attempts
+  limiter: RedisLimiter
+  /** The rules as they are now. */
+  policies: () => Policies
+}): Route[] {
+  const { attempts, limiter, policies } = deps
+  const hasPolicy = (name: string) => Object.hasOwn(policies(), name)
+
+  function checkPolicy(name: string): void {
+    if (!hasPolicy(name)) throw invalid('policy', 'there is no such policy in the policy file')
+  }
+
+  return [
+    defineRoute({
+      method: 'post',
+      path: '/v1/limits/:policy/acquire',
+      name: 'acquire',
+      summary: 'Take from every rule of a policy, or from none.',
+      access: 'key',
+      body: acquireBody,
+      answers: { 200: { description: 'Taken.', schema: permitsTaken } },
+      problems: ['not_found', 'limited', 'locked'],
+      async run({ app, params, body }) {
+        const policy = params.policy ?? ''
+        if (!hasPolicy(policy)) throw new Problem('not_found')
+        const { fields, permits } = body
+        const decision = await withFieldProblems('fields.', () =>
+          limiter.acquire(policy, { ...fields, app }, { permits }),
+        )
+        if (!decision.admitted) throw refused(policy, decision)
+        const remaining = decision.remaining.map(({ rule, window, left }) => ({
+          rule,
+          window,
+          left,
+        }))
+        return { status: 200, body: { allowed: true, remaining } }
+      },
+    }),
+
+    defineRoute({
+      method: 'post',
+      path: '/v1/attempts',
+      name: 'beginAttempt',
+      summary: 'Count a login attempt. Ask before comparing the password.',
+      access: 'key',
+      body: attemptBody,
+      answers: {
+        200: { description: 'The attempt may be made; it is counted.', schema: tryAllowed },
+      },
+      problems: ['limited', 'locked'],
+      async run({ app, body }) {
+        const { policy, subject, ip = '' } = body
+        checkPolicy(policy)
+        const outcome = await withFieldProblems('', () =>
+          attempts.begin({ policy, app, subject, ip }),
+        )
+        if (!outcome.allowed) throw refused(policy, outcome.refusal)
+        return { status: 200, body: outcome }
+      },
+    }),
+
+    defineRoute({
+      method: 'post',
+      path: '/v1/attempts/clear',
+      name: 'clearAttempts',
+      summary: 'Forget the attempts and lift the lock, after a successful login or by support.',
+      access: 'key',
+      body: attemptBody,
+      answers: { 204: { description: 'Cleared.' } },
+      problems: [],
+      async run({ app, body }) {
+        const { policy, subject, ip = '' } = body
+        checkPolicy(policy)
+        await withFieldProblems('', () => attempts.clear({ policy, app, subject, ip }))
+        return { status: 204 }
+      },
+    }),
+  ]
+}
+
+const refused = (policy: string, refusal: Refusal) =>
+  refusalProblem(policy, { ...refusal, isRepeat: false })
+
+/** What a policy's keys need is known to the policy, so its complaint names the field. */
+async function withFieldProblems<Result>(
+  place: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof MissingField) {
+      throw invalid(`${place}${error.field}`, `the rule ${error.rule} needs it`)
+    }
+    if (error instanceof RangeError) throw invalid('permits', error.message)
+    throw error
+  }
+}

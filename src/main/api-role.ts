@@ -1,0 +1,130 @@
+/** The API role: every route with what stands behind it. */
+import { createApiKeys } from '../access/api-keys.ts'
+import { createAttempts } from '../attempt/attempts.ts'
+import { newId } from '../base/ids.ts'
+import { createCaptchaAnnouncer } from '../captcha/announce.ts'
+import { createCheckCaptcha } from '../captcha/check.ts'
+import { createSendCaptcha } from '../captcha/send.ts'
+import type { PolicyFile } from '../config/policy-file.ts'
+import { createApp } from '../http/app.ts'
+import { captchaRoutes } from '../http/captchas.ts'
+import { limitRoutes } from '../http/limits.ts'
+import { noticeRoutes } from '../http/notices.ts'
+import { openApiRoute } from '../http/openapi.ts'
+import { type ReadReceipts, receiptRoute } from '../http/receipts.ts'
+import { createRecipientNormaliser } from '../http/recipient.ts'
+import { sandboxRoutes } from '../http/sandbox.ts'
+import { createPublicServer } from '../http/server.ts'
+import { createAdmission } from '../notice/admission.ts'
+import { createNoticeCreator } from '../notice/create.ts'
+import { createIdempotency } from '../notice/idempotency.ts'
+import { createSendNotice } from '../notice/send.ts'
+import { findProviderKind } from '../providers/index.ts'
+import { closeServer, listen } from './listen.ts'
+import type { Parts } from './parts.ts'
+
+/** Resolves with the public address once it listens. */
+export async function startApiRole(parts: Parts): Promise<string> {
+  const { environment, file, templates, keyPrefix, closers, log, metrics, secrets } = parts
+  const { database, redis, announced, store, receipts, events, codes, producer, outbox } = parts
+  const { limiter, policies } = parts
+  const keys = createApiKeys(database)
+  const idempotency = createIdempotency(database)
+  const createNotice = createNoticeCreator({ store, producer, secrets, metrics, log })
+  const shared = {
+    idempotency,
+    templates,
+    normaliseRecipient: createRecipientNormaliser(file.recipients),
+  }
+  const now = Date.now
+  const admission = createAdmission({ limiter, secrets })
+  const routes = [
+    ...captchaRoutes({
+      ...shared,
+      sendCaptcha: createSendCaptcha({
+        admission,
+        codes,
+        createNotice,
+        findNotice: store.find,
+        code: { length: file.code.length, ttlMs: file.code.ttl },
+        now,
+      }),
+      checkCaptcha: createCheckCaptcha({
+        admission,
+        limiter,
+        codes,
+        metrics,
+        newRequestId: newId,
+        announce: createCaptchaAnnouncer({
+          redis,
+          secrets,
+          keyPrefix,
+          types: announced,
+          write: events.add,
+        }),
+      }),
+      codeLength: file.code.length,
+    }),
+    ...noticeRoutes({
+      ...shared,
+      sendNotice: createSendNotice({
+        admission,
+        createNotice,
+        findNotice: store.find,
+        ttlMs: file.notice.ttl,
+        now,
+      }),
+      store,
+      secrets,
+    }),
+    receiptRoute({ readers: receiptReaders(file), receipts, metrics }),
+    ...limitRoutes({ attempts: createAttempts({ limiter, policies }), limiter, policies }),
+    ...(outbox ? sandboxRoutes(outbox) : []),
+  ]
+  const app = createApp({
+    routes: [...routes, openApiRoute(routes)],
+    keys,
+    metrics,
+    log,
+    trustProxyHops: environment.TRUST_PROXY_HOPS,
+  })
+  const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
+  if (bootstrapKey) {
+    // Awaited once, because whoever sees `ready` may use the key at once.
+    await keepTrying(parts, () => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
+  }
+
+  const server = createPublicServer(app)
+  const address = await listen(server, environment.PORT, environment.HOST)
+  closers.onClose(() => closeServer(server))
+  return address
+}
+
+/** How each provider's receipts are read, for those that come over HTTP. */
+function receiptReaders(file: PolicyFile): Map<string, ReadReceipts> {
+  const readers = new Map<string, ReadReceipts>()
+  for (const [name, { kind, pace: _pace, quotas: _quotas, ...raw }] of Object.entries(
+    file.providers,
+  )) {
+    const known = findProviderKind(kind)
+    const settings = known?.settings.parse(raw)
+    const parse = known?.parseReceipts
+    if (parse) readers.set(name, (request) => parse(request, settings))
+  }
+  return readers
+}
+
+/** For what needs PostgreSQL at start: resolves after the first try, because the process is up before its servers are. */
+function keepTrying({ closers, log }: Parts, work: () => Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  closers.onClose(() => clearTimeout(timer))
+  const attempt = async () => {
+    try {
+      await work()
+    } catch (error) {
+      log.backgroundFailed('bootstrap key', error)
+      timer = setTimeout(attempt, 1_000)
+    }
+  }
+  return attempt()
+}

@@ -1,0 +1,116 @@
+/**
+ * What API and worker share: connections, stores, the limiter. Everything that is opened here is closed
+ * by `closers`, last opened first.
+ */
+import { eventTypes } from '../base/event-types.ts'
+import { createLog } from '../base/log.ts'
+import { createSecrets } from '../base/secrets.ts'
+import { createCodeStore } from '../captcha/code-store.ts'
+import type { PolicyFile } from '../config/policy-file.ts'
+import { openDatabase } from '../db/database.ts'
+import { announcedTypes } from '../events/carry.ts'
+import { createEventStore } from '../events/store.ts'
+import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
+import { createMetrics } from '../metrics/metrics.ts'
+import { createReceipts } from '../notice/receipts.ts'
+import { createNoticeStore } from '../notice/store.ts'
+import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
+import { createProducer } from '../queue/producer.ts'
+import { closeRedis, connectRedis } from '../redis/connect.ts'
+import { createClosers } from './closers.ts'
+import type { Config } from './load-config.ts'
+
+export type Parts = ReturnType<typeof openParts>
+
+export function openParts(
+  config: Config,
+  processName: 'api' | 'worker' | 'demo',
+  keyPrefix: string,
+) {
+  const { environment, file, templates } = config
+  const closers = createClosers()
+  const log = createLog({ level: environment.LOG_LEVEL, process: processName })
+  closers.onClose(() => log.close())
+  const metrics = createMetrics({ process: processName })
+  const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
+
+  const onRedisError = (error: Error) => log.connectionFailed('redis', error)
+  const openRedis = (role: Parameters<typeof connectRedis>[1]) => {
+    const client = connectRedis(environment.REDIS_URL, role, onRedisError)
+    closers.onClose(() => closeRedis(client))
+    return client
+  }
+  const database = openDatabase(environment.DATABASE_URL, {
+    maxConnections: 10,
+    onError: (error) => log.connectionFailed('postgresql', error),
+  })
+  closers.onClose(() => database.close())
+
+  const redis = openRedis('command')
+  const announced = announcedTypes(file.events, eventTypes)
+  const store = createNoticeStore(database, {
+    claimMs: claimMsFor(file.delivery.timeout),
+    announced,
+  })
+  const receipts = createReceipts(database, metrics, announced)
+  const events = createEventStore(database)
+  const codes = createCodeStore(redis, secrets, {
+    keyPrefix,
+    ttlMs: file.code.ttl,
+    triesPerCode: file.code.triesPerCode,
+  })
+  const producer = createProducer(openRedis('producer'), keyPrefix)
+  closers.onClose(() => producer.close())
+
+  const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
+  const outbox = hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined
+
+  let rules = parsedPolicies(file)
+  const limiter = createLimiter({
+    policies: file.policies as RawPolicies,
+    redis: openRedis('limiter'),
+    keyPrefix,
+    subjectKey: secrets.limiterKey,
+    onRefused: (labels) => metrics.rejected.inc(labels),
+    onObserved: (labels) => metrics.observed.inc(labels),
+  })
+  closers.onClose(() => limiter.close())
+
+  return {
+    environment,
+    file,
+    templates,
+    keyPrefix,
+    closers,
+    log,
+    metrics,
+    secrets,
+    database,
+    redis,
+    openRedis,
+    announced,
+    store,
+    receipts,
+    events,
+    codes,
+    producer,
+    outbox,
+    limiter,
+    /** The rules as they are now. */
+    policies: () => rules,
+    /** Takes new rules without losing counts. */
+    reload(next: PolicyFile): void {
+      limiter.setPolicies(next.policies as RawPolicies)
+      rules = parsedPolicies(next)
+    },
+  }
+}
+
+/** A claim outlives one provider call and its bookkeeping; it is kept up before each further call. */
+const claimMsFor = (callMs: number) => callMs * 2 + 2_000
+
+/** Checked when the file was read. */
+function parsedPolicies({ policies }: PolicyFile): Policies {
+  const parsed = parsePolicies(policies)
+  return parsed.ok ? parsed.policies : {}
+}

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest'
+import { noLimits, type Postern, startPostern } from '../support/postern.ts'
+import { eventually } from '../support/wait.ts'
+import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
+
+const outcomesOf = (row: { attempts: { provider: string; outcome: string }[] }) =>
+  row.attempts.map(({ provider, outcome }) => `${provider} ${outcome}`)
+
+function postern(provider: object, delivery: object = {}): Promise<Postern> {
+  return startPostern({
+    policyFile: {
+      policies: noLimits,
+      delivery,
+      providers: { phone: { kind: 'sandbox', ...provider }, spare: { kind: 'sandbox' } },
+      routes: { sms: [{ use: ['phone', 'spare'] }] },
+    },
+  })
+}
+
+async function sendOne(to: Postern, path = '/v1/notices', body?: object): Promise<string> {
+  const reply = await to.post(path, body ?? noticeBody('sms', freshPhone()))
+  expect(reply.status).toBe(202)
+  return reply.body.id
+}
+
+const lostAnswer = { faults: [{ result: 'lost_answer' }] }
+
+describe('an answer lost after the hand-over (F18)', () => {
+  test('a provider that can be asked: sent, once, and the row says how that is known', async () => {
+    const to = await postern({ ...lostAnswer, query: true })
+    const id = await sendOne(to)
+    await untilFinal(to, [id])
+    const row = await rowOf(to, id)
+    expect(row).toMatchObject({ state: 'sent', provider: 'phone' })
+    expect(outcomesOf(row)).toEqual(['phone unknown', 'phone accepted'])
+    expect(row.provider_message_id).toBeTruthy()
+    expect(await to.messages()).toHaveLength(1)
+  })
+
+  test('a captcha and a provider that can not be asked: one repeat, then failed', async () => {
+    const to = await postern({ ...lostAnswer, query: false }, { unknownRetries: 5 })
+    const id = await sendOne(to, '/v1/captchas', { channel: 'sms', to: freshPhone() })
+    await untilFinal(to, [id], 15_000)
+    const row = await rowOf(to, id)
+    expect(row).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+    expect(await to.messages()).toHaveLength(2)
+  })
+
+  test.for([
+    ['unknownRetries 0', 0],
+    ['unknownRetries 2', 2],
+  ] as const)('a notice, %s: sent once and so many times more', async ([, unknownRetries]) => {
+    const to = await postern({ ...lostAnswer, query: false }, { unknownRetries })
+    const id = await sendOne(to)
+    await untilFinal(to, [id], 15_000)
+    expect(await rowOf(to, id)).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+    expect(await to.messages()).toHaveLength(1 + unknownRetries)
+  })
+
+  test('an early receipt settles it where the provider can not be asked: sent, then delivered, once', async () => {
+    const receipts = { outcome: 'delivered', delay: '100ms' }
+    const to = await postern({ query: false, faults: [{ result: 'lost_answer', receipts }] })
+    const id = await sendOne(to)
+    await eventually(async () => (await rowOf(to, id)).state === 'delivered', { withinMs: 15_000 })
+    const row = await rowOf(to, id)
+    expect(outcomesOf(row)).toEqual(['phone unknown', 'phone accepted'])
+    expect(await to.messages()).toHaveLength(1)
+  })
+})
+
+test('a provider that hangs past the time of the notice: the call ends with it, and nothing is sent after it (I7, F15)', async () => {
+  const to = await startPostern({
+    policyFile: {
+      policies: noLimits,
+      providers: { phone: { kind: 'sandbox', faults: [{ result: 'hang' }] } },
+      routes: { sms: [{ use: ['phone'] }] },
+    },
+  })
+  const startMs = performance.now()
+  const id = await sendOne(to, '/v1/notices', { ...noticeBody('sms', freshPhone()), ttl: '1s' })
+  await untilFinal(to, [id])
+  expect(performance.now() - startMs).toBeLessThan(4_000)
+  const row = await rowOf(to, id)
+  expect(row).toMatchObject({ state: 'expired', error: 'too_late' })
+  expect(row.attempts[0].durationMs).toBeLessThan(1_900)
+  expect(await to.messages()).toHaveLength(0)
+})
+
+test('in-process receipts take the same way: late, double ones end delivered once', async () => {
+  const to = await postern({ receipts: { outcome: 'delivered', delay: '50ms', copies: 3 } })
+  const id = await sendOne(to)
+  await eventually(async () => (await rowOf(to, id)).state === 'delivered', { withinMs: 10_000 })
+})

@@ -1,0 +1,135 @@
+import { Queue } from 'bullmq'
+import { describe, expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { startLiveness } from '../../src/delivery/liveness.ts'
+import { queueName, queuePrefix } from '../../src/queue/contract.ts'
+import { noLimits, startPostern } from '../support/postern.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
+
+const policyFile = { policies: noLimits }
+
+describe('old and new versions side by side (F27)', () => {
+  test('a job of another name and with more data is a hint at its row; one without an id stops nobody', async () => {
+    const api = await startPostern({ policyFile, roles: { api: true, worker: false } })
+    const connection = await api.redis.connect('producer')
+    const queue = new Queue(queueName('sms'), { connection, prefix: queuePrefix(api.redis.prefix) })
+    releaseLater(() => queue.close())
+    const { body } = await api.post('/v1/notices', noticeBody('sms', freshPhone()))
+    await eventually(async () => (await queue.getPrioritizedCount()) === 1)
+    await queue.obliterate({ force: true })
+    await queue.add('from-the-future', { nothing: 'of ours' })
+    await queue.add('from-the-future', { id: body.id, more: { than: 'we know' } })
+    await queue.add('send', { id: 'no-uuid' })
+    await startPostern({ policyFile, on: api, roles: { api: false, worker: true } })
+    await untilFinal(api, [body.id])
+    expect((await rowOf(api, body.id)).state).toBe('sent')
+    await eventually(async () => {
+      const counts = await queue.getJobCounts(
+        'waiting',
+        'prioritized',
+        'active',
+        'delayed',
+        'failed',
+      )
+      return Object.values(counts).every((count) => count === 0)
+    })
+  })
+})
+
+describe('sendAt', () => {
+  test('a notice is sent at its time and not before, and its ttl counts from there', async () => {
+    const postern = await startPostern({ policyFile })
+    const sendAt = new Date(Date.now() + 1_500)
+    const { status, body } = await postern.post('/v1/notices', {
+      ...noticeBody('sms', freshPhone()),
+      sendAt: sendAt.toISOString(),
+      ttl: '10s',
+    })
+    expect(status).toBe(202)
+    expect(Date.parse(body.expiresAt)).toBe(sendAt.getTime() + 10_000)
+    await untilFinal(postern, [body.id])
+    const row = await rowOf(postern, body.id)
+    expect(row.state).toBe('sent')
+    expect(row.sent_at.getTime()).toBeGreaterThanOrEqual(sendAt.getTime() - 50)
+    expect(row.claims).toBe(1)
+    const view = await postern.get(`/v1/notices/${body.id}`)
+    expect(view.body.sendAt).toBe(sendAt.toISOString())
+  })
+
+  test('its job is lost with Redis: the reconciler carries it at its time', async () => {
+    const postern = await startPostern({ policyFile })
+    const sendAt = new Date(Date.now() + 2_000)
+    const { body } = await postern.post('/v1/notices', {
+      ...noticeBody('sms', freshPhone()),
+      sendAt: sendAt.toISOString(),
+    })
+    await postern.redis.client.flushdb()
+    await untilFinal(postern, [body.id], 20_000)
+    const row = await rowOf(postern, body.id)
+    expect(row.state).toBe('sent')
+    expect(row.sent_at.getTime()).toBeGreaterThanOrEqual(sendAt.getTime() - 50)
+  }, 30_000)
+
+  test.for([
+    ['sendAt 8 days ahead', (): string => new Date(Date.now() + 8 * 86_400_000).toISOString(), 400],
+    ['sendAt that is no time', (): string => 'tomorrow', 400],
+    ['sendAt in the past: now', (): string => new Date(Date.now() - 60_000).toISOString(), 202],
+  ] as const)('%s', async ([, sendAt, expected]) => {
+    const postern = await startPostern({ policyFile, roles: { api: true, worker: false } })
+    const { status } = await postern.post('/v1/notices', {
+      ...noticeBody('sms', freshPhone()),
+      sendAt: sendAt(),
+    })
+    expect(status).toBe(expected)
+  })
+})
+
+describe('liveness is progress', () => {
+  function watch(waiting: number, idleMs: number) {
+    const liveness = startLiveness({
+      workers: [{ channel: 'sms', idleMs: () => idleMs }],
+      depths: async () => [{ channel: 'sms', state: 'prioritized', count: waiting }],
+      stuckAfterMs: 50,
+      lookEveryMs: 10,
+    })
+    releaseLater(() => liveness.stop())
+    return liveness
+  }
+
+  test('jobs wait and nothing is in hand: not live', async () => {
+    const liveness = watch(3, 1_000)
+    expect(liveness.reasonsNotLive()).toEqual([])
+    await eventually(() => liveness.reasonsNotLive().length === 1)
+  })
+
+  test.for([
+    ['an empty queue', 0, 1_000],
+    ['a job in hand, however long', 3, 0],
+  ] as const)('%s: live', async ([, waiting, idleMs]) => {
+    const [liveness, stuck] = [watch(waiting, idleMs), watch(3, 1_000)]
+    await eventually(() => stuck.reasonsNotLive().length === 1)
+    expect(liveness.reasonsNotLive()).toEqual([])
+  })
+
+  test('/livez of a worker at rest is 200; of one that is stuck 503 by the same list', async () => {
+    const postern = await startPostern({ policyFile })
+    expect((await fetch(`${postern.adminUrl}/livez`)).status).toBe(200)
+  })
+})
+
+test('ids never met: a job whose row is gone ends without a fault', async () => {
+  const postern = await startPostern({ policyFile })
+  const connection = await postern.redis.connect('producer')
+  const queue = new Queue(queueName('sms'), {
+    connection,
+    prefix: queuePrefix(postern.redis.prefix),
+  })
+  releaseLater(() => queue.close())
+  await queue.add('send', { id: newId() })
+  await eventually(async () => {
+    const counts = await queue.getJobCounts('waiting', 'active', 'delayed', 'failed')
+    return Object.values(counts).every((count) => count === 0)
+  })
+})

@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startFleet } from '../support/fleet.ts'
+import { expectAllWorks, type Fault, openLab } from './fault.ts'
+import { faults } from './faults.ts'
+import { expectBooksAgree, forSeconds, type Ledger, sendAtRate, settle } from './ledger.ts'
+
+/** `npm run chaos`: a steady load for a while, and one fault after the other, drawn by the seed. */
+const minutes = Number(process.env.CHAOS_MINUTES ?? 10)
+const perSecond = Number(process.env.CHAOS_RATE ?? 200)
+const hasAof = process.env.CHAOS_AOF !== 'no'
+const seed = Number(process.env.FAULT_SEED ?? 1)
+
+const chaosMs = minutes * 60_000
+
+test(
+  `chaos for ${minutes} min: everything accepted reaches one final state, none is lost (I1, I2)`,
+  async () => {
+    const lab = openLab(seed, false)
+    const fleet = await startFleet({
+      apis: 2,
+      workers: 2,
+      redisFlags: hasAof ? [] : ['--appendonly', 'no'],
+    })
+    const strikes: string[] = []
+    const strikeUntil = async (untilMs: number) => {
+      const drawable = faults.filter((fault): fault is Required<Fault> => Boolean(fault.strike))
+      while (performance.now() < untilMs) {
+        await sleep(lab.between(500, 3_000))
+        const { id, strike } = lab.pick(drawable)
+        strikes.push(id)
+        await strike(fleet, lab)
+      }
+    }
+    const [ledger] = await Promise.all([
+      sendAtRate(fleet, perSecond, forSeconds(minutes * 60)),
+      strikeUntil(performance.now() + chaosMs - 10_000),
+    ])
+    const report = await settle(fleet, ledger, 180_000)
+    print(ledger, strikes, report)
+    await expectBooksAgree(fleet, ledger, report)
+    await expectAllWorks(fleet)
+  },
+  chaosMs + 400_000,
+)
+
+function print(
+  ledger: Ledger,
+  strikes: readonly string[],
+  report: Awaited<ReturnType<typeof settle>>,
+) {
+  const final = Object.values(report.final).reduce((sum, count) => sum + count, 0)
+  const rows = [
+    ['seed', seed],
+    ['append-only file', hasAof ? 'yes' : 'no'],
+    ['requests', ledger.entries.length],
+    ['accepted', report.accepted],
+    ['final', `${final} ${JSON.stringify(report.final)}`],
+    ['lost', report.lost],
+    ['doubled', `${report.doubled} (${((100 * report.doubled) / report.accepted).toFixed(2)} %)`],
+    ['refused', JSON.stringify(report.refused)],
+    ['broken connections', report.broken],
+    ['faults', `${strikes.length}: ${strikes.join(' ')}`],
+  ]
+  console.log(rows.map(([name, value]) => `${String(name).padEnd(20)}${value}`).join('\n'))
+  expect(strikes.length).toBeGreaterThan(0)
+}

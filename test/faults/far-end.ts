@@ -1,0 +1,295 @@
+/** What carriers do to us: refuse, hang, ask for a pause, lose their own answers. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { signWebhook } from '../../src/base/standard-webhooks.ts'
+import { startAliyunFarEnd } from '../providers/far-ends/aliyun.ts'
+import { takesAll } from '../support/far-end.ts'
+import { type Fleet, farEndSecret, freshPhone, startFleet } from '../support/fleet.ts'
+import { releaseLater } from '../support/release.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { eventually } from '../support/wait.ts'
+import { type Fault, type Lab, strikeUnderLoad } from './fault.ts'
+import { settleOne } from './ledger.ts'
+
+/** The far end behaves so for a while, then well again. */
+async function misbehave(
+  { farEnd }: Fleet,
+  forMs: number,
+  behave: Fleet['farEnd']['behave'],
+): Promise<void> {
+  farEnd.behave = behave
+  await sleep(forMs)
+  farEnd.behave = takesAll
+}
+
+const outcomesOf = async (fleet: Fleet, id: string) => {
+  const [row] = await fleet.query<{ attempts: { outcome: string }[] }>(
+    'SELECT attempts FROM notice WHERE id = $1',
+    [id],
+  )
+  return row?.attempts.map(({ outcome }) => outcome)
+}
+
+const refusing = (fleet: Fleet, lab: Lab) =>
+  misbehave(fleet, lab.length(1_000, 10_000), ({ nth }) =>
+    nth > 2 ? { status: 200 } : { status: 503 },
+  )
+
+const f14: Fault = {
+  id: 'F14',
+  breaks: 'a provider answers 503 twice for each message, and resets connections',
+  holds: 'each is tried again and taken once; counters equal the ledger',
+  proves: 'I1, I8, I15',
+  strike: refusing,
+  async prove(lab) {
+    const { fleet, report } = await strikeUnderLoad(lab, refusing)
+    expect(report.final).toEqual({ sent: report.accepted })
+    fleet.farEnd.behave = ({ nth }) => (nth > 1 ? { status: 200 } : 'reset')
+    const { body } = await fleet.send(freshPhone())
+    expect(await settleOne(fleet, body.id)).toBe('sent')
+    expect(await outcomesOf(fleet, body.id)).toEqual(['unknown', 'accepted'])
+    return report
+  },
+}
+
+const hanging = (fleet: Fleet, lab: Lab) =>
+  misbehave(fleet, lab.length(2_000, 15_000), () => 'hang')
+
+const f15: Fault = {
+  id: 'F15',
+  breaks: 'the provider of one channel hangs',
+  holds:
+    'each call is ended in time, every message ends in a final state, the other channel is as fast as before',
+  proves: 'I1, I8',
+  strike: hanging,
+  async prove(lab) {
+    const fleet = await startFleet({ policyFile: { delivery: { timeout: '3s' } } })
+    fleet.farEnd.behave = ({ to }) => (to.includes('@') ? { status: 200 } : 'hang')
+    // Twice what one worker carries at once.
+    const hung = await Promise.all(Array.from({ length: 100 }, () => fleet.send(freshPhone())))
+    for (let mails = 0; mails < lab.length(10, 100); mails++) {
+      const startMs = performance.now()
+      const { body } = await mailTo(fleet, `user${lab.between(0, 1e9)}@example.test`)
+      expect(await settleOne(fleet, body.id)).toBe('sent')
+      expect(performance.now() - startMs).toBeLessThan(2_000)
+    }
+    fleet.farEnd.behave = takesAll
+    for (const { body } of hung) {
+      expect(['sent', 'failed']).toContain(await settleOne(fleet, body.id, 60_000))
+    }
+    return undefined
+  },
+}
+
+const f16: Fault = {
+  id: 'F16',
+  breaks: 'a vendor answers HTTP 200 with an error inside',
+  holds:
+    'the message is not sent: failed with the vendor’s code where it is for good, tried again otherwise',
+  proves: 'I1',
+  async prove() {
+    const key = { id: 'LTAI5tFaults', secret: 'a secret of the vendor' }
+    const vendor = await startAliyunFarEnd(key)
+    releaseLater(() => vendor.close())
+    const fleet = await startFleet({
+      policyFile: {
+        providers: {
+          aliyun: {
+            kind: 'aliyun',
+            accessKeyId: key.id,
+            accessKeySecret: key.secret,
+            signName: 'Acme',
+            templates: { captcha: { en: 'SMS_1' } },
+            endpoint: `http://127.0.0.1:${vendor.port}`,
+          },
+        },
+        routes: { sms: [{ use: ['aliyun'] }], email: [] },
+      },
+    })
+    await vendor.behave('reject')
+    const refused = await fleet.send(freshPhone())
+    expect(await settleOne(fleet, refused.body.id)).toBe('failed')
+    expect(await outcomesOf(fleet, refused.body.id)).toEqual(['rejected'])
+
+    await vendor.behave('error_inside')
+    const waiting = await fleet.send(freshPhone())
+    while (!(await outcomesOf(fleet, waiting.body.id))?.length) await sleep(50)
+    await vendor.behave('accept')
+    expect(await settleOne(fleet, waiting.body.id)).toBe('sent')
+    expect((await outcomesOf(fleet, waiting.body.id))?.at(-1)).toBe('accepted')
+    expect(vendor.complaints).toEqual([])
+    return undefined
+  },
+}
+
+const throttling = (fleet: Fleet, lab: Lab) =>
+  misbehave(fleet, lab.length(1_000, 10_000), ({ nth }) =>
+    nth > 2 ? { status: 200 } : { status: 429, headers: { 'retry-after': '1' } },
+  )
+
+const f17: Fault = {
+  id: 'F17',
+  breaks: 'a provider asks for a pause of a second, twice, where one try is all there is',
+  holds: 'the pause is kept and uses up no try',
+  proves: 'I1, I15',
+  strike: throttling,
+  async prove(lab) {
+    const { fleet, report } = await strikeUnderLoad(lab, throttling, {
+      perSecond: 20,
+      policyFile: { delivery: { tries: 1 } },
+    })
+    expect(report.final).toEqual({ sent: report.accepted })
+    let firstMs = 0
+    let pausedMs = 0
+    fleet.farEnd.behave = ({ nth }) => {
+      if (nth === 1) firstMs = performance.now()
+      else pausedMs = performance.now() - firstMs
+      return nth > 1 ? { status: 200 } : { status: 429, headers: { 'retry-after': '1' } }
+    }
+    const { body } = await fleet.send(freshPhone())
+    expect(await settleOne(fleet, body.id)).toBe('sent')
+    expect(pausedMs).toBeGreaterThan(990)
+    return report
+  },
+}
+
+const losing = (fleet: Fleet, lab: Lab) =>
+  misbehave(fleet, lab.length(1_000, 10_000), ({ nth }) => (nth > 1 ? { status: 200 } : 'lose'))
+
+const f18: Fault = {
+  id: 'F18',
+  breaks: 'a provider takes the message and its answer is lost',
+  holds: 'it is tried once more under the same reference, never a third time',
+  proves: 'I1, I8',
+  strike: losing,
+  async prove(lab) {
+    const { fleet, report } = await strikeUnderLoad(lab, losing, { mayDouble: true })
+    expect(report.final).toEqual({ sent: report.accepted })
+    expect(report.doubled).toBeGreaterThan(0)
+    expect(Math.max(...fleet.farEnd.taken.values())).toBe(2)
+
+    fleet.farEnd.behave = () => 'lose'
+    const { body } = await fleet.send(freshPhone())
+    expect(await settleOne(fleet, body.id)).toBe('failed')
+    expect(fleet.farEnd.calls.get(body.id)).toBe(2)
+    return report
+  },
+}
+
+const smtpFleet = (url: string) =>
+  startFleet({
+    policyFile: {
+      delivery: { timeout: '1s' },
+      providers: { mail: { kind: 'smtp', url, from: 'Acme <no-reply@acme.test>' } },
+      routes: { email: [{ use: ['mail'] }], sms: [] },
+    },
+  })
+
+const mailTo = (fleet: Fleet, to: string) => fleet.post('/v1/captchas', { channel: 'email', to })
+
+const f19: Fault = {
+  id: 'F19',
+  breaks: 'an SMTP server answers 451 to one recipient at first, and 550 to another',
+  holds: 'the first is tried again and sent, the second is failed after one try',
+  proves: 'I1, I8',
+  async prove() {
+    let refusals = 0
+    const smtp = await startSmtp({
+      onRcptTo({ address }, _session, callback) {
+        const refuse = (responseCode: number) =>
+          callback(Object.assign(new Error('no'), { responseCode }))
+        if (address.startsWith('nobody')) return refuse(550)
+        if (address.startsWith('later') && refusals++ < 2) return refuse(451)
+        callback()
+      },
+    })
+    const fleet = await smtpFleet(smtp.url)
+    const later = await mailTo(fleet, 'later@example.test')
+    const nobody = await mailTo(fleet, 'nobody@example.test')
+    expect(await settleOne(fleet, nobody.body.id)).toBe('failed')
+    expect(await outcomesOf(fleet, nobody.body.id)).toEqual(['invalid_recipient'])
+    expect(await settleOne(fleet, later.body.id)).toBe('sent')
+    expect(await outcomesOf(fleet, later.body.id)).toEqual([
+      'unavailable',
+      'unavailable',
+      'accepted',
+    ])
+    expect(smtp.mails.map(({ envelope }) => envelope.to)).toEqual([['later@example.test']])
+    return undefined
+  },
+}
+
+const f20: Fault = {
+  id: 'F20',
+  breaks: 'an SMTP server accepts connections and never greets',
+  holds: 'each try ends in time; once it greets, the mail is sent once',
+  proves: 'I1, I8',
+  async prove() {
+    let isSticky = true
+    const smtp = await startSmtp({
+      onConnect(_session, callback) {
+        if (!isSticky) callback()
+      },
+    })
+    const fleet = await smtpFleet(smtp.url)
+    const { body } = await mailTo(fleet, 'ada@example.test')
+    while (!(await outcomesOf(fleet, body.id))?.length) await sleep(50)
+    isSticky = false
+    expect(await settleOne(fleet, body.id)).toBe('sent')
+    expect((await outcomesOf(fleet, body.id))?.[0]).toBe('unavailable')
+    expect(smtp.mails).toHaveLength(1)
+    return undefined
+  },
+}
+
+/** Posted as the carrier does, signed with `secret`. */
+async function postReceipt(fleet: Fleet, receipt: object, secret: string): Promise<number> {
+  const body = JSON.stringify(receipt)
+  const response = await fetch(`${fleet.apis[0]?.url}/v1/receipts/far`, {
+    method: 'POST',
+    body,
+    headers: { connection: 'close', ...signWebhook(secret, newId(), Date.now(), body) },
+  })
+  await response.body?.cancel()
+  return response.status
+}
+
+const f21: Fault = {
+  id: 'F21',
+  breaks: 'receipts before the answer they belong to, doubled, contradicting each other, forged',
+  holds: 'the first word counts, whenever it comes; forged ones change nothing',
+  proves: 'I1, I12',
+  async prove(lab) {
+    const ids: string[] = []
+    const fleet = await startFleet()
+    const firstWord = new Map<string, 'delivered' | 'failed'>()
+    fleet.farEnd.behave = async ({ noticeId }) => {
+      const outcome = lab.pick(['delivered', 'failed'] as const)
+      firstWord.set(noticeId, outcome)
+      const forged = outcome === 'failed' ? 'delivered' : 'failed'
+      expect(await postReceipt(fleet, { noticeId, outcome: forged }, 'a guess at it')).toBe(403)
+      expect(await postReceipt(fleet, { noticeId, outcome }, farEndSecret)).toBe(204)
+      return { status: 200 }
+    }
+    for (let sends = 0; sends < lab.length(20, 200); sends++) {
+      ids.push((await fleet.send(freshPhone())).body.id)
+    }
+    const states = async () => {
+      const rows = await fleet.query<{ id: string; state: string }>('SELECT id, state FROM notice')
+      return new Map(rows.map(({ id, state }) => [id, state]))
+    }
+    await eventually(async () => expect(await states()).toEqual(firstWord), { withinMs: 20_000 })
+    expect(firstWord.size).toBe(ids.length)
+    for (const noticeId of ids) {
+      const later = lab.pick(['delivered', 'failed'] as const)
+      const id = `far-${noticeId}`
+      expect(await postReceipt(fleet, { id, noticeId, outcome: later }, farEndSecret)).toBe(204)
+      expect(await postReceipt(fleet, { id, outcome: later }, farEndSecret)).toBe(204)
+    }
+    expect(await states()).toEqual(firstWord)
+    return undefined
+  },
+}
+
+export const farEndFaults: readonly Fault[] = [f14, f15, f16, f17, f18, f19, f20, f21]

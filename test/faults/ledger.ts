@@ -1,0 +1,181 @@
+/**
+ * A ledger of every answer a caller got, and the books it must agree with afterwards: the rows, the
+ * moves they made, what the far end saw, and the counters of the processes.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { admin, type Fleet, freshPhone } from '../support/fleet.ts'
+import type { PosternProcess } from '../support/processes.ts'
+import { eventually } from '../support/wait.ts'
+
+export interface Entry {
+  readonly to: string
+  /** 0 when the connection broke: such a send may have been accepted, and nobody was told. */
+  readonly status: number
+  readonly id?: string
+  readonly tookMs: number
+}
+
+export interface Ledger {
+  readonly entries: readonly Entry[]
+  /** Ids of every 202, in order. */
+  accepted(): string[]
+  count(status: number): number
+}
+
+export function openLedger(): Ledger & { enter(entry: Entry): void } {
+  const entries: Entry[] = []
+  return {
+    entries,
+    enter: (entry) => void entries.push(entry),
+    accepted: () => entries.flatMap(({ status, id }) => (status === 202 && id ? [id] : [])),
+    count: (wanted) => entries.filter(({ status }) => status === wanted).length,
+  }
+}
+
+/** Sends captchas to fresh numbers at a steady rate until `isOver`, whatever the answers are. */
+export async function sendAtRate(
+  fleet: Fleet,
+  perSecond: number,
+  isOver: (elapsedMs: number) => boolean,
+): Promise<Ledger> {
+  const ledger = openLedger()
+  const startMs = performance.now()
+  const under = new Set<Promise<void>>()
+  for (let sent = 0; ; ) {
+    const elapsedMs = performance.now() - startMs
+    if (isOver(elapsedMs)) break
+    for (; sent < (elapsedMs / 1_000) * perSecond; sent++) {
+      const to = freshPhone()
+      const one = fleet
+        .send(to)
+        .then(
+          ({ status, body, tookMs }) => ledger.enter({ to, status, id: body.id, tookMs }),
+          () => ledger.enter({ to, status: 0, tookMs: 0 }),
+        )
+        .then(() => void under.delete(one))
+      under.add(one)
+    }
+    await sleep(5)
+  }
+  await Promise.all(under)
+  return ledger
+}
+
+export const forSeconds = (seconds: number) => (elapsedMs: number) => elapsedMs >= seconds * 1_000
+
+export interface Report {
+  readonly accepted: number
+  /** Answers that were neither 202 nor a broken connection, by status. */
+  readonly refused: Readonly<Record<string, number>>
+  readonly broken: number
+  /** How the accepted ones ended, by state. */
+  readonly final: Readonly<Record<string, number>>
+  /** Accepted, and in no final state. */
+  readonly lost: number
+  /** Taken by the far end more than once. */
+  readonly doubled: number
+}
+
+const finalStates: readonly string[] = ['sent', 'delivered', 'failed', 'expired']
+
+/** Waits until every accepted notice is final, then closes the books. */
+export async function settle(fleet: Fleet, ledger: Ledger, withinMs = 60_000): Promise<Report> {
+  const accepted = ledger.accepted()
+  let states = new Map<string, string>()
+  const open = () => accepted.filter((id) => !finalStates.includes(states.get(id) ?? ''))
+  await eventually(
+    async () => {
+      const rows = await fleet.query<{ id: string; state: string }>(
+        'SELECT id, state FROM notice WHERE id = ANY($1::uuid[])',
+        [accepted],
+      )
+      states = new Map(rows.map(({ id, state }) => [id, state]))
+      return open().length === 0
+    },
+    { withinMs, everyMs: 100 },
+  ).catch(() => {})
+  const refused: Record<string, number> = {}
+  for (const { status } of ledger.entries) {
+    if (status !== 202 && status !== 0) refused[status] = (refused[status] ?? 0) + 1
+  }
+  return {
+    accepted: accepted.length,
+    refused,
+    broken: ledger.count(0),
+    final: tally([...states.values()].filter((state) => finalStates.includes(state))),
+    lost: open().length,
+    doubled: [...fleet.farEnd.taken.values()].filter((times) => times > 1).length,
+  }
+}
+
+export async function settleOne(fleet: Fleet, id: string, withinMs = 20_000): Promise<string> {
+  return eventually(
+    async () => {
+      const [row] = await fleet.query<{ state: string }>('SELECT state FROM notice WHERE id = $1', [
+        id,
+      ])
+      if (!finalStates.includes(row?.state ?? '')) throw new Error(`it is ${row?.state}`)
+      return row?.state as string
+    },
+    { withinMs },
+  )
+}
+
+/**
+ * What holds after any run: nothing lost (I2), one final move per notice (I1), no more calls than tries
+ * (I8), and nothing sent of which the caller was told that it was not (I9).
+ */
+export async function expectBooksAgree(fleet: Fleet, ledger: Ledger, report: Report) {
+  expect(report.lost).toBe(0)
+  const [moves] = await fleet.query<{ doubles: number }>(
+    `SELECT count(*)::int AS doubles FROM (
+       SELECT notice_id FROM final_move GROUP BY notice_id HAVING count(*) > 1) AS twice`,
+  )
+  expect(moves?.doubles).toBe(0)
+  expect(Math.max(0, ...fleet.farEnd.calls.values())).toBeLessThanOrEqual(triesPerNotice)
+  const refused = ledger.entries.filter(({ status }) => status !== 202 && status !== 0)
+  expect(refused.filter(({ to }) => fleet.farEnd.recipients.has(to))).toEqual([])
+}
+
+/** `delivery.tries` of the policy file. */
+const triesPerNotice = 5
+
+/** Without kills: the counters of all processes equal the ledger (I15), and none was doubled (I8). */
+export async function expectCountersAgree(fleet: Fleet, ledger: Ledger, report: Report) {
+  expect(await total(fleet.apis, 'postern_accepted_total')).toBe(report.accepted)
+  for (const [status, count] of Object.entries(report.refused)) {
+    const series = `postern_http_requests_total{route="/v1/captchas",method="POST",status="${status}"`
+    expect(await total(fleet.apis, series)).toBe(count)
+  }
+  for (const [state, count] of Object.entries(report.final)) {
+    const finished = (series: string) => series.includes(`state="${state}"`)
+    expect(await total(fleet.workers, 'postern_notices_finished_total', finished)).toBe(count)
+  }
+  const calls = [...fleet.farEnd.calls.values()].reduce((sum, times) => sum + times, 0)
+  expect(await total(fleet.workers, 'postern_sends_total')).toBe(calls)
+  expect(ledger.count(0)).toBe(0)
+}
+
+/** The sum of a metric's series over processes. */
+export async function total(
+  processes: readonly PosternProcess[],
+  prefix: string,
+  isCounted: (series: string) => boolean = () => true,
+): Promise<number> {
+  let sum = 0
+  for (const process of processes) {
+    const text = await (await admin(process, '/metrics')).text()
+    for (const line of text.split('\n')) {
+      const end = line.lastIndexOf(' ')
+      if (line.startsWith(prefix) && isCounted(line.slice(0, end))) sum += Number(line.slice(end))
+    }
+  }
+  return sum
+}
+
+function tally(values: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1
+  return counts
+}

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { postgresqlFaults } from './postgresql.ts'
+
+testFaults(postgresqlFaults)

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { processFaults } from './processes.ts'
+
+testFaults(processFaults)

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { quotaFaults } from './quota.ts'
+
+testFaults(quotaFaults)

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { redisFaults } from './redis.ts'
+
+testFaults(redisFaults)

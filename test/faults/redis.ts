@@ -1,0 +1,262 @@
+/** What happens to Redis: gone, silent, refusing, emptied, replaced by another. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { expect } from 'vitest'
+import { admin, type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
+import type { PosternProcess } from '../support/processes.ts'
+import { ownCluster, ownSentinel } from '../support/redis-topologies.ts'
+import { eventually } from '../support/wait.ts'
+import {
+  expectAllWorks,
+  expectUnavailable,
+  type Fault,
+  type Lab,
+  type LoadOptions,
+  strikeUnderLoad,
+} from './fault.ts'
+import { settleOne } from './ledger.ts'
+
+/** While Redis is away sends and checks are 503 in time; nothing is lost, and all works again by itself. */
+async function proveOutage(
+  lab: Lab,
+  strike: (fleet: Fleet, during: () => Promise<void>) => Promise<void>,
+  options: LoadOptions = {},
+) {
+  const during = (fleet: Fleet) => async () => {
+    await expectUnavailable(fleet)
+    const check = await fleet.post('/v1/captchas/check', {
+      channel: 'sms',
+      to: freshPhone(),
+      code: '0000',
+    })
+    expect(check.status).toBe(503)
+    expect(check.tookMs).toBeLessThan(2_500)
+  }
+  const { report, p99Ms } = await strikeUnderLoad(
+    lab,
+    (fleet) => strike(fleet, during(fleet)),
+    // A Redis that dies takes jobs under way with it: their rows are carried again.
+    { kills: true, mayDouble: true, ...options },
+  )
+  expect(report.refused[503]).toBeGreaterThan(0)
+  expect(p99Ms).toBeLessThan(2_500)
+  return report
+}
+
+async function outage(
+  lab: Lab,
+  begin: () => unknown,
+  end: () => unknown,
+  during = async () => {},
+): Promise<void> {
+  const untilMs = performance.now() + lab.length(2_000, 20_000)
+  await begin()
+  try {
+    await during()
+    await sleep(Math.max(0, untilMs - performance.now()))
+  } finally {
+    await end()
+  }
+}
+
+const killed = ({ redis }: Fleet, lab: Lab, during?: () => Promise<void>) =>
+  outage(
+    lab,
+    () => redis.kill(),
+    () => redis.start(),
+    during,
+  )
+
+const frozen = ({ redis }: Fleet, lab: Lab, during?: () => Promise<void>) =>
+  outage(
+    lab,
+    () => redis.freeze(),
+    () => redis.thaw(),
+    during,
+  )
+
+const away = 'sends and checks are 503 within 2.5 s, nothing is lost, all works again by itself'
+
+const f4: Fault = {
+  id: 'F4',
+  breaks: 'Redis killed and away for 20 s',
+  holds: away,
+  proves: 'I1, I2, I9',
+  strike: (fleet, lab) => killed(fleet, lab),
+  prove: (lab) => proveOutage(lab, (fleet, during) => killed(fleet, lab, during)),
+}
+
+const f5: Fault = {
+  id: 'F5',
+  breaks: 'Redis frozen for 20 s with its connections open',
+  holds: away,
+  proves: 'I1, I2, I9',
+  strike: (fleet, lab) => frozen(fleet, lab),
+  prove: (lab) => proveOutage(lab, (fleet, during) => frozen(fleet, lab, during)),
+}
+
+const f6: Fault = {
+  id: 'F6',
+  breaks: 'Redis absent when the processes start',
+  holds: 'they are up, readyz is 503 and says why, and they recover alone',
+  proves: 'I9',
+  async prove() {
+    const fleet = await startFleet({ apis: 0, workers: 0 })
+    await fleet.redis.stop()
+    const isReady = async (process: PosternProcess) => (await admin(process, '/livez')).ok
+    const [api, worker] = await Promise.all([
+      fleet.startApi({ isReady }),
+      fleet.startWorker({ isReady }),
+    ])
+    for (const process of [api, worker]) {
+      await eventually(async () => {
+        const response = await admin(process, '/readyz')
+        expect(response.status).toBe(503)
+        expect(await response.json()).toMatchObject({ reasons: ['redis is out of reach'] })
+      })
+    }
+    await expectUnavailable(fleet, 3)
+    await fleet.redis.start()
+    await eventually(async () => (await admin(api, '/readyz')).status === 200, { withinMs: 10_000 })
+    await expectAllWorks(fleet)
+    return undefined
+  },
+}
+
+const f7: Fault = {
+  id: 'F7',
+  breaks: 'Redis answers OOM, then READONLY, then LOADING',
+  holds: away,
+  proves: 'I1, I2, I9',
+  async prove(lab) {
+    return proveOutage(lab, async ({ redis }, during) => {
+      const client = new Redis(redis.url)
+      client.on('error', () => {})
+      try {
+        await client.config('SET', 'maxmemory', '1')
+        await during()
+        await client.config('SET', 'maxmemory', '0')
+        await sleep(500)
+        await client.replicaof('127.0.0.1', '1')
+        await during()
+        await client.replicaof('NO', 'ONE')
+        await sleep(500)
+        const pipeline = client.pipeline()
+        for (let key = 0; key < 5_000; key++) pipeline.set(`filler:${key}`, 'x')
+        await pipeline.exec()
+      } finally {
+        client.disconnect()
+      }
+      await redis.stop()
+      // So many microseconds for each command of its log; between a thousand it answers LOADING.
+      const slowly = ['--key-load-delay', '300']
+      const loaded = redis.start(slowly)
+      await during()
+      await loaded
+    })
+  },
+}
+
+const f8: Fault = {
+  id: 'F8',
+  breaks: 'Redis emptied between the 202 and the send',
+  holds: 'a captcha ends expired because its code is gone, a notice is carried within 15 s',
+  proves: 'I1, I7',
+  async strike({ redis }) {
+    const client = new Redis(redis.url)
+    client.on('error', () => {})
+    await client.flushall().finally(() => client.disconnect())
+  },
+  async prove() {
+    const fleet = await startFleet({ workers: 0 })
+    const captcha = await fleet.send(freshPhone())
+    const notice = await fleet.post('/v1/notices', {
+      channel: 'sms',
+      to: freshPhone(),
+      template: 'welcome',
+      params: { name: 'Ada' },
+    })
+    await fleet.redis.stop()
+    await fleet.redis.start(['--appendonly', 'no'])
+    await fleet.startWorker()
+    expect(await settleOne(fleet, notice.body.id, 15_000)).toBe('sent')
+    expect(await settleOne(fleet, captcha.body.id, 15_000)).toBe('expired')
+    expect(fleet.farEnd.calls.has(captcha.body.id)).toBe(false)
+    return undefined
+  },
+}
+
+const f9: Fault = {
+  id: 'F9',
+  breaks: 'Redis set to evict keys',
+  holds: 'not ready, and the reason says what to set',
+  proves: 'I2',
+  async prove() {
+    const fleet = await startFleet()
+    await fleet.redis.stop()
+    await fleet.redis.start(['--maxmemory-policy', 'allkeys-lru'])
+    for (const process of [...fleet.apis, ...fleet.workers]) {
+      await eventually(async () => {
+        const response = await admin(process, '/readyz')
+        const { reasons = [] } = (await response.json()) as { reasons?: string[] }
+        return response.status === 503 && reasons.some((reason) => reason.includes('noeviction'))
+      })
+    }
+    return undefined
+  },
+}
+
+const f10: Fault = {
+  id: 'F10',
+  breaks: 'the primary of a Redis with sentinels killed',
+  holds: 'the replica takes its place, nothing is lost, sends are accepted again within seconds',
+  proves: 'I1, I2, I9',
+  async prove(lab) {
+    const { url, primary } = await ownSentinel()
+    const { report } = await strikeUnderLoad(
+      lab,
+      async (fleet) => {
+        await primary.kill()
+        await eventually(async () => (await fleet.send(freshPhone())).status === 503)
+        await eventually(async () => (await fleet.send(freshPhone())).status === 202, {
+          withinMs: 20_000,
+          everyMs: 100,
+        })
+      },
+      { redisUrl: url, kills: true, mayDouble: true },
+    )
+    expect(report.refused[503]).toBeGreaterThan(0)
+    return report
+  },
+}
+
+const f11: Fault = {
+  id: 'F11',
+  breaks: 'one node of a three-node cluster away',
+  holds: 'sends are 503 within 2.5 s, nothing is lost, all works again by itself',
+  proves: 'I1, I2, I9',
+  async prove(lab) {
+    const { url, nodes } = await ownCluster()
+    const node = lab.pick(nodes)
+    const { report, p99Ms } = await strikeUnderLoad(
+      lab,
+      async (fleet) => {
+        await outage(
+          lab,
+          () => node.kill(),
+          () => node.start(),
+          async () => {
+            // The nodes agree within their time-out that a part of the slots is not served.
+            await eventually(() => expectUnavailable(fleet, 10), { withinMs: 15_000 })
+          },
+        )
+      },
+      { redisUrl: url, kills: true, mayDouble: true },
+    )
+    expect(report.refused[503]).toBeGreaterThan(0)
+    expect(p99Ms).toBeLessThan(2_500)
+    return report
+  },
+}
+
+export const redisFaults: readonly Fault[] = [f4, f5, f6, f7, f8, f9, f10, f11]

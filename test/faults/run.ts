@@ -1,0 +1,38 @@
+/**
+ * The commands of this folder:
+ *
+ *   npm run faults -- F12 --seed 7           one fault in its full form (all of them without a number)
+ *   npm run faults -- F12 --short            as the suite runs it
+ *   npm run chaos -- --minutes 10 --aof no   faults drawn at random under a steady load
+ */
+import { parseArgs } from 'node:util'
+import { startVitest } from 'vitest/node'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seed: { type: 'string', default: '1' },
+    short: { type: 'boolean', default: false },
+    minutes: { type: 'string', default: '10' },
+    rate: { type: 'string', default: '200' },
+    aof: { type: 'string', default: 'yes' },
+  },
+})
+const [command, ...ids] = positionals
+process.env.FAULT_SEED = values.seed
+process.env.FAULT_FORM = values.short ? 'short' : 'full'
+process.env.CHAOS_MINUTES = values.minutes
+process.env.CHAOS_RATE = values.rate
+process.env.CHAOS_AOF = values.aof
+
+const isChaos = command === 'chaos'
+const vitest = await startVitest('test', [isChaos ? 'test/faults/chaos' : 'test/faults/'], {
+  run: true,
+  watch: false,
+  include: [isChaos ? 'test/faults/*.long.test.ts' : 'test/faults/*.test.ts'],
+  exclude: isChaos ? [] : ['**/*.long.test.ts'],
+  disableConsoleIntercept: true,
+  fileParallelism: false,
+  ...(ids.length > 0 ? { testNamePattern: new RegExp(`^(${ids.join('|')}):`) } : {}),
+})
+await vitest.close()

@@ -1,0 +1,16 @@
+/** Loaded before a process' own code: its clock is wrong by CLOCK_SHIFT_MS, as a badly kept machine's is. */
+const shiftMs = Number(process.env.CLOCK_SHIFT_MS)
+const SystemDate = Date
+
+globalThis.Date = class extends SystemDate {
+  constructor(...args: unknown[]) {
+    if (args.length === 0) super(SystemDate.now() + shiftMs)
+    else super(...(args as [number]))
+  }
+
+  static override now(): number {
+    return SystemDate.now() + shiftMs
+  }
+} as DateConstructor
+
+export {}

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest'
+import { noLimits, startPostern } from '../support/postern.ts'
+
+const postern = await startPostern({
+  policyFile: {
+    policies: {
+      ...noLimits,
+      login: [
+        {
+          name: 'tries',
+          key: '{app}:{subject}:{ip}',
+          lockout: { limit: 3, window: '5m', lock: '15m' },
+        },
+        { name: 'address', key: '{ip}', lockout: { limit: 5, window: '5m', lock: '15m' } },
+      ],
+      reports: [{ name: 'hour', key: '{user}', sliding: ['2 per 1h', '5 per 1d'] }],
+    },
+  },
+})
+
+const attempt = (subject: string, ip = '203.0.113.1') =>
+  postern.post('/v1/attempts', { policy: 'login', subject, ip })
+
+describe('attempts', () => {
+  test('three tries, then locked, also for parallel ones (S4, trap 24)', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => attempt('ada', '203.0.113.2')),
+    )
+    const allowed = replies.filter(({ status }) => status === 200)
+    expect(allowed.map(({ body }) => body.triesLeft).sort()).toEqual([0, 1, 2])
+    const [locked] = replies.filter(({ status }) => status === 429)
+    expect(locked?.body).toMatchObject({ code: 'locked', policy: 'login', rule: 'tries' })
+    expect(locked?.body.retryAfterMs).toBeGreaterThan(890_000)
+    expect(Number(locked?.headers.get('retry-after'))).toBe(900)
+    expect(replies).toHaveLength(allowed.length + replies.filter((r) => r.status === 429).length)
+  })
+
+  test('cleared after a success: counting starts afresh, and the address keeps its own count', async () => {
+    const ip = '203.0.113.3'
+    for (const triesLeft of [2, 1])
+      expect((await attempt('bob', ip)).body).toEqual({ allowed: true, triesLeft })
+    const cleared = await postern.post('/v1/attempts/clear', {
+      policy: 'login',
+      subject: 'bob',
+      ip,
+    })
+    expect(cleared.status).toBe(204)
+    expect((await attempt('bob', ip)).body).toEqual({ allowed: true, triesLeft: 2 })
+    // Logging in to one's own account between guesses does not clear the address.
+    await postern.post('/v1/attempts/clear', { policy: 'login', subject: 'bob', ip })
+    expect((await attempt('carol', ip)).body).toEqual({ allowed: true, triesLeft: 1 })
+    expect((await attempt('dave', ip)).body).toEqual({ allowed: true, triesLeft: 0 })
+    expect((await attempt('eve', ip)).body).toMatchObject({ code: 'locked', rule: 'address' })
+  })
+
+  test.each([
+    [{ policy: 'nothing', subject: 'x' }, 'policy'],
+    [{ policy: 'reports', subject: 'x' }, 'user'],
+    [{ policy: 'login' }, 'subject'],
+    [{ policy: 'login', subject: 'x', ip: 'here' }, 'ip'],
+    [{ policy: '__proto__', subject: 'x' }, 'policy'],
+  ])('%j: 400 names the field', async (body, path) => {
+    for (const call of ['/v1/attempts', '/v1/attempts/clear']) {
+      const reply = await postern.post(call, body)
+      if (call.endsWith('clear') && path === 'user') continue
+      expect(reply.status).toBe(400)
+      expect(reply.body.errors[0].path).toBe(path)
+    }
+  })
+})
+
+describe('limits', () => {
+  const acquire = (fields: unknown, more: object = {}, policy = 'reports') =>
+    postern.post(`/v1/limits/${policy}/acquire`, { fields, ...more })
+
+  test('takes from every rule of the policy, then refuses and says which and how long', async () => {
+    expect((await acquire({ user: 7 })).body).toEqual({
+      allowed: true,
+      remaining: [
+        { rule: 'hour', window: '1h', left: 1 },
+        { rule: 'hour', window: '1d', left: 4 },
+      ],
+    })
+    await acquire({ user: 7 })
+    const refused = await acquire({ user: 7 })
+    expect(refused.status).toBe(429)
+    expect(refused.body).toMatchObject({
+      code: 'limited',
+      policy: 'reports',
+      rule: 'hour',
+      window: '1h',
+    })
+    expect((await acquire({ user: 8 }, { permits: 2 })).body.remaining[0].left).toBe(0)
+  })
+
+  test.each([
+    [{}, {}, 'fields.user'],
+    [{ user: { a: 1 } }, {}, 'fields.user'],
+    [{ user: 1, app: 'other' }, {}, 'fields'],
+    [{ user: 1 }, { permits: 6 }, 'permits'],
+    [{ user: 1 }, { permits: 0 }, 'permits'],
+    [[], {}, 'fields'],
+  ])('fields %j with %j: 400 names %s', async (fields, more, path) => {
+    const reply = await acquire(fields, more)
+    expect(reply.status).toBe(400)
+    expect(reply.body.errors[0].path).toBe(path)
+  })
+
+  test('a policy that does not exist: 404', async () => {
+    expect((await acquire({ user: 1 }, {}, 'nothing')).status).toBe(404)
+    expect((await acquire({ user: 1 }, {}, 'constructor')).status).toBe(404)
+  })
+})

@@ -1,0 +1,81 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { releaseLater } from './release.ts'
+
+/** What the far end does with one call. */
+export type FarEndAnswer =
+  | { readonly status: number; readonly headers?: Readonly<Record<string, string>> }
+  /** Never answers. */
+  | 'hang'
+  /** Cuts the connection without having taken the message. */
+  | 'reset'
+  /** Takes the message, and the answer is lost. */
+  | 'lose'
+
+export interface FarEndCall {
+  readonly noticeId: string
+  readonly to: string
+  readonly text: string
+  /** How often this notice has been here, this time included. */
+  readonly nth: number
+}
+
+/** A carrier behind the webhook provider that keeps count. */
+export interface FarEnd {
+  readonly url: string
+  /** How often each notice reached it, whatever the answer was. */
+  readonly calls: Map<string, number>
+  /** How often each notice was taken. */
+  readonly taken: Map<string, number>
+  /** Recipients that reached it. */
+  readonly recipients: Set<string>
+  /** May be replaced at any time; takes everything at first. */
+  behave: (call: FarEndCall) => FarEndAnswer | Promise<FarEndAnswer>
+}
+
+export const takesAll = (): FarEndAnswer => ({ status: 200 })
+
+export async function startFarEnd(): Promise<FarEnd> {
+  const farEnd = {
+    calls: new Map<string, number>(),
+    taken: new Map<string, number>(),
+    recipients: new Set<string>(),
+    behave: takesAll as FarEnd['behave'],
+  }
+  const count = (counts: Map<string, number>, id: string) => {
+    const nth = (counts.get(id) ?? 0) + 1
+    counts.set(id, nth)
+    return nth
+  }
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.once('end', async () => {
+      const { noticeId, to, text } = JSON.parse(Buffer.concat(chunks).toString())
+      farEnd.recipients.add(to)
+      const answer = await farEnd.behave({
+        noticeId,
+        to,
+        text,
+        nth: count(farEnd.calls, noticeId),
+      })
+      if (answer === 'hang') return
+      if (answer === 'reset') return void incoming.socket.resetAndDestroy()
+      const isTaken = answer === 'lose' || answer.status < 300
+      if (isTaken) count(farEnd.taken, noticeId)
+      if (answer === 'lose') return void incoming.socket.resetAndDestroy()
+      response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
+      response.end(JSON.stringify(isTaken ? { id: `far-${noticeId}` } : {}))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  releaseLater(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve)
+        server.closeAllConnections()
+      }),
+  )
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`
+  return Object.assign(farEnd, { url })
+}

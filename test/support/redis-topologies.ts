@@ -1,0 +1,143 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { inject } from 'vitest'
+import { findFreePort, startServerProcess, untilReady } from '../../src/main/server-process.ts'
+import { type OwnServer, ownRedis } from './own-servers.ts'
+import { releaseLater } from './release.ts'
+import { eventually } from './wait.ts'
+
+/** One for all servers of a test, because they talk to each other too. */
+const password = 'a password of these tests'.replaceAll(' ', '-')
+
+/** A primary with a replica, and three sentinels that put the replica in its place when it is gone. */
+export async function ownSentinel(): Promise<{
+  url: string
+  primary: OwnServer
+  replica: OwnServer
+}> {
+  const auth = ['--requirepass', password, '--masterauth', password]
+  const primary = await ownRedis(auth, password)
+  const replica = await ownRedis(
+    [...auth, '--replicaof', `127.0.0.1 ${primary.port}`, '--repl-diskless-sync-delay', '0'],
+    password,
+  )
+  await withClient(replica.port, (client) =>
+    eventually(async () => (await client.info('replication')).includes('master_link_status:up'), {
+      withinMs: 15_000,
+    }),
+  )
+  const ports = await Promise.all([1, 2, 3].map(() => startSentinel(primary.port)))
+  await eventually(
+    async () => {
+      for (const port of ports) {
+        const sentinel = new Redis(port, { lazyConnect: true, maxRetriesPerRequest: 0 })
+        sentinel.on('error', () => {})
+        try {
+          const reply = (await sentinel.call('SENTINEL', 'CKQUORUM', 'postern')) as string
+          if (!reply.startsWith('OK 3')) return false
+        } finally {
+          sentinel.disconnect()
+        }
+      }
+      return true
+    },
+    { withinMs: 15_000, everyMs: 100 },
+  )
+  const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',')
+  return { url: `redis+sentinel://:${password}@${hosts}/postern`, primary, replica }
+}
+
+async function startSentinel(primaryPort: number): Promise<number> {
+  const port = await findFreePort()
+  const dataDir = join(inject('runFolder'), `sentinel-${port}`)
+  await mkdir(dataDir)
+  const configFile = join(dataDir, 'redis.conf')
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `dir ${dataDir}`,
+    `pidfile ${join(dataDir, 'redis.pid')}`,
+    `sentinel monitor postern 127.0.0.1 ${primaryPort} 2`,
+    `sentinel auth-pass postern ${password}`,
+    'sentinel down-after-milliseconds postern 1000',
+    'sentinel failover-timeout postern 5000',
+  ]
+  await writeFile(configFile, `${lines.join('\n')}\n`)
+  const server = startServerProcess(
+    ['redis-server', configFile, '--sentinel'],
+    join(dataDir, 'redis.log'),
+    'SIGTERM',
+  )
+  releaseLater(() => server.kill())
+  const client = new Redis(port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
+  client.on('error', () => {})
+  try {
+    const isReady = () =>
+      client.ping().then(
+        () => true,
+        () => false,
+      )
+    if (!(await untilReady(server, isReady))) throw new Error('the sentinel did not start')
+  } finally {
+    client.disconnect()
+  }
+  return port
+}
+
+/** Three nodes with a third of the slots each. */
+export async function ownCluster(): Promise<{ url: string; nodes: OwnServer[] }> {
+  const nodes = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const busPort = String(await findFreePort())
+      const cluster = ['--cluster-enabled', 'yes', '--cluster-port', busPort]
+      const node = await ownRedis(
+        [...cluster, '--cluster-node-timeout', '1000', '--masterauth', password],
+        password,
+      )
+      return { node, busPort }
+    }),
+  )
+  const [first] = nodes
+  for (const [index, { node, busPort }] of nodes.entries()) {
+    await withClient(node.port, async (client) => {
+      const from = Math.floor((16_384 * index) / nodes.length)
+      const to = Math.floor((16_384 * (index + 1)) / nodes.length) - 1
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
+    })
+    if (index > 0) {
+      await withClient((first as { node: OwnServer }).node.port, (client) =>
+        client.call('CLUSTER', 'MEET', '127.0.0.1', node.port, busPort),
+      )
+    }
+  }
+  for (const { node } of nodes) {
+    await withClient(node.port, (client) =>
+      eventually(
+        async () => {
+          const info = (await client.call('CLUSTER', 'INFO')) as string
+          return /cluster_state:ok/.test(info) && /cluster_known_nodes:3/.test(info)
+        },
+        { withinMs: 15_000 },
+      ),
+    )
+  }
+  const hosts = nodes.map(({ node }) => `127.0.0.1:${node.port}`).join(',')
+  return {
+    url: `redis+cluster://:${password}@${hosts}`,
+    nodes: nodes.map(({ node }) => node),
+  }
+}
+
+async function withClient<Result>(
+  port: number,
+  work: (client: Redis) => Promise<Result>,
+): Promise<Result> {
+  const client = new Redis({ port, password, retryStrategy: () => 50 })
+  client.on('error', () => {})
+  try {
+    return await work(client)
+  } finally {
+    client.disconnect()
+  }
+}
