@@ -47,7 +47,8 @@ export function createScriptPlans() {
     return {
       id: plans++,
       parts,
-      script: createScript('acquire-N', source),
+      // A server that does not know it yet is sent it by every call under way, so without the comments.
+      script: createScript('acquire-N', source.replaceAll(/^ *--.*\n/gm, '')),
       scratch: parts.map((part) => createCellStore(part, 1)),
       args(permits, memoryMs) {
         const args = [String(permits), String(memoryMs)]
