@@ -22,10 +22,10 @@
  *   it leaves the window exactly when the lock ends. So a lock is just a full window. With growth that
  *   cell stays in front, after the number of locks before it (c0), until as long again has passed.
  *
- * In Redis a value is these numbers packed big-endian, in one of two forms which its length tells
- * apart: narrow (times of 4 bytes modulo 2³² ms, counts of 1) and wide (times of 6, counts of 4). Ages
- * are signed, because clocks step back; a cell further ahead than any of ours is written is ignored.
- * `acquire-N.lua` is this file's twin; the tests hold both against a reference that keeps every event.
+ * Numbers are narrow (times of 4 bytes modulo 2³² ms, counts of 1) or wide. Ages are signed, because
+ * clocks step back; a cell further ahead than any of ours is written is ignored. What Redis keeps, and
+ * the scripts decide on, stands in `redis-values.ts`; it is read into cells to tell what is left. The
+ * tests hold both engines against a reference that keeps every event.
  */
 import type { Part } from './plan.ts'
 
