@@ -13,10 +13,10 @@
 import type { Refusal } from './limiter.ts'
 
 export interface Remembered {
+  readonly subject: string
   readonly refusal: Refusal
   readonly permits: number
-  /** 0: forgotten. */
-  holdsUntil: number
+  readonly holdsUntil: number
   readonly endsAt: number
 }
 
@@ -35,6 +35,7 @@ export function createRememberedRefusals(options: {
     remember(subject: string, permits: number, refusal: Refusal, sentAt: number): void {
       if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
       bySubject.set(subject, {
+        subject,
         refusal,
         permits,
         holdsUntil: sentAt + Math.min(refusal.retryAfterMs, maxAgeMs),
@@ -55,8 +56,9 @@ export function createRememberedRefusals(options: {
       return longest
     },
 
-    /** The refusal with what is left of its wait, if it holds. */
+    /** The refusal with what is left of its wait, if it holds and is neither forgotten nor replaced. */
     repeat(remembered: Remembered, permits: number): Refusal | undefined {
+      if (bySubject.get(remembered.subject) !== remembered) return undefined
       const nowMs = now()
       if (nowMs >= remembered.holdsUntil || permits < remembered.permits) return undefined
       const { rule, window, limit, windowMs, kind, message } = remembered.refusal
@@ -76,8 +78,7 @@ export function createRememberedRefusals(options: {
     forget(subjects: readonly string[]): void {
       const nowMs = now()
       for (const subject of subjects) {
-        const remembered = bySubject.get(subject)
-        if (remembered) remembered.holdsUntil = 0
+        bySubject.delete(subject)
         forgottenAt.set(subject, nowMs)
       }
       if (forgottenAt.size <= maxSubjects) return
@@ -106,6 +107,10 @@ export function createGenerations<Value>(maxSize: number) {
         young = new Map()
       }
       young.set(key, value)
+    },
+    delete(key: string): void {
+      young.delete(key)
+      old.delete(key)
     },
     clear(): void {
       young = new Map()

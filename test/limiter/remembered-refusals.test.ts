@@ -98,6 +98,21 @@ describe('remembered refusals (trap 21)', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
   })
 
+  test('a reset forgets a refusal that was recalled and then replaced by a newer one, and no other subject', async () => {
+    const { limiter } = await realLimiter(policies)
+    const other = { u: 'other' }
+    for (const fields of [u, other]) {
+      await limiter.acquire('p', fields)
+      await limiter.acquire('p', fields)
+      expect(limiter.recall('p', fields)).toBeDefined()
+    }
+    await limiter.acquire('p', u, { requestId: 'asks Redis, and is refused again' })
+    await limiter.reset('p', u)
+    expect(limiter.recall('p', u)).toBeUndefined()
+    expect(limiter.recall('p', other)).toBeDefined()
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+  })
+
   test('a refusal that was on its way when the reset came is not remembered', async () => {
     const { limiter } = await realLimiter(policies)
     await limiter.acquire('p', u)
