@@ -1,34 +1,45 @@
 -- Gives back what one request took, once: a second call finds no memory of the request.
 -- KEYS    one per part of the policy, then one per part that tells when it was last reset (what was taken
 --         before that is given back already), then the request's key
--- ARGV    per part: 1 if it is a lockout, where a lock that has begun stays
+-- ARGV    per part: the form of its values, bytes before the first time, bytes per time (0: cells that count)
 -- returns 1 if the request was remembered, else 0
-local memory = redis.call('GET', KEYS[#KEYS])
+local call, unpack, pack = redis.call, struct.unpack, struct.pack
+local memory = call('GET', KEYS[#KEYS])
 if not memory then return 0 end
-redis.call('DEL', KEYS[#KEYS])
+call('DEL', KEYS[#KEYS])
 
-local unpack, pack, lockMark, parts = struct.unpack, struct.pack, 128, (#KEYS - 1) / 2
-local takenAt = unpack('>I7', memory)
-for p = 1, parts do
-  local value = redis.call('GET', KEYS[p])
-  local stamp, permits = unpack('>I6I4', memory, p * 10 - 2)
-  local resetAt = redis.call('GET', KEYS[parts + p])
-  if resetAt and tonumber(resetAt) >= takenAt then stamp = 0 end
-  if value and stamp > 0 then
-    local entry, count, size, head, uses, span = '>I6I4', '>I4', 10, 4, 4294967296, 2 ^ 48
-    if #value % 5 == 1 then entry, count, size, head, uses, span = '>I4B', '>B', 5, 1, 256, 4294967296 end
-    local kept, before, given = { value:sub(1, head) }, unpack(count, value), 0
-    for at = head + 1, #value, size do
-      local time, total = unpack(entry, value, at)
-      local own = (total - before) % uses
-      if time == stamp % span and own >= permits and not (ARGV[p] == '1' and own == lockMark) then
-        given, own = permits, own - permits
-      end
-      if own > 0 then kept[#kept + 1] = pack(entry, time, (total - given) % uses) end
-      before = total
+-- Without the newest `permits` uses of time `stamp`, as far as they are still there.
+local function withoutTimes(value, head, size, stamp, permits)
+  local time = pack('>I' .. size, stamp % 256 ^ size)
+  for at = #value - size + 1, head + 1, -size do
+    if permits > 0 and value:sub(at, at + size - 1) == time then
+      value, permits = value:sub(1, at - 1) .. value:sub(at + size), permits - 1
     end
-    if #kept == 1 then redis.call('DEL', KEYS[p])
-    elseif given > 0 then redis.call('SET', KEYS[p], table.concat(kept), 'KEEPTTL') end
+  end
+  return value
+end
+
+local function withoutCounts(value, stamp, permits)
+  local kept, given = { value:sub(1, 5) }, 0
+  for at = 6, #value, 10 do
+    local time, total, before = unpack('>I6I4', value, at), unpack('>I4', value, at + 6), unpack('>I4', value, at - 4)
+    local own = (total - before) % 4294967296
+    if time == stamp and own >= permits then given, own = permits, own - permits end
+    if own > 0 then kept[#kept + 1] = pack('>I6I4', time, (total - given) % 4294967296) end
+  end
+  return table.concat(kept)
+end
+
+local parts, takenAt = (#KEYS - 1) / 2, unpack('>I7', memory)
+for p = 1, parts do
+  local value, resetAt = call('GET', KEYS[p]), call('GET', KEYS[parts + p])
+  local form, head, size = tonumber(ARGV[p * 3 - 2]), tonumber(ARGV[p * 3 - 1]), tonumber(ARGV[p * 3])
+  local stamp, permits = unpack('>I6I4', memory, p * 10 - 2)
+  if resetAt and tonumber(resetAt) >= takenAt then stamp = 0 end
+  if value and stamp > 0 and value:byte() == form then
+    local rest = size == 0 and withoutCounts(value, stamp, permits) or withoutTimes(value, head, size, stamp, permits)
+    if #rest == head and (size == 0 or not rest:find('[^%z]', 2)) then call('DEL', KEYS[p])
+    elseif rest ~= value then call('SET', KEYS[p], rest, 'KEEPTTL') end
   end
 end
 return 1

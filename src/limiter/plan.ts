@@ -28,7 +28,9 @@ export interface Part {
   readonly firstWindow: number
   readonly windows: readonly Quota[]
   readonly longestMs: number
-  /** In Redis: times of 6 bytes and counts of 4, instead of 4 and 1. */
+  /** Every use is a time of its own; otherwise a cell of uses has one. */
+  readonly isExact: boolean
+  /** In process: times and counts need more than 4 bytes and 1. */
   readonly wide: boolean
   /** 1 where the window is exact. */
   readonly granuleMs: number
@@ -49,6 +51,8 @@ export interface CompiledPolicy {
   readonly maxPermits: number
   /** One unambiguous text per rule: policy, rule and the values of its key's fields. Throws `MissingField`. */
   subjectsOf(fields: Fields): string[]
+  /** One unambiguous text for the values of all fields; undefined if one is missing. */
+  valuesOf(fields: Fields): string | undefined
 }
 
 /** A caller's mistake: a key needs a field which the call does not have. */
@@ -66,7 +70,7 @@ export class MissingField extends Error {
 }
 
 /** Four bytes of milliseconds reach 24.8 days either way, and a cell can be two windows old before it goes. */
-const narrowReachMs = 12 * 86_400_000
+export const narrowReachMs = 12 * 86_400_000
 
 /**
  * `clientId` keeps the counts of rules with `scope: per-client` apart. Without one, each rule has its
@@ -99,6 +103,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
     }
   }
   const enforced = windows.filter((one) => one.rule.mode === 'enforce' && one.limit > 0)
+  const allFields = [...new Set(rules.flatMap((rule) => rule.fields))]
   const seeds = rules.map((rule) => {
     if (clientId === undefined) return ''
     return canonical([name, rule.name, ...(rule.scope === 'per-client' ? [clientId] : [])])
@@ -126,6 +131,17 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
       }
       return subjects
     },
+    valuesOf(fields) {
+      let values = ''
+      for (const field of allFields) {
+        const value = fields[field]
+        const text = typeof value === 'number' ? String(value) : value
+        if (typeof text !== 'string') return undefined
+        // One field alone is its own text, whose hash the engine of the language already knows.
+        values = allFields.length === 1 ? text : `${values}${text.length}:${text}`
+      }
+      return values
+    },
   }
 }
 
@@ -151,6 +167,7 @@ function shape(rule: Rule, quotas: readonly Quota[]) {
   const reachMs = Math.max(longestMs, rule.lock?.maxLockMs ?? 0)
   return {
     longestMs,
+    isExact: isCellPerUse,
     wide: !isCellPerUse || reachMs > narrowReachMs,
     granuleMs: isCellPerUse || isWhole ? 1 : Math.ceil(longestMs / granulesPerWindow),
     isWhole,
@@ -160,26 +177,4 @@ function shape(rule: Rule, quotas: readonly Quota[]) {
       ? { calendar: createCalendar(rule.calendar.cron, rule.calendar.timezone) }
       : {}),
   }
-}
-
-/** What the script needs to know of some parts of a policy, as JSON. */
-export function scriptPlan(parts: readonly Part[]): string {
-  return JSON.stringify(
-    parts.map(({ rule, ...part }) => {
-      const period = part.calendar?.latest()
-      return {
-        first: part.firstWindow,
-        windows: part.windows.flatMap((one) => [one.limit, one.windowMs]),
-        wide: part.wide || undefined,
-        granule: part.granuleMs > 1 ? part.granuleMs : undefined,
-        whole: part.isWhole || undefined,
-        permits: rule.permits > 1 ? rule.permits : undefined,
-        // An observed rule counts in all of its parts or in none, so the script must know them as one.
-        observe: rule.mode === 'observe' ? part.ruleIndex + 1 : undefined,
-        ...(period ? { start: period.startsAt, stop: period.endsAt } : {}),
-        ...(rule.lock ? { lock: rule.lock.lockMs, maxLock: rule.lock.maxLockMs } : {}),
-        growth: rule.lock && rule.lock.growth > 1 ? rule.lock.growth : undefined,
-      }
-    }),
-  )
 }

@@ -1,15 +1,14 @@
 /**
  * The limiter over Redis: decides by Redis' own clock, in one script call, for any number of processes.
- *
- * On one server all rules of a check are one atomic step. In a cluster the rules of a check may live in
- * different slots: then they are asked one slot after the other, widest window first, and a refusal
- * gives back what the earlier ones took. That is all or nothing in the end, but for a moment another
- * check may see what is about to be given back.
+ * `check-batch.ts` sends and reads the calls, `ask-slots.ts` knows what a cluster adds.
  */
 import { randomUUID } from 'node:crypto'
 import { loadScript, type RedisClient } from '../redis/script.ts'
+import { createScriptPlans, type ScriptPlan } from './acquire-script.ts'
 import { acquireWithin } from './acquire-within.ts'
-import type { CellStore } from './cells.ts'
+import { askSlots, type SlotCalls } from './ask-slots.ts'
+import { createCellStore } from './cells.ts'
+import { type Answer, createCheckBatch, type Slot } from './check-batch.ts'
 import {
   type AcquireOptions,
   type Decision,
@@ -18,7 +17,7 @@ import {
   LimiterUnavailable,
   type Refusal,
 } from './limiter.ts'
-import { type CompiledPolicy, compilePolicies, type Fields, type Part, scriptPlan } from './plan.ts'
+import { type CompiledPolicy, compilePolicies, type Fields, type Part } from './plan.ts'
 import type { RawPolicies } from './policies.ts'
 import {
   admissionOf,
@@ -28,11 +27,15 @@ import {
   refusalOf,
   windowLimits,
 } from './policy-set.ts'
-import { readCells } from './redis-cells.ts'
-import { createRememberedRefusals } from './remembered-refusals.ts'
-import { type Check, createScriptBatch, withinDeadline } from './script-batch.ts'
+import { formOf, readValue, reshapedValue } from './redis-values.ts'
+import {
+  createGenerations,
+  createRememberedRefusals,
+  type Remembered,
+} from './remembered-refusals.ts'
 import { createSubjectKeys, type SubjectKey } from './subject-keys.ts'
 import { createUnsettled } from './unsettled.ts'
+import { withinDeadline } from './within-deadline.ts'
 
 export interface RedisLimiterOptions extends LimiterHooks {
   readonly policies: RawPolicies
@@ -60,35 +63,35 @@ export interface RedisLimiter extends Limiter {
   recall(policy: string, fields: Fields, permits?: number): Refusal | undefined
 }
 
-/** The parts of a check that share a hash tag, and their keys. */
-interface Slot {
-  readonly tag: string
-  readonly parts: readonly Part[]
-  readonly keys: readonly string[]
-  readonly requestKey: string | undefined
+/** A policy with the script that decides it. */
+interface ScriptPolicy extends CompiledPolicy {
+  readonly plan: ScriptPlan
+  /** In a cluster: the plans of some of its parts, by their positions. */
+  readonly partialPlans: Map<string, ScriptPlan>
+  /** Names of policy, rules and parts: a request is remembered for them together. */
+  readonly shape: string
+  /** What was refused, by the values of all fields: a shorter way than by subject. */
+  readonly refused: ReturnType<typeof createGenerations<Remembered>>
 }
-
-type Answer =
-  | { readonly admitted: true; readonly left: readonly number[]; readonly nextInMs: number }
-  | { readonly admitted: false; readonly window: number; readonly retryAfterMs: number }
 
 const maxRememberedRefusals = 20_000
 const maxUnsettledRequests = 10_000
 /** A calendar period that turns, or a value of another form, costs another round trip; more than a few are a fault. */
 const maxRounds = 5
+const dayMs = 86_400_000
 
 export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   const { redis, onRefused, onObserved } = options
   const deadlineMs = options.deadlineMs ?? 250
   const rememberRequestsMs = options.rememberRequestsMs ?? 300_000
   const clientId = options.clientId ?? randomUUID()
-  const isCluster = redis.isCluster
   const keysOf = createSubjectKeys(options.keyPrefix ?? 'postern:', options.subjectKey)
-  const batch = createScriptBatch({ redis, script: loadScript('acquire-N'), deadlineMs })
+  const planOf = createScriptPlans()
+  const batch = createCheckBatch({ redis, deadlineMs, rememberRequestsMs })
   const releaseScript = loadScript('release-N')
   const peekScript = loadScript('peek-N')
   const resetScript = loadScript('reset-N')
-  const reshapeScript = loadScript('reshape-1')
+  const replaceScript = loadScript('replace-1')
   const unsettled = createUnsettled({
     maxAgeMs: rememberRequestsMs,
     maxRequests: maxUnsettledRequests,
@@ -98,8 +101,6 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     maxSubjects: maxRememberedRefusals,
     now: () => performance.now(),
   })
-  /** Goes up with everything that may end a refusal early: what was asked before is not remembered after. */
-  let epoch = 0
   let policies = compile(options.policies)
 
   function compile(raw: RawPolicies): Map<string, ScriptPolicy> {
@@ -107,148 +108,126 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     return new Map([...compiled].map(([name, policy]) => [name, prepare(policy)]))
   }
 
-  /** A policy with what its keys and its script arguments need. */
-  function prepare(policy: CompiledPolicy) {
-    const ruleIds = policy.rules.map((rule) => keysOf.ruleId(policy.name, rule.name))
-    const shape = JSON.stringify([
-      policy.name,
-      policy.parts.map(({ rule, suffix }) => rule.name + suffix),
-    ])
-    let plan = ''
-    let plannedPeriods = ''
-    const calendars = policy.parts.flatMap((part) => part.calendar ?? [])
+  function prepare(policy: CompiledPolicy): ScriptPolicy {
+    const parts = policy.parts.map(({ rule, suffix }) => rule.name + suffix)
     return {
       ...policy,
-      ruleIds,
-      shape,
-      /** The arguments for all parts, made anew only when a calendar period has turned. */
-      plan(): string {
-        const periods = calendars.map((calendar) => calendar.latest().endsAt).join()
-        if (plan === '' || periods !== plannedPeriods) {
-          plan = scriptPlan(policy.parts)
-          plannedPeriods = periods
-        }
-        return plan
-      },
+      plan: planOf(policy.parts),
+      partialPlans: new Map(),
+      shape: JSON.stringify([policy.name, parts]),
+      refused: createGenerations(maxRememberedRefusals),
     }
   }
-  type ScriptPolicy = ReturnType<typeof prepare>
 
-  /** Where a check's values are: one slot on a server, one or more in a cluster, lockouts and wide windows first. */
+  /** Where a check's values are: one slot on a server, one or more in a cluster, widest windows first. */
   function slotsOf(
     policy: ScriptPolicy,
     subjects: readonly string[],
     requestId: string | undefined,
   ): Slot[] {
-    const ruleKeys = subjects.map((subject, index) =>
-      keysOf.valueKey(policy.ruleIds[index] as string, subject),
-    )
+    const ruleKeys = subjects.map(keysOf.valueKey)
     const keys = policy.parts.map((part) => (ruleKeys[part.ruleIndex] as string) + part.suffix)
-    const slot = (parts: readonly Part[], slotKeys: readonly string[]): Slot => {
-      const tag = keysOf.tagOf(slotKeys[0] as string)
-      const requestKey =
-        requestId === undefined
-          ? undefined
-          : keysOf.requestKey(tag, [policy.shape, requestId, ...subjects])
-      return { tag, parts, keys: slotKeys, requestKey }
+    const slot = (plan: ScriptPlan, slotKeys: string[]): Slot => {
+      const tag = redis.isCluster || requestId ? keysOf.tagOf(slotKeys[0] as string) : ''
+      const request = requestId !== undefined && [policy.shape, requestId, ...subjects]
+      const requestKey = request ? keysOf.requestKey(tag, request) : undefined
+      return { plan, tag: redis.isCluster ? tag : '', keys: slotKeys, requestKey }
     }
-    if (!isCluster) return [slot(policy.parts, keys)]
-    const byTag = new Map<string, number[]>()
-    for (const [index, key] of keys.entries()) {
-      const tag = keysOf.tagOf(key)
-      byTag.set(tag, [...(byTag.get(tag) ?? []), index])
-    }
+    if (!redis.isCluster) return [slot(policy.plan, keys)]
+    const byTag = Map.groupBy(keys.keys(), (index) => keysOf.tagOf(keys[index] as string))
     return [...byTag.values()]
       .map((indexes) =>
         slot(
-          indexes.map((index) => policy.parts[index] as Part),
+          partialPlan(policy, indexes),
           indexes.map((index) => keys[index] as string),
         ),
       )
       .sort((a, b) => width(b) - width(a))
   }
 
-  function askSlot(
-    policy: ScriptPolicy,
-    slot: Slot,
-    permits: number,
-    giveUp: (() => void) | undefined,
-  ): Promise<Answer & { sentAt: number }> {
-    return new Promise((resolve, reject) => {
-      let rounds = 0
-      let isFailed = false
-      const keys = slot.requestKey === undefined ? slot.keys : [...slot.keys, slot.requestKey]
-      const check: Check = {
-        keys,
-        answer(reply, at, sentAt) {
-          const code = reply[at] as number
-          if (code === 0) {
-            const windows = slot.parts.reduce((sum, part) => sum + part.windows.length, 0)
-            const left = reply.slice(at + 2, at + 2 + windows)
-            const nextInMs = reply[at + 1] as number
-            if (isFailed) giveUp?.()
-            else resolve({ admitted: true, left, nextInMs, sentAt })
-            return at + 2 + windows
-          }
-          const detail = reply[at + 1] as number
-          if (isFailed) return at + 2
-          if (code > 0) resolve({ admitted: false, window: detail, retryAfterMs: code, sentAt })
-          else if (code === -1) {
-            for (const part of slot.parts) part.calendar?.periodAt(detail)
-            askAgain()
-          } else {
-            const { wide, longestMs } = slot.parts[detail] as Part
-            withinDeadline(
-              reshapeScript.run(
-                redis,
-                [slot.keys[detail] as string],
-                [wide ? 1 : 0, longestMs || 86_400_000],
-              ),
-              deadlineMs,
-            ).then(askAgain, reject)
-          }
-          return at + 2
-        },
-        fail(error, isUnknown) {
-          if (isUnknown && !isFailed) giveUp?.()
-          isFailed = true
-          reject(error)
-        },
-      }
-      const askAgain = () => {
-        if (++rounds > maxRounds) {
-          reject(new LimiterUnavailable('Redis and the policy do not agree on a calendar period'))
-          return
-        }
-        const isAll = slot.parts === policy.parts
-        const plan = isAll ? policy.plan() : scriptPlan(slot.parts)
-        batch.ask(
-          isCluster ? slot.tag : '',
-          plan,
-          permits,
-          slot.requestKey === undefined ? 0 : rememberRequestsMs,
-          check,
-        )
-      }
-      askAgain()
-    })
+  function partialPlan(policy: ScriptPolicy, indexes: readonly number[]): ScriptPlan {
+    const name = indexes.join()
+    let plan = policy.partialPlans.get(name)
+    if (!plan) {
+      plan = planOf(indexes.map((index) => policy.parts[index] as Part))
+      policy.partialPlans.set(name, plan)
+    }
+    return plan
   }
 
-  async function releaseSlot(slot: Slot): Promise<boolean> {
-    const keys = [...slot.keys, ...slot.keys.map(resetKey), slot.requestKey as string]
-    const args = slot.parts.map((part) => (part.rule.lock ? 1 : 0))
-    return (await withinDeadline(releaseScript.run(redis, keys, args), deadlineMs)) === 1
+  const calls: SlotCalls = {
+    async acquire(slot, permits, giveUp) {
+      for (let round = 0; round < maxRounds; round++) {
+        const answer = await batch.ask(slot, permits, giveUp)
+        if ('admitted' in answer) return answer
+        if ('reshape' in answer) await reshape(answer.reshape, answer.key)
+        else for (const { calendar } of slot.plan.parts) calendar?.periodAt(answer.now)
+      }
+      throw new LimiterUnavailable('Redis and the policy do not agree on a calendar period')
+    },
+
+    async lookForWait(slot, permits) {
+      const waits = (await peekSlot(slot, permits)).filter(
+        ({ part }) => part.rule.mode === 'enforce',
+      )
+      return waits.reduce((a, b) => (b.waitMs > a.waitMs ? b : a), { waitMs: 0, window: 0 })
+    },
+
+    async release(slot) {
+      const { parts } = slot.plan
+      const keys = [...slot.keys, ...slot.keys.map(resetKey), slot.requestKey as string]
+      const args = parts.map(formOf).flatMap(({ code, head, size }) => [code, head, size])
+      return (await withinDeadline(releaseScript.run(redis, keys, args), deadlineMs)) === 1
+    },
+
+    giveUp: (slot) => unsettled.add(slot.requestKey as string, () => calls.release(slot)),
+  }
+
+  /** Values, and Redis' time; a key of another type counts as empty. */
+  async function readKeys(keys: readonly string[]) {
+    const reply = await withinDeadline(peekScript.runForBytes(redis, keys, []), deadlineMs)
+    const [seconds, microseconds, values] = reply as [Buffer, Buffer, (Buffer | null)[]]
+    const nowMs = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
+    return { nowMs, values }
+  }
+
+  async function reshape(part: Part, key: string): Promise<void> {
+    const { nowMs, values } = await readKeys([key])
+    const value = values[0] ?? Buffer.alloc(0)
+    try {
+      const reshaped = reshapedValue(value, part, nowMs)
+      const args = [value, reshaped, part.longestMs || dayMs]
+      await withinDeadline(replaceScript.run(redis, [key], args), deadlineMs)
+    } catch (cause) {
+      throw new LimiterUnavailable('a value in Redis is not one of the limiter', { cause })
+    }
   }
 
   async function peekSlot(slot: Slot, permits: number) {
-    const { nowMs, stores } = await withinDeadline(
-      readCells(redis, peekScript, slot.keys),
-      deadlineMs,
-    )
-    return slot.parts.map((part, index) => ({
-      part,
-      ...examine(part, stores[index] as CellStore, 0, nowMs, permits),
-    }))
+    const { nowMs, values } = await readKeys(slot.keys)
+    return slot.plan.parts.map((part, index) => {
+      const store = createCellStore(part, 1)
+      readValue(values[index] ?? null, part, nowMs, store)
+      return { part, ...examine(part, store, 0, nowMs, permits) }
+    })
+  }
+
+  /** A refusal from memory, by the values of the fields, or else by subject. */
+  function recallFor(
+    policy: ScriptPolicy,
+    fields: Fields,
+    permits: number,
+  ): { refusal: Refusal } | { refusal?: never; subjects: string[] } {
+    const values = policy.valuesOf(fields)
+    const known = values === undefined ? undefined : policy.refused.get(values)
+    const repeated = known && refusals.repeat(known, permits)
+    if (repeated) return { refusal: repeated }
+    const subjects = policy.subjectsOf(fields)
+    const found = refusals.find(subjects, permits)
+    const refusal = found && refusals.repeat(found, permits)
+    if (!refusal) return { subjects }
+    policy.refused.set(values as string, found)
+    return { refusal }
   }
 
   async function acquire(
@@ -257,92 +236,62 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     { permits = 1, requestId }: AcquireOptions = {},
   ): Promise<Decision> {
     const policy = policyOf(policies, policyName, permits)
-    const subjects = policy.subjectsOf(fields)
-    const remembered = requestId === undefined ? refusals.recall(subjects, permits) : undefined
-    if (remembered) {
-      onRefused?.({ policy: policyName, rule: remembered.rule })
-      return remembered
+    const recalled =
+      requestId === undefined
+        ? recallFor(policy, fields, permits)
+        : { subjects: policy.subjectsOf(fields) }
+    if (recalled.refusal) {
+      onRefused?.({ policy: policyName, rule: recalled.refusal.rule })
+      return recalled.refusal
     }
+    const { subjects } = recalled
     if (policy.parts.length === 0) return { admitted: true, remaining: [], nextInMs: 0 }
-    const askedEpoch = epoch
-    // Several slots give back by the id of the request, so then it must have one.
     let slots = slotsOf(policy, subjects, requestId)
+    // Several slots give back by the id of the request, so then it must have one.
     if (slots.length > 1 && requestId === undefined) {
       slots = slotsOf(policy, subjects, randomUUID())
     }
-    const { answer, sentAt } = await askSlots(policy, slots, permits)
+    for (const { requestKey } of slots) if (requestKey !== undefined) unsettled.remove(requestKey)
+    const [slot] = slots as [Slot]
+    const answer: Answer =
+      slots.length > 1
+        ? await askSlots(calls, slots, permits)
+        : await calls.acquire(
+            slot,
+            permits,
+            slot.requestKey === undefined ? undefined : () => calls.giveUp(slot),
+          )
     if (answer.admitted) return admissionOf(policy, answer.left, answer.nextInMs, onObserved)
     const refusal = refusalOf(policy, answer.window, answer.retryAfterMs)
-    const { rule } = policy.windows[answer.window] as { rule: Part['rule'] }
-    if (askedEpoch === epoch) {
-      refusals.remember(subjects[policy.rules.indexOf(rule)] as string, permits, refusal, sentAt)
+    const rule = policy.windows[answer.window]?.rule as Part['rule']
+    const subject = subjects[policy.rules.indexOf(rule)] as string
+    if (policies.get(policyName) === policy) {
+      refusals.remember(subject, permits, refusal, answer.sentAt)
     }
     onRefused?.({ policy: policyName, rule: rule.name })
     return refusal
   }
 
-  async function askSlots(
-    policy: ScriptPolicy,
-    slots: readonly Slot[],
-    permits: number,
-  ): Promise<{ answer: Answer; sentAt: number }> {
-    const giveUps = slots.map((slot) =>
-      slot.requestKey === undefined
-        ? undefined
-        : () => unsettled.add(slot.requestKey as string, () => releaseSlot(slot)),
-    )
-    for (const { requestKey } of slots) if (requestKey !== undefined) unsettled.remove(requestKey)
-    const left: number[] = []
-    let nextInMs = 0
-    let refused: (Answer & { admitted: false }) | undefined
-    let sentAt = 0
-    const taken: number[] = []
+  /** What changes the counts of subjects, and ends the memory of their refusals before and after. */
+  async function change<T>(subjects: readonly string[], run: () => Promise<T>): Promise<T> {
+    refusals.forget(subjects)
     try {
-      for (const [index, slot] of slots.entries()) {
-        if (refused && !slot.parts.some((part) => part.rule.lock)) {
-          // Refused already; this slot only tells whether it holds even longer.
-          for (const { part, waitMs, window } of await peekSlot(slot, permits)) {
-            if (part.rule.mode === 'observe' || waitMs <= refused.retryAfterMs) continue
-            refused = { admitted: false, window, retryAfterMs: waitMs }
-          }
-          continue
-        }
-        const answer = await askSlot(policy, slot, permits, giveUps[index])
-        sentAt ||= answer.sentAt
-        if (answer.admitted) {
-          taken.push(index)
-          let at = 0
-          for (const part of slot.parts) {
-            for (let window = 0; window < part.windows.length; window++) {
-              left[part.firstWindow + window] = answer.left[at++] as number
-            }
-          }
-          nextInMs = Math.max(nextInMs, answer.nextInMs)
-        } else if (!refused || answer.retryAfterMs > refused.retryAfterMs) refused = answer
-      }
-    } catch (error) {
-      for (const index of taken) giveUps[index]?.()
-      throw error
+      return await run()
+    } finally {
+      refusals.forget(subjects)
     }
-    if (!refused) return { answer: { admitted: true, left, nextInMs }, sentAt }
-    await Promise.all(
-      taken.map((index) => releaseSlot(slots[index] as Slot).catch(() => giveUps[index]?.())),
-    )
-    return { answer: refused, sentAt }
   }
 
-  const limiter: RedisLimiter = {
+  return {
     acquire,
     acquireWithin: (policy, fields, timeoutMs, acquireOptions) =>
       acquireWithin(() => acquire(policy, fields, acquireOptions), timeoutMs),
 
     async release(policyName, fields, requestId) {
       const policy = policyOf(policies, policyName)
-      epoch++
-      const slots = slotsOf(policy, policy.subjectsOf(fields), requestId)
-      const released = await Promise.all(slots.map(releaseSlot))
-      epoch++
-      refusals.clear()
+      const subjects = policy.subjectsOf(fields)
+      const slots = slotsOf(policy, subjects, requestId)
+      const released = await change(subjects, () => Promise.all(slots.map(calls.release)))
       return released.includes(true)
     },
 
@@ -358,32 +307,26 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
 
     async reset(policyName, fields, ruleName) {
       const policy = policyOf(policies, policyName)
-      epoch++
-      const slots = slotsOf(policy, policy.subjectsOf(fields), undefined)
-      await Promise.all(
-        slots.map((slot) => {
-          const keys = slot.keys.filter(
-            (_, part) => ruleName === undefined || slot.parts[part]?.rule.name === ruleName,
-          )
-          if (keys.length === 0) return undefined
-          const allKeys = [...keys, ...keys.map(resetKey)]
-          const call = resetScript.run(redis, allKeys, [rememberRequestsMs])
-          return withinDeadline(call, deadlineMs)
-        }),
-      )
-      epoch++
-      refusals.clear()
+      const subjects = policy.subjectsOf(fields)
+      const resetSlot = async ({ plan, keys }: Slot) => {
+        const own = keys.filter(
+          (_, part) => ruleName === undefined || plan.parts[part]?.rule.name === ruleName,
+        )
+        if (own.length === 0) return
+        const call = resetScript.run(redis, [...own, ...own.map(resetKey)], [rememberRequestsMs])
+        await withinDeadline(call, deadlineMs)
+      }
+      const slots = slotsOf(policy, subjects, undefined)
+      await change(subjects, () => Promise.all(slots.map(resetSlot)))
     },
 
     setPolicies(raw) {
       policies = compile(raw)
-      epoch++
-      refusals.clear()
+      refusals.forgetAll()
     },
 
     recall(policyName, fields, permits = 1) {
-      const policy = policyOf(policies, policyName, permits)
-      const refusal = refusals.recall(policy.subjectsOf(fields), permits)
+      const { refusal } = recallFor(policyOf(policies, policyName, permits), fields, permits)
       if (refusal) onRefused?.({ policy: policyName, rule: refusal.rule })
       return refusal
     },
@@ -391,11 +334,10 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     windows: (policyName) => windowLimits(policyOf(policies, policyName)),
     close: () => unsettled.close(),
   }
-  return limiter
 }
 
-function width(slot: Slot): number {
-  return Math.max(...slot.parts.map((part) => part.longestMs))
+function width({ plan }: Slot): number {
+  return Math.max(...plan.parts.map((part) => part.longestMs))
 }
 
 /** Beside a value: when it was last reset. */

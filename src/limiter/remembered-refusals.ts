@@ -5,20 +5,20 @@
  * - Redis decided some time between sending and receiving. The memory refuses until `sent + wait` by
  *   the monotonic clock, which is never too long, and names the wait that `received + wait` leaves,
  *   which is never too short.
- * - A reset in *this* process drops it at once; one in another process is seen within `maxAgeMs`.
+ * - A reset in *this* process forgets the subject at once, and what was asked before it is not
+ *   remembered after; a reset in another process is seen within `maxAgeMs`.
  * - It holds for the permits that were refused and for more, not for fewer.
  * - Bounded: two generations of half the size each; the older one goes at once.
  */
 import type { Refusal } from './limiter.ts'
 
-interface Remembered {
+export interface Remembered {
   readonly refusal: Refusal
   readonly permits: number
-  readonly holdsUntil: number
+  /** 0: forgotten. */
+  holdsUntil: number
   readonly endsAt: number
 }
-
-export type RememberedRefusals = ReturnType<typeof createRememberedRefusals>
 
 export function createRememberedRefusals(options: {
   maxAgeMs: number
@@ -26,17 +26,15 @@ export function createRememberedRefusals(options: {
   now: () => number
 }) {
   const { maxAgeMs, maxSubjects, now } = options
-  let young = new Map<string, Remembered>()
-  let old = new Map<string, Remembered>()
+  const bySubject = createGenerations<Remembered>(maxSubjects)
+  /** When a subject was forgotten last; those not here, at `othersForgottenAt` or before. */
+  const forgottenAt = new Map<string, number>()
+  let othersForgottenAt = Number.NEGATIVE_INFINITY
 
   return {
     remember(subject: string, permits: number, refusal: Refusal, sentAt: number): void {
-      if (maxAgeMs === 0) return
-      if (young.size >= maxSubjects / 2) {
-        old = young
-        young = new Map()
-      }
-      young.set(subject, {
+      if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
+      bySubject.set(subject, {
         refusal,
         permits,
         holdsUntil: sentAt + Math.min(refusal.retryAfterMs, maxAgeMs),
@@ -44,21 +42,71 @@ export function createRememberedRefusals(options: {
       })
     },
 
-    /** The refusal that still holds for one of the subjects, with what is left of its wait. */
-    recall(subjects: readonly string[], permits: number): Refusal | undefined {
-      if (young.size === 0 && old.size === 0) return undefined
+    /** What still holds for one of the subjects, the longest of it. */
+    find(subjects: readonly string[], permits: number): Remembered | undefined {
+      if (bySubject.isEmpty()) return undefined
       let longest: Remembered | undefined
       const nowMs = now()
       for (const subject of subjects) {
-        const remembered = young.get(subject) ?? old.get(subject)
+        const remembered = bySubject.get(subject)
         if (!remembered || permits < remembered.permits || nowMs >= remembered.holdsUntil) continue
         if (!longest || remembered.endsAt > longest.endsAt) longest = remembered
       }
-      if (!longest) return undefined
-      const retryAfterMs = Math.ceil(longest.endsAt - nowMs)
-      return { ...longest.refusal, retryAfterMs }
+      return longest
     },
 
+    /** The refusal with what is left of its wait, if it holds. */
+    repeat(remembered: Remembered, permits: number): Refusal | undefined {
+      const nowMs = now()
+      if (nowMs >= remembered.holdsUntil || permits < remembered.permits) return undefined
+      const { rule, window, limit, windowMs, kind, message } = remembered.refusal
+      const retryAfterMs = Math.ceil(remembered.endsAt - nowMs)
+      const refusal = {
+        admitted: false,
+        rule,
+        window,
+        limit,
+        windowMs,
+        kind,
+        retryAfterMs,
+      } as const
+      return message === undefined ? refusal : { ...refusal, message }
+    },
+
+    forget(subjects: readonly string[]): void {
+      const nowMs = now()
+      for (const subject of subjects) {
+        const remembered = bySubject.get(subject)
+        if (remembered) remembered.holdsUntil = 0
+        forgottenAt.set(subject, nowMs)
+      }
+      if (forgottenAt.size <= maxSubjects) return
+      forgottenAt.clear()
+      othersForgottenAt = nowMs
+    },
+
+    forgetAll(): void {
+      bySubject.clear()
+      forgottenAt.clear()
+      othersForgottenAt = now()
+    },
+  }
+}
+
+/** A map that forgets its older half when it is full. */
+export function createGenerations<Value>(maxSize: number) {
+  let young = new Map<string, Value>()
+  let old = new Map<string, Value>()
+  return {
+    isEmpty: () => young.size === 0 && old.size === 0,
+    get: (key: string) => young.get(key) ?? old.get(key),
+    set(key: string, value: Value): void {
+      if (young.size >= maxSize / 2) {
+        old = young
+        young = new Map()
+      }
+      young.set(key, value)
+    },
     clear(): void {
       young = new Map()
       old = new Map()

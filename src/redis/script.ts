@@ -5,34 +5,50 @@ import type { Cluster, Redis } from 'ioredis'
 /** A connection on which scripts can run: one server or a cluster. */
 export type RedisClient = Redis | Cluster
 
-/** A Lua script of `lua/`, ready to run by its hash. */
+type Arguments = readonly (string | number | Buffer)[]
+
+/** A Lua script, ready to run by its hash. */
 export interface Script {
   readonly name: string
   readonly sha: string
   readonly source: string
   /** Runs by hash; a server that has lost its scripts (restart, SCRIPT FLUSH) is sent the source. */
-  run(
-    client: RedisClient,
-    keys: readonly string[],
-    args: readonly (string | number | Buffer)[],
-  ): Promise<unknown>
+  run(client: RedisClient, keys: readonly string[], args: Arguments): Promise<unknown>
+  /** The same; strings of the answer are Buffers. */
+  runForBytes(client: RedisClient, keys: readonly string[], args: Arguments): Promise<unknown>
 }
 
 /** Loads `lua/<fileName>.lua` once, at start; a missing file stops the process there. */
 export function loadScript(fileName: string): Script {
-  const source = readFileSync(new URL(`../../lua/${fileName}.lua`, import.meta.url), 'utf8')
+  const file = new URL(`../../lua/${fileName}.lua`, import.meta.url)
+  return createScript(fileName, readFileSync(file, 'utf8'))
+}
+
+export function createScript(name: string, source: string): Script {
   const sha = createHash('sha1').update(source).digest('hex')
   return {
-    name: fileName,
+    name,
     sha,
     source,
     async run(client, keys, args) {
       try {
         return await client.evalsha(sha, keys.length, ...keys, ...args)
       } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+        if (!isUnknownScript(error)) throw error
         return await client.eval(source, keys.length, ...keys, ...args)
       }
     },
+    async runForBytes(client, keys, args) {
+      try {
+        return await client.callBuffer('EVALSHA', sha, keys.length, ...keys, ...args)
+      } catch (error) {
+        if (!isUnknownScript(error)) throw error
+        return await client.callBuffer('EVAL', source, keys.length, ...keys, ...args)
+      }
+    },
   }
+}
+
+function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT')
 }

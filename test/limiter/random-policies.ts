@@ -44,15 +44,22 @@ const kind = fc.oneof(
 
 /** Rules of one policy; all of them look at the field `subject`. */
 export const randomRules: fc.Arbitrary<RawRule[]> = fc
-  .array(fc.tuple(kind, fc.integer({ min: 0, max: 9 })), {
+  .array(fc.tuple(kind, fc.integer({ min: 0, max: 9 }), fc.constantFrom(1, 1, 1, 2, 3)), {
     minLength: 1,
     maxLength: 4,
   })
   .map((rules) =>
-    rules.map(([one, observe], index) => ({
+    rules.map(([one, observe, permits], index) => ({
       name: `rule${index}`,
       key: '{subject}',
       ...one,
+      ...(permits <= lowestLimit(one) ? { permits } : {}),
       ...(observe === 0 ? { mode: 'observe' as const } : {}),
     })),
   )
+
+/** Permits above a limit are refused as a mistake, but for limits of 0. */
+function lowestLimit(one: Partial<Record<'sliding' | 'fixed', string[]>> & object): number {
+  const limits = JSON.stringify(one).matchAll(/"(\d+) per|"limit":(\d+)/g)
+  return Math.min(...[...limits].map(([, a, b]) => Number(a ?? b) || Number.POSITIVE_INFINITY))
+}

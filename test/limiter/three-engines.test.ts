@@ -71,7 +71,9 @@ async function runRound(
       3,
       ...rules
         .filter((rule) => rule.mode === 'enforce')
-        .flatMap((rule) => rule.quotas.map((quota) => quota.limit || 3)),
+        .flatMap((rule) =>
+          rule.quotas.map((quota) => (quota.limit ? Math.floor(quota.limit / rule.permits) : 3)),
+        ),
     ),
   }))
   const draw = seededDraw(roundSeed)

@@ -5,11 +5,9 @@
  */
 
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import type { RedisClient } from '../../src/redis/script.ts'
 
-const scripts = ['acquire-N', 'release-N', 'peek-N', 'reset-N', 'reshape-1']
 const readClock = `(function()
   local now = tonumber(redis.call('GET', 'clock'))
   return { math.floor(now / 1000), now % 1000 * 1000 }
@@ -23,26 +21,31 @@ end
 redis.call('SET', 'clock', ARGV[1])`
 
 export function virtualRedis(client: Redis) {
-  const patched = new Map(
-    scripts.map((name) => {
-      const source = readFileSync(new URL(`../../lua/${name}.lua`, import.meta.url), 'utf8')
-      const sha = createHash('sha1').update(source).digest('hex')
-      const withClock = source
-        .replace("redis.call('TIME')", readClock)
-        .replace(/call\('SET', (KEYS\[key \+ p\]), (values\[p\]), 'PX', (ttls\[p\])\)/, setUntil)
-      if (name !== 'release-N' && withClock === source) throw new Error(`${name} reads no time`)
-      return [sha, withClock]
-    }),
-  )
-  const run = (sha: string, ...args: [number, ...string[]]) =>
-    client.eval(patched.get(sha) as string, ...args)
+  const patched = new Map<string, string>()
+  function patch(source: string): string {
+    const withClock = source
+      .replace(/(redis\.)?call\('TIME'\)/, readClock)
+      .replace(/call\('SET', (KEYS\[key \+ p\]), (news\[p\]), 'PX', (ttls\[p\])\)/, setUntil)
+    if (source.includes('news[p]') && !withClock.includes('ZADD')) throw new Error('no write found')
+    if (withClock.includes("call('TIME')")) throw new Error('the real time is read')
+    patched.set(createHash('sha1').update(source).digest('hex'), withClock)
+    return withClock
+  }
+  const sourceOf = (sha: string) => {
+    const source = patched.get(sha)
+    if (source === undefined) throw new Error('NOSCRIPT, the limiter is to send it')
+    return source
+  }
   return {
     setTime: (nowMs: number) => client.eval(expire, 0, nowMs),
     redis: {
       isCluster: false,
-      evalsha: run,
-      callBuffer: (_: string, sha: string, ...args: [number, ...string[]]) =>
-        client.callBuffer('EVAL', patched.get(sha) as string, ...args),
+      evalsha: async (sha: string, ...args: [number, ...string[]]) =>
+        client.eval(sourceOf(sha), ...args),
+      eval: async (source: string, ...args: [number, ...string[]]) =>
+        client.eval(patch(source), ...args),
+      callBuffer: async (command: string, script: string, ...args: [number, ...string[]]) =>
+        client.callBuffer('EVAL', command === 'EVAL' ? patch(script) : sourceOf(script), ...args),
       del: (key: string) => client.del(key),
     } as unknown as RedisClient,
   }

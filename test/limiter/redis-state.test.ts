@@ -1,0 +1,81 @@
+/** What is kept in Redis: apart for every rule, the same whatever the order of rules, and by Redis' clock. */
+import { describe, expect, test, vi } from 'vitest'
+import type { RawPolicies } from '../../src/limiter/index.ts'
+import { createSubjectKeys } from '../../src/limiter/subject-keys.ts'
+import { realLimiter } from './both-engines.ts'
+
+const u = { u: 'somebody' }
+const sliding = (name: string, quota: string) => ({ name, key: '{u}', sliding: quota })
+
+describe('what the limiter keeps in Redis', () => {
+  test('no two of 20,000 rules share state for the same subject', async () => {
+    const names = Array.from({ length: 20_000 }, (_, index) => `rule${index}`)
+    const keysOf = createSubjectKeys('', undefined)
+    const keys = names.map((name) => keysOf.valueKey(`1:p${name.length}:${name}somebody`))
+    expect(new Set(keys).size).toBe(names.length)
+
+    const many = names.slice(0, 300).map((name) => sliding(name, '1 per 1h'))
+    const { limiter, client } = await realLimiter({ p: many, q: many })
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+    expect(await limiter.acquire('q', u)).toMatchObject({ admitted: true })
+    expect(await client.dbsize()).toBe(600)
+  })
+
+  test('rules in another order after a reload, and one more before them, keep their counts', async () => {
+    const a = sliding('a', '5 per 1h')
+    const b = { name: 'b', key: '{u}', fixed: '4 per 1h' }
+    const c = { name: 'c', key: '{u}', lockout: { limit: 3, window: '1h', lock: '1h' } }
+    const { limiter } = await realLimiter({ p: [a, b, c] })
+    await limiter.acquire('p', u)
+    await limiter.acquire('p', u)
+    limiter.setPolicies({ p: [sliding('new', '9 per 1h'), c, b, a] })
+    const states = await limiter.peek('p', u)
+    expect(states.map(({ rule, used }) => [rule, used])).toEqual([
+      ['new', 0],
+      ['c', 2],
+      ['b', 2],
+      ['a', 2],
+    ])
+    expect(await limiter.acquire('p', u)).toMatchObject({
+      remaining: [{ left: 8 }, { left: 0 }, { left: 1 }, { left: 2 }],
+    })
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false, rule: 'c' })
+  })
+
+  test('I3: 1,000 concurrent acquires against limits of 3 and 5: three pass, and each took once', async () => {
+    const { limiter } = await realLimiter({
+      p: [sliding('a', '5 per 1h'), { name: 'b', key: '{u}', fixed: '3 per 1h' }],
+    })
+    const answers = await Promise.all(
+      Array.from({ length: 1_000 }, (_, index) =>
+        limiter.acquire('p', u, index % 2 ? { requestId: `${index}` } : {}),
+      ),
+    )
+    expect(answers.filter(({ admitted }) => admitted)).toHaveLength(3)
+    expect((await limiter.peek('p', u)).map(({ used }) => used)).toEqual([3, 3])
+  })
+
+  test.each([-10, 0, 10])('I17: a node clock %i minutes off decides the same', async (minutes) => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + minutes * 60_000 })
+    try {
+      const policies: RawPolicies = {
+        p: [
+          sliding('a', '2 per 60s'),
+          { name: 'b', key: '{u}', fixed: '3 per 5m' },
+          { name: 'c', key: '{u}', calendar: { limit: 4, cron: '0 0 1 1 *', timezone: 'UTC' } },
+        ],
+      }
+      const { limiter } = await realLimiter(policies, { rememberRefusalsMs: 0 })
+      await limiter.acquire('p', u)
+      const second = await limiter.acquire('p', u)
+      expect(second).toMatchObject({ remaining: [{ left: 0 }, { left: 1 }, { left: 2 }] })
+      const third = await limiter.acquire('p', u)
+      expect(third).toMatchObject({ admitted: false, rule: 'a' })
+      const waitMs = third.admitted ? 0 : third.retryAfterMs
+      expect(waitMs).toBeGreaterThan(50_000)
+      expect(waitMs).toBeLessThanOrEqual(60_000)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
