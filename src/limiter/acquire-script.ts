@@ -6,6 +6,7 @@
  */
 import { createScript, loadScript, type Script } from '../redis/script.ts'
 import { type CellStore, createCellStore } from './cells.ts'
+import { InvalidPolicies } from './limiter.ts'
 import type { Part } from './plan.ts'
 import { emptyValue, formOf, mostTimes } from './redis-values.ts'
 
@@ -32,6 +33,10 @@ export function createScriptPlans() {
   const counted = loadScript('look-counted-0').source
 
   return function planOf(parts: readonly Part[]): ScriptPlan {
+    const last = parts.at(-1)
+    if (last && last.firstWindow + last.windows.length > maxWindows) {
+      throw new InvalidPolicies(`a policy has more than ${maxWindows} windows`)
+    }
     const calendars = parts.filter((part) => part.calendar)
     const looks = new Set(parts.map(lookOf))
     const used = [
@@ -47,7 +52,8 @@ export function createScriptPlans() {
     return {
       id: plans++,
       parts,
-      script: createScript('acquire-N', source),
+      // A server that does not know it yet is sent it by every call under way, so without the comments.
+      script: createScript('acquire-N', source.replaceAll(/^ *--.*\n/gm, '')),
       scratch: parts.map((part) => createCellStore(part, 1)),
       args(permits, memoryMs) {
         const args = [String(permits), String(memoryMs)]

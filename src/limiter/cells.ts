@@ -22,10 +22,10 @@
  *   it leaves the window exactly when the lock ends. So a lock is just a full window. With growth that
  *   cell stays in front, after the number of locks before it (c0), until as long again has passed.
  *
- * In Redis a value is these numbers packed big-endian, in one of two forms which its length tells
- * apart: narrow (times of 4 bytes modulo 2³² ms, counts of 1) and wide (times of 6, counts of 4). Ages
- * are signed, because clocks step back; a cell further ahead than any of ours is written is ignored.
- * `acquire-N.lua` is this file's twin; the tests hold both against a reference that keeps every event.
+ * Numbers are narrow (times of 4 bytes modulo 2³² ms, counts of 1) or wide. Ages are signed, because
+ * clocks step back; a cell further ahead than any of ours is written is ignored. What Redis keeps, and
+ * the scripts decide on, stands in `redis-values.ts`; it is read into cells to tell what is left. The
+ * tests hold both engines against a reference that keeps every event.
  */
 import type { Part } from './plan.ts'
 
@@ -105,14 +105,15 @@ export function look(
   const { times, counts, wide, stride } = store
   const start = slot * stride
   const countStart = slot * (stride + 1)
-  const maxLockMs = part.rule.lock?.maxLockMs ?? 0
-  found.leadMs = leadMs(part, nowMs)
+  const lead = leadMs(part, nowMs)
+  found.leadMs = lead
   let cells = store.lengths[slot] as number
-  if (nowMs - (store.newestAt[slot] as number) >= part.longestMs + maxLockMs) cells = 0
-  while (cells > 0 && age(store, start + cells - 1, nowMs) < -(found.leadMs + hourMs + maxLockMs)) {
-    cells--
+  if (cells > 0) {
+    const { longestMs, maxLockMs } = part
+    if (nowMs - (store.newestAt[slot] as number) >= longestMs + maxLockMs) cells = 0
+    while (cells > 0 && age(store, start + cells - 1, nowMs) < -(lead + hourMs + maxLockMs)) cells--
+    store.lengths[slot] = cells
   }
-  store.lengths[slot] = cells
   const total = counts[countStart + cells] as number
   found.waitMs = 0
   found.nextMs = 0
@@ -120,7 +121,8 @@ export function look(
   for (let index = 0; index < part.windows.length; index++) {
     const { limit, windowMs } = part.windows[index] as { limit: number; windowMs: number }
     let gone = 0
-    let last = cells
+    // Most often the oldest cell still counts.
+    let last = cells > 0 && age(store, start, nowMs) >= windowMs ? cells : 0
     while (gone < last) {
       const middle = (gone + last + 1) >>> 1
       const at = times[start + middle - 1] as number

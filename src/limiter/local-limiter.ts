@@ -76,8 +76,10 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
   function tryAcquire(
     policyName: string,
     fields: Fields,
-    { permits = 1, requestId }: AcquireOptions = {},
+    acquireOptions?: AcquireOptions,
   ): Decision {
+    const permits = acquireOptions?.permits ?? 1
+    const requestId = acquireOptions?.requestId
     const policy = policyOf(policies, policyName, permits)
     const { parts, tables, looks, places } = policy
     const subjects = policy.subjectsOf(fields)
@@ -89,12 +91,12 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
-      const { cells, find } = tables[index] as SubjectTable
-      const place = find(subjects[part.ruleIndex] as string)
+      const table = tables[index] as SubjectTable
+      const place = table.find(subjects[part.ruleIndex] as string)
       places[index] = place
       const asked = permits * part.rule.permits
-      look(cells, place, part, nowMs, isSeen ? 0 : asked, asked, left, found)
-      if (part.rule.mode === 'enforce') nextInMs = Math.max(nextInMs, found.nextMs)
+      look(table.cells, place, part, nowMs, isSeen ? 0 : asked, asked, left, found)
+      if (found.nextMs > nextInMs && part.rule.mode === 'enforce') nextInMs = found.nextMs
     }
     if (isSeen) return admissionOf(policy, left, nextInMs)
     for (let index = 0; index < parts.length; index++) {
@@ -118,7 +120,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index] as (typeof parts)[number]
       const found = looks[index] as Look
-      if (found.waitMs > 0 || full.includes(part.ruleIndex)) {
+      if (found.waitMs > 0 || (full.length > 0 && full.includes(part.ruleIndex))) {
         stamps?.push(0)
         continue
       }

@@ -28,6 +28,8 @@ export interface Part {
   readonly firstWindow: number
   readonly windows: readonly Quota[]
   readonly longestMs: number
+  /** 0 but for a lockout. */
+  readonly maxLockMs: number
   /** Every use is a time of its own; otherwise a cell of uses has one. */
   readonly isExact: boolean
   /** In process: times and counts need more than 4 bytes and 1. */
@@ -117,14 +119,15 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
     subjectsOf(fields) {
       const subjects: string[] = []
       for (let index = 0; index < rules.length; index++) {
-        const rule = rules[index] as Rule
+        const { name: ruleName, fields: ruleFields } = rules[index] as Rule
         let subject = seeds[index] as string
-        for (const field of rule.fields) {
-          const value = fields[field]
-          const text = typeof value === 'number' ? String(value) : value
-          if (typeof text !== 'string') throw new MissingField(name, rule.name, field)
+        for (let at = 0; at < ruleFields.length; at++) {
+          const text = textOf(fields[ruleFields[at] as string])
+          if (text === undefined) {
+            throw new MissingField(name, ruleName, ruleFields[at] as string)
+          }
           // One field alone is its own text, whose hash the engine of the language already knows.
-          if (subject === '' && rule.fields.length === 1) subject = text
+          if (subject === '' && ruleFields.length === 1) subject = text
           else subject += `${text.length}:${text}`
         }
         subjects.push(subject)
@@ -134,15 +137,19 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
     valuesOf(fields) {
       let values = ''
       for (const field of allFields) {
-        const value = fields[field]
-        const text = typeof value === 'number' ? String(value) : value
-        if (typeof text !== 'string') return undefined
-        // One field alone is its own text, whose hash the engine of the language already knows.
+        const text = textOf(fields[field])
+        if (text === undefined) return undefined
         values = allFields.length === 1 ? text : `${values}${text.length}:${text}`
       }
       return values
     },
   }
+}
+
+/** Undefined for what is not a field's value, such as an inherited member. */
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  return typeof value === 'number' ? String(value) : undefined
 }
 
 function isExact(rule: Rule, quotas: readonly Quota[]): boolean {
@@ -167,6 +174,7 @@ function shape(rule: Rule, quotas: readonly Quota[]) {
   const reachMs = Math.max(longestMs, rule.lock?.maxLockMs ?? 0)
   return {
     longestMs,
+    maxLockMs: rule.lock?.maxLockMs ?? 0,
     isExact: isCellPerUse,
     wide: !isCellPerUse || reachMs > narrowReachMs,
     granuleMs: isCellPerUse || isWhole ? 1 : Math.ceil(longestMs / granulesPerWindow),

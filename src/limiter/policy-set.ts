@@ -58,7 +58,7 @@ export function admissionOf(
   for (let index = 0; index < policy.windows.length; index++) {
     const { rule, window } = policy.windows[index] as CompiledPolicy['windows'][number]
     const windowLeft = left[index] as number
-    remaining.push({ rule: rule.name, window, left: Math.max(0, windowLeft) })
+    remaining.push({ rule: rule.name, window, left: windowLeft > 0 ? windowLeft : 0 })
     if (windowLeft >= 0 || rule.mode === 'enforce' || rule === observed) continue
     observed = rule
     onObserved?.({ policy: policy.name, rule: rule.name })
@@ -71,10 +71,9 @@ export function refusalOf(policy: CompiledPolicy, index: number, retryAfterMs: n
     index
   ] as CompiledPolicy['windows'][number]
   const { name, kind, message } = rule
-  const refusal = { rule: name, window, limit, windowMs, kind, retryAfterMs }
   return message === undefined
-    ? { admitted: false, ...refusal }
-    : { admitted: false, ...refusal, message }
+    ? { admitted: false, rule: name, window, limit, windowMs, kind, retryAfterMs }
+    : { admitted: false, rule: name, window, limit, windowMs, kind, retryAfterMs, message }
 }
 
 export function createLook(): Look {

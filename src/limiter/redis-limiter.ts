@@ -163,7 +163,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
         if ('reshape' in answer) await reshape(answer.reshape, answer.key)
         else for (const { calendar } of slot.plan.parts) calendar?.periodAt(answer.now)
       }
-      throw new LimiterUnavailable('Redis and the policy do not agree on a calendar period')
+      throw new LimiterUnavailable('Redis and the policy do not agree on a period or a form')
     },
 
     async lookForWait(slot, permits) {
@@ -194,13 +194,8 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   async function reshape(part: Part, key: string): Promise<void> {
     const { nowMs, values } = await readKeys([key])
     const value = values[0] ?? Buffer.alloc(0)
-    try {
-      const reshaped = reshapedValue(value, part, nowMs)
-      const args = [value, reshaped, part.longestMs || dayMs]
-      await withinDeadline(replaceScript.run(redis, [key], args), deadlineMs)
-    } catch (cause) {
-      throw new LimiterUnavailable('a value in Redis is not one of the limiter', { cause })
-    }
+    const args = [value, reshapedValue(value, part, nowMs), part.longestMs || dayMs]
+    await withinDeadline(replaceScript.run(redis, [key], args), deadlineMs)
   }
 
   async function peekSlot(slot: Slot, permits: number) {

@@ -14,6 +14,7 @@
  * by the code of the in-process limiter. A reload that gives a rule another form rewrites its values.
  */
 import { type CellStore, copyCells, createCellStore, lockMark } from './cells.ts'
+import { LimiterUnavailable } from './limiter.ts'
 import { narrowReachMs, type Part } from './plan.ts'
 
 export interface Form {
@@ -57,13 +58,14 @@ export function emptyValue(part: Part): Buffer {
   return value
 }
 
-/** Reads a value of any form into the first place of a store of this part. Throws if it is not one of ours. */
+/** Reads a value of any form into the first place of a store of this part. Throws `LimiterUnavailable` if it is not one of ours. */
 export function readValue(value: Buffer | null, part: Part, nowMs: number, store: CellStore): void {
   store.lengths[0] = 0
   store.counts[0] = 0
   if (value === null || value.length === 0) return
   const form = forms[value[0] as number]
-  if (!form || value.length < form.head) throw new Error('not a value of the limiter')
+  if (!form || value.length < form.head)
+    throw new LimiterUnavailable('a value in Redis is not one of the limiter')
   if (form.size > 0) readTimes(value, form, part, nowMs, store)
   else readCells(value, nowMs, store)
 }

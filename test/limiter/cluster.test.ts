@@ -58,11 +58,11 @@ describe('in a real cluster of three nodes (trap 19)', () => {
     expect(sizes.every((size) => size > 5)).toBe(true)
   })
 
-  test('I3: 1,000 concurrent acquires of one subject: never more than the limit passes, and nothing stays taken by the others', async () => {
+  test('I3: 300 concurrent acquires of one subject: never more than the limit passes, and nothing stays taken by the others', async () => {
     const limiter = limiterOf()
     const ip = '10.1.1.1'
     const answers = await Promise.all(
-      Array.from({ length: 1_000 }, (_, index) =>
+      Array.from({ length: 300 }, (_, index) =>
         limiter.acquire('captcha', { ip, to: 'one', text: `${index}` }),
       ),
     )

@@ -18,6 +18,16 @@ const three = onePolicy({ sliding: '3 per 60s' })
 const u = { u: 'somebody' }
 
 describe('traps: numbers and time', () => {
+  test('trap 1: an empty value counts as nothing used', async () => {
+    const { limiter, client, prefix } = await realLimiter(three)
+    await limiter.acquire('p', u)
+    const [key] = (await client.keys(`${prefix}*`)) as [string]
+    await client.set(key, '')
+    expect(await limiter.peek('p', u)).toMatchObject([{ used: 0 }])
+    expect(await limiter.acquire('p', u)).toMatchObject({ remaining: [{ left: 2 }] })
+    expect(await client.pttl(key)).toBeGreaterThan(0)
+  })
+
   test.each([
     { sliding: '0 per 60s' },
     { sliding: ['5 per 1h', '0 per 60s'] },
