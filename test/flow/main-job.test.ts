@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { type Postern, startPostern } from '../support/postern.ts'
 import { startSmtp } from '../support/smtp.ts'
+import { eventually } from '../support/wait.ts'
 
 async function expectPassesOnce(postern: Postern, owner: object, code: string) {
   const check = () => postern.post('/v1/captchas/check', { ...owner, code })
