@@ -43,7 +43,10 @@ test.each(['en', 'zh'])(
     expect(mail.html).toContain(code)
     await expectPassesOnce(postern, owner, code)
 
-    const notice = await postern.get(`/v1/notices/${body.id}`)
+    const notice = await eventually(async () => {
+      const reply = await postern.get(`/v1/notices/${body.id}`)
+      return reply.body.state !== 'sending' && reply
+    })
     expect(notice.body).toMatchObject({
       state: 'sent',
       to: 'a***@example.com',
