@@ -1,4 +1,3 @@
-import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
@@ -7,7 +6,14 @@ import type { Templates } from '../templates/templates.ts'
 import type { NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
-import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
+import {
+  acceptedAnswer,
+  editionOf,
+  invalid,
+  onceByKey,
+  recipientOf,
+  refusalProblem,
+} from './sending.ts'
 
 /** Variables of a captcha template that Postern fills in. */
 const ownVariables = ['code', 'minutes']
@@ -53,23 +59,7 @@ export function captchaRoutes(deps: {
             params,
             origin: { ip: body.ip ?? ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('captcha', outcome.refusal)
-          const { notice } = outcome
-          request.note({ noticeId: notice.id, channel, template })
-          return {
-            status: 202,
-            headers: { location: `/v1/notices/${notice.id}` },
-            body: {
-              id: notice.id,
-              channel,
-              to: maskRecipient(channel, to),
-              scene,
-              state: 'pending',
-              expiresAt: notice.expiresAt.toISOString(),
-              resendAt: outcome.resendAt.toISOString(),
-              codeLength: outcome.codeLength,
-            },
-          }
+          return acceptedAnswer(request, outcome, { scene, codeLength })
         }),
     }),
 

@@ -15,7 +15,7 @@ import {
   searchNoticesBody,
   sendNoticeBody,
 } from './schemas.ts'
-import { editionOf, invalid, onceByKey, recipientOf, refusalProblem } from './sending.ts'
+import { acceptedAnswer, editionOf, invalid, onceByKey, recipientOf } from './sending.ts'
 
 export function noticeRoutes(deps: {
   sendNotice: SendNotice
@@ -75,22 +75,7 @@ export function noticeRoutes(deps: {
             ...(sendAt ? { sendAt } : {}),
             origin: { ip: body.ip ?? ip, country },
           })
-          if (!outcome.accepted) throw refusalProblem('notice', outcome.refusal)
-          const { notice } = outcome
-          request.note({ noticeId: notice.id, channel, template })
-          return {
-            status: 202,
-            headers: { location: `/v1/notices/${notice.id}` },
-            body: {
-              id: notice.id,
-              channel,
-              to: maskRecipient(channel, to),
-              template,
-              state: 'pending',
-              expiresAt: notice.expiresAt.toISOString(),
-              resendAt: outcome.resendAt.toISOString(),
-            },
-          }
+          return acceptedAnswer(request, outcome, { template })
         }),
     }),
 

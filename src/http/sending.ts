@@ -4,8 +4,10 @@
  */
 import { canonicalRecord } from '../base/canonical.ts'
 import { newId } from '../base/ids.ts'
+import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import { rateLimitHeaders } from '../limiter/index.ts'
+import type { AcceptOutcome } from '../notice/accept.ts'
 import type { AdmissionRefusal } from '../notice/admission.ts'
 import type { Params, ReservedNotice } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
@@ -57,6 +59,30 @@ export function editionOf(
 
 export function invalid(path: string, message: string): Problem {
   return new Problem('invalid_request', { errors: [{ path, message }] })
+}
+
+/** The 202 of a send, or the problem that refused it. `more` are the members only this kind of send has. */
+export function acceptedAnswer(
+  request: RouteRequest,
+  outcome: AcceptOutcome,
+  more: Readonly<Record<string, unknown>>,
+): Answer {
+  if (!outcome.accepted) throw refusalProblem(outcome.policy, outcome.refusal)
+  const { id, channel, to, template, expiresAt } = outcome.notice
+  request.note({ noticeId: id, channel, template })
+  return {
+    status: 202,
+    headers: { location: `/v1/notices/${id}` },
+    body: {
+      id,
+      channel,
+      to: maskRecipient(channel, to),
+      ...more,
+      state: 'pending',
+      expiresAt: expiresAt.toISOString(),
+      resendAt: outcome.resendAt.toISOString(),
+    },
+  }
 }
 
 /** A refusal as a problem. */

@@ -15,6 +15,7 @@ import { type ReadReceipts, receiptRoute } from '../http/receipts.ts'
 import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
+import { createAccept } from '../notice/accept.ts'
 import { createAdmission } from '../notice/admission.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
@@ -36,18 +37,15 @@ export async function startApiRole(parts: Parts): Promise<string> {
     templates,
     normaliseRecipient: createRecipientNormaliser(file.recipients),
   }
-  const now = Date.now
   const admission = createAdmission({ limiter, secrets })
+  const accept = createAccept({ admission, createNotice, findNotice: store.find, now: Date.now })
   const routes = [
     ...captchaRoutes({
       ...shared,
       sendCaptcha: createSendCaptcha({
-        admission,
+        accept,
         codes,
-        createNotice,
-        findNotice: store.find,
         code: { length: file.code.length, ttlMs: file.code.ttl },
-        now,
       }),
       checkCaptcha: createCheckCaptcha({
         admission,
@@ -67,13 +65,7 @@ export async function startApiRole(parts: Parts): Promise<string> {
     }),
     ...noticeRoutes({
       ...shared,
-      sendNotice: createSendNotice({
-        admission,
-        createNotice,
-        findNotice: store.find,
-        ttlMs: file.notice.ttl,
-        now,
-      }),
+      sendNotice: createSendNotice({ accept, ttlMs: file.notice.ttl }),
       store,
       secrets,
     }),

@@ -14,7 +14,7 @@ describe('the kinds of providers', () => {
 
   it('have a page each', () => {
     const pages = readdirSync(new URL('docs/providers', root))
-    expect(pages.sort()).toEqual(folders.map((name) => `${name}.md`).sort())
+    expect(pages.sort()).toEqual(['README.md', ...folders.map((name) => `${name}.md`)].sort())
   })
 
   it('are found by name, and only by a name of theirs', () => {
