@@ -62,6 +62,9 @@ interface Target {
   pid: number
 }
 
+// Interrupted, the private servers end with the process.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
+
 const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
 const children: ChildProcess[] = []
 const [redisServer, postgresServer] = await Promise.all([
