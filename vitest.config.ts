@@ -35,6 +35,8 @@ export default defineConfig({
           setupFiles: ['test/support/each-file.ts'],
           // Each is a load on several processes with answers due in time: one after the other.
           maxWorkers: 1,
+          // A machine that stalls for seconds breaks every promise of an answer in time; it seldom does so twice.
+          retry: 1,
           sequence: { groupOrder: 2 },
         },
       },
