@@ -1,11 +1,14 @@
 /**
- * The Express application: parse, authenticate, run a route, answer, and nothing else.
+ * The public door: find the route, authenticate, parse, run it, answer, and nothing else. Node's own
+ * server and a router; what a framework would add is named in docs/decisions/0003.
  *
  * The order of refusals: unknown path (404), method (405), key (401), body (415, 413, 400). Nothing is
  * read from a body before the key is known to be good, and nothing is counted before all of it passed.
  */
 import { randomBytes } from 'node:crypto'
-import express, { type Express, type Request, type Response } from 'express'
+import { type IncomingMessage, METHODS, type RequestListener, type ServerResponse } from 'node:http'
+import findMyWay, { type HTTPMethod, type HTTPVersion } from 'find-my-way'
+import proxyAddr from 'proxy-addr'
 import type { ApiKeys } from '../access/api-keys.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
@@ -15,85 +18,79 @@ import { limitableAddress } from './limitable-address.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
 
+type Facts = Record<string, string | number>
+type Work = (requestId: string, facts: Facts) => Promise<Answer | Problem>
+
 export function createApp(deps: {
   routes: readonly Route[]
   keys: ApiKeys
   metrics: Metrics
   log: Log
   trustProxyHops: number
-}): Express {
+}): RequestListener {
   const { routes, keys, metrics, log } = deps
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.set('trust proxy', deps.trustProxyHops)
-  app.set('query parser', 'simple')
 
-  // Plain paths first: `/v1/notices/search` is not the notice with the id "search".
-  const paths = [...new Set(routes.map((route) => route.path))]
-  for (const path of paths.sort((a, b) => Number(a.includes(':')) - Number(b.includes(':')))) {
+  const router = findMyWay<HTTPVersion.V1>({
+    ignoreTrailingSlash: true,
+    defaultRoute: (request, response) =>
+      serve('unknown', request, response, async () => new Problem('not_found')),
+    onBadUrl: (_path, request, response) =>
+      serve('unknown', request, response, async () => {
+        const errors = [{ path: '', message: 'the address is not valid' }]
+        return new Problem('invalid_request', { errors })
+      }),
+  })
+  for (const path of new Set(routes.map((route) => route.path))) {
     const atPath = routes.filter((route) => route.path === path)
     for (const route of atPath) {
-      app[route.method](path, (request, response) =>
-        serve(route.path, request, response, () => run(route, request, response)),
+      router.on(methodsOf(route), path, (request, response, params, _store, query) =>
+        serve(path, request, response, (requestId, facts) =>
+          run(route, request, { params, query, requestId, facts }),
+        ),
       )
     }
-    // Express answers HEAD by the GET route.
-    const allow = atPath
-      .map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
-      .join(', ')
-    app.all(path, (request, response) =>
+    const allowed = atPath.flatMap(methodsOf)
+    const others = (METHODS as HTTPMethod[]).filter((method) => !allowed.includes(method))
+    router.on(others, path, (request, response) =>
       serve(path, request, response, async () => {
-        throw new Problem('method_not_allowed', {}, { allow })
+        return new Problem('method_not_allowed', {}, { allow: allowed.join(', ') })
       }),
     )
   }
-  app.use((request: Request, response: Response) =>
-    serve('unknown', request, response, async () => {
-      throw new Problem('not_found')
-    }),
-  )
-  // Only Express itself gets here: a path that can't be decoded.
-  app.use((_error: unknown, request: Request, response: Response, _next: unknown) =>
-    serve('unknown', request, response, async () => {
-      throw new Problem('invalid_request', {
-        errors: [{ path: '', message: 'the address is not valid' }],
-      })
-    }),
-  )
 
-  async function run(route: Route, request: Request, response: Response): Promise<Answer> {
+  async function run(
+    route: Route,
+    request: IncomingMessage,
+    found: Pick<RouteRequest, 'params' | 'query' | 'requestId'> & { facts: Facts },
+  ): Promise<Answer | Problem> {
+    const { params, query, requestId, facts } = found
     const app = route.access === 'key' ? await appOf(request) : ''
     if (route.access === 'local' && !isLocal(request)) throw new Problem('forbidden')
-    const facts = response.locals.facts as Record<string, string | number>
     if (app) facts.app = app
-    const body = route.body ? checked(route.body, await readJson(request), '') : undefined
-    const rawBody = route.rawBody ? await readBytes(request, route.rawBody.maxBytes) : noBytes
-    const query = route.query ? checked(route.query, request.query, 'query') : request.query
-    const routeRequest: RouteRequest = {
+    return route.run({
       app,
-      requestId: response.locals.requestId,
+      requestId,
       ip: callerOf(request),
-      body,
-      params: request.params as Record<string, string>,
-      query: query as Record<string, unknown>,
-      rawBody,
+      body: route.body ? checked(route.body, await readJson(request), '') : undefined,
+      params,
+      query: route.query
+        ? (checked(route.query, { ...query }, 'query') as RouteRequest['query'])
+        : query,
+      rawBody: route.rawBody ? await readBytes(request, route.rawBody.maxBytes) : noBytes,
       headers: request.headers,
-      header: (name) => request.get(name),
       note: (more) => Object.assign(facts, more),
-    }
-    return route.run(routeRequest)
+    })
   }
 
   /** What limits count: the address a trusted proxy names, or who is connected when that is none. */
-  function callerOf(request: Request): string {
+  function callerOf(request: IncomingMessage): string {
     const peer = request.socket.remoteAddress ?? ''
-    // Express reads forwarding headers for every address, so it is asked only where proxies are trusted.
-    const address = deps.trustProxyHops > 0 ? (request.ip ?? peer) : peer
+    const address =
+      deps.trustProxyHops > 0 ? proxyAddr(request, (_, hop) => hop < deps.trustProxyHops) : peer
     return limitableAddress(address) ?? limitableAddress(peer) ?? ''
   }
 
-  async function appOf(request: Request): Promise<string> {
+  async function appOf(request: IncomingMessage): Promise<string> {
     const match = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(request.headers.authorization ?? '')
     const key = match ? await keys.find(match[1] as string) : null
     if (!key) throw new Problem('unauthorized', {}, { 'www-authenticate': 'Bearer' })
@@ -108,34 +105,36 @@ export function createApp(deps: {
   /** Answers, whatever happens in `work`, then counts and logs the request. */
   async function serve(
     route: string,
-    request: Request,
-    response: Response,
-    work: () => Promise<Answer>,
+    request: IncomingMessage,
+    response: ServerResponse,
+    work: Work,
   ): Promise<void> {
     const startMs = performance.now()
     const given = request.headers['x-request-id'] as string | undefined
     const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : nextRequestId()
-    const facts: Record<string, string | number> = {}
-    response.locals.requestId = requestId
-    response.locals.facts = facts
+    const facts: Facts = {}
+    let outcome: Answer | Problem
+    try {
+      outcome = await work(requestId, facts)
+    } catch (error) {
+      outcome = asProblem(error, requestId)
+      if (outcome.code === 'internal' || outcome.code === 'unavailable')
+        log.requestFailed(requestId, error)
+    }
     let isRepeat = false
     let answer: Answer
-    try {
-      answer = await work()
-    } catch (error) {
-      const problem = asProblem(error, requestId)
-      if (problem.code === 'internal' || problem.code === 'unavailable')
-        log.requestFailed(requestId, error)
-      facts.code = problem.code
-      isRepeat = problem.isRepeat
+    if (outcome instanceof Problem) {
+      const { code, members } = outcome
+      facts.code = code
       for (const name of ['policy', 'rule', 'retryAfterMs']) {
-        if (name in problem.members) facts[name] = problem.members[name] as string | number
+        if (members[name] !== undefined) facts[name] = members[name] as string | number
       }
-      answer = problemAnswer(problem, request.headers['accept-language'])
-    }
+      isRepeat = outcome.isRepeat
+      answer = problemAnswer(outcome, request.headers['accept-language'])
+    } else answer = outcome
     write(response, answer, requestId)
     const durationMs = performance.now() - startMs
-    const method = knownMethods.has(request.method) ? request.method : 'other'
+    const method = knownMethods.has(request.method ?? '') ? (request.method as string) : 'other'
     metrics.requests.inc({ route, method, status: answer.status })
     metrics.requestSeconds.observe({ route }, durationMs / 1_000)
     log.requestFinished(isRepeat, {
@@ -148,14 +147,19 @@ export function createApp(deps: {
     })
   }
 
-  return app
+  return (request, response) => router.lookup(request, response)
 }
 
 const noBytes = Buffer.alloc(0)
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-function write(response: Response, answer: Answer, requestId: string): void {
+/** Whoever may GET may ask for the headers alone. */
+function methodsOf({ method }: Route): HTTPMethod[] {
+  return method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase() as HTTPMethod]
+}
+
+function write(response: ServerResponse, answer: Answer, requestId: string): void {
   if (response.headersSent || response.destroyed) return
   const headers: Record<string, string | number> = {
     'x-request-id': requestId,
@@ -181,7 +185,7 @@ function asProblem(error: unknown, requestId: string): Problem {
 }
 
 /** From this very machine, and not passed on by a proxy that runs on it. */
-function isLocal(request: Request): boolean {
+function isLocal(request: IncomingMessage): boolean {
   const address = request.socket.remoteAddress ?? ''
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
   return isLoopback && request.headers['x-forwarded-for'] === undefined

@@ -44,6 +44,7 @@ export function readBytes(request: IncomingMessage, maxBytes: number): Promise<B
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
+    let isEnded = false
     request.on('data', (chunk: Buffer) => {
       length += chunk.length
       if (length <= maxBytes) chunks.push(chunk)
@@ -52,12 +53,14 @@ export function readBytes(request: IncomingMessage, maxBytes: number): Promise<B
         reject(new Problem('payload_too_large'))
       }
     })
-    request.once('end', () => {
+    request.on('end', () => {
+      isEnded = true
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
     })
-    // After `end` this changes nothing.
-    request.once('close', () => reject(bodyProblem('the body ended early')))
-    request.once('error', () => reject(bodyProblem('the body ended early')))
+    // A connection that broke: without a listener for its error Node only closes the request.
+    request.on('close', () => {
+      if (!isEnded) reject(bodyProblem('the body ended early'))
+    })
   })
 }
 

@@ -95,11 +95,11 @@ export function captchaRoutes(deps: {
           ip: body.ip ?? ip,
           country,
         })
-        if (outcome.result === 'refused') throw refusalProblem('check', outcome.refusal)
+        if (outcome.result === 'refused') return refusalProblem('check', outcome.refusal)
         if (outcome.result === 'mismatch') {
-          throw new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
+          return new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
         }
-        if (outcome.result === 'gone') throw new Problem('code_gone')
+        if (outcome.result === 'gone') return new Problem('code_gone')
         note({ noticeId: outcome.noticeId })
         return {
           status: 200,

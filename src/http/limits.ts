@@ -36,7 +36,7 @@ export function limitRoutes(deps: {
         const decision = await withFieldProblems('fields.', () =>
           limiter.acquire(policy, { ...fields, app }, { permits }),
         )
-        if (!decision.admitted) throw refused(policy, decision)
+        if (!decision.admitted) return refused(policy, decision)
         const remaining = decision.remaining.map(({ rule, window, left }) => ({
           rule,
           window,
@@ -63,7 +63,7 @@ export function limitRoutes(deps: {
         const outcome = await withFieldProblems('', () =>
           attempts.begin({ policy, app, subject, ip }),
         )
-        if (!outcome.allowed) throw refused(policy, outcome.refusal)
+        if (!outcome.allowed) return refused(policy, outcome.refusal)
         return { status: 200, body: outcome }
       },
     }),

@@ -15,27 +15,22 @@ export const problemMediaType = 'application/problem+json'
 export function problemAnswer(problem: Problem, acceptLanguage: string | undefined): Answer {
   const { code, members } = problem
   const { status, title } = problems[code]
-  const retryAfterMs = members.retryAfterMs
-  const seconds = typeof retryAfterMs === 'number' ? Math.ceil(retryAfterMs / 1_000) : undefined
+  // A rule's own words are the detail.
   const { message, ...shown } = members
-  const detail =
+  const { retryAfterMs } = members
+  const headers: Record<string, string> = { 'content-type': problemMediaType }
+  let detail: string =
     typeof message === 'string' ? message : problems[code][preferredLanguage(acceptLanguage)]
+  if (typeof retryAfterMs === 'number') {
+    const seconds = String(Math.ceil(retryAfterMs / 1_000))
+    detail = detail.replace('{seconds}', seconds)
+    // Spelled as the limiter spells it: two spellings would be two headers.
+    headers['Retry-After'] = seconds
+  }
   return {
     status,
-    headers: {
-      'content-type': problemMediaType,
-      // Spelled as the limiter spells it: two spellings would be two headers.
-      ...(seconds === undefined ? {} : { 'Retry-After': String(seconds) }),
-      ...problem.headers,
-    },
-    body: {
-      type: `urn:postern:problem:${code}`,
-      title,
-      status,
-      detail: detail.replace('{seconds}', String(seconds)),
-      code,
-      ...shown,
-    },
+    headers: Object.assign(headers, problem.headers),
+    body: { type: `urn:postern:problem:${code}`, title, status, detail, code, ...shown },
   }
 }
 

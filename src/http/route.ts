@@ -1,9 +1,9 @@
 /**
- * One list of routes is the whole of the HTTP room: it makes the Express routes, the 405 answers and
+ * One list of routes is the whole of the HTTP room: it makes the routes, the 405 answers and
  * the OpenAPI document, so these can't differ.
  */
 import type { ZodType } from 'zod'
-import type { ProblemCode } from '../base/problems.ts'
+import type { Problem, ProblemCode } from '../base/problems.ts'
 import type { Answer } from './problem.ts'
 
 export interface RouteRequest<Body = unknown> {
@@ -13,19 +13,18 @@ export interface RouteRequest<Body = unknown> {
   /** The caller's address, after the trusted proxies. */
   ip: string
   body: Body
-  params: Readonly<Record<string, string>>
+  params: Readonly<Record<string, string | undefined>>
   query: Readonly<Record<string, unknown>>
   /** As it came, on routes that ask for it; empty elsewhere. */
   rawBody: Buffer
   headers: Readonly<Record<string, string | string[] | undefined>>
-  header(name: string): string | undefined
   /** Facts for this request's log line; ids and names only. */
   note(facts: Readonly<Record<string, string | number>>): void
 }
 
 export interface Route<Body = unknown> {
   method: 'get' | 'post' | 'delete'
-  /** As Express writes it: `/v1/notices/:id`. */
+  /** With parameters as in `/v1/notices/:id`. */
   path: string
   name: string
   summary: string
@@ -40,8 +39,12 @@ export interface Route<Body = unknown> {
   answers: Readonly<Record<number, { description: string; schema?: ZodType }>>
   /** Beside those every route has. */
   problems: readonly ProblemCode[]
-  /** Throws Problem to refuse, Unavailable when a server is out of reach. */
-  run(request: RouteRequest<Body>): Promise<Answer>
+  /**
+   * Refusals that come in floods (limits, wrong codes) are returned, because throwing through every
+   * await costs more than all else they do; others may be thrown. Throws Unavailable when a server is
+   * out of reach.
+   */
+  run(request: RouteRequest<Body>): Promise<Answer | Problem>
 }
 
 /** Lets a route's body type follow from its schema, and forgets it for the list. */

@@ -61,13 +61,13 @@ export function invalid(path: string, message: string): Problem {
   return new Problem('invalid_request', { errors: [{ path, message }] })
 }
 
-/** The 202 of a send, or the problem that refused it. `more` are the members only this kind of send has. */
+/** The 202 of a send, or the problem that refuses it. `more` are the members only this kind of send has. */
 export function acceptedAnswer(
   request: RouteRequest,
   outcome: AcceptOutcome,
   more: Readonly<Record<string, unknown>>,
-): Answer {
-  if (!outcome.accepted) throw refusalProblem(outcome.policy, outcome.refusal)
+): Answer | Problem {
+  if (!outcome.accepted) return refusalProblem(outcome.policy, outcome.refusal)
   const { id, channel, to, template, expiresAt } = outcome.notice
   request.note({ noticeId: id, channel, template })
   return {
@@ -97,15 +97,26 @@ export function refusalProblem(policy: string, refusal: AdmissionRefusal): Probl
   return problem
 }
 
+type Send = (reserved: ReservedNotice | undefined) => Promise<Answer | Problem>
+
 /** Runs `send` once per Idempotency-Key; without one, simply runs it. */
-export async function onceByKey(
+export function onceByKey(
   idempotency: Idempotency,
   request: RouteRequest,
   what: string,
-  send: (reserved: ReservedNotice | undefined) => Promise<Answer>,
-): Promise<Answer> {
-  const key = request.header('idempotency-key')
-  if (key === undefined) return send(undefined)
+  send: Send,
+): Promise<Answer | Problem> {
+  const key = request.headers['idempotency-key'] as string | undefined
+  return key === undefined ? send(undefined) : sendOnce(idempotency, request, what, key, send)
+}
+
+async function sendOnce(
+  idempotency: Idempotency,
+  request: RouteRequest,
+  what: string,
+  key: string,
+  send: Send,
+): Promise<Answer | Problem> {
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
   }
@@ -116,12 +127,17 @@ export async function onceByKey(
   if (reservation.kind === 'reused') throw new Problem('idempotency_key_reused')
   if (reservation.kind === 'answered') return reservation.answer as Answer
   const id = reservation.noticeId
-  let answer: Answer
+  const drop = () => idempotency.drop(request.app, key).catch(() => {})
+  let answer: Answer | Problem
   try {
     answer = await send({ id, isTakenOver: id !== offeredId })
   } catch (error) {
-    await idempotency.drop(request.app, key).catch(() => {})
+    await drop()
     throw error
+  }
+  if (answer instanceof Problem) {
+    await drop()
+    return answer
   }
   // What was sent is never answered with an error: when this fails, a repeat finds the notice itself.
   await idempotency.keep(request.app, key, answer).catch(() => {})

@@ -2,7 +2,7 @@
  * What captchas and notices share at the door: which fields a policy's keys may use, and what the
  * limiter's answer becomes.
  */
-import { canonicalRecord } from '../base/canonical.ts'
+import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Admission as Admitted, RedisLimiter, Refusal } from '../limiter/index.ts'
 import type { NoticeDraft, Params } from './create.ts'
@@ -32,7 +32,7 @@ export function createAdmission(deps: { limiter: RedisLimiter; secrets: Secrets 
   let hashes = new Map<string, string>()
 
   function dedupeHash(to: string, template: string, params: Params): string {
-    const content = canonicalRecord({ to, template, params: canonicalRecord(asRendered(params)) })
+    const content = canonical([to, template, canonicalRecord(asRendered(params))])
     let hash = hashes.get(content)
     if (hash === undefined) {
       hash = secrets.dedupeHash([content])

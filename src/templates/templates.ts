@@ -24,22 +24,23 @@ export interface Rendered {
 
 /** One template in one channel and locale. */
 interface Edition {
-  channel: Channel
-  locale: string
   variables: ReadonlySet<string>
   render(variables: Readonly<Record<string, string>>): Rendered
 }
+
+/** Of one template: by locale. */
+type Editions = Record<Channel, Map<string, Edition>>
 
 export type Templates = ReturnType<typeof loadTemplates>
 
 /** Throws an Error that lists every problem with its file. */
 export function loadTemplates(folder: string) {
   const problems: string[] = []
-  const editions = new Map<string, Edition[]>()
+  const editions = new Map<string, Editions>()
 
   for (const template of listFolder(folder, problems)) {
     const files = listFolder(join(folder, template), problems)
-    const found: Edition[] = []
+    const found: Editions = { sms: new Map(), email: new Map() }
     for (const file of files) {
       const name = /^(sms|email)\.([a-z]{2}(?:-[A-Z]{2})?)\.(txt|html)$/.exec(file)
       if (!name) problems.push(`${template}/${file}: is not named <sms|email>.<locale>.<txt|html>`)
@@ -48,7 +49,9 @@ export function loadTemplates(folder: string) {
         const locale = name[2] as string
         const htmlFile = `${channel}.${locale}.html`
         try {
-          found.push(readEdition(join(folder, template), channel, locale, files.includes(htmlFile)))
+          const hasHtml = files.includes(htmlFile)
+          const edition = readEdition(join(folder, template), channel, locale, hasHtml)
+          found[channel].set(locale, edition)
         } catch (error) {
           problems.push(`${template}/${file}: ${(error as Error).message}`)
         }
@@ -61,17 +64,14 @@ export function loadTemplates(folder: string) {
   if (problems.length > 0) throw new Error(`templates have problems:\n${problems.join('\n')}`)
 
   const find = (template: string, channel: Channel, locale: string) =>
-    editions
-      .get(template)
-      ?.find((edition) => edition.channel === channel && edition.locale === locale)
+    editions.get(template)?.[channel].get(locale)
 
   return {
     has: (template: string) => editions.has(template),
 
     /** The locales a template has for a channel; empty when it is not made for that channel. */
     locales(template: string, channel: Channel): string[] {
-      const all = editions.get(template) ?? []
-      return all.filter((edition) => edition.channel === channel).map((edition) => edition.locale)
+      return [...(editions.get(template)?.[channel].keys() ?? [])]
     },
 
     /** The edition for a wanted locale: exact, or its language; undefined when there is neither. */
@@ -89,13 +89,11 @@ export function loadTemplates(folder: string) {
     /** What each SMS takes at least: with the code in it and every other variable empty. */
     smsLengths(codeLength: number): ({ template: string; locale: string } & SmsLength)[] {
       return [...editions].flatMap(([template, all]) =>
-        all
-          .filter(({ channel }) => channel === 'sms')
-          .map(({ locale, variables, render }) => {
-            const values = Object.fromEntries([...variables].map((name) => [name, '']))
-            if ('code' in values) values.code = '0'.repeat(codeLength)
-            return { template, locale, ...measureSms(render(values).text) }
-          }),
+        [...all.sms].map(([locale, { variables, render }]) => {
+          const values = Object.fromEntries([...variables].map((name) => [name, '']))
+          if ('code' in values) values.code = '0'.repeat(codeLength)
+          return { template, locale, ...measureSms(render(values).text) }
+        }),
       )
     },
 
@@ -147,8 +145,6 @@ function readEdition(folder: string, channel: Channel, locale: string, hasHtml: 
     return [part, fill] as const
   })
   return {
-    channel,
-    locale,
     variables,
     render: (values) =>
       Object.fromEntries(

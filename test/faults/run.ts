@@ -25,12 +25,10 @@ process.env.CHAOS_MINUTES = values.minutes
 process.env.CHAOS_RATE = values.rate
 process.env.CHAOS_AOF = values.aof
 
-const isChaos = command === 'chaos'
-const vitest = await startVitest('test', [isChaos ? 'test/faults/chaos' : 'test/faults/'], {
+const vitest = await startVitest('test', [], {
   run: true,
   watch: false,
-  include: [isChaos ? 'test/faults/*.long.test.ts' : 'test/faults/*.test.ts'],
-  exclude: isChaos ? [] : ['**/*.long.test.ts'],
+  project: [command === 'chaos' ? 'chaos' : 'faults'],
   disableConsoleIntercept: true,
   fileParallelism: false,
   ...(ids.length > 0 ? { testNamePattern: new RegExp(`^(${ids.join('|')}):`) } : {}),
