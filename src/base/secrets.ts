@@ -11,6 +11,7 @@ import {
   type KeyObject,
 } from 'node:crypto'
 import { canonical } from './canonical.ts'
+import { createKeyedHash } from './keyed-hash.ts'
 import { takeRandomBytes } from './random.ts'
 
 export interface Secrets {
@@ -45,11 +46,11 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
     },
     recipientHashes(channel, to) {
       const text = canonical([channel, to])
-      return all.map((keys) => hmac('sha256', keys.recipient, text).subarray(0, 16))
+      return all.map((keys) => Buffer.from(keys.recipient(text), 'base64url'))
     },
     subjectHashes(parts) {
       const text = canonical(parts)
-      return all.map((keys) => hmac('sha256', keys.subject, text).toString('base64url', 0, 16))
+      return all.map((keys) => keys.subject(text))
     },
     dedupeHash(parts) {
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
@@ -82,8 +83,8 @@ function deriveKeys(secret: string) {
     createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32)))
   return {
     code: derive('code digest'),
-    recipient: derive('recipient index'),
-    subject: derive('redis subject'),
+    recipient: createKeyedHash(derive('recipient index').export()),
+    subject: createKeyedHash(derive('redis subject').export()),
     dedupe: derive('duplicate rule'),
     limiter: derive('limiter subject'),
     seal: derive('notice seal'),

@@ -1,11 +1,13 @@
 /**
  * Codes in Redis: one key per (app, scene, channel, recipient), so a new code replaces the old one by
  * itself, with its time to live. The key's name is a keyed hash and the code a keyed digest: whoever
- * reads Redis learns neither. A code is compared in Redis, in one script with its counting.
+ * reads Redis learns neither. A code is compared in Redis, in one script with its counting; what comes
+ * in one event-loop tick goes in one call.
  *
  * While `SECRET_PREVIOUS` is set a code may lie under either secret's name. A new one goes under the
  * current name and the previous name is emptied first, so an owner never has two valid codes.
  */
+import { createBatcher } from '../base/batcher.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
@@ -25,7 +27,8 @@ export type GuessResult =
 
 export type CodeStore = ReturnType<typeof createCodeStore>
 
-const checkScript = loadScript('check-code-1')
+const rememberScript = loadScript('remember-codes-N')
+const checkScript = loadScript('check-codes-N')
 const forgetScript = loadScript('forget-code-1')
 
 export function createCodeStore(
@@ -40,27 +43,49 @@ export function createCodeStore(
   const digestsOf = (owner: CodeOwner, code: string) =>
     secrets.codeDigests([...partsOf(owner), code])
 
+  // In a cluster the keys of one call must lie together, which those of different owners do not.
+  const batching = redis.isCluster
+    ? { maxItems: 1, maxConcurrent: 256 }
+    : { maxItems: 128, maxConcurrent: 4 }
+
+  const remember = createBatcher<{ key: string; value: string }, void>({
+    ...batching,
+    async run(codes) {
+      const keys = codes.map(({ key }) => key)
+      const values = codes.map(({ value }) => value)
+      await reach(() => rememberScript.run(redis, keys, [options.ttlMs, ...values]))
+      return codes.map(() => undefined)
+    },
+  })
+
+  const check = createBatcher<{ key: string; args: readonly string[] }, string | number>({
+    ...batching,
+    async run(guesses) {
+      const keys = guesses.map(({ key }) => key)
+      const digests = (guesses[0]?.args.length ?? 1) - 1
+      const args = guesses.flatMap((guess) => guess.args)
+      return reach(() => checkScript.run(redis, keys, [digests, ...args])) as Promise<
+        (string | number)[]
+      >
+    },
+  })
+
   return {
     /** From now on this is the owner's one valid code. */
     async remember(owner: CodeOwner, noticeId: string, code: string): Promise<void> {
       const [key = '', ...previousKeys] = keysOf(owner)
       const value = `${noticeId} ${options.triesPerCode} ${digestsOf(owner, code)[0]}`
-      await reach(async () => {
-        for (const previousKey of previousKeys) await redis.del(previousKey)
-        await redis.set(key, value, 'PX', options.ttlMs)
-      })
+      for (const previousKey of previousKeys) await reach(() => redis.del(previousKey))
+      await remember({ key, value })
     },
 
     /** Takes one try, compares, and consumes the code when it is right. */
-    async guess(owner: CodeOwner, code: string, noticeId?: string): Promise<GuessResult> {
-      const args = [noticeId ?? '', ...digestsOf(owner, code)]
+    async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
+      const args = [noticeId, ...digestsOf(owner, code)]
       for (const key of keysOf(owner)) {
-        const [status, detail] = (await reach(() => checkScript.run(redis, [key], args))) as [
-          number,
-          (string | number)?,
-        ]
-        if (status === 1) return { result: 'passed', noticeId: String(detail) }
-        if (status === 0) return { result: 'mismatch', triesLeft: Number(detail) }
+        const answer = await check({ key, args })
+        if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
+        if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
       }
       return { result: 'gone' }
     },

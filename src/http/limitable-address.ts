@@ -6,6 +6,7 @@ import { isIP } from 'node:net'
  * the port beside the address.
  */
 export function limitableAddress(text: string): string | undefined {
+  if (isIP(text) === 4) return text
   const bare =
     // How a server on both protocols writes every IPv4 caller.
     /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1] ??

@@ -3,6 +3,7 @@
  * `check-batch.ts` sends and reads the calls, `ask-slots.ts` knows what a cluster adds.
  */
 import { randomUUID } from 'node:crypto'
+import { createBatcher } from '../base/batcher.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 import { createScriptPlans, type ScriptPlan } from './acquire-script.ts'
 import { acquireWithin } from './acquire-within.ts'
@@ -92,6 +93,16 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   const peekScript = loadScript('peek-N')
   const resetScript = loadScript('reset-N')
   const replaceScript = loadScript('replace-1')
+  /** In a cluster the values of different subjects may not lie together. */
+  const resetValues = createBatcher<readonly string[], void>({
+    ...(redis.isCluster ? { maxItems: 1, maxConcurrent: 256 } : { maxItems: 64, maxConcurrent: 4 }),
+    async run(subjects) {
+      const keys = subjects.flat()
+      const call = resetScript.run(redis, [...keys, ...keys.map(resetKey)], [rememberRequestsMs])
+      await withinDeadline(call, deadlineMs)
+      return subjects.map(() => undefined)
+    },
+  })
   const unsettled = createUnsettled({
     maxAgeMs: rememberRequestsMs,
     maxRequests: maxUnsettledRequests,
@@ -307,9 +318,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
         const own = keys.filter(
           (_, part) => ruleName === undefined || plan.parts[part]?.rule.name === ruleName,
         )
-        if (own.length === 0) return
-        const call = resetScript.run(redis, [...own, ...own.map(resetKey)], [rememberRequestsMs])
-        await withinDeadline(call, deadlineMs)
+        if (own.length > 0) await resetValues(own)
       }
       const slots = slotsOf(policy, subjects, undefined)
       await change(subjects, () => Promise.all(slots.map(resetSlot)))
