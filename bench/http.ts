@@ -6,14 +6,14 @@
  * and one queue.add. Every variant is a process of its own; rounds take turns, so that a slow minute of
  * the machine touches all alike; the medians are compared. Read the ratios, not the figures.
  *
- * Beside the rates stands the server's own processor time per request, which says the same on a busy
- * machine (Linux only).
+ * Beside the rates stands the processor time per request: of the API process, of Redis and of
+ * PostgreSQL. It says the same on a busy machine (Linux only).
  *
  *   node bench/http.ts [rounds] [seconds per measurement] [only variants whose name contains this]
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -51,7 +51,9 @@ routes:
 
 interface Result {
   perSecond: number
-  serverCpuUs: number
+  apiCpuUs: number
+  redisCpuUs: number
+  postgresCpuUs: number
   p50Ms: number
   p99Ms: number
   statuses: Record<string, number>
@@ -137,11 +139,15 @@ async function runBench(): Promise<void> {
     salt++
     if (kind === 'right') await rememberCodes(salt)
     const args = ['bench/load.ts', url, seconds, connections, path, kind, key, salt].map(String)
-    const cpuBeforeMs = cpuMs(pid)
+    const processes = () => [cpuMs([pid]), cpuMs([redisServer.pid]), cpuMs(postgresPids())]
+    const before = processes()
     const { stdout } = await promisify(execFile)(process.execPath, args)
     const result = JSON.parse(stdout) as Result
     const requests = Object.values(result.statuses).reduce((sum, count) => sum + count, 0)
-    return { ...result, serverCpuUs: ((cpuMs(pid) - cpuBeforeMs) * 1_000) / requests }
+    const [apiCpuUs = 0, redisCpuUs = 0, postgresCpuUs = 0] = processes().map(
+      (ms, index) => ((ms - (before[index] ?? 0)) * 1_000) / requests,
+    )
+    return { ...result, apiCpuUs, redisCpuUs, postgresCpuUs }
   }
 
   async function measure(label: string): Promise<void> {
@@ -210,6 +216,8 @@ async function runBench(): Promise<void> {
         'p50 ms',
         'p99 ms',
         'cpu µs',
+        'Redis µs',
+        'PG µs',
         'statuses',
       ),
     )
@@ -224,7 +232,9 @@ async function runBench(): Promise<void> {
           (rate / oneByOneRate).toFixed(2),
           medianOf(name, (result) => result.p50Ms).toFixed(1),
           medianOf(name, (result) => result.p99Ms).toFixed(1),
-          medianOf(name, (result) => result.serverCpuUs).toFixed(0),
+          medianOf(name, (result) => result.apiCpuUs).toFixed(0),
+          medianOf(name, (result) => result.redisCpuUs).toFixed(0),
+          medianOf(name, (result) => result.postgresCpuUs).toFixed(0),
           Object.keys(results.get(name)?.at(-1)?.statuses ?? {}).join(' '),
         ),
       )
@@ -257,13 +267,28 @@ async function runBench(): Promise<void> {
   }
 }
 
-/** Processor time a process has used, all threads; 0 where there is no /proc. */
-function cpuMs(pid: number): number {
-  const file = `/proc/${pid}/stat`
-  if (!existsSync(file)) return 0
-  const fields = readFileSync(file, 'utf8').split(') ')[1]?.split(' ') ?? []
+/** Processor time that processes and the children they outlived have used; 0 where there is no /proc. */
+function cpuMs(pids: readonly number[]): number {
   const ticksPerSecond = 100
-  return ((Number(fields[11]) + Number(fields[12])) * 1_000) / ticksPerSecond
+  const ticks = pids.flatMap((pid) => statOf(pid).slice(11, 15).map(Number))
+  return (ticks.reduce((sum, count) => sum + count, 0) * 1_000) / ticksPerSecond
+}
+
+/** PostgreSQL has a process for each connection. */
+function postgresPids(): number[] {
+  if (!existsSync('/proc')) return []
+  const pids = readdirSync('/proc').map(Number).filter(Boolean)
+  const { pid } = postgresServer
+  return [pid, ...pids.filter((one) => Number(statOf(one)[1]) === pid)]
+}
+
+/** The fields after the process' name; none when it is gone. */
+function statOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  } catch {
+    return []
+  }
 }
 
 function median(values: readonly number[]): number {

@@ -2,6 +2,7 @@
  * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget
  * survives resends, and with the code itself, whose tries end it.
  */
+import { createShortIds } from '../base/ids.ts'
 import type { RedisLimiter } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Admission, AdmissionRefusal } from '../notice/admission.ts'
@@ -25,10 +26,10 @@ export function createCheckCaptcha(deps: {
   limiter: RedisLimiter
   codes: CodeStore
   metrics: Metrics
-  newRequestId: () => string
   announce: AnnounceCaptcha
 }) {
-  const { admission, limiter, codes, metrics, newRequestId, announce } = deps
+  const { admission, limiter, codes, metrics, announce } = deps
+  const newRequestId = createShortIds()
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
     const outcome = await check(request)

@@ -5,11 +5,11 @@
  * The order of refusals: unknown path (404), method (405), key (401), body (415, 413, 400). Nothing is
  * read from a body before the key is known to be good, and nothing is counted before all of it passed.
  */
-import { randomBytes } from 'node:crypto'
 import { type IncomingMessage, METHODS, type RequestListener, type ServerResponse } from 'node:http'
 import findMyWay, { type HTTPMethod, type HTTPVersion } from 'find-my-way'
 import proxyAddr from 'proxy-addr'
 import type { ApiKeys } from '../access/api-keys.ts'
+import { createShortIds } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -29,6 +29,7 @@ export function createApp(deps: {
   trustProxyHops: number
 }): RequestListener {
   const { routes, keys, metrics, log } = deps
+  const newRequestId = createShortIds()
 
   const router = findMyWay<HTTPVersion.V1>({
     ignoreTrailingSlash: true,
@@ -97,11 +98,6 @@ export function createApp(deps: {
     return key.app
   }
 
-  /** Unique over processes by its random beginning, and far cheaper than a UUID. */
-  const requestIdStart = randomBytes(6).toString('base64url')
-  let requestCount = 0
-  const nextRequestId = () => `${requestIdStart}-${(requestCount++).toString(36).padStart(6, '0')}`
-
   /** Answers, whatever happens in `work`, then counts and logs the request. */
   async function serve(
     route: string,
@@ -111,7 +107,7 @@ export function createApp(deps: {
   ): Promise<void> {
     const startMs = performance.now()
     const given = request.headers['x-request-id'] as string | undefined
-    const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : nextRequestId()
+    const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : newRequestId()
     const facts: Facts = {}
     let outcome: Answer | Problem
     try {

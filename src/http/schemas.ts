@@ -7,18 +7,24 @@ import { parseDurationMs } from '../base/durations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
 import { limitableAddress } from './limitable-address.ts'
 
+function textProblem(text: string): string | undefined {
+  // What most texts are made of needs no closer look.
+  if (/^[\x20-\x7e]*$/.test(text)) return undefined
+  if (!text.isWellFormed()) return 'holds half a character (a lone surrogate)'
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return 'holds a control character or line break'
+  // These reorder what follows them, so that a text reads as another one (CVE-2021-42574).
+  return /[\u202a-\u202e\u2066-\u2069]/.test(text) ? 'holds a text direction control' : undefined
+}
+
 /** Text that can be stored, shown in a subject line and printed in a log without surprises. */
 const plainText = (maxLength: number) =>
   z
     .string()
     .max(maxLength)
-    .refine((text) => text.isWellFormed(), 'holds half a character (a lone surrogate)')
-    .refine(
-      (text) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text),
-      'holds a control character or line break',
-    )
-    // These reorder what follows them, so that a text reads as another one (CVE-2021-42574).
-    .refine((text) => !/[\u202a-\u202e\u2066-\u2069]/.test(text), 'holds a text direction control')
+    .check((text) => {
+      const message = textProblem(text.value)
+      if (message) text.issues.push({ code: 'custom', message, input: text.value })
+    })
 
 const channel = z.enum(['sms', 'email'])
 const recipient = plainText(320)

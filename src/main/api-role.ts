@@ -1,7 +1,6 @@
 /** The API role: every route with what stands behind it. */
 import { createApiKeys } from '../access/api-keys.ts'
 import { createAttempts } from '../attempt/attempts.ts'
-import { newId } from '../base/ids.ts'
 import { createCaptchaAnnouncer } from '../captcha/announce.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
@@ -52,7 +51,6 @@ export async function startApiRole(parts: Parts): Promise<string> {
         limiter,
         codes,
         metrics,
-        newRequestId: newId,
         announce: createCaptchaAnnouncer({
           redis,
           secrets,
