@@ -69,11 +69,19 @@ export function openDatabase(
 export function isOutOfReach(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError)
     return false
-  const code = (error as { code?: string }).code
+  const code = sqlStateInPrisma(error) ?? (error as { code?: string }).code
   // Time-outs and lost connections of the driver carry no code, those of the system an E-name.
   if (code === undefined) return error.name === 'Error' || error.name === 'DriverAdapterError'
   if (/^P\d{4}$/.test(code)) return /^P1/.test(code) || code === 'P2024'
   // Classes of SQLSTATE: 08 connection, 53 resources, 57 operator intervention, 25006 read-only.
   if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|53|57)/.test(code) || code === '25006'
   return true
+}
+
+/** Prisma has codes of its own for some errors of the server, and wraps the others. */
+function sqlStateInPrisma(error: Error): string | undefined {
+  const { meta } = error as {
+    meta?: { driverAdapterError?: { cause?: { originalCode?: string } } }
+  }
+  return meta?.driverAdapterError?.cause?.originalCode
 }

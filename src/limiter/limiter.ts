@@ -1,6 +1,6 @@
 /** What every limiter answers, whichever engine is behind it. */
 import { Unavailable } from '../base/problems.ts'
-import type { Fields } from './plan.ts'
+import type { Fields, WindowLimit } from './plan.ts'
 import type { Kind, RawPolicies } from './policies.ts'
 
 export interface Remaining {
@@ -81,15 +81,6 @@ export interface Limiter {
   /** The windows of a policy, for headers and pages. */
   windows(policy: string): readonly WindowLimit[]
   close(): void
-}
-
-export interface WindowLimit {
-  readonly rule: string
-  readonly kind: Kind
-  readonly window: string
-  readonly limit: number
-  /** 0 for a calendar rule, whose periods differ in length. */
-  readonly windowMs: number
 }
 
 /** Counting for metrics; the labels are names from the policies, a closed set. */

@@ -16,7 +16,6 @@ import {
   examine,
   policyOf,
   refusalOf,
-  windowLimits,
 } from './policy-set.ts'
 import { createRequestMemory } from './request-memory.ts'
 import { createSubjectTable, type SubjectTable } from './subject-table.ts'
@@ -181,7 +180,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     },
 
     setPolicies,
-    windows: (policyName) => windowLimits(policyOf(policies, policyName)),
+    windows: (policyName) => policyOf(policies, policyName).windowLimits,
     close: () => undefined,
   }
 }

@@ -5,7 +5,7 @@
  */
 import { canonical } from '../base/canonical.ts'
 import { type Calendar, createCalendar } from './calendar.ts'
-import type { Policies, Quota, Rule } from './policies.ts'
+import type { Kind, Policies, Quota, Rule } from './policies.ts'
 
 /** Windows of at most this many uses are exact to the millisecond. */
 export const exactLimit = 128
@@ -16,6 +16,15 @@ export type Fields = Readonly<Record<string, string | number>>
 
 export interface Window extends Quota {
   readonly rule: Rule
+}
+
+export interface WindowLimit {
+  readonly rule: string
+  readonly kind: Kind
+  readonly window: string
+  readonly limit: number
+  /** 0 for a calendar rule, whose periods differ in length. */
+  readonly windowMs: number
 }
 
 export interface Part {
@@ -49,6 +58,8 @@ export interface CompiledPolicy {
   readonly parts: readonly Part[]
   /** Every window of every part; refusals and remainders refer to them by position. */
   readonly windows: readonly Window[]
+  /** The same for callers. */
+  readonly windowLimits: readonly WindowLimit[]
   /** Above it an acquire can never pass; Infinity without an enforcing rule. */
   readonly maxPermits: number
   /** One unambiguous text per rule: policy, rule and the values of its key's fields. Throws `MissingField`. */
@@ -115,6 +126,13 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
     rules,
     parts,
     windows,
+    windowLimits: windows.map(({ rule, window, limit, windowMs }) => ({
+      rule: rule.name,
+      kind: rule.kind,
+      window,
+      limit,
+      windowMs,
+    })),
     maxPermits: Math.min(...enforced.map((one) => Math.floor(one.limit / one.rule.permits))),
     subjectsOf(fields) {
       const subjects: string[] = []

@@ -5,7 +5,6 @@ import {
   type LimiterHooks,
   type Refusal,
   type Remaining,
-  type WindowLimit,
   type WindowState,
 } from './limiter.ts'
 import type { CompiledPolicy, Part } from './plan.ts'
@@ -34,16 +33,6 @@ export function policyOf<P extends CompiledPolicy>(
     throw new RangeError(`policy ${name} never has more than ${policy.maxPermits} permits at once`)
   }
   return policy
-}
-
-export function windowLimits(policy: CompiledPolicy): WindowLimit[] {
-  return policy.windows.map(({ rule, window, limit, windowMs }) => ({
-    rule: rule.name,
-    kind: rule.kind,
-    window,
-    limit,
-    windowMs,
-  }))
 }
 
 /** `left` is by window of the policy; below 0 where an observed rule would have refused. */

@@ -1,4 +1,5 @@
-import type { Decision, WindowLimit } from './limiter.ts'
+import type { Decision } from './limiter.ts'
+import type { WindowLimit } from './plan.ts'
 
 /**
  * The fields of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` on a refusal.

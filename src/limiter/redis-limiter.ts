@@ -20,14 +20,7 @@ import {
 } from './limiter.ts'
 import { type CompiledPolicy, compilePolicies, type Fields, type Part } from './plan.ts'
 import type { RawPolicies } from './policies.ts'
-import {
-  admissionOf,
-  checkedPolicies,
-  examine,
-  policyOf,
-  refusalOf,
-  windowLimits,
-} from './policy-set.ts'
+import { admissionOf, checkedPolicies, examine, policyOf, refusalOf } from './policy-set.ts'
 import { formOf, readValue, reshapedValue } from './redis-values.ts'
 import {
   createGenerations,
@@ -335,7 +328,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       return refusal
     },
 
-    windows: (policyName) => windowLimits(policyOf(policies, policyName)),
+    windows: (policyName) => policyOf(policies, policyName).windowLimits,
     close: () => unsettled.close(),
   }
 }

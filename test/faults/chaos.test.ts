@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startFleet } from '../support/fleet.ts'
+import { type Fleet, startFleet } from '../support/fleet.ts'
 import { expectAllWorks, type Fault, openLab } from './fault.ts'
 import { faults } from './faults.ts'
 import { expectBooksAgree, forSeconds, type Ledger, sendAtRate, settle } from './ledger.ts'
@@ -37,17 +37,27 @@ test(
       strikeUntil(performance.now() + chaosMs - 10_000),
     ])
     const report = await settle(fleet, ledger, 180_000)
-    print(ledger, strikes, report)
+    print(ledger, strikes, report, await reasonsNotSent(fleet))
     await expectBooksAgree(fleet, ledger, report)
     await expectAllWorks(fleet)
   },
   chaosMs + 400_000,
 )
 
+/** Why notices ended without being sent, with their numbers. */
+async function reasonsNotSent(fleet: Fleet): Promise<string> {
+  const rows = await fleet.query<{ reason: string }>(
+    `SELECT format('%s × %s: %s', count(*), state, error) AS reason FROM notice
+     WHERE state IN ('failed', 'expired') GROUP BY state, error ORDER BY count(*) DESC`,
+  )
+  return rows.map(({ reason }) => reason).join('; ')
+}
+
 function print(
   ledger: Ledger,
   strikes: readonly string[],
   report: Awaited<ReturnType<typeof settle>>,
+  notSent: string,
 ) {
   const final = Object.values(report.final).reduce((sum, count) => sum + count, 0)
   const rows = [
@@ -56,6 +66,7 @@ function print(
     ['requests', ledger.entries.length],
     ['accepted', report.accepted],
     ['final', `${final} ${JSON.stringify(report.final)}`],
+    ['not sent', notSent],
     ['lost', report.lost],
     ['doubled', `${report.doubled} (${((100 * report.doubled) / report.accepted).toFixed(2)} %)`],
     ['refused', JSON.stringify(report.refused)],

@@ -135,7 +135,17 @@ export async function expectBooksAgree(fleet: Fleet, ledger: Ledger, report: Rep
   expect(moves?.doubles).toBe(0)
   expect(Math.max(0, ...fleet.farEnd.calls.values())).toBeLessThanOrEqual(triesPerNotice)
   const refused = ledger.entries.filter(({ status }) => status !== 202 && status !== 0)
+  if (report.refused[500]) expect(failuresLogged(fleet)).toEqual([])
+  expect(report.refused[500]).toBeUndefined()
   expect(refused.filter(({ to }) => fleet.farEnd.recipients.has(to))).toEqual([])
+}
+
+/** What nobody foresaw, in the words of the processes; a server out of reach is foreseen. */
+function failuresLogged(fleet: Fleet): string[] {
+  const lines = fleet.all.flatMap((process) => process.output().split('\n'))
+  return [...new Set(lines.filter((line) => /"request failed"/.test(line)))].filter(
+    (line) => !/out of reach|LimiterUnavailable/.test(line),
+  )
 }
 
 /** `delivery.tries` of the policy file. */

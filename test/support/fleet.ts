@@ -24,6 +24,8 @@ export interface Fleet {
   readonly network?: TcpProxy
   readonly apis: PosternProcess[]
   readonly workers: PosternProcess[]
+  /** Every process there ever was, those that are gone too. */
+  readonly all: readonly PosternProcess[]
   readonly farEnd: FarEnd
   startApi(options?: StartOptions): Promise<PosternProcess>
   startWorker(options?: StartOptions): Promise<PosternProcess>
@@ -113,6 +115,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
 
   const apis: PosternProcess[] = []
   const workers: PosternProcess[] = []
+  const all: PosternProcess[] = []
   const startOne = async (
     kind: 'api' | 'worker',
     started: PosternProcess[],
@@ -124,6 +127,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       env: { ...env, ...more.env },
     })
     started.push(process)
+    all.push(process)
     return process
   }
   const fleet: Fleet = {
@@ -132,6 +136,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     ...(network ? { network } : {}),
     apis,
     workers,
+    all,
     farEnd,
     startApi: (more) => startOne('api', apis, more),
     startWorker: (more) => startOne('worker', workers, more),
