@@ -1,40 +1,34 @@
 /**
- * The limiter as others get it: packed, unpacked under `node_modules` of a project that is not ours, and
- * used there. Nothing is downloaded: the packages that `dist` imports are linked from here after a check
- * that they are dependencies of ours, so what the registry would bring is what the project has.
+ * The limiter as others get it: packed, installed with npm into a project that is not ours, and used
+ * there. npm takes from its cache what `npm ci` has left in it.
  */
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
-import { builtinModules } from 'node:module'
-import { dirname, join } from 'node:path'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 
 const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))
-const installed = join(repository, 'node_modules')
 
 describe('postern/limiter from a packed tarball, in a project outside the repository', () => {
   let project: string
-  let packaged: string
 
   beforeAll(async () => {
     project = await mkdtemp(join(inject('runFolder'), 'consumer-'))
-    packaged = join(project, 'node_modules', 'postern')
-    await mkdir(packaged, { recursive: true })
     await run('npm', ['run', 'prepack'], { cwd: repository })
     const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', project]
     const { stdout } = await run('npm', pack, { cwd: repository })
     const [{ filename }] = JSON.parse(stdout) as [{ filename: string }]
-    await run('tar', ['-xzf', join(project, filename), '--strip-components=1', '-C', packaged])
-    for (const name of ['zod', 'croner', 'express', 'ioredis', '@types/node', '@types/express']) {
-      const link = join(project, 'node_modules', name)
-      await mkdir(dirname(link), { recursive: true })
-      await symlink(join(installed, name), link)
-    }
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
-  }, 60_000)
+    const { devDependencies } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'))
+    const beside = ['express', '@types/express', '@types/node'].map(
+      (name) => `${name}@${devDependencies[name]}`,
+    )
+    const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund']
+    await run('npm', [...install, `./${filename}`, ...beside], { cwd: project })
+  }, 180_000)
 
   /** Runs a program of the project; returns what it printed. */
   async function use(program: string): Promise<string[]> {
@@ -119,23 +113,8 @@ export const send: (to: string) => Promise<number> = limited(limiter, 'p', (to: 
       '--types',
       'node',
     ]
-    await run(join(installed, '.bin', 'tsc'), [...options, 'program.ts'], { cwd: project })
-  })
-
-  test('what it imports is ours, Node’s, or a dependency that the package declares', async () => {
-    const { dependencies } = JSON.parse(await readFile(join(packaged, 'package.json'), 'utf8'))
-    const files = (await readdir(join(packaged, 'dist'), { recursive: true })).filter((file) =>
-      file.endsWith('.js'),
-    )
-    expect(files.length).toBeGreaterThan(10)
-    for (const file of files) {
-      const source = await readFile(join(packaged, 'dist', file), 'utf8')
-      for (const [, name = ''] of source.matchAll(
-        /^(?:import|export) (?:[^'"]* from )?['"]([^'".][^'"]*)['"];?$/gm,
-      )) {
-        const isNode = name.startsWith('node:') || builtinModules.includes(name)
-        expect(isNode || name in dependencies, `${file} imports ${name}`).toBe(true)
-      }
-    }
+    await run(join(repository, 'node_modules', '.bin', 'tsc'), [...options, 'program.ts'], {
+      cwd: project,
+    })
   })
 })
