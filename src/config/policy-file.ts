@@ -18,16 +18,20 @@ export interface Finding {
   message: string
 }
 
-export interface ProviderEntry extends Readonly<Record<string, unknown>> {
+export interface ProviderEntry {
   readonly kind: string
+  /** Calls by all workers together. */
   readonly pace?: string | undefined
+  /** What the provider allows one recipient. */
   readonly quotas?: readonly string[] | undefined
+  /** What is left of its section: its kind knows what that may be. */
+  readonly settings: Readonly<Record<string, unknown>>
 }
 
 export interface SectionChecks {
   policies(raw: unknown): Finding[]
-  /** `raw` is one provider's entry, `kind`, `pace` and `quotas` included. */
-  provider(name: string, raw: ProviderEntry): Finding[]
+  /** Places are those in the provider's section of the file. */
+  provider(name: string, entry: ProviderEntry): Finding[]
   channelsOf(kind: string): readonly string[]
 }
 
@@ -98,12 +102,13 @@ export const policyFileSchema = z.strictObject({
   templates: z.string().default('./templates'),
   providers: z.record(
     z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
-    z.looseObject({
-      kind: z.string(),
-      /** Calls by all workers together, and what the provider allows one recipient. */
-      pace: z.string().optional(),
-      quotas: oneOrMany.optional(),
-    }),
+    z
+      .looseObject({
+        kind: z.string(),
+        pace: z.string().optional(),
+        quotas: oneOrMany.optional(),
+      })
+      .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings })),
   ),
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
   events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),

@@ -93,11 +93,9 @@ export async function startApiRole(parts: Parts): Promise<string> {
 /** How each provider's receipts are read, for those that come over HTTP. */
 function receiptReaders(file: PolicyFile): Map<string, ReadReceipts> {
   const readers = new Map<string, ReadReceipts>()
-  for (const [name, { kind, pace: _pace, quotas: _quotas, ...raw }] of Object.entries(
-    file.providers,
-  )) {
-    const known = findProviderKind(kind)
-    const settings = known?.settings.parse(raw)
+  for (const [name, entry] of Object.entries(file.providers)) {
+    const known = findProviderKind(entry.kind)
+    const settings = known?.settings.parse(entry.settings)
     const parse = known?.parseReceipts
     if (parse) readers.set(name, (request) => parse(request, settings))
   }

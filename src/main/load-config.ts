@@ -50,7 +50,7 @@ export const sectionChecks: SectionChecks = {
     const parsed = parsePolicies(raw)
     return parsed.ok ? policyFindings(parsed.policies) : [...parsed.problems]
   },
-  provider(name, { kind, pace, quotas, ...settings }) {
+  provider(name, { kind, pace, quotas, settings }) {
     const known = findProviderKind(String(kind))
     if (!known) {
       const kinds = providerKinds.map((each) => each.kind).join(', ')
@@ -94,8 +94,8 @@ function readTemplates(
 /** Routes name templates, and so do providers that send by templates of their own. */
 function templatesNamedIn(file: PolicyFile): { where: string; template: string }[] {
   const named: { where: string; template: string }[] = []
-  for (const [name, { templates }] of Object.entries(file.providers)) {
-    for (const template of Object.keys((templates as object | undefined) ?? {})) {
+  for (const [name, { settings }] of Object.entries(file.providers)) {
+    for (const template of Object.keys((settings.templates as object | undefined) ?? {})) {
       named.push({ where: `providers.${name}.templates`, template })
     }
   }

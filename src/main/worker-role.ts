@@ -79,9 +79,7 @@ function openGates(parts: Parts): Map<string, Gate> {
   })
   closers.onClose(() => paceLimiter.close())
   const gates = new Map<string, Gate>()
-  for (const [name, { kind, pace: _pace, quotas: _quotas, ...settings }] of Object.entries(
-    file.providers,
-  )) {
+  for (const [name, { kind, settings }] of Object.entries(file.providers)) {
     const known = findProviderKind(kind)
     if (!known) throw new Error(`there is no provider kind ${kind}`)
     const provider = known.create(name, known.settings.parse(settings), {

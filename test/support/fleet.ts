@@ -43,6 +43,8 @@ export interface Reply {
   readonly tookMs: number
 }
 
+type Sections = Readonly<Record<string, unknown>>
+
 export interface FleetOptions {
   readonly apis?: number
   readonly workers?: number
@@ -52,7 +54,7 @@ export interface FleetOptions {
   /** Puts a TCP proxy before PostgreSQL. */
   readonly proxied?: boolean
   /** Sections of the policy file that replace those below. */
-  readonly policyFile?: Readonly<Record<string, unknown>>
+  readonly policyFile?: Sections | ((farEndUrl: string) => Sections)
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -94,7 +96,9 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     templates: join(import.meta.dirname, '../../templates'),
     providers: { far: { kind: 'webhook', url: farEnd.url, secret: farEndSecret } },
     routes: { email: [{ use: ['far'] }], sms: [{ use: ['far'] }] },
-    ...options.policyFile,
+    ...(typeof options.policyFile === 'function'
+      ? options.policyFile(farEnd.url)
+      : options.policyFile),
   }
   await writeFile(policyFile, stringify(file))
   const env = {
