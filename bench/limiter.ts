@@ -349,6 +349,11 @@ async function inProcess(): Promise<void> {
   }
   const local = createLimiter({ policies: open, maxSubjects: 100_000, clock: () => now++ })
   const flexibleMemory = new RateLimiterMemory({ points: 1_000, duration: 60 })
+  const flexibleUnion = new RateLimiterUnion(
+    ...[60, 3_600, 86_400].map(
+      (duration) => new RateLimiterMemory({ keyPrefix: `${duration}`, points: 1_000, duration }),
+    ),
+  )
   const remembering = createLimiter({ policies, redis: connect(), rememberRefusalsMs: 59_000 })
   closers.push(remembering)
   await remembering.acquire('captcha', { to: 'x' })
@@ -381,6 +386,10 @@ async function inProcess(): Promise<void> {
   print(
     'rate-limiter-flexible in memory, one rule',
     await rate((op) => flexibleMemory.consume(subjectOf(op))),
+  )
+  print(
+    'rate-limiter-flexible in memory, union of 3',
+    await rate((op) => flexibleUnion.consume(subjectOf(op))),
   )
   print('remembered refusal, acquire', await rate(() => remembering.acquire('captcha', fields)))
   print('remembered refusal, recall', await rate(() => remembering.recall('captcha', fields)))
