@@ -386,6 +386,5 @@ providers:
 routes:
   email: [{ use: [mail] }]
   sms: []
-delivery: { concurrency: ${inFlight} }
 `
 }

@@ -127,7 +127,7 @@ export const policyFileSchema = z.strictObject({
       /** Repeats of a notice (a captcha: one) of which nobody can say whether it arrived. */
       unknownRetries: z.int().min(0).max(10).default(1),
       timeout: duration.default(5_000),
-      concurrency: z.int().min(1).max(1_000).default(50),
+      concurrency: z.int().min(1).max(1_000).default(100),
     })
     .prefault({}),
 })

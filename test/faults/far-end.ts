@@ -92,7 +92,7 @@ const f15: Fault = {
     const calmMs = await medianMailMs(fleet, lab, mails)
     fleet.farEnd.behave = () => 'hang'
     // Twice what one worker carries at once.
-    const hung = await Promise.all(Array.from({ length: 100 }, () => fleet.send(freshPhone())))
+    const hung = await Promise.all(Array.from({ length: 200 }, () => fleet.send(freshPhone())))
     const stormMs = await medianMailMs(fleet, lab, mails)
     expect(stormMs).toBeLessThan(calmMs * 2 + 50)
 
