@@ -49,7 +49,7 @@ export function captchaRoutes(deps: {
             throw invalid('template', 'does not say the code')
           }
           const outcome = await sendCaptcha({
-            ...(reserved ? { reserved } : {}),
+            reserved,
             app,
             channel,
             to,

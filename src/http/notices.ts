@@ -64,15 +64,15 @@ export function noticeRoutes(deps: {
           const { channel, template, params, ttl } = body
           const sendAt = sendTimeOf(body.sendAt)
           const outcome = await sendNotice({
-            ...(reserved ? { reserved } : {}),
+            reserved,
             app,
             channel,
             to,
             template,
             locale,
             params,
-            ...(ttl ? { ttlMs: ttl } : {}),
-            ...(sendAt ? { sendAt } : {}),
+            ttlMs: ttl,
+            sendAt,
             origin: { ip: body.ip ?? ip, country },
           })
           return acceptedAnswer(request, outcome, { template })

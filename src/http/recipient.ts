@@ -23,7 +23,7 @@ export type RecipientResult =
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 
 /** Reading a phone number is the dearest step of a refusal, and whoever is refused comes again. */
-const maxRemembered = 10_000
+const maxRemembered = 1_000
 
 export function createRecipientNormaliser(rules: RecipientRules) {
   let remembered = new Map<string, RecipientResult>()

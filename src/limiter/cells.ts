@@ -32,41 +32,67 @@ import type { Part } from './plan.ts'
 export const lockMark = 128
 const hourMs = 3_600_000
 
-/** Cells of many subjects in one pair of arrays: subject `slot` has `stride` cells and `stride + 1` counts. */
+/**
+ * Many subjects in one buffer, each a record of its own, because a look that finds all it needs in one
+ * place waits for memory once: the newest time, the times, the counts, how many cells, a mark.
+ */
 export interface CellStore {
   readonly wide: boolean
+  /** Cells of a subject at most; it has one count more. */
   readonly stride: number
+  /** From one subject to the next, in elements of `times`, of `counts`, of `newestAt` and in bytes. */
+  readonly timeStride: number
+  readonly countStride: number
+  readonly newestStride: number
+  readonly recordBytes: number
   times: Uint32Array | Float64Array
   counts: Uint8Array | Uint32Array
+  /** How many cells there are, and the mark of the subject table: by `recordBytes`. */
   lengths: Uint8Array
+  marks: Uint8Array
   /** The newest cell's time in full, because four bytes can't tell a forgotten subject from a fresh one. */
   newestAt: Float64Array
 }
 
+const timeOffset = 8
+
 export function createCellStore(part: Part, slots: number): CellStore {
   const { wide, maxCells: stride } = part
+  const [timeBytes, countBytes] = wide ? [8, 4] : [4, 1]
+  const recordBytes = Math.ceil((endOfCounts(wide, stride) + 2) / 8) * 8
   return {
     wide,
     stride,
-    times: wide ? new Float64Array(slots * stride) : new Uint32Array(slots * stride),
-    counts: wide ? new Uint32Array(slots * (stride + 1)) : new Uint8Array(slots * (stride + 1)),
-    lengths: new Uint8Array(slots),
-    newestAt: new Float64Array(slots),
+    timeStride: recordBytes / timeBytes,
+    countStride: recordBytes / countBytes,
+    newestStride: recordBytes / 8,
+    recordBytes,
+    ...viewsOf(new ArrayBuffer(slots * recordBytes), wide, stride),
+  }
+}
+
+const endOfTimes = (wide: boolean, stride: number) => timeOffset + stride * (wide ? 8 : 4)
+const endOfCounts = (wide: boolean, stride: number) =>
+  endOfTimes(wide, stride) + (stride + 1) * (wide ? 4 : 1)
+
+/** Each begins with the first subject's. */
+function viewsOf(buffer: ArrayBuffer, wide: boolean, stride: number) {
+  const counts = endOfTimes(wide, stride)
+  const lengths = endOfCounts(wide, stride)
+  return {
+    newestAt: new Float64Array(buffer),
+    times: wide ? new Float64Array(buffer, timeOffset) : new Uint32Array(buffer, timeOffset),
+    counts: wide ? new Uint32Array(buffer, counts) : new Uint8Array(buffer, counts),
+    lengths: new Uint8Array(buffer, lengths),
+    marks: new Uint8Array(buffer, lengths + 1),
   }
 }
 
 /** Makes room for `slots` subjects. */
 export function growCellStore(store: CellStore, slots: number): void {
-  const { wide, stride } = store
-  const times = wide ? new Float64Array(slots * stride) : new Uint32Array(slots * stride)
-  const counts = wide ? new Uint32Array(slots * (stride + 1)) : new Uint8Array(slots * (stride + 1))
-  const lengths = new Uint8Array(slots)
-  times.set(store.times)
-  counts.set(store.counts)
-  lengths.set(store.lengths)
-  const newestAt = new Float64Array(slots)
-  newestAt.set(store.newestAt)
-  Object.assign(store, { times, counts, lengths, newestAt })
+  const buffer = new ArrayBuffer(slots * store.recordBytes)
+  new Uint8Array(buffer).set(new Uint8Array(store.newestAt.buffer))
+  Object.assign(store, viewsOf(buffer, store.wide, store.stride))
 }
 
 /** What a look at one subject found; one object is filled again and again. */
@@ -102,17 +128,19 @@ export function look(
   left: number[],
   found: Look,
 ): void {
-  const { times, counts, wide, stride } = store
-  const start = slot * stride
-  const countStart = slot * (stride + 1)
+  const { times, counts, wide } = store
+  const start = slot * store.timeStride
+  const countStart = slot * store.countStride
+  const lengthAt = slot * store.recordBytes
   const lead = leadMs(part, nowMs)
   found.leadMs = lead
-  let cells = store.lengths[slot] as number
+  let cells = store.lengths[lengthAt] as number
   if (cells > 0) {
     const { longestMs, maxLockMs } = part
-    if (nowMs - (store.newestAt[slot] as number) >= longestMs + maxLockMs) cells = 0
+    if (nowMs - (store.newestAt[slot * store.newestStride] as number) >= longestMs + maxLockMs)
+      cells = 0
     while (cells > 0 && age(store, start + cells - 1, nowMs) < -(lead + hourMs + maxLockMs)) cells--
-    store.lengths[slot] = cells
+    store.lengths[lengthAt] = cells
   }
   const total = counts[countStart + cells] as number
   found.waitMs = 0
@@ -162,13 +190,13 @@ export function look(
 
 /** Finds the lock that growth remembers: the first cell, if it is one. */
 function recallLock(store: CellStore, slot: number, part: Part, nowMs: number, found: Look): void {
-  const countStart = slot * (store.stride + 1)
+  const countStart = slot * store.countStride
   const before = store.counts[countStart] as number
-  if (store.lengths[slot] === 0) return
+  if (store.lengths[slot * store.recordBytes] === 0) return
   const uses = difference(store.wide, store.counts[countStart + 1] as number, before)
   if (uses !== lockMark) return
   const keepMs =
-    part.longestMs - age(store, slot * store.stride, nowMs) + lockLengthMs(part, before)
+    part.longestMs - age(store, slot * store.timeStride, nowMs) + lockLengthMs(part, before)
   if (keepMs <= 0) return
   found.locks = before + 1
   found.keepMs = keepMs
@@ -183,10 +211,11 @@ export function take(
   permits: number,
   found: Look,
 ): number {
-  const { wide, stride, times, counts } = store
-  const start = slot * stride
-  const countStart = slot * (stride + 1)
-  let cells = store.lengths[slot] as number
+  const { wide, times, counts } = store
+  const start = slot * store.timeStride
+  const countStart = slot * store.countStride
+  const lengthAt = slot * store.recordBytes
+  let cells = store.lengths[lengthAt] as number
   const total = (counts[countStart + cells] as number) + permits
   if (cells > 0) {
     const newestAge = age(store, start + cells - 1, nowMs)
@@ -209,8 +238,8 @@ export function take(
   const at = nowMs + found.leadMs
   times[start + cells] = wide ? at : at % 4_294_967_296
   counts[countStart + cells + 1] = total
-  store.lengths[slot] = cells + 1
-  store.newestAt[slot] = at
+  store.lengths[lengthAt] = cells + 1
+  store.newestAt[slot * store.newestStride] = at
   return at
 }
 
@@ -225,11 +254,11 @@ export function beginLock(
   if (!part.rule.lock || found.waitMs === 0 || found.used >= lockMark) return 0
   const lockMs = lockLengthMs(part, found.locks)
   const at = nowMs + lockMs - part.longestMs
-  store.times[slot * store.stride] = store.wide ? at : at % 4_294_967_296
-  store.counts[slot * (store.stride + 1)] = found.locks
-  store.counts[slot * (store.stride + 1) + 1] = found.locks + lockMark
-  store.lengths[slot] = 1
-  store.newestAt[slot] = at
+  store.times[slot * store.timeStride] = store.wide ? at : at % 4_294_967_296
+  store.counts[slot * store.countStride] = found.locks
+  store.counts[slot * store.countStride + 1] = found.locks + lockMark
+  store.lengths[slot * store.recordBytes] = 1
+  store.newestAt[slot * store.newestStride] = at
   return lockMs
 }
 
@@ -241,10 +270,11 @@ export function giveBack(
   at: number,
   permits: number,
 ): void {
-  const { wide, stride, times, counts } = store
-  const start = slot * stride
-  const countStart = slot * (stride + 1)
-  const cells = store.lengths[slot] as number
+  const { wide, times, counts } = store
+  const start = slot * store.timeStride
+  const countStart = slot * store.countStride
+  const lengthAt = slot * store.recordBytes
+  const cells = store.lengths[lengthAt] as number
   const wanted = wide ? at : at % 4_294_967_296
   let cell = 0
   while (cell < cells && times[start + cell] !== wanted) cell++
@@ -257,7 +287,7 @@ export function giveBack(
   if (uses > permits) return
   times.copyWithin(start + cell, start + cell + 1, start + cells)
   counts.copyWithin(countStart + cell + 1, countStart + cell + 2, countStart + cells + 1)
-  store.lengths[slot] = cells - 1
+  store.lengths[lengthAt] = cells - 1
 }
 
 /** Copies a subject to a store of another form or size: the newest cells that fit. Older ones are beyond any limit of that size. */
@@ -268,7 +298,7 @@ export function copyCells(
   toSlot: number,
   nowMs: number,
 ): void {
-  const length = from.lengths[fromSlot] as number
+  const length = from.lengths[fromSlot * from.recordBytes] as number
   const mostPerCell = to.wide ? 4_294_967_295 : 128
   const most = to.wide ? 4_294_967_295 : 255
   const uses: number[] = []
@@ -280,17 +310,17 @@ export function copyCells(
     uses.unshift(own)
   }
   const first = length - uses.length
-  const countStart = toSlot * (to.stride + 1)
-  let total = first === 0 ? (from.counts[fromSlot * (from.stride + 1)] as number) : 0
+  const countStart = toSlot * to.countStride
+  let total = first === 0 ? (from.counts[fromSlot * from.countStride] as number) : 0
   to.counts[countStart] = total
   for (const [cell, own] of uses.entries()) {
-    const at = nowMs - age(from, fromSlot * from.stride + first + cell, nowMs)
+    const at = nowMs - age(from, fromSlot * from.timeStride + first + cell, nowMs)
     total += own
-    to.times[toSlot * to.stride + cell] = to.wide ? at : at % 4_294_967_296
+    to.times[toSlot * to.timeStride + cell] = to.wide ? at : at % 4_294_967_296
     to.counts[countStart + cell + 1] = total
   }
-  to.lengths[toSlot] = uses.length
-  to.newestAt[toSlot] = from.newestAt[fromSlot] as number
+  to.lengths[toSlot * to.recordBytes] = uses.length
+  to.newestAt[toSlot * to.newestStride] = from.newestAt[fromSlot * from.newestStride] as number
 }
 
 /** When everything in a window has left it: 0 if it is empty already. */
@@ -300,13 +330,13 @@ export function resetsInMs(
   windowMs: number,
   nowMs: number,
 ): number {
-  const cells = store.lengths[slot] as number
+  const cells = store.lengths[slot * store.recordBytes] as number
   if (cells === 0) return 0
-  return Math.max(0, windowMs - (nowMs - (store.newestAt[slot] as number)))
+  return Math.max(0, windowMs - (nowMs - (store.newestAt[slot * store.newestStride] as number)))
 }
 
 function usesOf(store: CellStore, slot: number, cell: number): number {
-  const first = slot * (store.stride + 1) + cell
+  const first = slot * store.countStride + cell
   return difference(store.wide, store.counts[first + 1] as number, store.counts[first] as number)
 }
 

@@ -9,7 +9,7 @@ import { createScriptPlans, type ScriptPlan } from './acquire-script.ts'
 import { acquireWithin } from './acquire-within.ts'
 import { askSlots, type SlotCalls } from './ask-slots.ts'
 import { createCellStore } from './cells.ts'
-import { type Answer, createCheckBatch, type Slot } from './check-batch.ts'
+import { type Answer, createCheckBatch, type Obstacle, type Slot } from './check-batch.ts'
 import {
   type AcquireOptions,
   type Decision,
@@ -132,7 +132,9 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     const ruleKeys = subjects.map(keysOf.valueKey)
     const keys = policy.parts.map((part) => (ruleKeys[part.ruleIndex] as string) + part.suffix)
     const slot = (plan: ScriptPlan, slotKeys: string[]): Slot => {
-      const tag = redis.isCluster || requestId ? keysOf.tagOf(slotKeys[0] as string) : ''
+      if (!redis.isCluster && requestId === undefined)
+        return { plan, tag: '', keys: slotKeys, requestKey: undefined }
+      const tag = keysOf.tagOf(slotKeys[0] as string)
       const request = requestId !== undefined && [policy.shape, requestId, ...subjects]
       const requestKey = request ? keysOf.requestKey(tag, request) : undefined
       return { plan, tag: redis.isCluster ? tag : '', keys: slotKeys, requestKey }
@@ -161,13 +163,8 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
 
   const calls: SlotCalls = {
     async acquire(slot, permits, giveUp) {
-      for (let round = 0; round < maxRounds; round++) {
-        const answer = await batch.ask(slot, permits, giveUp)
-        if ('admitted' in answer) return answer
-        if ('reshape' in answer) await reshape(answer.reshape, answer.key)
-        else for (const { calendar } of slot.plan.parts) calendar?.periodAt(answer.now)
-      }
-      throw new LimiterUnavailable('Redis and the policy do not agree on a period or a form')
+      const answer = await batch.ask(slot, permits, giveUp)
+      return 'admitted' in answer ? answer : overcome(answer, slot, permits, giveUp)
     },
 
     async lookForWait(slot, permits) {
@@ -185,6 +182,23 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     },
 
     giveUp: (slot) => unsettled.add(slot.requestKey as string, () => calls.release(slot)),
+  }
+
+  /** Does what Redis needs before it can decide, and asks again. */
+  async function overcome(
+    obstacle: Obstacle,
+    slot: Slot,
+    permits: number,
+    giveUp: (() => void) | undefined,
+  ): Promise<Answer> {
+    let answer: Answer | Obstacle = obstacle
+    for (let round = 1; round < maxRounds; round++) {
+      if ('reshape' in answer) await reshape(answer.reshape, answer.key)
+      else for (const { calendar } of slot.plan.parts) calendar?.periodAt(answer.now)
+      answer = await batch.ask(slot, permits, giveUp)
+      if ('admitted' in answer) return answer
+    }
+    throw new LimiterUnavailable('Redis and the policy do not agree on a period or a form')
   }
 
   /** Values, and Redis' time; a key of another type counts as empty. */
@@ -252,14 +266,12 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     }
     for (const { requestKey } of slots) if (requestKey !== undefined) unsettled.remove(requestKey)
     const [slot] = slots as [Slot]
-    const answer: Answer =
+    const giveUp = slot.requestKey === undefined ? undefined : () => calls.giveUp(slot)
+    let answer: Answer | Obstacle =
       slots.length > 1
         ? await askSlots(calls, slots, permits)
-        : await calls.acquire(
-            slot,
-            permits,
-            slot.requestKey === undefined ? undefined : () => calls.giveUp(slot),
-          )
+        : await batch.ask(slot, permits, giveUp)
+    if (!('admitted' in answer)) answer = await overcome(answer, slot, permits, giveUp)
     if (answer.admitted) return admissionOf(policy, answer.left, answer.nextInMs, onObserved)
     const refusal = refusalOf(policy, answer.window, answer.retryAfterMs)
     const rule = policy.windows[answer.window]?.rule as Part['rule']
@@ -323,6 +335,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     },
 
     recall(policyName, fields, permits = 1) {
+      if (refusals.isEmpty()) return undefined
       const { refusal } = recallFor(policyOf(policies, policyName, permits), fields, permits)
       if (refusal) onRefused?.({ policy: policyName, rule: refusal.rule })
       return refusal

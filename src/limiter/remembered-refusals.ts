@@ -32,6 +32,8 @@ export function createRememberedRefusals(options: {
   let othersForgottenAt = Number.NEGATIVE_INFINITY
 
   return {
+    isEmpty: bySubject.isEmpty,
+
     remember(subject: string, permits: number, refusal: Refusal, sentAt: number): void {
       if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
       bySubject.set(subject, {

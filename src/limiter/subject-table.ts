@@ -27,9 +27,12 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
   const free: number[] = []
   let capacity = Math.min(firstCapacity, maxSubjects + 1)
   const cells = createCellStore(part, capacity)
-  let isTouched = new Uint8Array(capacity)
   let nextPlace = 1
   let hand = places.entries()
+
+  function empty(place: number): void {
+    cells.lengths[place * cells.recordBytes] = 0
+  }
 
   function evict(nowMs: number): number {
     for (;;) {
@@ -39,12 +42,15 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
         step = hand.next()
       }
       const [subject, place] = step.value as [string, number]
-      if (isTouched[place] === 1 && resetsInMs(cells, place, part.longestMs, nowMs) > 0) {
-        isTouched[place] = 0
+      if (
+        cells.marks[place * cells.recordBytes] === 1 &&
+        resetsInMs(cells, place, part.longestMs, nowMs) > 0
+      ) {
+        cells.marks[place * cells.recordBytes] = 0
         continue
       }
       places.delete(subject)
-      cells.lengths[place] = 0
+      empty(place)
       return place
     }
   }
@@ -56,9 +62,6 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
     if (nextPlace === capacity) {
       capacity = Math.min(capacity * 2, maxSubjects + 1)
       growCellStore(cells, capacity)
-      const touched = new Uint8Array(capacity)
-      touched.set(isTouched)
-      isTouched = touched
     }
     return nextPlace++
   }
@@ -67,7 +70,7 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
     cells,
     find: (subject) => places.get(subject) ?? 0,
     touch(place) {
-      isTouched[place] = 1
+      cells.marks[place * cells.recordBytes] = 1
       return place
     },
     claim(subject, nowMs) {
@@ -76,14 +79,14 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
         place = newPlace(nowMs)
         places.set(subject, place)
       }
-      isTouched[place] = 1
+      cells.marks[place * cells.recordBytes] = 1
       return place
     },
     forget(subject) {
       const place = places.get(subject)
       if (place === undefined) return
       places.delete(subject)
-      cells.lengths[place] = 0
+      empty(place)
       free.push(place)
     },
     reshaped(next, nowMs) {

@@ -14,8 +14,8 @@ import {
   type ReservedNotice,
 } from './create.ts'
 
-export interface SendRequest extends Omit<NoticeDraft, 'id'> {
-  reserved?: ReservedNotice
+export interface SendRequest extends NoticeDraft {
+  reserved?: ReservedNotice | undefined
   params: Params
   origin: Origin
 }
@@ -43,12 +43,11 @@ export function createAccept(deps: {
     ready: (notice: PreparedNotice) => Promise<Params>,
     undo: (notice: PreparedNotice) => Promise<void>,
   ): Promise<AcceptOutcome> {
-    const { params, origin, reserved, ...draft } = request
-    const policy = draft.kind
-    const fields = admission.fieldsOf(draft, params, origin)
+    const { kind: policy, params, origin, reserved } = request
+    const fields = admission.fieldsOf(request, params, origin)
     const repeat = reserved ? undefined : admission.recall(policy, fields)
     if (repeat) return { accepted: false, policy, refusal: repeat }
-    const notice = prepareNotice(reserved ? { ...draft, id: reserved.id } : draft, now())
+    const notice = prepareNotice(request, reserved?.id, now())
 
     // The promise was made before, only its answer was lost: a second one would make a second message.
     const earlier = reserved?.isTakenOver ? await findNotice(notice.app, notice.id) : null

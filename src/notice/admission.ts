@@ -23,7 +23,7 @@ export interface AdmissionRefusal extends Refusal {
 type Fields = Readonly<Record<string, string>>
 
 /** Whoever is refused comes again with the same content, and hashing is a tenth of what a refusal costs. */
-const maxRememberedHashes = 10_000
+const maxRememberedHashes = 1_000
 
 export type Admission = ReturnType<typeof createAdmission>
 

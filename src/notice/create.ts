@@ -18,14 +18,12 @@ import type { NoticeStore, NoticeTimes } from './store.ts'
 export type Params = Readonly<Record<string, string | number | boolean>>
 
 export interface NoticeDraft {
-  /** A new one when absent. */
-  id?: string
   app: string
   kind: 'captcha' | 'notice'
   channel: 'sms' | 'email'
   /** Normalised: E.164 or one address. */
   to: string
-  scene?: string
+  scene?: string | undefined
   template: string
   locale: string
   /** Counted from `sendAt`, where there is one. */
@@ -52,12 +50,26 @@ export interface PreparedNotice extends Readonly<NoticeDraft> {
   readonly expiresAt: Date
 }
 
-export function prepareNotice(draft: NoticeDraft, nowMs: number): PreparedNotice {
+/** `id` is that of an Idempotency-Key, where there is one. */
+export function prepareNotice(
+  draft: NoticeDraft,
+  id: string | undefined,
+  nowMs: number,
+): PreparedNotice {
+  const { app, kind, channel, to, scene, template, locale, ttlMs, sendAt } = draft
   return {
-    ...draft,
-    id: draft.id ?? newId(nowMs),
+    id: id ?? newId(nowMs),
+    app,
+    kind,
+    channel,
+    to,
+    scene,
+    template,
+    locale,
+    ttlMs,
+    sendAt,
     createdAt: new Date(nowMs),
-    expiresAt: new Date((draft.sendAt?.getTime() ?? nowMs) + draft.ttlMs),
+    expiresAt: new Date((sendAt?.getTime() ?? nowMs) + ttlMs),
   }
 }
 

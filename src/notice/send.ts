@@ -2,7 +2,7 @@ import type { Accept, AcceptOutcome, SendRequest } from './accept.ts'
 
 export interface NoticeRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'scene'> {
   /** Not sent after it; the policy file's default when absent. */
-  ttlMs?: number
+  ttlMs?: number | undefined
 }
 
 export type SendNotice = ReturnType<typeof createSendNotice>
