@@ -183,9 +183,13 @@ const unusedServer = new Proxy({} as OwnServer, {
   },
 })
 
-/** A recipient nobody else uses. */
+const mobiles = 500_000_000
+let phones = randomInt(mobiles)
+
+/** A recipient nobody else uses; drawn at random, a long run would meet the same one twice. */
 export function freshPhone(): string {
-  return `+8613${randomInt(5, 10)}${String(randomInt(1e8)).padStart(8, '0')}`
+  phones = (phones + 1) % mobiles
+  return `+8613${mobiles + phones}`
 }
 
 /** One path of a process' admin port; the connection is not kept. */
