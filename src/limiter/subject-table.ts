@@ -28,7 +28,8 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
   let capacity = Math.min(firstCapacity, maxSubjects + 1)
   const cells = createCellStore(part, capacity)
   let nextPlace = 1
-  let hand = places.entries()
+  /** Begun when it is needed: an iterator keeps every smaller table alive that the map has grown out of. */
+  let hand: MapIterator<[string, number]> | undefined
 
   function empty(place: number): void {
     cells.lengths[place * cells.recordBytes] = 0
@@ -36,12 +37,12 @@ export function createSubjectTable(part: Part, maxSubjects: number): SubjectTabl
 
   function evict(nowMs: number): number {
     for (;;) {
-      let step = hand.next()
-      if (step.done) {
+      const step = hand?.next()
+      if (!step || step.done) {
         hand = places.entries()
-        step = hand.next()
+        continue
       }
-      const [subject, place] = step.value as [string, number]
+      const [subject, place] = step.value
       if (
         cells.marks[place * cells.recordBytes] === 1 &&
         resetsInMs(cells, place, part.longestMs, nowMs) > 0
