@@ -2,9 +2,9 @@ import type { Cluster } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createLimiter } from '../../src/limiter/index.ts'
 import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
+import { ownCluster, ownSentinel } from '../support/redis-topologies.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
-import { startRedisCluster, startRedisSentinel } from './redis-fleet.ts'
 
 const policies = {
   captcha: [
@@ -19,11 +19,10 @@ const policies = {
 }
 
 describe('in a real cluster of three nodes (trap 19)', () => {
-  let fleet: Awaited<ReturnType<typeof startRedisCluster>>
   let redis: Cluster
   beforeAll(async () => {
-    fleet = await startRedisCluster()
-    redis = connectRedis(fleet.url, 'limiter', () => {}) as Cluster
+    const { url } = await ownCluster()
+    redis = connectRedis(url, 'limiter', () => {}) as Cluster
     releaseLater(() => closeRedis(redis))
     await eventually(() => redis.get('x').then(() => true), { withinMs: 10_000 })
   }, 60_000)
@@ -54,7 +53,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
       const used = (await limiter.peek('captcha', fields)).map((state) => state.used)
       expect(used.slice(0, 3)).toEqual([3, 3, 3])
     }
-    const sizes = await Promise.all(fleet.nodes.map(({ client }) => client.dbsize()))
+    const sizes = await Promise.all(redis.nodes('master').map((node) => node.dbsize()))
     expect(sizes.every((size) => size > 5)).toBe(true)
   })
 
@@ -116,7 +115,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
 
 describe('behind sentinels', () => {
   test('a failover costs LimiterUnavailable for a while, then the counts are those of the replica', async () => {
-    const { url, master } = await startRedisSentinel()
+    const { url, primary } = await ownSentinel()
     const redis = connectRedis(url, 'limiter', () => {})
     releaseLater(() => closeRedis(redis))
     const limiter = createLimiter({ policies, redis, rememberRefusalsMs: 0 })
@@ -124,7 +123,7 @@ describe('behind sentinels', () => {
     const fields = { ip: '10.3.3.3', to: 'person', text: 'x' }
     await eventually(() => limiter.acquire('captcha', fields))
     await eventually(async () => (await redis.call('WAIT', 1, 100)) === 1)
-    await master.kill()
+    await primary.kill()
     await expect(limiter.acquire('captcha', fields)).rejects.toThrow('Redis')
     const states = await eventually(() => limiter.peek('captcha', fields), { withinMs: 25_000 })
     expect(states.map(({ used }) => used)).toEqual([1, 1, 1, 1])
