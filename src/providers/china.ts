@@ -1,4 +1,7 @@
 /** What the two Chinese vendors have in common: their clock, and receipts guarded by a token. */
+import { isSameSecret } from '../base/same-secret.ts'
+import { parseJson } from './json.ts'
+import type { ParsedReceipts, Receipt, ReceiptRequest } from './kind.ts'
 
 const beijingOffsetMs = 8 * 3_600_000
 
@@ -12,4 +15,26 @@ export function parseBeijingTime(text: unknown): number | undefined {
 /** `20261101`: the day in Beijing. */
 export function beijingDay(atMs: number): string {
   return new Date(atMs + beijingOffsetMs).toISOString().slice(0, 10).replaceAll('-', '')
+}
+
+/**
+ * An array of reports, each final. Neither vendor signs anything, so a secret token in the address is
+ * what tells their reports from forged ones; `thanks` is the answer that keeps them from pushing again.
+ */
+export function parseReports(
+  request: ReceiptRequest,
+  receiptToken: string | undefined,
+  readReport: (report: unknown) => Receipt | undefined,
+  thanks: object,
+): ParsedReceipts {
+  const { token } = request.query
+  if (!receiptToken || typeof token !== 'string' || !isSameSecret(token, receiptToken)) {
+    return { ok: false, reason: 'forged' }
+  }
+  const reports = parseJson(request.rawBody.toString())
+  if (!Array.isArray(reports)) return { ok: false, reason: 'malformed' }
+  const receipts = reports.map(readReport)
+  if (!receipts.every((receipt) => receipt !== undefined)) return { ok: false, reason: 'malformed' }
+  const body = JSON.stringify(thanks)
+  return { ok: true, receipts, reply: { status: 200, contentType: 'application/json', body } }
 }
