@@ -4,7 +4,7 @@ import { resultOfCode } from '../../src/providers/aliyun/errors.ts'
 import { aliyun } from '../../src/providers/aliyun/index.ts'
 import { signAcs3 } from '../../src/providers/aliyun/sign.ts'
 import type { Message } from '../../src/providers/provider.ts'
-import { testConformance } from './conformance.ts'
+import { testConformance, withProvider } from './conformance.ts'
 import { startAliyunFarEnd } from './far-ends/aliyun.ts'
 
 const key = { id: 'test-key-id', secret: 'test-key-secret' }
@@ -28,10 +28,14 @@ const message: Omit<Message, 'noticeId'> = {
 }
 const never = new AbortController().signal
 
-testConformance({
+const setUp = {
   kind: aliyun,
   startFarEnd: () => startAliyunFarEnd(key),
-  settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+  settings: (port: number) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+}
+
+testConformance({
+  ...setUp,
   secrets: [key.secret, entry.receiptToken],
   message,
   expected: {
@@ -50,26 +54,6 @@ testConformance({
 })
 
 describe('aliyun', () => {
-  async function withProvider(
-    run: (
-      provider: ReturnType<typeof aliyun.create>,
-      farEnd: Awaited<ReturnType<typeof startAliyunFarEnd>>,
-    ) => Promise<void>,
-  ) {
-    const farEnd = await startAliyunFarEnd(key)
-    const settings = aliyun.settings.parse({
-      ...entry,
-      endpoint: `http://127.0.0.1:${farEnd.port}`,
-    })
-    const provider = aliyun.create('aliyun', settings, { timeoutMs: 2_000, clock: Date.now })
-    try {
-      await run(provider, farEnd)
-    } finally {
-      await provider.close()
-      await farEnd.close()
-    }
-  }
-
   it('signs as the example of the documentation', () => {
     const { headers } = signAcs3(
       {
@@ -92,7 +76,7 @@ describe('aliyun', () => {
   })
 
   it('maps template, variables, sign name and number to theirs', async () => {
-    await withProvider(async (provider, farEnd) => {
+    await withProvider(setUp, async (provider, farEnd) => {
       const noticeId = newId()
       await provider.send({ ...message, noticeId }, never)
       const variables = { code: "5!'()*~ &=", brand: 'Acme' }
@@ -120,7 +104,7 @@ describe('aliyun', () => {
   it.each(['order', 'constructor', '__proto__'])(
     'rejects template %s, which has no id',
     async (template) => {
-      await withProvider(async (provider, farEnd) => {
+      await withProvider(setUp, async (provider, farEnd) => {
         const result = await provider.send({ ...message, noticeId: newId(), template }, never)
         expect(result.kind).toBe('rejected')
         expect(farEnd.requests).toEqual([])
@@ -129,7 +113,7 @@ describe('aliyun', () => {
   )
 
   it('finds a lost message again by its records, and waits before calling it not taken (F18)', async () => {
-    await withProvider(async (provider, farEnd) => {
+    await withProvider(setUp, async (provider, farEnd) => {
       await farEnd.behave('lose_answer')
       const noticeId = newId()
       const sent = { noticeId, to: message.to, sentAt: Date.now() }

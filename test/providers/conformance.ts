@@ -54,6 +54,23 @@ export interface ConformanceCase<Settings> {
   readonly carriesReference?: boolean
 }
 
+/** A provider of a kind against its far end, for as long as `run` takes. */
+export async function withProvider<Settings, End extends { port: number; close(): Promise<void> }>(
+  given: Pick<ConformanceCase<Settings>, 'kind' | 'settings'> & { startFarEnd(): Promise<End> },
+  run: (provider: Provider, farEnd: End) => Promise<void>,
+): Promise<void> {
+  const { kind } = given
+  const farEnd = await given.startFarEnd()
+  const settings = kind.settings.parse(given.settings(farEnd.port))
+  const provider = kind.create(kind.kind, settings, { timeoutMs: 2_000, clock: Date.now })
+  try {
+    await run(provider, farEnd)
+  } finally {
+    await provider.close()
+    await farEnd.close()
+  }
+}
+
 /** The time limit where a test waits for it; long enough for every handshake otherwise. */
 const shortMs = 300
 

@@ -4,7 +4,7 @@ import type { Message } from '../../src/providers/provider.ts'
 import { resultOfCode } from '../../src/providers/tencent/errors.ts'
 import { tencent } from '../../src/providers/tencent/index.ts'
 import { signTc3 } from '../../src/providers/tencent/sign.ts'
-import { testConformance } from './conformance.ts'
+import { testConformance, withProvider } from './conformance.ts'
 import { startTencentFarEnd } from './far-ends/tencent.ts'
 
 const key = { id: 'test-secret-id', secret: 'test-secret-key' }
@@ -26,10 +26,14 @@ const message: Omit<Message, 'noticeId'> = {
 }
 const never = new AbortController().signal
 
-testConformance({
+const setUp = {
   kind: tencent,
   startFarEnd: () => startTencentFarEnd(key),
-  settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+  settings: (port: number) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+}
+
+testConformance({
+  ...setUp,
   secrets: [key.secret, entry.receiptToken],
   message,
   expected: {
@@ -48,26 +52,6 @@ testConformance({
 })
 
 describe('tencent', () => {
-  async function withProvider(
-    run: (
-      provider: ReturnType<typeof tencent.create>,
-      farEnd: Awaited<ReturnType<typeof startTencentFarEnd>>,
-    ) => Promise<void>,
-  ) {
-    const farEnd = await startTencentFarEnd(key)
-    const settings = tencent.settings.parse({
-      ...entry,
-      endpoint: `http://127.0.0.1:${farEnd.port}`,
-    })
-    const provider = tencent.create('tencent', settings, { timeoutMs: 2_000, clock: Date.now })
-    try {
-      await run(provider, farEnd)
-    } finally {
-      await provider.close()
-      await farEnd.close()
-    }
-  }
-
   it('signs as the example of the documentation, masked key and all', () => {
     const stars = '*'.repeat(32)
     const authorization = signTc3(
@@ -89,7 +73,7 @@ describe('tencent', () => {
   })
 
   it('maps template and variables to theirs, in their order', async () => {
-    await withProvider(async (provider, farEnd) => {
+    await withProvider(setUp, async (provider, farEnd) => {
       const noticeId = newId()
       await provider.send({ ...message, noticeId }, never)
       expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
@@ -105,7 +89,7 @@ describe('tencent', () => {
   })
 
   it('rejects a template that has no id', async () => {
-    await withProvider(async (provider, farEnd) => {
+    await withProvider(setUp, async (provider, farEnd) => {
       const result = await provider.send({ ...message, noticeId: newId(), template: 'x' }, never)
       expect(result.kind).toBe('rejected')
       expect(farEnd.requests).toEqual([])
@@ -113,7 +97,7 @@ describe('tencent', () => {
   })
 
   it('finds a lost message again, and draws no conclusion from a missing one (F18)', async () => {
-    await withProvider(async (provider, farEnd) => {
+    await withProvider(setUp, async (provider, farEnd) => {
       await farEnd.behave('lose_answer')
       const noticeId = newId()
       const sent = { noticeId, to: message.to, sentAt: Date.now() }
