@@ -21,6 +21,8 @@ export interface Secrets {
   recipientHashes(channel: string, to: string): Buffer[]
   /** Names of a subject in Redis keys: the current one first, then the previous secret's. */
   subjectHashes(parts: readonly string[]): string[]
+  /** Marks on cursors, which prove that we gave them: the current one first, then the previous secret's. */
+  cursorMarks(parts: readonly string[]): string[]
   /** HMAC-MD5, as the duplicate rule of the product's design card asks; 32 hex digits. */
   dedupeHash(parts: readonly string[]): string
   /** AES-256-GCM. `context` (the notice id) must be the same to open it again. */
@@ -51,6 +53,10 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
     subjectHashes(parts) {
       const text = canonical(parts)
       return all.map((keys) => keys.subject(text))
+    },
+    cursorMarks(parts) {
+      const text = canonical(parts)
+      return all.map((keys) => hmac('sha256', keys.cursor, text).toString('base64url', 0, 16))
     },
     dedupeHash(parts) {
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
@@ -83,6 +89,7 @@ function deriveKeys(secret: string) {
     createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32)))
   return {
     code: derive('code digest'),
+    cursor: derive('cursor mark'),
     recipient: createKeyedHash(derive('recipient index').export()),
     subject: createKeyedHash(derive('redis subject').export()),
     dedupe: derive('duplicate rule'),

@@ -35,7 +35,7 @@ export function noticeRoutes(deps: {
   }
 
   /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
-  const cursorMarks = (app: string, id: string) => secrets.subjectHashes(['cursor', app, id])
+  const cursorMarks = (app: string, id: string) => secrets.cursorMarks([app, id])
   const cursorOf = (app: string, id: string) => `${id}.${cursorMarks(app, id)[0]}`
   function idOfCursor(app: string, cursor: string): string {
     const [id = '', mark = '', ...rest] = cursor.split('.')

@@ -66,6 +66,7 @@ test('every use has a key of its own: the same text gives unrelated outputs', ()
   const outputs = [
     secrets.codeDigests(parts)[0],
     secrets.subjectHashes(parts)[0],
+    secrets.cursorMarks(parts)[0],
     secrets.recipientHashes('sms', '+8613800138000')[0]?.toString('base64url'),
     secrets.limiterKey.toString('base64url'),
   ].map((output) => output?.slice(0, 20))
