@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
+import { createGenerations, type Generations } from '../base/generations.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 import { createScriptPlans, type ScriptPlan } from './acquire-script.ts'
 import { acquireWithin } from './acquire-within.ts'
@@ -22,11 +23,7 @@ import { type CompiledPolicy, compilePolicies, type Fields, type Part } from './
 import type { RawPolicies } from './policies.ts'
 import { admissionOf, checkedPolicies, examine, policyOf, refusalOf } from './policy-set.ts'
 import { formOf, readValue, reshapedValue } from './redis-values.ts'
-import {
-  createGenerations,
-  createRememberedRefusals,
-  type Remembered,
-} from './remembered-refusals.ts'
+import { createRememberedRefusals, type Remembered } from './remembered-refusals.ts'
 import { createSubjectKeys, type SubjectKey } from './subject-keys.ts'
 import { createUnsettled } from './unsettled.ts'
 import { withinDeadline } from './within-deadline.ts'
@@ -65,7 +62,7 @@ interface ScriptPolicy extends CompiledPolicy {
   /** Names of policy, rules and parts: a request is remembered for them together. */
   readonly shape: string
   /** What was refused, by the values of all fields: a shorter way than by subject. */
-  readonly refused: ReturnType<typeof createGenerations<Remembered>>
+  readonly refused: Generations<Remembered>
 }
 
 const maxRememberedRefusals = 20_000

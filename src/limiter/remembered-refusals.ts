@@ -10,6 +10,7 @@
  * - It holds for the permits that were refused and for more, not for fewer.
  * - Bounded: two generations of half the size each; the older one goes at once.
  */
+import { createGenerations } from '../base/generations.ts'
 import type { Refusal } from './limiter.ts'
 
 export interface Remembered {
@@ -92,31 +93,6 @@ export function createRememberedRefusals(options: {
       bySubject.clear()
       forgottenAt.clear()
       othersForgottenAt = now()
-    },
-  }
-}
-
-/** A map that forgets its older half when it is full. */
-export function createGenerations<Value>(maxSize: number) {
-  let young = new Map<string, Value>()
-  let old = new Map<string, Value>()
-  return {
-    isEmpty: () => young.size === 0 && old.size === 0,
-    get: (key: string) => young.get(key) ?? old.get(key),
-    set(key: string, value: Value): void {
-      if (young.size >= maxSize / 2) {
-        old = young
-        young = new Map()
-      }
-      young.set(key, value)
-    },
-    delete(key: string): void {
-      young.delete(key)
-      old.delete(key)
-    },
-    clear(): void {
-      young = new Map()
-      old = new Map()
     },
   }
 }

@@ -3,6 +3,7 @@
  * limiter's answer becomes.
  */
 import { canonical, canonicalRecord } from '../base/canonical.ts'
+import { createGenerations } from '../base/generations.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Admission as Admitted, RedisLimiter, Refusal } from '../limiter/index.ts'
 import type { NoticeDraft, Params } from './create.ts'
@@ -29,14 +30,13 @@ export type Admission = ReturnType<typeof createAdmission>
 
 export function createAdmission(deps: { limiter: RedisLimiter; secrets: Secrets }) {
   const { limiter, secrets } = deps
-  let hashes = new Map<string, string>()
+  const hashes = createGenerations<string>(maxRememberedHashes)
 
   function dedupeHash(to: string, template: string, params: Params): string {
     const content = canonical([to, template, canonicalRecord(asRendered(params))])
     let hash = hashes.get(content)
     if (hash === undefined) {
       hash = secrets.dedupeHash([content])
-      if (hashes.size >= maxRememberedHashes) hashes = new Map()
       hashes.set(content, hash)
     }
     return hash
