@@ -86,7 +86,7 @@ export function createLog(options: { level: LogLevel; process: string }) {
     circuitChanged(provider: string, isOpen: boolean) {
       logger.warn({ provider }, isOpen ? 'provider is failing; kept away from' : 'provider is back')
     },
-    finished(facts: { noticeId: string; state: string; error?: string }) {
+    finished(facts: { noticeId: string; state: string; provider?: string; error?: string }) {
       logger.info(facts, 'finished')
     },
     recordFailed(noticeId: string, error: unknown) {

@@ -23,6 +23,12 @@ import type { Routable } from './route.ts'
 import type { Settle } from './settle.ts'
 import { createTries, type Tries } from './tries.ts'
 
+/**
+ * After a pause, whoever got it comes later than those it kept waiting: a message that is told "too
+ * fast" every time would otherwise renew the pause before any other goes.
+ */
+const giveWayMs = 500
+
 /** What the queue should do with the job. */
 export type Verdict = { done: true } | { done: false; againInMs: number }
 
@@ -97,7 +103,8 @@ export function createDeliver(deps: {
       if (result.kind === 'invalid_recipient') {
         return { state: 'failed', error: result.kind, provider: gate.name }
       }
-      if (result.kind === 'throttled') openInMs = Math.min(openInMs, result.retryAfterMs)
+      if (result.kind === 'throttled')
+        openInMs = Math.min(openInMs, result.retryAfterMs + giveWayMs)
       if (result.kind === 'unknown') {
         const found = await settle(notice, gates, tries)
         if (found) return found
@@ -178,6 +185,7 @@ export function createDeliver(deps: {
     log.finished({
       noticeId: notice.id,
       state: ending.state,
+      ...(ending.provider ? { provider: ending.provider } : {}),
       ...(ending.error ? { error: ending.error } : {}),
     })
   }

@@ -56,7 +56,8 @@ export function createTries(
       made.push({ ...facts, at: startedAt.toISOString() })
       metrics.sends.inc({ provider, outcome: result.kind })
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)
-      log.tried({ noticeId: notice.id, ...facts })
+      // A try that went well is told with the notice's end.
+      if (result.kind !== 'accepted') log.tried({ noticeId: notice.id, ...facts })
     },
 
     addAnswer(provider, outcome) {
