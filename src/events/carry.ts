@@ -7,6 +7,9 @@
  * by which a receiver knows a repeat. An event that is not taken (no 2xx) is told again with growing
  * pauses for a day. Order is not promised: a repeat may arrive after a later event.
  *
+ * A receiver that gives no answer at all must not hold up the others, so its events are put off without
+ * a call until one of them gets an answer.
+ *
  * This is polling of a table and no queue of its own: the rows must be in PostgreSQL anyway to be
  * written with the moves they tell of, and a second of delay is nothing to their readers.
  */
@@ -15,7 +18,7 @@ import { createHttpClient } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
 import { signWebhook } from '../base/standard-webhooks.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { EventStore, TakenEvent } from './store.ts'
+import type { AgainEvent, EventStore, TakenEvent } from './store.ts'
 
 export interface Receiver {
   readonly url: string
@@ -27,6 +30,8 @@ export interface Receiver {
 const pollMs = 1_000
 const perPass = 50
 const timeoutMs = 5_000
+/** A receiver that gave no answer is left alone for this long; then one event asks for all of its events. */
+const leftAloneMs = 10_000
 const leaseMs = 3 * timeoutMs
 /** Doubles with every try. */
 const firstPauseMs = 5_000
@@ -50,6 +55,8 @@ export function startEventCarrier(deps: {
   const { store, receivers, metrics, log } = deps
   const client = createHttpClient(timeoutMs)
   const closing = new AbortController()
+  /** Receivers that gave no answer, and until when they are not called. */
+  const silentUntilMs = new Map<Receiver, number>()
   let timer: NodeJS.Timeout | undefined
   let pass = Promise.resolve()
 
@@ -58,16 +65,10 @@ export function startEventCarrier(deps: {
     try {
       const events = await store.take(perPass, leaseMs, giveUpAfterMs)
       isMore = events.length === perPass
-      const results = await Promise.all(events.map(tell))
-      const gone = events.filter((_, index) => results[index] === undefined)
-      const again = events.flatMap(({ id }, index) => {
-        const pauseMs = results[index]
-        return pauseMs === undefined ? [] : [{ id, pauseMs }]
-      })
-      await store.settle(
-        gone.map(({ id }) => id),
-        again,
-      )
+      const again = (await Promise.all(events.map(tell))).filter((one) => one !== undefined)
+      const kept = new Set(again.map(({ id }) => id))
+      const gone = events.map(({ id }) => id).filter((id) => !kept.has(id))
+      await store.settle(gone, again)
       metrics.oldestEventSeconds.set(await store.oldestSeconds())
     } catch (error) {
       // What was told and could not be settled is told again when its lease ends.
@@ -82,14 +83,21 @@ export function startEventCarrier(deps: {
     }, delayMs)
   }
 
-  /** The pause before the next try; undefined when there is none, because it was taken or given up. */
-  async function tell(event: TakenEvent): Promise<number | undefined> {
+  /** When to tell it again; undefined when never, because it was taken or given up. */
+  async function tell(event: TakenEvent): Promise<AgainEvent | undefined> {
     const { id, app, type, data, createdAt, tries, isLast } = event
     const receiver = receivers.find(
       (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
     )
     // The types of all receivers are written for all apps; and a receiver may have left the policy file.
     if (!receiver) return undefined
+    const silentForMs = (silentUntilMs.get(receiver) ?? 0) - performance.now()
+    if (silentForMs > 0) {
+      if (isLast) return giveUp(event)
+      return { id, pauseMs: silentForMs + Math.random() * pollMs, wasCalled: false }
+    }
+    // Whoever was silent is asked by one event; those beside it wait for what comes of that.
+    if (silentUntilMs.has(receiver)) silentUntilMs.set(receiver, performance.now() + timeoutMs)
     const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
     const headers = {
       'content-type': 'application/json',
@@ -99,20 +107,23 @@ export function startEventCarrier(deps: {
       { method: 'POST', url: receiver.url, headers, body },
       closing.signal,
     )
+    if (outcome.kind === 'answered') silentUntilMs.delete(receiver)
+    else silentUntilMs.set(receiver, performance.now() + leftAloneMs)
     if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) {
       metrics.events.inc({ type, outcome: 'taken' })
       return undefined
     }
-    if (isLast) {
-      metrics.events.inc({ type, outcome: 'given_up' })
-      log.eventGivenUp({ eventId: id, type, tries })
-      return undefined
-    }
+    if (isLast) return giveUp(event)
     metrics.events.inc({ type, outcome: 'failed' })
     const reason = outcome.kind === 'answered' ? `HTTP ${outcome.status}` : outcome.reason
     log.eventFailed({ eventId: id, type, tries, reason })
     const fullMs = Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 20), longestPauseMs)
-    return fullMs / 2 + (Math.random() * fullMs) / 2
+    return { id, pauseMs: fullMs / 2 + (Math.random() * fullMs) / 2, wasCalled: true }
+  }
+
+  function giveUp({ id, type, tries }: TakenEvent): undefined {
+    metrics.events.inc({ type, outcome: 'given_up' })
+    log.eventGivenUp({ eventId: id, type, tries })
   }
 
   schedule(Math.random() * pollMs)

@@ -173,6 +173,32 @@ test('a receiver that is down: told again with growing pauses, and given up afte
   })
 }, 120_000)
 
+test('a receiver that hangs does not hold up the others, and gets all of its events when it is back', async () => {
+  const [hanging, healthy] = [await startReceiver(), await startReceiver()]
+  const fleet = await startFleet({
+    policyFile: {
+      events: [
+        { url: hanging.url, secret, app: 'slow' },
+        { url: healthy.url, secret },
+      ],
+    },
+  })
+  hanging.status = 0
+  // More than six passes could tell: of 50, and of 5 s each where a call hangs.
+  await fleet.query(
+    `INSERT INTO event (app, type, data) SELECT 'slow', 'notice.sent', '{}' FROM generate_series(1, 300)`,
+  )
+  await eventually(() => hanging.told.length > 0)
+  await fleet.query(`INSERT INTO event (app, type, data) VALUES ('fast', 'notice.sent', '{}')`)
+  await eventually(() => healthy.told.length === 1, { withinMs: 10_000 })
+
+  const before = new Set(hanging.told.map(idOf)).size
+  expect(before).toBeLessThan(300)
+  hanging.status = 204
+  await eventually(() => new Set(hanging.told.map(idOf)).size === 300, { withinMs: 40_000 })
+  await eventually(async () => (await left(fleet)) === 0, { withinMs: 40_000 })
+}, 120_000)
+
 test('delivered by a receipt is told too', async () => {
   const receiver = await startReceiver()
   const fleet = await startFleet({
