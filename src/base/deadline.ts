@@ -42,3 +42,20 @@ export function waitMs(durationMs: number, signal: AbortSignal): Promise<boolean
     signal.addEventListener('abort', stop, { once: true })
   })
 }
+
+/** What the work comes to, or after `timeoutMs` what `late` returns or throws; the work goes on unheard. */
+export async function orLate<Result>(
+  work: Promise<Result>,
+  timeoutMs: number,
+  late: () => Result,
+): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const deadline = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs)
+  }).then(late)
+  try {
+    return await Promise.race([work, deadline])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -14,6 +14,7 @@ import {
   circuitBreaker,
   handleWhenResult,
 } from 'cockatiel'
+import { orLate } from '../base/deadline.ts'
 import type { SendResult } from '../providers/provider.ts'
 
 const failuresToOpen = 5
@@ -53,7 +54,7 @@ export function createCircuit(onChange: (isOpen: boolean) => void) {
       try {
         first = await policy.execute(() => {
           answer = call()
-          return orSlow(answer)
+          return orLate<SendResult | typeof slow>(answer, slowMs, () => slow)
         })
       } catch (error) {
         if (error instanceof BrokenCircuitError) return undefined
@@ -69,16 +70,4 @@ export function createCircuit(onChange: (isOpen: boolean) => void) {
 
 function isFailure(result: SendResult | typeof slow): boolean {
   return result.kind === 'unavailable' || result.kind === 'unknown' || result.kind === 'slow'
-}
-
-async function orSlow(answer: Promise<SendResult>): Promise<SendResult | typeof slow> {
-  let timer: NodeJS.Timeout | undefined
-  const tooLong = new Promise<typeof slow>((resolve) => {
-    timer = setTimeout(resolve, slowMs, slow)
-  })
-  try {
-    return await Promise.race([answer, tooLong])
-  } finally {
-    clearTimeout(timer)
-  }
 }

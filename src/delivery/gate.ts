@@ -5,6 +5,7 @@
  * (circuit.ts); one that allows only so much is not asked for more (pace.ts). And whatever a provider
  * does, a call ends: within its time and a second, with a result of the closed set.
  */
+import { orLate } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import { createCircuit } from './circuit.ts'
 import type { TakeTurn } from './pace.ts'
@@ -78,21 +79,16 @@ export function createGate(
   ): Promise<SendResult> {
     const controller = new AbortController()
     const abort = setTimeout(() => controller.abort(), timeoutMs)
-    let giveUp: NodeJS.Timeout | undefined
-    const overrun = new Promise<SendResult>((resolve) => {
-      giveUp = setTimeout(resolve, timeoutMs + overrunMs, {
+    try {
+      return await orLate<SendResult>(call(controller.signal), timeoutMs + overrunMs, () => ({
         kind: 'unknown',
         detail: 'the provider did not end in time',
-      })
-    })
-    try {
-      return await Promise.race([call(controller.signal), overrun])
+      }))
     } catch (error) {
       onFault(noticeId, error)
       return { kind: 'unknown', detail: 'the provider failed inside' }
     } finally {
       clearTimeout(abort)
-      clearTimeout(giveUp)
     }
   }
 

@@ -1,5 +1,6 @@
 import { type ConnectionOptions, Queue } from 'bullmq'
 import { createBatcher } from '../base/batcher.ts'
+import { orLate } from '../base/deadline.ts'
 import { Unavailable } from '../base/problems.ts'
 import {
   type Carry,
@@ -41,7 +42,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
             opts: jobOptions(carry),
           }))
           try {
-            await withDeadline(queue.addBulk(jobs), addDeadlineMs)
+            await inTime(queue.addBulk(jobs))
           } catch (error) {
             throw new Unavailable('redis', error)
           }
@@ -63,7 +64,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
         const counts = await queue.getJobCounts('waiting', 'prioritized', 'delayed', 'active')
         return Object.entries(counts).map(([state, count]) => ({ channel, state, count }))
       })
-      return (await withDeadline(Promise.all(all), addDeadlineMs)).flat()
+      return (await inTime(Promise.all(all))).flat()
     },
 
     async close(): Promise<void> {
@@ -72,14 +73,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
   }
 }
 
-async function withDeadline<Result>(work: Promise<Result>, deadlineMs: number): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs)
+const inTime = <Result>(work: Promise<Result>) =>
+  orLate(work, addDeadlineMs, () => {
+    throw new Error(`no answer within ${addDeadlineMs} ms`)
   })
-  try {
-    return await Promise.race([work, deadline])
-  } finally {
-    clearTimeout(timer)
-  }
-}
