@@ -71,6 +71,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => pr
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
 const children: ChildProcess[] = []
+const closers: (() => unknown)[] = []
 const [redisServer, postgresServer] = await Promise.all([
   startPrivateRedis({ dataDir: join(folder, 'redis') }),
   startPrivatePostgres({ dataDir: join(folder, 'postgres') }),
@@ -78,6 +79,7 @@ const [redisServer, postgresServer] = await Promise.all([
 try {
   await runBench()
 } finally {
+  for (const close of closers) await close()
   for (const child of children) child.kill('SIGKILL')
   await Promise.all([redisServer.stop(), postgresServer.stop()])
   rmSync(folder, { recursive: true, force: true })
@@ -87,9 +89,11 @@ async function runBench(): Promise<void> {
   await migrate(postgresServer.url)
   writeFileSync(join(folder, 'postern.yaml'), policyFile)
   const redis = new Redis(redisServer.url)
+  closers.push(() => redis.disconnect())
   const database = new pg.Client({ connectionString: postgresServer.url })
   database.on('error', () => {})
   await database.connect()
+  closers.push(() => database.end())
 
   const echo = await startTarget('bench/targets/echo.ts')
   const oneByOne = await startTarget('bench/targets/one-by-one.ts')

@@ -4,7 +4,7 @@
  * libphonenumber alone is too kind (full-width digits, trailing line breaks, markup around a number),
  * so a strict pattern comes first. It is also slow at the door: it compiles its patterns anew for every
  * number, which between two requests, with cold caches, took a fifth of an accepted send and a third
- * of a check. So a number that needs no reading goes a short way, over the library's own patterns
+ * of a check (docs/performance.md). So a number that needs no reading goes a short way, over the library's own patterns
  * compiled once per calling code: written as E.164, of a code that one country has for itself, and
  * mobile by that country's plan. What does not fit there goes the library's way, and what fits comes
  * out as the library has it: test/http/phone-number.test.ts holds the two together.
