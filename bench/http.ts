@@ -161,7 +161,11 @@ async function runBench(): Promise<void> {
     const queues = ['{postern:queue}:send-sms', 'bull:baseline']
     const lists = queues.flatMap((queue) => [`${queue}:wait`, `${queue}:active`])
     const lengths = () => Promise.all(lists.map((list) => redis.llen(list)))
-    while ((await lengths()).some((length) => length > 0)) await sleep(50)
+    const untilMs = performance.now() + 60_000
+    while ((await lengths()).some((length) => length > 0)) {
+      if (performance.now() > untilMs) throw new Error('the workers do not come to an end')
+      await sleep(50)
+    }
   }
 
   async function measure(label: string, isCarried: boolean): Promise<void> {

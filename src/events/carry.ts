@@ -18,7 +18,7 @@ import { createHttpClient } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
 import { signWebhook } from '../base/standard-webhooks.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { AgainEvent, EventStore, TakenEvent } from './store.ts'
+import type { EventStore, TakenEvent } from './store.ts'
 
 export interface Receiver {
   readonly url: string
@@ -65,10 +65,16 @@ export function startEventCarrier(deps: {
     try {
       const events = await store.take(perPass, leaseMs, giveUpAfterMs)
       isMore = events.length === perPass
-      const again = (await Promise.all(events.map(tell))).filter((one) => one !== undefined)
-      const kept = new Set(again.map(({ id }) => id))
-      const gone = events.map(({ id }) => id).filter((id) => !kept.has(id))
-      await store.settle(gone, again)
+      const results = await Promise.all(events.map(tell))
+      const gone = events.filter((_, index) => results[index] === undefined)
+      const again = events.flatMap(({ id }, index) => {
+        const pauseMs = results[index]
+        return pauseMs === undefined ? [] : [{ id, pauseMs }]
+      })
+      await store.settle(
+        gone.map(({ id }) => id),
+        again,
+      )
       metrics.oldestEventSeconds.set(await store.oldestSeconds())
     } catch (error) {
       // What was told and could not be settled is told again when its lease ends.
@@ -83,8 +89,8 @@ export function startEventCarrier(deps: {
     }, delayMs)
   }
 
-  /** When to tell it again; undefined when never, because it was taken or given up. */
-  async function tell(event: TakenEvent): Promise<AgainEvent | undefined> {
+  /** The pause before the next try; undefined when there is none, because it was taken or given up. */
+  async function tell(event: TakenEvent): Promise<number | undefined> {
     const { id, app, type, data, createdAt, tries, isLast } = event
     const receiver = receivers.find(
       (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
@@ -94,7 +100,8 @@ export function startEventCarrier(deps: {
     const silentForMs = (silentUntilMs.get(receiver) ?? 0) - performance.now()
     if (silentForMs > 0) {
       if (isLast) return giveUp(event)
-      return { id, pauseMs: silentForMs + Math.random() * pollMs, wasCalled: false }
+      // A pause that grows as after a call: many events of a dead receiver must not go round and round.
+      return Math.max(silentForMs + Math.random() * pollMs, pauseAfterMs(tries))
     }
     // Whoever was silent is asked by one event; those beside it wait for what comes of that.
     if (silentUntilMs.has(receiver)) silentUntilMs.set(receiver, performance.now() + timeoutMs)
@@ -117,8 +124,7 @@ export function startEventCarrier(deps: {
     metrics.events.inc({ type, outcome: 'failed' })
     const reason = outcome.kind === 'answered' ? `HTTP ${outcome.status}` : outcome.reason
     log.eventFailed({ eventId: id, type, tries, reason })
-    const fullMs = Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 20), longestPauseMs)
-    return { id, pauseMs: fullMs / 2 + (Math.random() * fullMs) / 2, wasCalled: true }
+    return pauseAfterMs(tries)
   }
 
   function giveUp({ id, type, tries }: TakenEvent): undefined {
@@ -137,4 +143,9 @@ export function startEventCarrier(deps: {
       client.close()
     },
   }
+}
+
+function pauseAfterMs(tries: number): number {
+  const fullMs = Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 20), longestPauseMs)
+  return fullMs / 2 + (Math.random() * fullMs) / 2
 }

@@ -19,14 +19,6 @@ export interface TakenEvent extends NewEvent {
   isLast: boolean
 }
 
-/** To be told again. */
-export interface AgainEvent {
-  id: string
-  pauseMs: number
-  /** False where nobody was called: that is no try. */
-  wasCalled: boolean
-}
-
 export type EventStore = ReturnType<typeof createEventStore>
 
 export function createEventStore(database: Database) {
@@ -51,13 +43,15 @@ export function createEventStore(database: Database) {
     },
 
     /** Ends what was taken: these rows go, those are due again after their pause. */
-    async settle(gone: readonly string[], again: readonly AgainEvent[]): Promise<void> {
+    async settle(
+      gone: readonly string[],
+      again: readonly { id: string; pauseMs: number }[],
+    ): Promise<void> {
       if (gone.length > 0) await database.query('event-remove', removeSql, [gone])
       if (again.length > 0) {
         await database.query('event-again', againSql, [
           again.map(({ id }) => id),
           again.map(({ pauseMs }) => pauseMs),
-          again.map(({ wasCalled }) => wasCalled),
         ])
       }
     },
@@ -85,11 +79,8 @@ const takeSql = `
 const removeSql = 'DELETE FROM event WHERE id = ANY($1::uuid[])'
 
 const againSql = `
-  UPDATE event
-  SET due_at = now() + again.pause_ms * interval '1 millisecond',
-      tries = CASE WHEN again.was_called THEN event.tries ELSE event.tries - 1 END
-  FROM unnest($1::uuid[], $2::float8[], $3::bool[]) AS again (id, pause_ms, was_called)
-  WHERE event.id = again.id`
+  UPDATE event SET due_at = now() + again.pause_ms * interval '1 millisecond'
+  FROM unnest($1::uuid[], $2::float8[]) AS again (id, pause_ms) WHERE event.id = again.id`
 
 const oldestSql = `
   SELECT greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS seconds FROM event`

@@ -4,10 +4,10 @@
  * libphonenumber alone is too kind (full-width digits, trailing line breaks, markup around a number),
  * so a strict pattern comes first. It is also slow at the door: it compiles its patterns anew for every
  * number, which between two requests, with cold caches, took a fifth of an accepted send and a third
- * of a check (docs/performance.md). So a number that needs no reading goes a short way, over the library's own patterns
- * compiled once per calling code: written as E.164, of a code that one country has for itself, and
- * mobile by that country's plan. What does not fit there goes the library's way, and what fits comes
- * out as the library has it: test/http/phone-number.test.ts holds the two together.
+ * of a check (docs/performance.md). So a number that needs no reading goes a short way, over the
+ * library's own patterns compiled once per calling code: written as E.164, of a code that one country
+ * has for itself, and mobile by that country's plan. What does not fit there goes the library's way,
+ * and what fits comes out as the library has it: test/http/phone-number.test.ts holds the two together.
  */
 import {
   type CountryCode,
@@ -33,6 +33,7 @@ export function createPhoneReader(defaultCountry: string | undefined) {
   const remembered = createGenerations<PhoneNumber | 'none'>(maxRemembered)
 
   return function readPhoneNumber(text: string): PhoneNumber | undefined {
+    if (!/^(\+|00)?\(?[0-9][0-9 ().-]{4,24}$/.test(text)) return undefined
     const plain = readPlainNumber(text)
     if (plain) return plain
     let number = remembered.get(text)
@@ -47,8 +48,8 @@ export function createPhoneReader(defaultCountry: string | undefined) {
 /** Numbers that can take a message: no landlines, premium, shared-cost, satellite or short ones. */
 const textableTypes = new Set(['MOBILE', 'FIXED_LINE_OR_MOBILE', 'VOIP'])
 
+/** By the library; `text` has passed the strict pattern. */
 export function readAnyNumber(text: string, defaultCountry?: string): PhoneNumber | undefined {
-  if (!/^(\+|00)?\(?[0-9][0-9 ().-]{4,24}$/.test(text)) return undefined
   const international = text.startsWith('00') ? `+${text.slice(2)}` : text
   const number = parsePhoneNumberFromString(international, {
     ...(defaultCountry ? { defaultCountry: defaultCountry as CountryCode } : {}),
