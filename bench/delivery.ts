@@ -221,7 +221,7 @@ async function main(): Promise<void> {
         await queue.pause()
         await Promise.all(
           Array.from({ length: count }, async () => {
-            const [id, to, now] = [newId(), freshEmail(), Date.now()]
+            const [id, to] = [newId(), freshEmail()]
             await store.create({
               id,
               app: 'default',
@@ -233,8 +233,7 @@ async function main(): Promise<void> {
               template: 'welcome',
               locale: 'en',
               sealedParams: secrets.seal(JSON.stringify({ name: 'Ada' }), id),
-              createdAt: new Date(now),
-              expiresAt: new Date(now + 3_600_000),
+              ttlMs: 3_600_000,
             })
             await producer.add({ id, channel: 'email', kind: 'notice' })
           }),

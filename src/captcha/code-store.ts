@@ -70,6 +70,11 @@ export function createCodeStore(
     },
   })
 
+  const read = createBatcher<string, string | null>({
+    ...batching,
+    run: (keys) => reach(() => redis.mget(...keys)),
+  })
+
   return {
     /** From now on this is the owner's one valid code. */
     async remember(owner: CodeOwner, noticeId: string, code: string): Promise<void> {
@@ -93,7 +98,7 @@ export function createCodeStore(
     /** True while the code of this notice could still pass; a replaced or used one is not worth sending. */
     async isCurrent(owner: CodeOwner, noticeId: string): Promise<boolean> {
       for (const key of keysOf(owner)) {
-        const stored = await reach(() => redis.get(key))
+        const stored = await read(key)
         if (stored?.startsWith(`${noticeId} `)) return true
       }
       return false

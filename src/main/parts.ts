@@ -47,6 +47,7 @@ export function openParts(
   closers.onClose(() => database.close())
 
   const redis = openRedis('command')
+  const scriptRedis = openRedis('script')
   const announced = announcedTypes(file.events, eventTypes)
   const store = createNoticeStore(database, {
     claimMs: claimMsFor(file.delivery.timeout),
@@ -54,7 +55,7 @@ export function openParts(
   })
   const receipts = createReceipts(database, metrics, announced)
   const events = createEventStore(database)
-  const codes = createCodeStore(redis, secrets, {
+  const codes = createCodeStore(scriptRedis, secrets, {
     keyPrefix,
     ttlMs: file.code.ttl,
     triesPerCode: file.code.triesPerCode,
@@ -68,7 +69,7 @@ export function openParts(
   let rules = parsedPolicies(file)
   const limiter = createLimiter({
     policies: file.policies as RawPolicies,
-    redis: openRedis('limiter'),
+    redis: scriptRedis,
     keyPrefix,
     subjectKey: secrets.limiterKey,
     onRefused: (labels) => metrics.rejected.inc(labels),

@@ -3,15 +3,16 @@
  * has to be there before the message (a code); last the row, whose commit is the promise. When
  * anything after the limits can't be done, the quota is given back.
  */
+import { newId } from '../base/ids.ts'
 import type { Admission, AdmissionRefusal, Origin } from './admission.ts'
-import {
-  type CreateNotice,
-  type FindNotice,
-  type NoticeDraft,
-  type Params,
-  type PreparedNotice,
-  prepareNotice,
-  type ReservedNotice,
+import type {
+  CreatedNotice,
+  CreateNotice,
+  FindNotice,
+  NoticeDraft,
+  Params,
+  PreparedNotice,
+  ReservedNotice,
 } from './create.ts'
 
 export interface SendRequest extends NoticeDraft {
@@ -21,7 +22,7 @@ export interface SendRequest extends NoticeDraft {
 }
 
 export type AcceptOutcome =
-  | { accepted: true; notice: PreparedNotice; resendAt: Date }
+  | { accepted: true; notice: CreatedNotice; resendAt: Date }
   | { accepted: false; policy: string; refusal: AdmissionRefusal }
 
 export type Accept = ReturnType<typeof createAccept>
@@ -43,11 +44,12 @@ export function createAccept(deps: {
     ready: (notice: PreparedNotice) => Promise<Params>,
     undo: (notice: PreparedNotice) => Promise<void>,
   ): Promise<AcceptOutcome> {
-    const { kind: policy, params, origin, reserved } = request
-    const fields = admission.fieldsOf(request, params, origin)
+    const { params, origin, reserved, ...draft } = request
+    const policy = draft.kind
+    const fields = admission.fieldsOf(draft, params, origin)
     const repeat = reserved ? undefined : admission.recall(policy, fields)
     if (repeat) return { accepted: false, policy, refusal: repeat }
-    const notice = prepareNotice(request, reserved?.id, now())
+    const notice = { ...draft, id: reserved?.id ?? newId(now()) }
 
     // The promise was made before, only its answer was lost: a second one would make a second message.
     const earlier = reserved?.isTakenOver ? await findNotice(notice.app, notice.id) : null

@@ -6,13 +6,12 @@
  * connection lost), the row may still appear; nobody was promised it, so it is closed again before a
  * worker may take it, as soon as PostgreSQL answers.
  */
-import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Producer } from '../queue/producer.ts'
-import type { NoticeStore, NoticeTimes } from './store.ts'
+import type { NoticeStore } from './store.ts'
 
 /** Variables of a template: what the caller gave, and the code. */
 export type Params = Readonly<Record<string, string | number | boolean>>
@@ -44,33 +43,13 @@ export type FindNotice = (
   id: string,
 ) => Promise<{ createdAt: Date; expiresAt: Date } | null>
 
-export interface PreparedNotice extends Readonly<NoticeDraft> {
-  readonly id: string
+/** A notice that is about to be made. */
+export type PreparedNotice = Readonly<NoticeDraft> & { readonly id: string }
+
+/** A notice whose row is committed. */
+export interface CreatedNotice extends PreparedNotice {
   readonly createdAt: Date
   readonly expiresAt: Date
-}
-
-/** `id` is that of an Idempotency-Key, where there is one. */
-export function prepareNotice(
-  draft: NoticeDraft,
-  id: string | undefined,
-  nowMs: number,
-): PreparedNotice {
-  const { app, kind, channel, to, scene, template, locale, ttlMs, sendAt } = draft
-  return {
-    id: id ?? newId(nowMs),
-    app,
-    kind,
-    channel,
-    to,
-    scene,
-    template,
-    locale,
-    ttlMs,
-    sendAt,
-    createdAt: new Date(nowMs),
-    expiresAt: new Date((sendAt?.getTime() ?? nowMs) + ttlMs),
-  }
 }
 
 export type CreateNotice = ReturnType<typeof createNoticeCreator>
@@ -88,10 +67,10 @@ export function createNoticeCreator(deps: {
   return async function createNotice(
     notice: PreparedNotice,
     params: Params,
-  ): Promise<PreparedNotice> {
-    let times: NoticeTimes | null
+  ): Promise<CreatedNotice> {
+    let madeAt: Date | null
     try {
-      times = await store.create({
+      madeAt = await store.create({
         id: notice.id,
         app: notice.app,
         kind: notice.kind,
@@ -102,18 +81,20 @@ export function createNoticeCreator(deps: {
         template: notice.template,
         locale: notice.locale,
         sealedParams: secrets.seal(JSON.stringify(params), notice.id),
-        createdAt: notice.createdAt,
         sendAt: notice.sendAt,
-        expiresAt: notice.expiresAt,
+        ttlMs: notice.ttlMs,
       })
     } catch (error) {
       if (error instanceof Unavailable) void abandon(notice.id)
       throw error
     }
-    metrics.accepted.inc({ kind: notice.kind, channel: notice.channel })
+    const { id, kind, channel } = notice
+    metrics.accepted.inc({ kind, channel })
     const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
-    producer.add({ ...notice, delayMs }).catch((error) => log.enqueueFailed(1, error))
-    return { ...notice, ...times }
+    producer.add({ id, kind, channel, delayMs }).catch((error) => log.enqueueFailed(1, error))
+    const createdAt = madeAt ?? new Date()
+    const expiresAt = new Date((notice.sendAt ?? createdAt).getTime() + notice.ttlMs)
+    return { ...notice, createdAt, expiresAt }
   }
 
   /** Tries for a minute; after that the row, if there is one, meets the checks of delivery. */

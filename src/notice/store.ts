@@ -9,12 +9,6 @@ import type { Database } from '../db/database.ts'
 import { type AnnouncedTypes, toldFrom } from './announcing.ts'
 import type { Attempt, NoticeState } from './states.ts'
 
-/** By PostgreSQL's clock, whatever the caller's says. */
-export interface NoticeTimes {
-  createdAt: Date
-  expiresAt: Date
-}
-
 export interface NewNotice {
   id: string
   app: string
@@ -26,10 +20,10 @@ export interface NewNotice {
   template: string
   locale: string
   sealedParams: Buffer
-  createdAt: Date
   /** Asked for ahead of time: not carried before it. */
   sendAt?: Date | undefined
-  expiresAt: Date
+  /** How long it may be sent, from `sendAt` or else from its creation. */
+  ttlMs: number
 }
 
 /** A notice in the hands of a worker. */
@@ -83,11 +77,11 @@ export function createNoticeStore(
   const recordSql = `
   WITH moved AS (${recordMove})${toldFrom(options.announced)}
   SELECT id FROM moved`
-  const create = createBatcher<NewNotice, NoticeTimes | null>({
+  const create = createBatcher<NewNotice, Date | null>({
     maxItems: 200,
     maxConcurrent: 2,
     async run(notices) {
-      const rows = await database.query<NoticeTimes & { id: string }>(
+      const rows = await database.query<{ id: string; createdAtMs: number }>(
         'notice-create',
         createSql,
         columns(notices, [
@@ -101,17 +95,16 @@ export function createNoticeStore(
           (notice) => notice.template,
           (notice) => notice.locale,
           (notice) => notice.sealedParams,
-          (notice) => notice.createdAt,
           (notice) => notice.sendAt ?? null,
-          (notice) => notice.expiresAt,
+          (notice) => notice.ttlMs,
         ]),
       )
-      const created = new Map(rows.map((row) => [row.id, row]))
+      const created = new Map(rows.map((row) => [row.id, new Date(Math.floor(row.createdAtMs))]))
       return notices.map(({ id }) => {
-        const row = created.get(id) ?? null
+        const createdAt = created.get(id) ?? null
         // Should one id stand twice in a batch, only the first of them made the row.
         created.delete(id)
-        return row
+        return createdAt
       })
     },
   })
@@ -160,7 +153,7 @@ export function createNoticeStore(
   })
 
   return {
-    /** The times of the row once it is committed; null when a row with this id was there already. */
+    /** When the row was made, by PostgreSQL's clock, once it is committed; null when its id was there already. */
     create,
 
     /**
@@ -245,21 +238,19 @@ function columns<Item>(
   return pick.map((column) => items.map(column))
 }
 
-// A process' clock only says how long a notice lives; from when is PostgreSQL's word, unless it was
-// asked to be sent at a time.
+// Times are PostgreSQL's, whatever the clock of the process says, but for the one that was asked for.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
                       sealed_params, created_at, send_at, expires_at, due_at)
   SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
          now(), send_at,
-         CASE WHEN send_at IS NULL THEN now() + (expires_at - created_at) ELSE expires_at END,
-         coalesce(send_at, now())
+         coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now())
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
-              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
+              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[])
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-            sealed_params, created_at, send_at, expires_at)
+            sealed_params, send_at, ttl_ms)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, created_at AS "createdAt", expires_at AS "expiresAt"`
+  RETURNING id, (extract(epoch FROM created_at) * 1000)::float8 AS "createdAtMs"`
 
 /** A row still in `sending` when its claim is over: the try was made or not, nobody can say. */
 const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(

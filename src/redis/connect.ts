@@ -4,15 +4,16 @@ import type { RedisClient } from './script.ts'
 /**
  * What a connection is for decides how it behaves when Redis is away.
  *
- * - `limiter`: one script call per event-loop tick. Fails at once or within its deadline and never
+ * - `script`: one call per event-loop tick and script. Fails at once or within its deadline and never
  *   queues, because a caller is waiting and 503 is a better answer than silence. Without
  *   auto-pipelining, which halves script throughput and quadruples p99.
  * - `command`: many small commands, one or two per request. The same, but with auto-pipelining: one
  *   write for all commands of a tick (a third of Redis' time per command).
- * - `producer`: adds jobs. The same, with a little more patience.
+ * - `producer`: adds jobs, many to a call. A call has its deadline in the producer: a time-out here would
+ *   be one timer per job.
  * - `worker`: BullMQ's blocking reads. Waits for Redis for ever; BullMQ asks for exactly that.
  */
-export type ConnectionRole = 'limiter' | 'command' | 'producer' | 'worker'
+export type ConnectionRole = 'script' | 'command' | 'producer' | 'worker'
 
 const failFast: RedisOptions = {
   enableOfflineQueue: false,
@@ -21,12 +22,11 @@ const failFast: RedisOptions = {
 }
 
 const roleOptions: Record<ConnectionRole, RedisOptions> = {
-  limiter: { ...failFast, commandTimeout: 250 },
+  script: { ...failFast, commandTimeout: 250 },
   command: { ...failFast, commandTimeout: 800, enableAutoPipelining: true },
   producer: {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
-    commandTimeout: 2_000,
     connectTimeout: 2_000,
   },
   worker: { maxRetriesPerRequest: null, connectTimeout: 2_000 },

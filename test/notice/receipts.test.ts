@@ -29,8 +29,7 @@ async function claimed() {
     template: 'welcome',
     locale: 'en',
     sealedParams: Buffer.from('sealed'),
-    createdAt: new Date(),
-    expiresAt: new Date(Date.now() + 300_000),
+    ttlMs: 300_000,
   })
   const { claim } = (await store.claim(id)) ?? { claim: 0 }
   const writeSent = (provider = 'a') =>

@@ -29,8 +29,7 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
         template: 'captcha',
         locale: 'en',
         sealedParams: Buffer.from('sealed'),
-        createdAt: new Date(),
-        expiresAt: new Date(Date.now() + 300_000),
+        ttlMs: 300_000,
       }),
     ),
   )
