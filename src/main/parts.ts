@@ -47,7 +47,6 @@ export function openParts(
   closers.onClose(() => database.close())
 
   const redis = openRedis('command')
-  const scriptRedis = openRedis('script')
   const announced = announcedTypes(file.events, eventTypes)
   const store = createNoticeStore(database, {
     claimMs: claimMsFor(file.delivery.timeout),
@@ -55,7 +54,7 @@ export function openParts(
   })
   const receipts = createReceipts(database, metrics, announced)
   const events = createEventStore(database)
-  const codes = createCodeStore(scriptRedis, secrets, {
+  const codes = createCodeStore(openRedis('code'), secrets, {
     keyPrefix,
     ttlMs: file.code.ttl,
     triesPerCode: file.code.triesPerCode,
@@ -69,7 +68,7 @@ export function openParts(
   let rules = parsedPolicies(file)
   const limiter = createLimiter({
     policies: file.policies as RawPolicies,
-    redis: scriptRedis,
+    redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
     onRefused: (labels) => metrics.rejected.inc(labels),

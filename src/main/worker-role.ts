@@ -73,7 +73,7 @@ function openGates(parts: Parts): Map<string, Gate> {
   const policies = pacePolicies(file.providers)
   const paceLimiter = createLimiter({
     policies,
-    redis: openRedis('script'),
+    redis: openRedis('limiter'),
     keyPrefix: `${keyPrefix}pace:`,
     subjectKey: secrets.limiterKey,
   })

@@ -4,16 +4,17 @@ import type { RedisClient } from './script.ts'
 /**
  * What a connection is for decides how it behaves when Redis is away.
  *
- * - `script`: one call per event-loop tick and script. Fails at once or within its deadline and never
+ * - `limiter`: one script call per event-loop tick. Fails at once or within its deadline and never
  *   queues, because a caller is waiting and 503 is a better answer than silence. Without
  *   auto-pipelining, which halves script throughput and quadruples p99.
+ * - `code`: the same, with more patience: a check that we stop waiting for may have used the code up.
  * - `command`: many small commands, one or two per request. The same, but with auto-pipelining: one
  *   write for all commands of a tick (a third of Redis' time per command).
  * - `producer`: adds jobs, many to a call. A call has its deadline in the producer: a time-out here would
  *   be one timer per job.
  * - `worker`: BullMQ's blocking reads. Waits for Redis for ever; BullMQ asks for exactly that.
  */
-export type ConnectionRole = 'script' | 'command' | 'producer' | 'worker'
+export type ConnectionRole = 'limiter' | 'code' | 'command' | 'producer' | 'worker'
 
 const failFast: RedisOptions = {
   enableOfflineQueue: false,
@@ -22,7 +23,8 @@ const failFast: RedisOptions = {
 }
 
 const roleOptions: Record<ConnectionRole, RedisOptions> = {
-  script: { ...failFast, commandTimeout: 250 },
+  limiter: { ...failFast, commandTimeout: 250 },
+  code: { ...failFast, commandTimeout: 800 },
   command: { ...failFast, commandTimeout: 800, enableAutoPipelining: true },
   producer: {
     enableOfflineQueue: false,

@@ -5,13 +5,17 @@ import { newId } from '../../src/base/ids.ts'
 import { createSecrets } from '../../src/base/secrets.ts'
 import { drawCode } from '../../src/captcha/code.ts'
 import { type CodeOwner, createCodeStore, type GuessResult } from '../../src/captcha/code-store.ts'
+import { connectRedis } from '../../src/redis/connect.ts'
+import { ownRedis } from '../support/own-servers.ts'
 import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 
 const redis = await testRedis()
 const oldSecret = 'the first secret, of thirty-two bytes or more'
 const newSecret = 'the second secret, of thirty-two bytes or more'
 const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: 3 }
-const connections = await Promise.all([1, 2, 3, 4].map(() => redis.connect()))
+const connections = await Promise.all([1, 2, 3, 4].map(() => redis.connect('code')))
 const stores = connections.map((connection) =>
   createCodeStore(connection, createSecrets(oldSecret), options),
 )
@@ -216,4 +220,15 @@ describe('SECRET_PREVIOUS', () => {
     await rotated.forget(owner, id)
     expect(await rotated.guess(owner, '0042')).toEqual({ result: 'gone' })
   })
+})
+
+test('a right code passes although Redis stands still for 400 ms: giving up sooner would use it up unheard', async () => {
+  const server = await ownRedis()
+  const client = connectRedis(server.url, 'code', () => {})
+  releaseLater(() => client.disconnect())
+  const codes = createCodeStore(client, createSecrets(oldSecret), options)
+  const [owner, id] = [newOwner(), newId()]
+  await eventually(() => codes.remember(owner, id, '1234').then(() => true))
+  await client.call('CLIENT', 'PAUSE', '400', 'ALL')
+  expect(await codes.guess(owner, '1234')).toEqual({ result: 'passed', noticeId: id })
 })

@@ -56,7 +56,7 @@ export async function realLimiter(
   options: Partial<RedisLimiterOptions> = {},
 ) {
   const server = await testRedis()
-  const redis = await server.connect('script')
+  const redis = await server.connect('limiter')
   const limiter = createLimiter({
     policies,
     redis,

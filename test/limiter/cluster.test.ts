@@ -22,7 +22,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
   let redis: Cluster
   beforeAll(async () => {
     const { url } = await ownCluster()
-    redis = connectRedis(url, 'script', () => {}) as Cluster
+    redis = connectRedis(url, 'limiter', () => {}) as Cluster
     releaseLater(() => closeRedis(redis))
     await eventually(() => redis.get('x').then(() => true), { withinMs: 10_000 })
   }, 60_000)
@@ -116,7 +116,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
 describe('behind sentinels', () => {
   test('a failover costs LimiterUnavailable for a while, then the counts are those of the replica', async () => {
     const { url, primary } = await ownSentinel()
-    const redis = connectRedis(url, 'script', () => {})
+    const redis = connectRedis(url, 'limiter', () => {})
     releaseLater(() => closeRedis(redis))
     const limiter = createLimiter({ policies, redis, rememberRefusalsMs: 0 })
     releaseLater(() => limiter.close())

@@ -59,7 +59,7 @@ describe('S2: the same content to the same phone, at most twice in 60 s', () => 
 
   test('Redis failing means refusing, never unlimited', async () => {
     const server = await ownRedis()
-    const redis = connectRedis(server.url, 'script', () => {})
+    const redis = connectRedis(server.url, 'limiter', () => {})
     releaseLater(() => closeRedis(redis))
     const limiter = createLimiter({ policies, redis })
     releaseLater(() => limiter.close())

@@ -278,7 +278,7 @@ describe('traps: what Redis holds', () => {
     const replica = await ownRedis([
       ...['--replicaof', '127.0.0.1', String(server.port), '--masterauth', password],
     ])
-    const redis = connectRedis(server.url, 'script', () => {})
+    const redis = connectRedis(server.url, 'limiter', () => {})
     const copy = new Redis(replica.url)
     releaseLater(() => [redis.disconnect(), copy.disconnect()])
     const limiter = createLimiter({ policies: three, redis, deadlineMs: 2_000 })
