@@ -1,7 +1,14 @@
 /** The OpenAPI document, made from the routes themselves. */
 import { z } from 'zod'
+import {
+  createDocument,
+  type ZodOpenApiHeadersObject,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiResponsesObject,
+} from 'zod-openapi'
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { problemMediaType } from './problem.ts'
+import { anyProblem, problemSchema } from './problem-schemas.ts'
 import { defineRoute, type Route } from './route.ts'
 
 /** What any route may answer, beside its own. */
@@ -10,83 +17,142 @@ const withKey: ProblemCode[] = ['unauthorized']
 const withBody: ProblemCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
 const withIdempotency: ProblemCode[] = ['idempotency_in_progress', 'idempotency_key_reused']
 
-/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. */
-export function openApiDocument(routes: readonly Route[]) {
-  const paths: Record<string, Record<string, unknown>> = {}
+/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. `base` is the path that the routes lie under. */
+export function openApiDocument(routes: readonly Route[], base = '/') {
+  const paths: Record<string, Partial<Record<Route['method'], ZodOpenApiOperationObject>>> = {}
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}')
-    paths[path] ??= {}
-    paths[path][route.method] = operation(route)
+    paths[path] = { ...paths[path], [route.method]: operation(route) }
   }
-  return {
-    openapi: '3.1.0',
-    info: {
-      title: 'Postern',
-      version: '1',
-      description: 'One-time codes and notices by SMS and email, with limits that are exact.',
-    },
-    paths,
-    components: {
-      securitySchemes: {
-        key: { type: 'http', scheme: 'bearer', description: 'A secret API key.' },
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'Postern',
+        version: '1',
+        description: 'One-time codes and notices by SMS and email, with limits that are exact.',
+        license: { name: 'MIT', identifier: 'MIT' },
       },
-      schemas: { Problem: problemSchema },
+      servers: [{ url: base }],
+      tags: [...new Set(routes.map(tagOf))].map((name) => ({
+        name,
+        ...(tags[name] ? { description: tags[name] } : {}),
+      })),
+      paths,
+      components: {
+        securitySchemes: {
+          key: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+        },
+      },
     },
-  }
+    { allowEmptySchema: { custom: true } },
+  )
 }
+
+/** What the first part of a path below the version is about. */
+const tags: Readonly<Record<string, string>> = {
+  captchas: 'One-time codes: send one, check one.',
+  notices: 'Messages: send one, see what became of it, search.',
+  receipts: "Providers' later word on delivery.",
+  limits: 'The limiter for other services.',
+  attempts: 'Login attempts, counted before a password is compared.',
+  sandbox:
+    'What the sandbox provider has taken. Only on this machine, only where it is configured.',
+}
+
+const tagOf = ({ path }: Route) => path.replace(/^\/v1/, '').split('/')[1] ?? ''
 
 export function problemCodesOf(route: Route): ProblemCode[] {
   return [
-    ...route.problems,
-    ...(route.access === 'key' ? withKey : []),
-    ...(route.body ? withBody : route.query ? (['invalid_request'] as const) : []),
-    ...(route.isIdempotent ? withIdempotency : []),
-    ...everywhere,
+    ...new Set([
+      ...route.problems,
+      ...(route.access === 'key' ? withKey : []),
+      ...(route.body ? withBody : route.query ? (['invalid_request'] as const) : []),
+      ...(route.isIdempotent ? withIdempotency : []),
+      ...everywhere,
+    ]),
   ]
 }
 
-function operation(route: Route) {
-  const parameters = [
-    ...[...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
-      name,
-      in: 'path',
-      required: true,
-      schema: { type: 'string' },
-    })),
-    ...(route.query ? queryParameters(route.query) : []),
-    ...(route.isIdempotent
-      ? [{ name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 255 } }]
-      : []),
-  ]
+function operation(route: Route): ZodOpenApiOperationObject {
+  const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
   return {
     operationId: route.name,
     summary: route.summary,
-    ...(route.access === 'key' ? { security: [{ key: [] }] } : {}),
-    ...(parameters.length > 0 ? { parameters } : {}),
+    tags: [tagOf(route)],
+    security: route.access === 'key' ? [{ key: [] }] : [],
+    requestParams: {
+      ...(inPath.length > 0
+        ? { path: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }
+        : {}),
+      ...(route.query ? { query: route.query as z.ZodObject } : {}),
+      ...(route.isIdempotent ? { header: idempotencyHeader } : {}),
+    },
     ...(route.body
-      ? {
-          requestBody: {
-            required: true,
-            content: { 'application/json': { schema: schemaOf(route.body, 'input') } },
-          },
-        }
+      ? { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }
       : {}),
-    responses: { ...answers(route), ...problemAnswers(problemCodesOf(route)) },
+    responses: {
+      ...answers(route),
+      ...problemAnswers(problemCodesOf(route)),
+      default: {
+        description: 'Any other problem.',
+        content: { [problemMediaType]: { schema: anyProblem } },
+      },
+    },
   }
 }
 
-function answers(route: Route) {
-  const entries = Object.entries(route.answers).map(([status, { description, schema }]) => {
-    const content = schema
-      ? { content: { 'application/json': { schema: schemaOf(schema, 'output') } } }
-      : {}
-    return [status, { description, ...content }]
-  })
+const idempotencyHeader = z.object({
+  'Idempotency-Key': z.string().max(255).optional().meta({
+    description: 'A repeat with the same key gets the first answer and makes no second message.',
+  }),
+})
+
+const requestIdHeader = {
+  'X-Request-Id': {
+    description: 'Stands in the log line of the request.',
+    schema: { type: 'string' },
+  },
+} satisfies ZodOpenApiHeadersObject
+
+function answers(route: Route): ZodOpenApiResponsesObject {
+  const entries = Object.entries(route.answers).map(
+    ([status, { description, schema, headers }]) => [
+      status,
+      {
+        description,
+        headers: { ...requestIdHeader, ...headers },
+        ...(schema ? { content: { 'application/json': { schema } } } : {}),
+      },
+    ],
+  )
   return Object.fromEntries(entries)
 }
 
+const retryAfterHeader = {
+  'Retry-After': { description: 'Whole seconds, rounded up.', schema: { type: 'integer' } },
+} satisfies ZodOpenApiHeadersObject
+
+/** Headers of a problem, by its code. */
+const problemHeaders: Partial<Record<ProblemCode, ZodOpenApiHeadersObject>> = {
+  unauthorized: { 'WWW-Authenticate': { schema: { type: 'string' } } },
+  unavailable: retryAfterHeader,
+  locked: retryAfterHeader,
+  limited: {
+    ...retryAfterHeader,
+    RateLimit: {
+      description: 'The window that refused, what is left of it and its wait in seconds.',
+      schema: { type: 'string' },
+    },
+    'RateLimit-Policy': {
+      description: 'Every window of the policy with its limit.',
+      schema: { type: 'string' },
+    },
+  },
+}
+
 /** One answer per status; its description names the codes that have it. */
-function problemAnswers(codes: readonly ProblemCode[]) {
+function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObject {
   const byStatus = new Map<number, ProblemCode[]>()
   for (const code of codes) {
     const { status } = problems[code]
@@ -96,53 +162,11 @@ function problemAnswers(codes: readonly ProblemCode[]) {
     status,
     {
       description: ofStatus.map((code) => `\`${code}\`: ${problems[code].title}`).join('; '),
-      content: { [problemMediaType]: { schema: { $ref: '#/components/schemas/Problem' } } },
+      headers: Object.assign({}, requestIdHeader, ...ofStatus.map((code) => problemHeaders[code])),
+      content: { [problemMediaType]: { schema: problemSchema(ofStatus) } },
     },
   ])
   return Object.fromEntries(entries)
-}
-
-function queryParameters(schema: z.ZodType) {
-  const { properties = {} } = schemaOf(schema, 'input') as { properties?: Record<string, unknown> }
-  return Object.entries(properties).map(([name, property]) => ({
-    name,
-    in: 'query',
-    schema: property,
-  }))
-}
-
-function schemaOf(schema: z.ZodType, io: 'input' | 'output') {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
-  return rest
-}
-
-const problemSchema = {
-  type: 'object',
-  required: ['type', 'title', 'status', 'detail', 'code'],
-  properties: {
-    type: { type: 'string', format: 'uri' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: {
-      type: 'string',
-      description: 'For people, in English or Chinese by Accept-Language.',
-    },
-    code: { type: 'string', enum: Object.keys(problems) },
-    errors: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['path', 'message'],
-        properties: { path: { type: 'string' }, message: { type: 'string' } },
-      },
-    },
-    policy: { type: 'string' },
-    rule: { type: 'string' },
-    window: { type: 'string' },
-    retryAfterMs: { type: 'integer' },
-    triesLeft: { type: 'integer' },
-    requestId: { type: 'string' },
-  },
 }
 
 /** Serves the document at `/openapi.json`. */

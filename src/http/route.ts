@@ -36,7 +36,17 @@ export interface Route<Body = unknown> {
   query?: ZodType
   /** Whether `Idempotency-Key` is honoured. */
   isIdempotent?: boolean
-  answers: Readonly<Record<number, { description: string; schema?: ZodType }>>
+  answers: Readonly<
+    Record<
+      number,
+      {
+        description: string
+        schema?: ZodType
+        /** As OpenAPI describes them. */
+        headers?: Readonly<Record<string, { description: string; schema: { type: 'string' } }>>
+      }
+    >
+  >
   /** Beside those every route has. */
   problems: readonly ProblemCode[]
   /**

@@ -26,7 +26,9 @@ const plainText = (maxLength: number) =>
       if (message) text.issues.push({ code: 'custom', message, input: text.value })
     })
 
-const channel = z.enum(['sms', 'email'])
+const channel = z
+  .enum(['sms', 'email'])
+  .meta({ id: 'Channel', description: 'What carries the message.' })
 const recipient = plainText(320)
   .min(1)
   .meta({
@@ -35,8 +37,15 @@ const recipient = plainText(320)
     examples: ['+8613800138000', 'ada@example.com'],
   })
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
-const locale = z.string().regex(/^[a-z]{2}(-[A-Z]{2})?$/, 'is a locale such as en or zh-CN')
-const id = plainText(64).min(1)
+const locale = z
+  .string()
+  .regex(/^[a-z]{2}(-[A-Z]{2})?$/, 'is a locale such as en or zh-CN')
+  .meta({ description: 'The language of the message.' })
+const id = plainText(64).min(1).meta({ description: 'The id of the notice.' })
+const scene = name.meta({
+  description: 'What the code is for. A code for one scene never passes another.',
+})
+const template = name.meta({ description: 'A folder of the templates.' })
 /** The address of the person who asked, for callers that are servers themselves. */
 const ip = z
   .string()
@@ -47,13 +56,19 @@ const ip = z
     context.addIssue({ code: 'custom', message: 'is an IPv4 or IPv6 address' })
     return z.NEVER
   })
+  .meta({
+    description: 'The address of the person who asked, where the caller is a server itself.',
+  })
 const time = z.iso.datetime()
-const duration = z.string().transform((text, context) => {
-  const durationMs = parseDurationMs(text)
-  if (durationMs !== undefined) return durationMs
-  context.addIssue({ code: 'custom', message: 'is a duration such as 60s, 5m, 1h or 7d' })
-  return z.NEVER
-})
+const duration = z
+  .string()
+  .transform((text, context) => {
+    const durationMs = parseDurationMs(text)
+    if (durationMs !== undefined) return durationMs
+    context.addIssue({ code: 'custom', message: 'is a duration such as 60s, 5m, 1h or 7d' })
+    return z.NEVER
+  })
+  .meta({ description: 'A duration such as `60s`, `5m`, `1h` or `7d`. Not sent after it.' })
 
 const maxParams = 32
 const params = z
@@ -63,139 +78,178 @@ const params = z
   )
   .refine((value) => Object.keys(value).length <= maxParams, `at most ${maxParams} variables`)
   .default({})
+  .meta({ description: "Values for the template's variables." })
 
-export const sendCaptchaBody = z.strictObject({
-  channel,
-  ip: ip.optional(),
-  to: recipient,
-  scene: name.default('default'),
-  template: name.default('captcha'),
-  params,
-  locale: locale.optional(),
-})
+export const sendCaptchaBody = z
+  .strictObject({
+    channel,
+    ip: ip.optional(),
+    to: recipient,
+    scene: scene.default('default'),
+    template: template.default('captcha'),
+    params,
+    locale: locale.optional(),
+  })
+  .meta({ id: 'SendCaptcha' })
 
-export const checkCaptchaBody = z.strictObject({
-  channel,
-  ip: ip.optional(),
-  to: recipient,
-  scene: name.default('default'),
-  code: z.string().regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string'),
-  id: id.optional(),
-})
+export const checkCaptchaBody = z
+  .strictObject({
+    channel,
+    ip: ip.optional(),
+    to: recipient,
+    scene: scene.default('default'),
+    code: z
+      .string()
+      .regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string')
+      .meta({ description: 'What the person typed.' }),
+    id: id.optional().meta({ description: 'With it only the code of this very request passes.' }),
+  })
+  .meta({ id: 'CheckCaptcha' })
 
-export const sendNoticeBody = z.strictObject({
-  channel,
-  ip: ip.optional(),
-  to: recipient,
-  template: name,
-  params,
-  locale: locale.optional(),
-  ttl: duration.optional(),
-  sendAt: time.optional().meta({
-    description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
-  }),
-})
+export const sendNoticeBody = z
+  .strictObject({
+    channel,
+    ip: ip.optional(),
+    to: recipient,
+    template,
+    params,
+    locale: locale.optional(),
+    ttl: duration.optional(),
+    sendAt: time.optional().meta({
+      description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
+    }),
+  })
+  .meta({ id: 'SendNotice' })
 
-export const searchNoticesBody = z.strictObject({
-  to: recipient.optional(),
-  channel: channel.optional(),
-  state: z.enum(noticeStates).optional(),
-  cursor: z.string().min(1).max(200).optional(),
-  limit: z.int().min(1).max(100).default(20),
-})
+export const searchNoticesBody = z
+  .strictObject({
+    to: recipient.optional(),
+    channel: channel.optional(),
+    state: z.enum(noticeStates).optional().meta({ description: 'Only notices in this state.' }),
+    cursor: z.string().min(1).max(200).optional().meta({
+      description: '`nextCursor` of the page before.',
+    }),
+    limit: z.int().min(1).max(100).default(20).meta({ description: 'Items on a page.' }),
+  })
+  .meta({ id: 'SearchNotices' })
 
-export const acquireBody = z.strictObject({
-  fields: z
-    .record(
-      z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
-      z.union([plainText(320), z.number()]),
-    )
-    .refine((fields) => Object.keys(fields).length <= maxParams, `at most ${maxParams} fields`)
-    .refine((fields) => !('app' in fields), 'app is the app of your key'),
-  permits: z.int().min(1).default(1),
-})
+export const acquireBody = z
+  .strictObject({
+    fields: z
+      .record(
+        z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+        z.union([plainText(320), z.number()]),
+      )
+      .refine((fields) => Object.keys(fields).length <= maxParams, `at most ${maxParams} fields`)
+      .refine((fields) => !('app' in fields), 'app is the app of your key')
+      .meta({ description: "Values for the fields in the rules' keys." }),
+    permits: z.int().min(1).default(1).meta({ description: 'How much to take from every rule.' }),
+  })
+  .meta({ id: 'Acquire' })
 
-export const attemptBody = z.strictObject({
-  policy: z.string().min(1).max(64),
-  subject: plainText(320).min(1),
-  ip: ip.optional(),
-})
+export const attemptBody = z
+  .strictObject({
+    policy: z.string().min(1).max(64).meta({ description: 'A policy of the policy file.' }),
+    subject: plainText(320).min(1).meta({ description: 'Who logs in, as the caller names them.' }),
+    ip: ip.optional(),
+  })
+  .meta({ id: 'Attempt' })
 
-export const permitsTaken = z.object({
-  allowed: z.literal(true),
-  remaining: z.array(z.object({ rule: z.string(), window: z.string(), left: z.int() })),
-})
+export const permitsTaken = z
+  .object({
+    allowed: z.literal(true),
+    remaining: z
+      .array(z.object({ rule: z.string(), window: z.string(), left: z.int() }))
+      .meta({ description: 'What is left in every window of every rule.' }),
+  })
+  .meta({ id: 'PermitsTaken' })
 
-export const tryAllowed = z.object({ allowed: z.literal(true), triesLeft: z.int() })
+export const tryAllowed = z
+  .object({
+    allowed: z.literal(true),
+    triesLeft: z.int().meta({ description: 'Tries left before the lock.' }),
+  })
+  .meta({ id: 'AttemptAllowed' })
 
 export const sandboxQuery = z.object({
   to: z.string().max(320).optional(),
   limit: z.coerce.number().int().min(1).max(1_000).default(50),
 })
 
-export const acceptedNotice = z.object({
-  id,
-  channel,
-  to: z.string().meta({ description: 'Masked.' }),
-  template: name,
-  state: z.literal('pending'),
-  expiresAt: time,
-  resendAt: time.meta({ description: 'From then on the limits admit the same request again.' }),
-})
+export const acceptedNotice = z
+  .object({
+    id,
+    channel,
+    to: z.string().meta({ description: 'Masked.' }),
+    template,
+    state: z.literal('pending'),
+    expiresAt: time,
+    resendAt: time.meta({ description: 'From then on the limits admit the same request again.' }),
+  })
+  .meta({ id: 'AcceptedNotice' })
 
 export const acceptedCaptcha = acceptedNotice
   .omit({ template: true })
-  .extend({ scene: name, codeLength: z.int() })
+  .extend({ scene, codeLength: z.int() })
+  .meta({ id: 'AcceptedCaptcha' })
 
-export const passedCheck = z.object({
-  verified: z.literal(true),
-  id,
-  scene: name,
-  verifiedAt: time,
-})
+export const passedCheck = z
+  .object({
+    verified: z.literal(true),
+    id,
+    scene,
+    verifiedAt: time,
+  })
+  .meta({ id: 'PassedCheck' })
 
-export const noticeView = z.object({
-  id,
-  channel,
-  to: z.string().nullable().meta({ description: 'Masked; null once erased.' }),
-  kind: z.enum(['captcha', 'notice']),
-  scene: name.optional(),
-  template: name,
-  state: z.enum(noticeStates),
-  provider: z.string().optional(),
-  providerMessageId: z.string().optional(),
-  attempts: z.array(
-    z.object({
-      provider: z.string().nullable(),
-      at: time,
-      outcome: z.enum(outcomes),
-      durationMs: z.number(),
-      detail: z.string().optional(),
-    }),
-  ),
-  createdAt: time,
-  sendAt: time.optional(),
-  expiresAt: time,
-  sentAt: time.optional(),
-  finishedAt: time.optional(),
-  error: z.string().optional(),
-})
+export const noticeView = z
+  .object({
+    id,
+    channel,
+    to: z.string().nullable().meta({ description: 'Masked; null once erased.' }),
+    kind: z.enum(['captcha', 'notice']),
+    scene: scene.optional(),
+    template,
+    state: z.enum(noticeStates),
+    provider: z.string().optional(),
+    providerMessageId: z.string().optional(),
+    attempts: z.array(
+      z.object({
+        provider: z.string().nullable(),
+        at: time,
+        outcome: z.enum(outcomes),
+        durationMs: z.number(),
+        detail: z.string().optional(),
+      }),
+    ),
+    createdAt: time,
+    sendAt: time.optional(),
+    expiresAt: time,
+    sentAt: time.optional(),
+    finishedAt: time.optional(),
+    error: z.string().optional(),
+  })
+  .meta({ id: 'Notice' })
 
-export const noticePage = z.object({
-  items: z.array(noticeView),
-  nextCursor: z.string().optional(),
-})
+export const noticePage = z
+  .object({
+    items: z.array(noticeView),
+    nextCursor: z.string().optional(),
+  })
+  .meta({ id: 'NoticePage' })
 
 export const sandboxMessages = z.array(
-  z.object({
-    id,
-    noticeId: id,
-    channel,
-    to: z.string(),
-    subject: z.string().optional(),
-    text: z.string(),
-    html: z.string().optional(),
-    provider: z.string(),
-    sentAt: time,
-  }),
+  z
+    .object({
+      id,
+      noticeId: id,
+      channel,
+      to: z.string(),
+      subject: z.string().optional(),
+      text: z.string(),
+      html: z.string().optional(),
+      provider: z.string(),
+      sentAt: time,
+    })
+    .meta({ id: 'SandboxMessage' }),
 )

@@ -1,5 +1,8 @@
 /** The OpenAPI document of a running API: valid by the specification, and the same calls as docs/http.md. */
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, expect, test } from 'vitest'
 import { noticeView } from '../../src/http/schemas.ts'
@@ -9,6 +12,7 @@ import { startPostern } from '../support/postern.ts'
 const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
 
 interface Schema {
+  $ref?: string
   properties?: Record<string, unknown>
 }
 
@@ -20,7 +24,15 @@ interface Operation {
   responses: Record<string, { content?: Record<string, { schema: Schema }> }>
 }
 
-let document: { openapi: string; paths: Record<string, Record<string, Operation>> }
+let document: {
+  openapi: string
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, Schema> }
+}
+
+/** A schema itself, or the one that it names. */
+const resolved = (schema: Schema): Schema =>
+  schema.$ref ? (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}) : schema
 
 beforeAll(async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
@@ -49,6 +61,16 @@ test('it is valid OpenAPI 3.1, and the validator would say if it were not', asyn
   expect((await new Validator().validate(broken as never)).valid).toBe(false)
 })
 
+test('redocly, with its recommended rules, finds nothing to say', () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'postern-openapi-')), 'openapi.json')
+  writeFileSync(file, JSON.stringify(document))
+  const linted = spawnSync('npx', ['redocly', 'lint', file, '--format=json'], {
+    encoding: 'utf8',
+    env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
+  })
+  expect(JSON.parse(linted.stdout).problems).toEqual([])
+})
+
 test('docs/http.md has a section for every call and no other', () => {
   const sections = [...docs.matchAll(/^### `([A-Z]+ \/\S*)`$/gm)].map(([, call]) => call)
   // The document does not describe itself.
@@ -72,7 +94,7 @@ test('every section shows a curl of its call, and every answer in it is JSON', (
 test('every field of a request is in the section of its call', () => {
   for (const { call, requestBody, parameters = [] } of operations()) {
     const fields = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) =>
-      Object.keys(schema.properties ?? {}),
+      Object.keys(resolved(schema).properties ?? {}),
     )
     const queries = parameters.filter((one) => one.in === 'query').map(({ name }) => `?${name}=`)
     for (const field of [...fields, ...queries])
@@ -84,7 +106,8 @@ test('every shown answer has no member that its schema does not have', () => {
   let compared = 0
   for (const { call, responses } of operations()) {
     const [success] = Object.entries(responses).filter(([status]) => status.startsWith('2'))
-    const known = success?.[1].content?.['application/json']?.schema.properties
+    const schema = success?.[1].content?.['application/json']?.schema
+    const known = schema && resolved(schema).properties
     if (!known) continue
     const shown = [...sectionOf(call).matchAll(/^\{"(?!type").*\}$/gm)].map(([line]) =>
       JSON.parse(line),
@@ -111,6 +134,6 @@ test('every call under /v1 but receipts asks for a key, and operation ids are un
   expect(new Set(ids).size).toBe(ids.length)
   for (const { call, security } of operations()) {
     const isReceipts = call.includes(' /v1/receipts/')
-    expect(security !== undefined, call).toBe(call.includes(' /v1/') && !isReceipts)
+    expect((security ?? []).length > 0, call).toBe(call.includes(' /v1/') && !isReceipts)
   }
 })

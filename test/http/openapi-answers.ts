@@ -1,10 +1,14 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
 import { expect } from 'vitest'
-import { z } from 'zod'
 import type { Postern, Reply } from '../support/postern.ts'
 
 /** Checks answers against the document that the product itself serves. */
 export async function openApiAnswers(postern: Postern) {
   const { body: document } = await postern.get('/openapi.json', { key: null })
+  const ajv = new Ajv2020({ strict: false, discriminator: false })
+  addFormats.default(ajv)
+  ajv.addSchema(document, 'openapi.json')
 
   return {
     document,
@@ -20,12 +24,12 @@ export async function openApiAnswers(postern: Postern) {
         expect(reply.body).toBe('')
         return
       }
-      const { schema } = response.content[type]
-      const resolved = schema.$ref
-        ? document.components.schemas[schema.$ref.split('/').at(-1)]
-        : schema
-      const parsed = z.fromJSONSchema(resolved).safeParse(reply.body)
-      expect(parsed.error?.issues ?? []).toEqual([])
+      const place = ['paths', path, method, 'responses', reply.status, 'content', type, 'schema']
+      const pointer = place
+        .map((part) => encodeURIComponent(String(part).replaceAll('~', '~0').replaceAll('/', '~1')))
+        .join('/')
+      const isPromised = ajv.validate({ $ref: `openapi.json#/${pointer}` }, reply.body)
+      expect(isPromised ? [] : ajv.errors).toEqual([])
     },
   }
 }

@@ -9,6 +9,10 @@ const { document } = await openApiAnswers(postern)
 /** Providers sign in a way of their own. */
 const isReceipts = (path: string) => path.startsWith('/v1/receipts/')
 
+/** A named schema by its reference. */
+const resolved = ({ $ref }: { $ref: string }) =>
+  document.components.schemas[$ref.split('/').at(-1) as string]
+
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   // biome-ignore lint/suspicious/noExplicitAny: the document is what is under test
   Object.entries(methods as Record<string, any>).map(([method, operation]) => ({
@@ -45,16 +49,47 @@ test('openapi.json: every /v1 operation but receipts needs a key and promises 40
   }
 })
 
-test('openapi.json: problem codes are those of the catalogue, each under its own status', () => {
-  expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(problems))
-  for (const { operation } of operations) {
-    for (const [status, response] of Object.entries(operation.responses)) {
-      const { description } = response as { description: string }
-      const codes = [...description.matchAll(/`(\w+)`/g)].map(
+test('openapi.json: Problem is told apart by code, one named schema for each code of the catalogue', () => {
+  const { oneOf, discriminator } = document.components.schemas.Problem
+  expect(discriminator.propertyName).toBe('code')
+  expect(Object.keys(discriminator.mapping)).toEqual(Object.keys(problems))
+  expect(oneOf.map(({ $ref }: { $ref: string }) => $ref)).toEqual(
+    Object.values(discriminator.mapping),
+  )
+  for (const [code, { status }] of Object.entries(problems)) {
+    const schema = document.components.schemas[discriminator.mapping[code].split('/').at(-1)]
+    expect(schema.properties.code.const).toBe(code)
+    expect(schema.properties.status.const).toBe(status)
+  }
+})
+
+test('openapi.json: an answer names only codes of its own status, and a wait comes with Retry-After', () => {
+  for (const { path, operation } of operations) {
+    // biome-ignore lint/suspicious/noExplicitAny: the document is what is under test
+    for (const [status, response] of Object.entries<any>(operation.responses)) {
+      if (!(Number(status) >= 400)) continue
+      const codes = [...response.description.matchAll(/`(\w+)`/g)].map(
         ([, code]) => code as keyof typeof problems,
       )
+      expect(codes.length, `${path} ${status}`).toBeGreaterThan(0)
       for (const code of codes)
         expect({ code, status: problems[code]?.status }).toEqual({ code, status: Number(status) })
+      if (status === '429' || status === '503')
+        expect(Object.keys(response.headers)).toContain('Retry-After')
+    }
+  }
+})
+
+test('openapi.json: bodies, answers and problems are named schemas; every field of a body is described', () => {
+  for (const { path, operation } of operations) {
+    const schema = operation.requestBody?.content['application/json']?.schema
+    if (!schema) continue
+    expect(schema.$ref, path).toMatch(/^#\/components\/schemas\/[A-Z]\w+$/)
+    for (const [field, property] of Object.entries(resolved(schema).properties)) {
+      // biome-ignore lint/suspicious/noExplicitAny: the document is what is under test
+      const { $ref, description } = property as any
+      const text = description ?? document.components.schemas[$ref?.split('/').at(-1)]?.description
+      expect(text, `${path} ${field}`).toMatch(/\.$/)
     }
   }
 })
@@ -65,13 +100,13 @@ test('openapi.json: bodies are strict, defaults are told, and no schema is empty
   )
   expect(bodies).toHaveLength(7)
   for (const { operation } of bodies) {
-    const { schema } = operation.requestBody.content['application/json']
+    const schema = resolved(operation.requestBody.content['application/json'].schema)
     expect(schema.additionalProperties).toBe(false)
     for (const property of Object.values(schema.properties)) {
       expect(Object.keys(property as object)).not.toEqual([])
     }
   }
-  const captcha = document.paths['/v1/captchas'].post.requestBody.content['application/json'].schema
+  const captcha = document.components.schemas.SendCaptcha
   expect(captcha.required.sort()).toEqual(['channel', 'to'])
   expect(captcha.properties.scene.default).toBe('default')
 })
