@@ -43,8 +43,8 @@ export const problems = {
   payload_too_large: {
     status: 413,
     title: 'Body too large',
-    en: 'The body is larger than 16 kB.',
-    zh: '请求体超过 16 kB。',
+    en: 'The body is larger than this call takes.',
+    zh: '请求体超过此接口的上限。',
   },
   unsupported_media_type: {
     status: 415,

@@ -34,17 +34,31 @@ export function isSignedWebhook(
   body: string | Buffer,
   nowMs: number,
 ): boolean {
+  const signed = signedHead(headers, nowMs)
+  if (!signed) return false
+  const expected = `v1,${digest(secret, signed.id, signed.timestamp, body)}`
+  // Several at once while the far end changes its secret.
+  return signed.signatures.split(' ', 10).some((one) => isSameSecret(one, expected))
+}
+
+/** False for what no body could make good: headers missing, or a time too far from now. */
+export function mayBeSignedWebhook(
+  headers: Readonly<Record<string, unknown>>,
+  nowMs: number,
+): boolean {
+  return signedHead(headers, nowMs) !== undefined
+}
+
+function signedHead(headers: Readonly<Record<string, unknown>>, nowMs: number) {
   const id = headers['webhook-id']
   const timestamp = headers['webhook-timestamp']
   const signatures = headers['webhook-signature']
   if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof signatures !== 'string') {
-    return false
+    return undefined
   }
-  if (!/^\d{1,12}$/.test(timestamp)) return false
-  if (Math.abs(nowMs - Number(timestamp) * 1_000) > toleranceMs) return false
-  const expected = `v1,${digest(secret, id, timestamp, body)}`
-  // Several at once while the far end changes its secret.
-  return signatures.split(' ', 10).some((signature) => isSameSecret(signature, expected))
+  if (!/^\d{1,12}$/.test(timestamp)) return undefined
+  const isTimely = Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs
+  return isTimely ? { id, timestamp, signatures } : undefined
 }
 
 /** Base64 that is none would make an empty key, and every signature would be easy to forge. */

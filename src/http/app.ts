@@ -13,7 +13,7 @@ import { createShortIds } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { checked, readBytes, readJson } from './body.ts'
+import { type BodyShare, checked, createBodyRoom, readBytes, readJson } from './body.ts'
 import { limitableAddress } from './limitable-address.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
@@ -27,8 +27,13 @@ export function createApp(deps: {
   metrics: Metrics
   log: Log
   trustProxyHops: number
+  /** Of bodies held at a time: those under a key, and as much again for those without. */
+  maxHeldBodyBytes?: number
 }): RequestListener {
-  const { routes, keys, metrics, log } = deps
+  const { routes, keys, metrics, log, maxHeldBodyBytes = 16_777_216 } = deps
+  // Apart, so that a stranger's slow receipts can't take the room of sends.
+  const keyedBodies = createBodyRoom(maxHeldBodyBytes)
+  const openBodies = createBodyRoom(maxHeldBodyBytes)
   const newRequestId = createShortIds()
 
   const router = findMyWay<HTTPVersion.V1>({
@@ -64,21 +69,39 @@ export function createApp(deps: {
     request: IncomingMessage,
     found: Pick<RouteRequest, 'params' | 'query' | 'requestId'> & { facts: Facts },
   ): Promise<Answer | Problem> {
-    const { params, query, requestId, facts } = found
     const app = route.access === 'key' ? await appOf(request) : ''
     if (route.access === 'local' && !isLocal(request)) throw new Problem('forbidden')
-    if (app) facts.app = app
+    if (app) found.facts.app = app
+    const share = (app ? keyedBodies : openBodies).open()
+    try {
+      return await runWithBody(route, request, { ...found, app, share })
+    } finally {
+      share.close()
+    }
+  }
+
+  async function runWithBody(
+    route: Route,
+    request: IncomingMessage,
+    found: Pick<RouteRequest, 'app' | 'params' | 'query' | 'requestId'> & {
+      facts: Facts
+      share: BodyShare
+    },
+  ): Promise<Answer | Problem> {
+    const { app, params, query, requestId, facts, share } = found
+    const { headers } = request
+    const rawBodyBytes = route.admitBody?.({ params, query, headers })
     return route.run({
       app,
       requestId,
       ip: callerOf(request),
-      body: route.body ? checked(route.body, await readJson(request), '') : undefined,
+      body: route.body ? checked(route.body, await readJson(request, share), '') : undefined,
       params,
       query: route.query
         ? (checked(route.query, { ...query }, 'query') as RouteRequest['query'])
         : query,
-      rawBody: route.rawBody ? await readBytes(request, route.rawBody.maxBytes) : noBytes,
-      headers: request.headers,
+      rawBody: rawBodyBytes === undefined ? noBytes : await readBytes(request, rawBodyBytes, share),
+      headers,
       note: (more) => Object.assign(facts, more),
     })
   }

@@ -12,8 +12,42 @@ import { type FieldError, Problem } from '../base/problems.ts'
 
 const maxBodyBytes = 16_384
 
-/** Throws Problem: 400 for no body, no UTF-8 or no JSON, 413 above 16 kB, 415 for anything but plain JSON. */
-export async function readJson(request: IncomingMessage): Promise<unknown> {
+export type BodyRoom = ReturnType<typeof createBodyRoom>
+/** What one request holds of it. */
+export type BodyShare = ReturnType<BodyRoom['open']>
+
+/**
+ * The bytes of bodies that a process holds at a time, so that slow senders in any number can't pin more
+ * than this. Counted as they arrive: an announced body takes no room from others.
+ */
+export function createBodyRoom(maxBytes: number) {
+  let takenBytes = 0
+  return {
+    open() {
+      let ownBytes = 0
+      return {
+        /** False when there is no room for them. */
+        take(bytes: number): boolean {
+          if (takenBytes + bytes > maxBytes) return false
+          takenBytes += bytes
+          ownBytes += bytes
+          return true
+        },
+        /** Once the body is not needed any more. */
+        close(): void {
+          takenBytes -= ownBytes
+          ownBytes = 0
+        },
+      }
+    },
+  }
+}
+
+/**
+ * Throws Problem: 400 for no body, no UTF-8 or no JSON, 413 above 16 kB, 415 for anything but plain
+ * JSON, 503 when there is no room for it now.
+ */
+export async function readJson(request: IncomingMessage, share: BodyShare): Promise<unknown> {
   const { headers } = request
   const announcedBytes = Number(headers['content-length'])
   if (headers['transfer-encoding'] === undefined && !(announcedBytes > 0)) {
@@ -23,8 +57,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   if (!isPlainJson(headers['content-type']) || isEncoded(headers['content-encoding'])) {
     throw new Problem('unsupported_media_type')
   }
-  if (announcedBytes > maxBodyBytes) throw new Problem('payload_too_large')
-  const body = await readBytes(request, maxBodyBytes)
+  const body = await readBytes(request, maxBodyBytes, share)
   if (body.length === 0) throw bodyProblem('the body is missing')
   if (!isUtf8(body)) throw bodyProblem('the body is not UTF-8')
   try {
@@ -39,19 +72,28 @@ const isPlainJson = (type = '') =>
 
 const isEncoded = (encoding = '') => encoding !== '' && encoding !== 'identity'
 
-/** The body as it came. Throws Problem: 413 above `maxBytes`, 400 when it ends early. */
-export function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+/** The body as it came. Throws Problem: 413 above `maxBytes`, 400 when it ends early, 503 without room. */
+export function readBytes(
+  request: IncomingMessage,
+  maxBytes: number,
+  share: BodyShare,
+): Promise<Buffer> {
+  if (Number(request.headers['content-length']) > maxBytes) {
+    return Promise.reject(new Problem('payload_too_large'))
+  }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
     let isEnded = false
     request.on('data', (chunk: Buffer) => {
       length += chunk.length
-      if (length <= maxBytes) chunks.push(chunk)
-      else {
-        request.pause()
-        reject(new Problem('payload_too_large'))
+      const isTooLong = length > maxBytes
+      if (!isTooLong && share.take(chunk.length)) {
+        chunks.push(chunk)
+        return
       }
+      request.pause()
+      reject(isTooLong ? new Problem('payload_too_large') : noRoom())
     })
     request.on('end', () => {
       isEnded = true
@@ -63,6 +105,9 @@ export function readBytes(request: IncomingMessage, maxBytes: number): Promise<B
     })
   })
 }
+
+/** What was not read of the body would be taken for the next request. */
+const noRoom = () => new Problem('unavailable', {}, { 'Retry-After': '2', connection: 'close' })
 
 /** The value as the schema makes it, or a problem that names every wrong field below `place`. */
 export function checked(schema: ZodType, value: unknown, place: string): unknown {

@@ -34,15 +34,23 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
   }
 }
 
-/** The better liked of the two languages we speak, by `q`; English when it is a tie or neither is named. */
+/** Browsers send a tenth of it. */
+const maxAcceptLanguageLength = 500
+
+/**
+ * The better liked of the two languages we speak, by `q`; English when it is a tie or neither is named.
+ * Cut up and not matched: any stranger writes this header, and a pattern with two runs of spaces in it
+ * takes quadratic time (I21).
+ */
 export function preferredLanguage(acceptLanguage: string | undefined): 'en' | 'zh' {
-  if (!acceptLanguage || !/zh/i.test(acceptLanguage)) return 'en'
+  if (!acceptLanguage || acceptLanguage.length > maxAcceptLanguageLength) return 'en'
   const liking = { en: 0, zh: 0 }
   for (const range of acceptLanguage.toLowerCase().split(',', 20)) {
-    const match = /^\s*(en|zh)(?:-[a-z0-9-]+)?\s*(?:;\s*q=([01](?:\.\d{0,3})?))?\s*$/.exec(range)
-    if (!match) continue
-    const language = match[1] as 'en' | 'zh'
-    liking[language] = Math.max(liking[language], Number(match[2] ?? 1))
+    const [tag = '', weight = 'q=1'] = range.split(';', 2).map((part) => part.trim())
+    const language = tag.split('-', 1)[0]
+    if (language !== 'en' && language !== 'zh') continue
+    if (!/^q=[01](\.\d{0,3})?$/.test(weight)) continue
+    liking[language] = Math.max(liking[language], Number(weight.slice(2)))
   }
   return liking.zh > liking.en ? 'zh' : 'en'
 }

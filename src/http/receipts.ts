@@ -4,18 +4,13 @@ import type { Receipt, Receipts } from '../notice/receipts.ts'
 import { defineRoute, type Route } from './route.ts'
 import { invalid } from './sending.ts'
 
-/** Vendors send many receipts in one call. */
-const maxBodyBytes = 1_048_576
-
-interface ReceiptRequest {
+interface ReceiptHead {
   headers: Readonly<Record<string, string | string[] | undefined>>
-  rawBody: Buffer
   query: Readonly<Record<string, unknown>>
   receivedAt: number
 }
 
-/** What a provider's kind makes of a request; its folder knows the vendor's signature and form. */
-export type ReadReceipts = (request: ReceiptRequest) =>
+type ParsedReceipts =
   | {
       ok: true
       receipts: readonly Receipt[]
@@ -23,37 +18,60 @@ export type ReadReceipts = (request: ReceiptRequest) =>
     }
   | { ok: false; reason: 'forged' | 'malformed' }
 
+/** What a provider's kind makes of a request; its folder knows the vendor's signature and form. */
+export interface ReceiptReader {
+  maxBodyBytes: number
+  /** False for a sure forgery, told before a byte of the body is read. */
+  mayBeGenuine(head: ReceiptHead): boolean
+  parse(request: ReceiptHead & { rawBody: Buffer }): ParsedReceipts
+}
+
 /**
  * Where providers tell what became of a message. There is no API key: the vendor signs, in its own way,
  * and hears the answer that it takes for "got it" once the receipts are in the database.
  */
 export function receiptRoute(deps: {
   /** By provider name; only those whose kind has receipts over HTTP. */
-  readers: ReadonlyMap<string, ReadReceipts>
+  readers: ReadonlyMap<string, ReceiptReader>
   receipts: Receipts
   metrics: Metrics
 }): Route {
   const { readers, receipts, metrics } = deps
+
+  function readerOf(provider = ''): ReceiptReader {
+    const reader = readers.get(provider)
+    if (!reader) throw new Problem('not_found')
+    return reader
+  }
+  function refused(provider: string, reason: 'forged' | 'malformed'): Problem {
+    metrics.receipts.inc({ provider, result: reason })
+    return reason === 'malformed'
+      ? invalid('', 'is not a receipt of this provider')
+      : new Problem('forbidden', { message: 'The signature is not that of this provider.' })
+  }
+
   return defineRoute({
     method: 'post',
     path: '/v1/receipts/:provider',
     name: 'takeReceipts',
     summary: "A provider's word on delivery, signed its own way.",
     access: 'open',
-    rawBody: { maxBytes: maxBodyBytes },
+    admitBody({ params, headers, query }) {
+      const { provider = '' } = params
+      const reader = readerOf(provider)
+      if (!reader.mayBeGenuine({ headers, query, receivedAt: Date.now() })) {
+        throw refused(provider, 'forged')
+      }
+      return reader.maxBodyBytes
+    },
     answers: { 200: { description: 'Taken; status and body are what this vendor expects.' } },
     problems: ['forbidden', 'not_found', 'invalid_request', 'payload_too_large'],
     async run({ params, headers, rawBody, query, note }) {
-      const provider = params.provider ?? ''
-      const read = readers.get(provider)
-      if (!read) throw new Problem('not_found')
+      const { provider = '' } = params
       note({ provider })
-      const parsed = read({ headers, rawBody, query, receivedAt: Date.now() })
-      if (!parsed.ok) {
-        metrics.receipts.inc({ provider, result: parsed.reason })
-        if (parsed.reason === 'malformed') throw invalid('', 'is not a receipt of this provider')
-        throw new Problem('forbidden', { message: 'The signature is not that of this provider.' })
-      }
+      const request = { headers, rawBody, query, receivedAt: Date.now() }
+      const parsed = readerOf(provider).parse(request)
+      if (!parsed.ok) throw refused(provider, parsed.reason)
       await receipts.take(provider, parsed.receipts)
       const { status, contentType, body } = parsed.reply
       return { status, headers: { 'content-type': contentType }, text: body }

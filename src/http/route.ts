@@ -6,18 +6,22 @@ import type { ZodType } from 'zod'
 import type { Problem, ProblemCode } from '../base/problems.ts'
 import type { Answer } from './problem.ts'
 
-export interface RouteRequest<Body = unknown> {
+/** What is known of a request before its body is read. */
+export interface RequestHead {
+  params: Readonly<Record<string, string | undefined>>
+  query: Readonly<Record<string, unknown>>
+  headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+export interface RouteRequest<Body = unknown> extends RequestHead {
   /** Whose key it was; empty on open routes. */
   app: string
   requestId: string
   /** The caller's address, after the trusted proxies. */
   ip: string
   body: Body
-  params: Readonly<Record<string, string | undefined>>
-  query: Readonly<Record<string, unknown>>
   /** As it came, on routes that ask for it; empty elsewhere. */
   rawBody: Buffer
-  headers: Readonly<Record<string, string | string[] | undefined>>
   /** Facts for this request's log line; ids and names only. */
   note(facts: Readonly<Record<string, string | number>>): void
 }
@@ -31,8 +35,11 @@ export interface Route<Body = unknown> {
   /** `key`: a secret API key is needed; `local`: callers on this machine only. */
   access: 'key' | 'local' | 'open'
   body?: ZodType<Body>
-  /** The body is of another's making: taken as bytes, of any content type. */
-  rawBody?: { maxBytes: number }
+  /**
+   * The body is of another's making: taken as bytes, of any content type. Looks at the request before a
+   * byte of the body is read and says how many bytes it may have. Throws Problem.
+   */
+  admitBody?(head: RequestHead): number
   query?: ZodType
   /** Whether `Idempotency-Key` is honoured. */
   isIdempotent?: boolean

@@ -10,7 +10,7 @@ import { captchaRoutes } from '../http/captchas.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
-import { type ReadReceipts, receiptRoute } from '../http/receipts.ts'
+import { type ReceiptReader, receiptRoute } from '../http/receipts.ts'
 import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
@@ -91,13 +91,18 @@ export async function startApiRole(parts: Parts): Promise<string> {
 }
 
 /** How each provider's receipts are read, for those that come over HTTP. */
-function receiptReaders(file: PolicyFile): Map<string, ReadReceipts> {
-  const readers = new Map<string, ReadReceipts>()
+function receiptReaders(file: PolicyFile): Map<string, ReceiptReader> {
+  const readers = new Map<string, ReceiptReader>()
   for (const [name, entry] of Object.entries(file.providers)) {
-    const known = findProviderKind(entry.kind)
-    const settings = known?.settings.parse(entry.settings)
-    const parse = known?.parseReceipts
-    if (parse) readers.set(name, (request) => parse(request, settings))
+    const kind = findProviderKind(entry.kind)
+    const receipts = kind?.receipts
+    if (!receipts) continue
+    const settings = kind.settings.parse(entry.settings)
+    readers.set(name, {
+      maxBodyBytes: receipts.maxBodyBytes,
+      mayBeGenuine: (head) => receipts.mayBeGenuine(head, settings),
+      parse: (request) => receipts.parse(request, settings),
+    })
   }
   return readers
 }

@@ -1,7 +1,7 @@
 /** What the two Chinese vendors have in common: their clock, and receipts guarded by a token. */
 import { isSameSecret } from '../base/same-secret.ts'
 import { parseJson } from './json.ts'
-import type { ParsedReceipts, Receipt, ReceiptRequest } from './kind.ts'
+import type { ParsedReceipts, Receipt, ReceiptHead, ReceiptReader, ReceiptRequest } from './kind.ts'
 
 const beijingOffsetMs = 8 * 3_600_000
 
@@ -18,19 +18,33 @@ export function beijingDay(atMs: number): string {
 }
 
 /**
- * An array of reports, each final. Neither vendor signs anything, so a secret token in the address is
+ * Arrays of reports, each final. Neither vendor signs anything, so a secret token in the address is
  * what tells their reports from forged ones; `thanks` is the answer that keeps them from pushing again.
  */
-export function parseReports(
+export function createReportReader(
+  readReport: (report: unknown) => Receipt | undefined,
+  thanks: object,
+): ReceiptReader<{ receiptToken?: string | undefined }> {
+  return {
+    // They push many at a time, and the token stands in the head.
+    maxBodyBytes: 1_048_576,
+    mayBeGenuine: (head, { receiptToken }) => hasToken(head, receiptToken),
+    parse: (request, { receiptToken }) =>
+      hasToken(request, receiptToken)
+        ? parseReports(request, readReport, thanks)
+        : { ok: false, reason: 'forged' },
+  }
+}
+
+function hasToken({ query: { token } }: ReceiptHead, receiptToken: string | undefined): boolean {
+  return !!receiptToken && typeof token === 'string' && isSameSecret(token, receiptToken)
+}
+
+function parseReports(
   request: ReceiptRequest,
-  receiptToken: string | undefined,
   readReport: (report: unknown) => Receipt | undefined,
   thanks: object,
 ): ParsedReceipts {
-  const { token } = request.query
-  if (!receiptToken || typeof token !== 'string' || !isSameSecret(token, receiptToken)) {
-    return { ok: false, reason: 'forged' }
-  }
   const reports = parseJson(request.rawBody.toString())
   if (!Array.isArray(reports)) return { ok: false, reason: 'malformed' }
   const receipts = reports.map(readReport)

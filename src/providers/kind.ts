@@ -5,7 +5,7 @@ import type { SandboxOutbox } from './sandbox/outbox.ts'
 /**
  * What a provider can be made of. Every folder of this room exports exactly one of these: the
  * policy-file check reads `settings`, the composition root calls `create` once per entry, and the
- * receipt route calls `parseReceipts` where there is one.
+ * receipt route calls `receipts` where the far end POSTs any.
  */
 export interface ProviderKind<Settings = unknown> {
   /** The `kind:` of the policy file. */
@@ -15,9 +15,25 @@ export interface ProviderKind<Settings = unknown> {
   readonly settings: ZodType<Settings>
   /** Builds a provider and opens nothing: the first send connects. */
   create(name: string, settings: Settings, deps: ProviderDeps): Provider
-  /** Reads what the far end POSTs about earlier messages. Pure, and never throws for bad input. */
-  parseReceipts?(request: ReceiptRequest, settings: Settings): ParsedReceipts
+  /** Reads what the far end POSTs about earlier messages, where it does. */
+  readonly receipts?: ReceiptReader<Settings>
 }
+
+/**
+ * Anybody may call the address for receipts, so a kind says what a call may cost before it is known
+ * who made it. Pure, and never throws for bad input.
+ */
+export interface ReceiptReader<Settings> {
+  /** Longer bodies are refused. More than `maxUnprovenBytes` only where the head proves the sender. */
+  readonly maxBodyBytes: number
+  /** Looks at a call before a byte of its body is read: false for a sure forgery. */
+  mayBeGenuine(head: ReceiptHead, settings: Settings): boolean
+  /** The signature is checked before all else, in work that grows no faster than the body. */
+  parse(request: ReceiptRequest, settings: Settings): ParsedReceipts
+}
+
+/** What a stranger can make us hold (I21). */
+export const maxUnprovenBytes = 49_152
 
 /** What a provider may use of the process it lives in. */
 export interface ProviderDeps {
@@ -47,13 +63,16 @@ export interface Receipt {
   readonly detail?: string
 }
 
-export interface ReceiptRequest {
+export interface ReceiptHead {
   /** Names in lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  readonly rawBody: Buffer
   readonly query: Readonly<Record<string, unknown>>
   /** Milliseconds since 1970. */
   readonly receivedAt: number
+}
+
+export interface ReceiptRequest extends ReceiptHead {
+  readonly rawBody: Buffer
 }
 
 export type ParsedReceipts =

@@ -334,6 +334,9 @@ describe('every answer', () => {
     ['zh;q=0.1, en', 'There is nothing here.'],
     ['zh;q=0', 'There is nothing here.'],
     ['zh;q=nonsense', 'There is nothing here.'],
+    ['zh ; q=0.9 , en ; q=0.8', '资源不存在。'],
+    ['zh;q=1e9', 'There is nothing here.'],
+    [`${'a,'.repeat(200)}zh`, 'There is nothing here.'],
     [`${'a,'.repeat(2_000)}zh`, 'There is nothing here.'],
   ])('Accept-Language %j: its detail is in that language', async (language, detail) => {
     const headers: Record<string, string> =

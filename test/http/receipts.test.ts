@@ -2,10 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { signWebhook } from '../../src/base/standard-webhooks.ts'
+import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
+import { rawHttp } from './raw-http.ts'
 
 const secret = 'a secret both sides know'
+const receiptToken = 'a token in the address'
+const statusCallback = 'https://postern.example/v1/receipts/twilio'
 const postern = await startPostern({
   roles: { api: true, worker: true },
   policyFile: {
@@ -13,6 +17,21 @@ const postern = await startPostern({
     providers: {
       carrier: { kind: 'webhook', url: 'http://127.0.0.1:9/send', secret },
       plain: { kind: 'sandbox' },
+      aliyun: {
+        kind: 'aliyun',
+        accessKeyId: 'id',
+        accessKeySecret: 'secret',
+        signName: 'Acme',
+        templates: {},
+        receiptToken,
+      },
+      twilio: {
+        kind: 'twilio',
+        accountSid: `AC${'0'.repeat(32)}`,
+        authToken: 'token',
+        from: '+15005550006',
+        statusCallback,
+      },
     },
     routes: { sms: [{ use: ['carrier'] }], email: [{ use: ['plain'] }] },
   },
@@ -94,9 +113,65 @@ describe('POST /v1/receipts/{provider}', () => {
     ['an empty body', () => postReceipts(''), 400],
     ['no such provider', () => postReceipts([], secret, 'nobody'), 404],
     ['a provider without receipts over HTTP', () => postReceipts([], secret, 'plain'), 404],
-    ['a body above 1 MB', () => postReceipts('x'.repeat(1_100_000)), 413],
+    ['a body above 48 kB', () => postReceipts('x'.repeat(50_000)), 413],
   ] as const)('%s', async ([, send, status]) => {
     expect((await send()).status).toBe(status)
+  })
+})
+
+describe('before a byte of the body is read', () => {
+  const now = () => String(Math.floor(Date.now() / 1_000))
+  const signedLike = (timestamp: string) =>
+    `webhook-id: ${newId()}\r\nwebhook-timestamp: ${timestamp}\r\nwebhook-signature: v1,${'A'.repeat(43)}=\r\n`
+
+  test.for([
+    ['no such provider', 'nobody', '', 404],
+    ['a provider without receipts over HTTP', 'plain', '', 404],
+    ['webhook without a signature', 'carrier', '', 403],
+    ['webhook with a signature of long ago', 'carrier', signedLike('1000000000'), 403],
+    ['webhook with a signature of now, announcing 1 MB', 'carrier', signedLike(now()), 413],
+    ['aliyun without its token', 'aliyun', '', 403],
+    ['aliyun with another token', `aliyun?token=${'x'.repeat(receiptToken.length)}`, '', 403],
+    ['twilio without a signature', 'twilio', '', 403],
+    ['twilio with one, announcing 1 MB', 'twilio', 'x-twilio-signature: AAAA\r\n', 413],
+  ] as const)('%s', async ([, path, headers, status]) => {
+    const head = `POST /v1/receipts/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
+    const announced = `${head}${headers}Content-Length: 1000000\r\n\r\n`
+    expect((await rawHttp(postern.url, announced)).status).toBe(status)
+  })
+
+  test('with its token a vendor may send a batch of 500 kB', async () => {
+    const reports = JSON.stringify(
+      Array.from({ length: 5_000 }, (_, index) => ({
+        success: true,
+        biz_id: 'one',
+        err_code: `E${index}`,
+        report_time: '2026-11-01 08:00:00',
+        phone_number: '13800138000',
+      })),
+    )
+    expect(reports.length).toBeGreaterThan(500_000)
+    const path = `/v1/receipts/aliyun?token=${encodeURIComponent(receiptToken)}`
+    expect((await postern.post(path, reports, { key: null })).status).toBe(200)
+  })
+})
+
+describe('twilio forms', () => {
+  async function postForm(fields: number) {
+    const form = new URLSearchParams({ MessageSid: `SM${newId()}`, MessageStatus: 'sent' })
+    for (let index = 2; index < fields; index++) form.append(`F${index}`, '')
+    const signature = signTwilio('token', statusCallback, form)
+    const headers = { 'x-twilio-signature': signature }
+    return postern.post('/v1/receipts/twilio', form.toString(), { key: null, headers })
+  }
+
+  test('with more fields than Twilio ever sends: 400, before anything is signed', async () => {
+    expect((await postForm(200)).status).toBe(204)
+    expect(await postForm(201)).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
+  })
+
+  test('above 16 kB: 413', async () => {
+    expect((await postForm(40_000)).status).toBe(413)
   })
 })
 

@@ -169,7 +169,7 @@ describe('aliyun', () => {
       out_id: 'n-1',
     }
     const parse = (body: unknown, token: unknown = entry.receiptToken) =>
-      aliyun.parseReceipts?.(
+      aliyun.receipts?.parse(
         {
           headers: {},
           rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
@@ -217,7 +217,7 @@ describe('aliyun', () => {
         query: { token: '' },
         receivedAt: 0,
       }
-      expect(aliyun.parseReceipts?.(request, aliyun.settings.parse(open))).toEqual({
+      expect(aliyun.receipts?.parse(request, aliyun.settings.parse(open))).toEqual({
         ok: false,
         reason: 'forged',
       })

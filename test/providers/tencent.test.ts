@@ -146,7 +146,7 @@ describe('tencent', () => {
       sid: '5000:1',
     }
     const parse = (body: unknown, token: unknown = entry.receiptToken) =>
-      tencent.parseReceipts?.(
+      tencent.receipts?.parse(
         {
           headers: {},
           rawBody: Buffer.from(JSON.stringify(body)),

@@ -111,7 +111,7 @@ describe('twilio', () => {
     function parse(form: Record<string, string>, noticeId: unknown = 'n-1', token = authToken) {
       const body = new URLSearchParams(form)
       const url = noticeId ? `${statusCallback}?noticeId=${noticeId}` : statusCallback
-      return twilio.parseReceipts?.(
+      return twilio.receipts?.parse(
         {
           headers: { 'x-twilio-signature': signTwilio(token, url, body) },
           rawBody: Buffer.from(body.toString()),
@@ -150,8 +150,8 @@ describe('twilio', () => {
         query: { noticeId: newId() },
         receivedAt: 0,
       }
-      expect(twilio.parseReceipts?.(request, settings)).toEqual(forged)
-      expect(twilio.parseReceipts?.({ ...request, headers: {}, query: {} }, settings)).toEqual(
+      expect(twilio.receipts?.parse(request, settings)).toEqual(forged)
+      expect(twilio.receipts?.parse({ ...request, headers: {}, query: {} }, settings)).toEqual(
         forged,
       )
     })

@@ -116,7 +116,7 @@ describe('webhook', () => {
   describe('receipts', () => {
     const settings = webhook.settings.parse({ url: 'http://127.0.0.1/', secret })
     const receivedAt = Date.now()
-    const parse = (request: ReceiptRequest) => webhook.parseReceipts?.(request, settings)
+    const parse = (request: ReceiptRequest) => webhook.receipts?.parse(request, settings)
 
     function request(value: unknown, atMs = receivedAt, key = secret): ReceiptRequest {
       const rawBody = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))

@@ -7,7 +7,7 @@ import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import { resultOfTransport } from '../result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
-import { parseReceipts } from './receipts.ts'
+import { receipts } from './receipts.ts'
 import { type AliyunSettings, aliyunSettings } from './settings.ts'
 import { signAcs3 } from './sign.ts'
 
@@ -20,7 +20,7 @@ export const aliyun: ProviderKind<AliyunSettings> = {
   channels: ['sms'],
   settings: aliyunSettings,
   create: createAliyun,
-  parseReceipts,
+  receipts,
 }
 
 /** Younger messages may be missing from the query's records though they were taken. */

@@ -1,13 +1,10 @@
-import { parseBeijingTime, parseReports } from '../china.ts'
+import { createReportReader, parseBeijingTime } from '../china.ts'
 import { isObject } from '../json.ts'
-import type { ParsedReceipts, Receipt, ReceiptRequest } from '../kind.ts'
+import type { Receipt } from '../kind.ts'
 import { isCode } from '../result.ts'
-import type { AliyunSettings } from './settings.ts'
 
 /** SmsReport in its HTTP form. Anything but `code: 0` makes Aliyun push the same reports again, up to ten times. */
-export function parseReceipts(request: ReceiptRequest, settings: AliyunSettings): ParsedReceipts {
-  return parseReports(request, settings.receiptToken, readReport, { code: 0, msg: 'OK' })
-}
+export const receipts = createReportReader(readReport, { code: 0, msg: 'OK' })
 
 function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.success !== 'boolean') return undefined

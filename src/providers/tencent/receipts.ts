@@ -1,13 +1,10 @@
-import { parseBeijingTime, parseReports } from '../china.ts'
+import { createReportReader, parseBeijingTime } from '../china.ts'
 import { isObject } from '../json.ts'
-import type { ParsedReceipts, Receipt, ReceiptRequest } from '../kind.ts'
+import type { Receipt } from '../kind.ts'
 import { isCode } from '../result.ts'
-import type { TencentSettings } from './settings.ts'
 
 /** The status callback; a report is found again by `sid`, which is the SerialNo of the send. */
-export function parseReceipts(request: ReceiptRequest, settings: TencentSettings): ParsedReceipts {
-  return parseReports(request, settings.receiptToken, readReport, { result: 0, errmsg: 'OK' })
-}
+export const receipts = createReportReader(readReport, { result: 0, errmsg: 'OK' })
 
 function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.sid !== 'string' || report.sid === '') return undefined

@@ -39,8 +39,15 @@ export const twilio: ProviderKind<TwilioSettings> = {
   channels: ['sms'],
   settings,
   create: createTwilio,
-  parseReceipts,
+  receipts: {
+    // A call of Twilio's is one form of a dozen fields.
+    maxBodyBytes: 16_384,
+    mayBeGenuine: ({ headers }) => typeof headers['x-twilio-signature'] === 'string',
+    parse: parseReceipts,
+  },
 }
+
+const maxFields = 200
 
 function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps): Provider {
   const client = createHttpClient(deps.timeoutMs)
@@ -109,6 +116,7 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
   const reference = typeof noticeId === 'string' && noticeId !== '' ? noticeId : undefined
   const url = callbackUrl(settings, reference)
   const form = new URLSearchParams(request.rawBody.toString())
+  if (form.size > maxFields) return { ok: false, reason: 'malformed' }
   const signature = request.headers['x-twilio-signature']
   if (!url || !isSignedByTwilio(settings.authToken, url, form, signature)) {
     return { ok: false, reason: 'forged' }

@@ -1,8 +1,19 @@
 import { z } from 'zod'
 import { createHttpClient, type HttpOutcome } from '../../base/http-client.ts'
-import { isSignedWebhook, isUsableSecret, signWebhook } from '../../base/standard-webhooks.ts'
+import {
+  isSignedWebhook,
+  isUsableSecret,
+  mayBeSignedWebhook,
+  signWebhook,
+} from '../../base/standard-webhooks.ts'
 import { parseJson, parseObject } from '../json.ts'
-import type { ParsedReceipts, ProviderDeps, ProviderKind, ReceiptRequest } from '../kind.ts'
+import {
+  maxUnprovenBytes,
+  type ParsedReceipts,
+  type ProviderDeps,
+  type ProviderKind,
+  type ReceiptRequest,
+} from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import { resultOfTransport } from '../result.ts'
 
@@ -23,7 +34,11 @@ export const webhook: ProviderKind<WebhookSettings> = {
   channels: ['sms', 'email'],
   settings,
   create: createWebhook,
-  parseReceipts,
+  receipts: {
+    maxBodyBytes: maxUnprovenBytes,
+    mayBeGenuine: ({ headers, receivedAt }) => mayBeSignedWebhook(headers, receivedAt),
+    parse: parseReceipts,
+  },
 }
 
 function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDeps): Provider {

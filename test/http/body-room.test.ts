@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import type { ApiKeys } from '../../src/access/api-keys.ts'
+import { createLog } from '../../src/base/log.ts'
+import { createApp } from '../../src/http/app.ts'
+import { defineRoute } from '../../src/http/route.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const maxHeldBodyBytes = 20_000
+
+/** An API of one route under a key and one without, both of which want a body. */
+async function startDoor(): Promise<number> {
+  const common = { method: 'post', summary: 'A test.', answers: {}, problems: [] } as const
+  const app = createApp({
+    routes: [
+      defineRoute({
+        ...common,
+        path: '/keyed',
+        name: 'keyed',
+        access: 'key',
+        body: z.object({ text: z.string() }),
+        run: async () => ({ status: 204 }),
+      }),
+      defineRoute({
+        ...common,
+        path: '/open',
+        name: 'open',
+        access: 'open',
+        admitBody: () => 16_384,
+        run: async () => ({ status: 204 }),
+      }),
+    ],
+    keys: { find: async () => ({ id: 'x', app: 'default' }) } as unknown as ApiKeys,
+    metrics: createMetrics({ process: 'api' }),
+    log: createLog({ level: 'silent', process: 'test' }),
+    trustProxyHops: 0,
+    maxHeldBodyBytes,
+  })
+  const server = createServer(app).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+const body = JSON.stringify({ text: 'x'.repeat(9_000) })
+const head = (path: string, announcedBytes = body.length) =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\n` +
+  `Content-Length: ${announcedBytes}\r\n\r\n`
+
+/** Sends some bytes and gathers what comes back. */
+async function send(
+  port: number,
+  bytes: string,
+): Promise<{ socket: Socket; received: () => string }> {
+  const socket = connect(port, '127.0.0.1')
+  releaseLater(() => socket.destroy())
+  let received = ''
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => {
+    received += chunk
+  })
+  await once(socket, 'connect')
+  socket.write(bytes)
+  return { socket, received: () => received }
+}
+
+const statusOf = (port: number, path: string) =>
+  eventually(async () => {
+    const { received, socket } = await send(port, head(path) + body)
+    const answer = await eventually(() => received() !== '' && received())
+    socket.destroy()
+    return answer
+  })
+
+test.each([
+  ['/keyed', '/open'],
+  ['/open', '/keyed'],
+])(
+  '%s: bodies that never end fill their room: 503 to retry, %s is served, and the room comes back',
+  async (path, other) => {
+    const port = await startDoor()
+    const slow = [
+      await send(port, head(path) + body.slice(0, -1)),
+      await send(port, head(path) + body.slice(0, -1)),
+    ]
+    const refused = await eventually(async () => {
+      const answer = await statusOf(port, path)
+      return answer.startsWith('HTTP/1.1 503') && answer
+    })
+    expect(refused.toLowerCase()).toContain('retry-after: 2')
+    expect(refused.toLowerCase()).toContain('connection: close')
+    expect(refused).toContain('"code":"unavailable"')
+    expect(await statusOf(port, other)).toMatch(/^HTTP\/1.1 204/)
+
+    for (const { socket } of slow) socket.destroy()
+    await eventually(async () => (await statusOf(port, path)).startsWith('HTTP/1.1 204'))
+  },
+)
+
+test('bodies that are announced and not sent take no room', async () => {
+  const port = await startDoor()
+  for (let count = 0; count < 20; count++) await send(port, head('/keyed', 16_000))
+  expect(await statusOf(port, '/keyed')).toMatch(/^HTTP\/1.1 204/)
+})
+
+test('a hundred bodies one after the other leave no room taken', async () => {
+  const port = await startDoor()
+  for (let count = 0; count < 100; count++) {
+    const path = count % 2 === 0 ? '/keyed' : '/open'
+    expect(await statusOf(port, path)).toMatch(/^HTTP\/1.1 204/)
+  }
+})

@@ -1,0 +1,216 @@
+/**
+ * What a stranger may send, through every parser that sees it before a key is known, and those behind
+ * it that will see it once keys stand in pages: four times the input is at most four times the work.
+ * Processor time, not time: a busy machine changes nothing.
+ */
+import type { IncomingMessage } from 'node:http'
+import proxyAddr from 'proxy-addr'
+import { describe, expect, test } from 'vitest'
+import { parseDurationMs } from '../../src/base/durations.ts'
+import { isSignedWebhook } from '../../src/base/standard-webhooks.ts'
+import { limitableAddress } from '../../src/http/limitable-address.ts'
+import { preferredLanguage } from '../../src/http/problem.ts'
+import { createRecipientNormaliser } from '../../src/http/recipient.ts'
+import {
+  acquireBody,
+  attemptBody,
+  checkCaptchaBody,
+  sandboxQuery,
+  searchNoticesBody,
+  sendCaptchaBody,
+  sendNoticeBody,
+} from '../../src/http/schemas.ts'
+import { aliyun } from '../../src/providers/aliyun/index.ts'
+import { tencent } from '../../src/providers/tencent/index.ts'
+import { twilio } from '../../src/providers/twilio/index.ts'
+import { signTwilio } from '../../src/providers/twilio/signature.ts'
+import { webhook } from '../../src/providers/webhook/index.ts'
+
+const smallBytes = 4_096
+const largeBytes = 4 * smallBytes
+
+/** Quadratic work grows sixteenfold; twice the fourfold is room for garbage and first runs. */
+const mostGrowth = 8
+/** Below it nothing has grown that could hurt: 16 kB may cost 32 ms (I21). */
+const nothingMs = 4
+
+/** What is repeated to make a hostile input, each the worst case of some pattern. */
+const units = [
+  ' ', '\t', ',', ';', '=', '.', '-', '_', ':', '%', '&', '+', '@', '/', '"', '[', '{', '0', '1', 'a', 'A',
+  'a&', 'a=1&', 'a,', ', ', '; ', ' ;', ';q', ';q=', '; q=1', 'zh', 'zh ', 'zh,', 'zh-', 'zh;', 'en;q=0 ',
+  'a-', 'a.', '1.', '1:', '::', '%25', '%%', '1 ', '(1', '::ffff:', 'v1,', 'é', '１', '\u202e',
+] // biome-ignore format: a table
+
+const beginnings = [
+  '',
+  'zh',
+  'zh ',
+  'zh;',
+  'Bearer ',
+  'application/json;',
+  '+86',
+  'a@',
+  '::ffff:1',
+  '1',
+]
+const ends = ['', 'x', ' x', '!', '@a', '\u0000']
+
+const inputs = (bytes: number, beginning: string, unit: string, end: string) =>
+  beginning + unit.repeat(Math.ceil(bytes / unit.length)) + end
+
+/** Fields of as many names; the second half of them comes again. */
+function distinctFields(bytes: number): string {
+  const count = Math.ceil(bytes / 8)
+  return Array.from({ length: count }, (_, index) => `f${index % (count / 2)}=${index}`).join('&')
+}
+
+const normalise = createRecipientNormaliser({ defaultCountry: 'CN' })
+const receiptHead = { headers: {}, query: {}, rawBody: Buffer.alloc(0), receivedAt: Date.now() }
+const webhookSettings = webhook.settings.parse({ url: 'http://a.test', secret: 'x'.repeat(20) })
+const twilioSettings = twilio.settings.parse({
+  accountSid: `AC${'0'.repeat(32)}`,
+  authToken: 'token',
+  from: '+15005550006',
+  statusCallback: 'https://a.test/receipts',
+})
+const vendor = { templates: {}, receiptToken: 'x'.repeat(20) }
+const aliyunSettings = aliyun.settings.parse({
+  ...vendor, accessKeyId: 'a', accessKeySecret: 'b', signName: 'c',
+}) // biome-ignore format: short
+const tencentSettings = tencent.settings.parse({
+  ...vendor, secretId: 'a', secretKey: 'b', sdkAppId: 'c',
+}) // biome-ignore format: short
+const signedHead = (signature: string) => ({
+  'webhook-id': signature,
+  'webhook-timestamp': String(Math.floor(Date.now() / 1_000)),
+  'webhook-signature': signature,
+})
+const forwarded = (text: string) =>
+  ({
+    headers: { 'x-forwarded-for': text },
+    socket: { remoteAddress: '127.0.0.1' },
+  }) as unknown as IncomingMessage
+
+const parsers: [string, (text: string) => unknown][] = [
+  ['Accept-Language', preferredLanguage],
+  ['X-Forwarded-For', (text) => proxyAddr(forwarded(text), (_, hop) => hop < 10)],
+  ['an address', limitableAddress],
+  ['a duration', parseDurationMs],
+  ['a phone number', (text) => normalise('sms', text)],
+  ['a mail address', (text) => normalise('email', text)],
+  ['webhook signatures', (text) => isSignedWebhook('secret', signedHead(text), text, Date.now())],
+  [
+    'a webhook receipt',
+    (text) =>
+      webhook.receipts?.parse(
+        { ...receiptHead, headers: signedHead(text), rawBody: Buffer.from(text) },
+        webhookSettings,
+      ),
+  ],
+  [
+    'a twilio form and its query',
+    (text) =>
+      twilio.receipts?.parse(
+        {
+          ...receiptHead,
+          headers: { 'x-twilio-signature': text },
+          query: { noticeId: text },
+          rawBody: Buffer.from(text),
+        },
+        twilioSettings,
+      ),
+  ],
+  [
+    'an aliyun batch',
+    (text) =>
+      aliyun.receipts?.parse(
+        { ...receiptHead, query: { token: vendor.receiptToken }, rawBody: Buffer.from(text) },
+        aliyunSettings,
+      ),
+  ],
+  [
+    'a tencent token',
+    (text) => tencent.receipts?.parse({ ...receiptHead, query: { token: text } }, tencentSettings),
+  ],
+  ['bodies of sends', (text) => [sendCaptchaBody, sendNoticeBody].map((body) => body.safeParse(filled(text)))],
+  ['bodies of checks and searches', (text) => [checkCaptchaBody, searchNoticesBody].map((body) => body.safeParse(filled(text)))],
+  ['bodies of limits', (text) => [acquireBody, attemptBody, sandboxQuery].map((body) => body.safeParse(filled(text)))],
+] // biome-ignore format: short
+
+/** Every text of every body. */
+const filled = (text: string) => ({
+  channel: 'sms',
+  to: text,
+  scene: text,
+  template: text,
+  params: { [text]: text },
+  fields: { [text]: text },
+  locale: text,
+  ip: text,
+  code: text,
+  id: text,
+  ttl: text,
+  sendAt: text,
+  cursor: text,
+  policy: text,
+  subject: text,
+  limit: text,
+})
+
+function cpuMs(work: () => unknown): number {
+  let least = Number.POSITIVE_INFINITY
+  for (let run = 0; run < 3; run++) {
+    const before = process.cpuUsage()
+    work()
+    const { user, system } = process.cpuUsage(before)
+    least = Math.min(least, (user + system) / 1_000)
+    // What is quick once needs no second look.
+    if (least < nothingMs) break
+  }
+  return least
+}
+
+function growthOf(parse: (text: string) => unknown, large: string, small: string) {
+  const largeMs = cpuMs(() => parse(large))
+  if (largeMs < nothingMs) return undefined
+  const smallMs = cpuMs(() => parse(small))
+  return largeMs > mostGrowth * smallMs
+    ? `${smallMs.toFixed(2)} → ${largeMs.toFixed(2)} ms`
+    : undefined
+}
+
+describe('four times the input is about four times the work (I21)', () => {
+  test.each(parsers)('%s', (_, parse) => {
+    const grown: string[] = []
+    const note = (what: string, growth: string | undefined) => {
+      if (growth) grown.push(`${what}: ${growth}`)
+    }
+    note('distinct fields', growthOf(parse, distinctFields(largeBytes), distinctFields(smallBytes)))
+    for (const unit of units) {
+      for (const beginning of beginnings) {
+        for (const end of ends) {
+          const [large, small] = [largeBytes, smallBytes].map((bytes) =>
+            inputs(bytes, beginning, unit, end),
+          ) as [string, string]
+          note(JSON.stringify(`${beginning}${unit}…${end}`), growthOf(parse, large, small))
+        }
+      }
+      if (grown.length > 3) break
+    }
+    expect(grown).toEqual([])
+  })
+
+  test('a form of 40,000 fields, 300 kB: signed within what its bytes may cost', () => {
+    const form = new URLSearchParams(distinctFields(300_000))
+    expect(form.size).toBeGreaterThan(37_000)
+    expect(cpuMs(() => signTwilio('token', 'https://a.test', form))).toBeLessThan(600)
+  })
+
+  test('a quadratic one is noticed', () => {
+    const pattern = /^\s*(en|zh)?\s*$/
+    const text = inputs(largeBytes, '', ' ', 'x')
+    const ratio =
+      cpuMs(() => pattern.test(text)) / cpuMs(() => pattern.test(text.slice(smallBytes * 3)))
+    expect(ratio).toBeGreaterThan(mostGrowth)
+  })
+})
