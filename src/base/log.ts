@@ -3,7 +3,9 @@
  * number (redaction by path misses the places nobody thought of); here an event can only carry the
  * fields of its signature, and none of them is a recipient, a code, a key or a text.
  */
+import { createRequire } from 'node:module'
 import { pino } from 'pino'
+import { createLogOutput } from './log-output.ts'
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
 
@@ -17,26 +19,24 @@ interface RequestFacts extends Record<string, string | number> {
   durationMs: number
 }
 
-/** JSON lines in production, readable lines when standard output is a terminal. */
-export function createLog(options: { level: LogLevel; process: string }) {
-  const isTerminal = process.stdout.isTTY === true
-  let giveUpAtMs = Number.POSITIVE_INFINITY
-  const destination = isTerminal
-    ? undefined
-    : // Lines are gathered into one write; what is gathered is flushed once a second and at the end.
-      pino.destination({
-        sync: false,
-        minLength: 4_096,
-        periodicFlush: 1_000,
-        // A pipe that nobody reads is full for ever; the process must end all the same.
-        retryEAGAIN: () => performance.now() < giveUpAtMs,
-      })
-  const settings = {
-    level: options.level,
-    base: { process: options.process, pid: process.pid },
-    ...(isTerminal ? { transport: { target: 'pino-pretty', options: { ignore: 'pid' } } } : {}),
-  }
-  const logger = destination ? pino(settings, destination) : pino(settings)
+/** JSON lines; readable ones where standard output is a terminal and `pino-pretty` is installed. */
+export function createLog(options: {
+  level: LogLevel
+  process: string
+  /** Told how many lines standard output did not take. */
+  onDropped?: (lines: number) => void
+}) {
+  const { stdout } = process
+  const prettify = stdout.isTTY ? findPrettifier() : undefined
+  if (stdout.isTTY) neverBlock(stdout)
+  const output = createLogOutput(stdout, {
+    onDropped: options.onDropped ?? (() => {}),
+    onResumed: (lines) => logger.warn({ lines }, 'log lines dropped; standard output took none'),
+  })
+  const logger = pino(
+    { level: options.level, base: { process: options.process, pid: process.pid } },
+    { write: (line: string) => output.write(prettify ? prettify(line) : line) },
+  )
 
   return {
     ready(addresses: Record<string, string>) {
@@ -111,16 +111,26 @@ export function createLog(options: { level: LogLevel; process: string }) {
       logger.warn({ task, ...errorFacts(error) }, 'background task failed; it will run again')
     },
     /** Writes out what is gathered, if that goes within a second; call it last. */
-    close() {
-      giveUpAtMs = performance.now() + 1_000
-      try {
-        destination?.flushSync()
-      } catch {
-        // There is nobody left to tell.
-      }
-      destination?.destroy()
-    },
+    close: () => output.close(),
   }
+}
+
+/** It is a development dependency: a production install logs JSON in a terminal too. */
+function findPrettifier(): ((line: string) => string) | undefined {
+  try {
+    return createRequire(import.meta.url)('pino-pretty').prettyFactory({ ignore: 'pid' })
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Node lets a write to a terminal wait, so that Ctrl-S, or a session that hangs, would stop every request.
+ * There is no public way to ask for the other, which it uses for pipes.
+ */
+function neverBlock(terminal: object): void {
+  const { _handle: handle } = terminal as { _handle?: { setBlocking?(isBlocking: boolean): void } }
+  handle?.setBlocking?.(false)
 }
 
 /** Only name, code, message and stack: drivers put rows and parameters into other members. */

@@ -29,9 +29,13 @@ export function openParts(
 ) {
   const { environment, file, templates } = config
   const closers = createClosers()
-  const log = createLog({ level: environment.LOG_LEVEL, process: processName })
-  closers.onClose(() => log.close())
   const metrics = createMetrics({ process: processName })
+  const log = createLog({
+    level: environment.LOG_LEVEL,
+    process: processName,
+    onDropped: (lines) => metrics.logDropped.inc(lines),
+  })
+  closers.onClose(() => log.close())
   const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
 
   const onRedisError = (error: Error) => log.connectionFailed('redis', error)

@@ -110,6 +110,11 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
       help: 'Notices that nobody carried and that went back on the queue.',
       registers,
     }),
+    logDropped: new Counter({
+      name: 'postern_log_lines_dropped_total',
+      help: 'Log lines that standard output did not take in time or at all.',
+      registers,
+    }),
     events: new Counter({
       name: 'postern_events_total',
       help: 'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',

@@ -1,9 +1,13 @@
 /** What happens to our own processes: killed, stopped, blocked, at odds about the time or the version. */
+import { mkdtemp } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { expect } from 'vitest'
+import { expect, inject } from 'vitest'
+import { brokenOutputs, openBrokenOutput } from '../support/broken-output.ts'
 import { admin, type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
-import type { PosternProcess } from '../support/processes.ts'
+import { childrenOf } from '../support/own-servers.ts'
+import { type PosternProcess, startProcess } from '../support/processes.ts'
 import { eventually } from '../support/wait.ts'
 import { expectAllWorks, type Fault, type Lab, strikeUnderLoad } from './fault.ts'
 import { settleOne } from './ledger.ts'
@@ -291,4 +295,89 @@ const f27: Fault = {
   },
 }
 
-export const processFaults: readonly Fault[] = [f1, f2, f3, f22, f23, f24, f25, f27]
+const f28: Fault = {
+  id: 'F28',
+  breaks: 'standard output of an API and a worker is stalled, closed, or on a full disk',
+  holds: 'every send is accepted and sent, what is not logged is counted, SIGTERM ends with code 0',
+  proves: 'I1, I13',
+  async prove(lab) {
+    for (const how of brokenOutputs) {
+      const fleet = await startFleet({ apis: 0, workers: 0, env: { LOG_LEVEL: 'debug' } })
+      for (const start of [fleet.startApi, fleet.startWorker]) {
+        const { fd, handOver } = openBrokenOutput(how)
+        await start({ stdout: fd })
+        handOver()
+      }
+      await eventually(async () => (await fleet.query('SELECT 1 FROM api_key')).length > 0)
+      const [api, worker] = [...fleet.apis, ...fleet.workers] as [PosternProcess, PosternProcess]
+      // Much more than a pipe takes in.
+      for (let left = lab.length(600, 6_000); left > 0; left -= 50) {
+        const replies = await Promise.all(
+          Array.from({ length: 50 }, () => fleet.send(freshPhone(), api)),
+        )
+        expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 202))
+      }
+      await eventually(
+        async () => (await fleet.query(`SELECT 1 FROM notice WHERE state <> 'sent'`)).length === 0,
+        { withinMs: 20_000 },
+      )
+      if (how !== 'stalled') {
+        await eventually(async () =>
+          /^postern_log_lines_dropped_total\{.*\} [1-9]/m.test(
+            await (await admin(api, '/metrics')).text(),
+          ),
+        )
+      }
+      expect(await Promise.all([api.terminate(), worker.terminate()])).toEqual([0, 0])
+    }
+    return undefined
+  },
+}
+
+const f34: Fault = {
+  id: 'F34',
+  breaks:
+    'the demo is told to stop while its standard output is stalled, closed, or on a full disk',
+  holds: 'it ends with code 0 and leaves no server behind',
+  proves: 'I13',
+  async prove() {
+    for (const how of brokenOutputs) {
+      const { fd, handOver } = openBrokenOutput(how)
+      const folder = await mkdtemp(join(inject('runFolder'), 'demo-'))
+      const demo = await startProcess('demo', {
+        stdout: fd,
+        env: { POSTERN_DATA: folder, LOG_LEVEL: 'debug' },
+        withinMs: 60_000,
+      })
+      handOver()
+      const servers = childrenOf(demo.pid)
+      expect(servers).toHaveLength(2)
+      // Requests that are logged, more of them than a pipe takes in.
+      for (let left = 500; left > 0; left -= 50) {
+        await Promise.all(
+          Array.from({ length: 50 }, async () => {
+            const answer = await fetch(`${demo.url}/nothing`, {
+              headers: { connection: 'close' },
+            })
+            expect(answer.status).toBe(404)
+            await answer.body?.cancel()
+          }),
+        )
+      }
+      expect(await demo.terminate()).toBe(0)
+      expect(servers.filter(isRunning)).toEqual([])
+    }
+    return undefined
+  },
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export const processFaults: readonly Fault[] = [f1, f2, f3, f22, f23, f24, f25, f27, f28, f34]

@@ -71,7 +71,7 @@ async function ownServer(
 }
 
 /** PostgreSQL answers in one process per connection. */
-function childrenOf(parent: number): number[] {
+export function childrenOf(parent: number): number[] {
   if (!existsSync('/proc/self/stat')) {
     const { stdout } = spawnSync('pgrep', ['-P', String(parent)], { encoding: 'utf8' })
     return stdout.split('\n').filter(Boolean).map(Number)

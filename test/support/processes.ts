@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findFreePort } from '../../src/main/server-process.ts'
 import { releaseLater } from './release.ts'
@@ -7,10 +8,16 @@ import { eventually } from './wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
+const entryPath = (name: string) => join(root, `src/main/${name}.ts`)
+
 export interface StartOptions {
   /** All it gets beside PATH, its ports and loopback as its host; nothing of ours leaks in. */
   readonly env?: Readonly<Record<string, string>>
   readonly args?: readonly string[]
+  /** Where it starts, e.g. beside an `.env`; the repository by default. */
+  readonly cwd?: string
+  /** A file descriptor in place of the pipe that `output()` reads. */
+  readonly stdout?: number
   /** Default: its `/readyz` answers 200. */
   readonly isReady?: (process: PosternProcess) => boolean | Promise<boolean>
   readonly withinMs?: number
@@ -40,9 +47,9 @@ export async function startProcess(
 ): Promise<PosternProcess> {
   const { isReady = readyzAnswers, withinMs = 20_000 } = options
   const [port, adminPort] = [await findFreePort(), await findFreePort()]
-  const child = spawn(process.execPath, [`src/main/${entryPoint}.ts`, ...(options.args ?? [])], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const child = spawn(process.execPath, [entryPath(entryPoint), ...(options.args ?? [])], {
+    cwd: options.cwd ?? root,
+    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
       PORT: String(port),
@@ -53,7 +60,7 @@ export async function startProcess(
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
       output += text
     })
   }
@@ -92,11 +99,11 @@ export function runCommand(
   command: 'migrate' | 'keys',
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  cwd = root,
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   return new Promise((done) => {
-    const options = { cwd: root, timeout: 30_000, env: { PATH: process.env.PATH, ...env } }
-    const file = `src/main/${command}.ts`
-    execFile(process.execPath, [file, ...args], options, (error, stdout, stderr) => {
+    const options = { cwd, timeout: 30_000, env: { PATH: process.env.PATH, ...env } }
+    execFile(process.execPath, [entryPath(command), ...args], options, (error, stdout, stderr) => {
       done({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr })
     })
   })

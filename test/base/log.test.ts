@@ -1,0 +1,82 @@
+/** What a process writes where standard output is a terminal, played by util-linux' `script`. */
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { expect, inject, test } from 'vitest'
+import { openBrokenOutput } from '../support/broken-output.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const logModule = new URL('../../src/base/log.ts', import.meta.url).href
+
+/** As after an install without development dependencies. */
+const withoutPrettifier = `
+  import { registerHooks } from 'node:module'
+  registerHooks({ resolve(name, context, next) {
+    if (name === 'pino-pretty') throw Object.assign(new Error('none'), { code: 'MODULE_NOT_FOUND' })
+    return next(name, context)
+  } })`
+
+const newFile = (ending: string) =>
+  join(inject('runFolder'), `terminal-${randomBytes(6).toString('hex')}.${ending}`)
+
+/** Runs a module in a terminal; resolves with what the terminal showed and the exit code. */
+function runInTerminal(source: string, stdout: 'pipe' | number = 'pipe') {
+  const file = newFile('mjs')
+  writeFileSync(file, source)
+  const child = spawn('script', ['-qec', `'${process.execPath}' '${file}'`, '/dev/null'], {
+    stdio: ['ignore', stdout, 'pipe'],
+    env: { ...process.env, FORCE_COLOR: '0' },
+  })
+  releaseLater(() => child.kill('SIGKILL'))
+  let shown = ''
+  child.stdout?.on('data', (chunk) => {
+    shown += chunk
+  })
+  return {
+    shown: () => stripVTControlCharacters(shown),
+    exited: once(child, 'close').then(([code]) => code as number),
+  }
+}
+
+const logOnce = `
+  const { createLog } = await import('${logModule}')
+  const log = createLog({ level: 'info', process: 'api' })
+  log.ready({ api: 'http://localhost:3000' })
+  await log.close()`
+
+test('a terminal, pino-pretty installed → readable lines', async () => {
+  const { shown, exited } = runInTerminal(logOnce)
+  expect(await exited).toBe(0)
+  expect(shown()).toMatch(/INFO.*ready/)
+  expect(shown()).toContain('api: "http://localhost:3000"')
+})
+
+test('a terminal, pino-pretty not installed → JSON lines', async () => {
+  const { shown, exited } = runInTerminal(`${withoutPrettifier}\n${logOnce}`)
+  expect(await exited).toBe(0)
+  expect(JSON.parse(shown())).toMatchObject({ level: 30, process: 'api', msg: 'ready' })
+})
+
+test('a terminal that takes nothing any more → the process goes on and ends with code 0', async () => {
+  const { fd, handOver } = openBrokenOutput('stalled')
+  const ended = newFile('ended')
+  // Far more than terminal, `script` and pipe hold between them.
+  runInTerminal(
+    `import { writeFileSync } from 'node:fs'
+     const { createLog } = await import('${logModule}')
+     let dropped = 0
+     const log = createLog({ level: 'info', process: 'api', onDropped: (n) => { dropped += n } })
+     process.on('exit', (code) => writeFileSync('${ended}', code + ' ' + dropped))
+     for (let n = 0; n < 20_000; n++) log.ready({ api: 'x'.repeat(200) })
+     await log.close()
+     process.exit()`,
+    fd,
+  )
+  handOver()
+  await eventually(() => existsSync(ended), { withinMs: 15_000 })
+  expect(readFileSync(ended, 'utf8')).toMatch(/^0 [1-9]/)
+})
