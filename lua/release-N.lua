@@ -1,7 +1,8 @@
 -- Gives back what one request took, once: a second call finds no memory of the request.
 -- KEYS    one per part of the policy, then one per part that tells when it was last reset (what was taken
 --         before that is given back already), then the request's key
--- ARGV    per part: the form of its values, bytes before the first time, bytes per time (0: cells that count)
+-- ARGV    per part: the form of its values (any other: nothing is given back), bytes before the first time,
+--         bytes per time (0: cells that count)
 -- returns 1 if the request was remembered, else 0
 local call, unpack, pack = redis.call, struct.unpack, struct.pack
 local memory = call('GET', KEYS[#KEYS])

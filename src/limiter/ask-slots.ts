@@ -12,9 +12,10 @@ export interface SlotCalls {
   acquire(slot: Slot, permits: number, giveUp: (() => void) | undefined): Promise<Answer>
   /** What would refuse these permits longest, by rules that are enforced. */
   lookForWait(slot: Slot, permits: number): Promise<{ waitMs: number; window: number }>
-  release(slot: Slot): Promise<unknown>
+  /** Of these rules only, where they are named. */
+  release(slot: Slot, ruleNames?: readonly string[]): Promise<unknown>
   /** Releases the slot as soon as Redis answers again. */
-  giveUp(slot: Slot): void
+  giveUp(slot: Slot, ruleNames?: readonly string[]): void
 }
 
 export async function askSlots(

@@ -70,8 +70,16 @@ export interface Limiter {
     timeoutMs: number,
     options?: AcquireOptions,
   ): Promise<Decision>
-  /** Gives back exactly what that request took, once. True if there was something to give back. */
-  release(policy: string, fields: Fields, requestId: string): Promise<boolean>
+  /**
+   * Gives back exactly what that request took, once; with `rules`, what it took from those. True if there
+   * was something to give back. When it throws, it is done as soon as Redis answers again.
+   */
+  release(
+    policy: string,
+    fields: Fields,
+    requestId: string,
+    rules?: readonly string[],
+  ): Promise<boolean>
   /** What every window holds now; takes nothing. */
   peek(policy: string, fields: Fields): Promise<readonly WindowState[]>
   /** Forgets everything about these fields, locks included; with `rule`, of that rule only. */

@@ -143,12 +143,14 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     acquireWithin: (policy, fields, timeoutMs, acquireOptions) =>
       acquireWithin(() => acquire(policy, fields, acquireOptions), timeoutMs),
 
-    async release(policyName, fields, requestId) {
+    async release(policyName, fields, requestId, ruleNames) {
       const policy = policyOf(policies, policyName)
+      if (policy.parts.length === 0) return false
       const subjects = policy.subjectsOf(fields)
       const request = requests.take(policyName, requestId, subjects, clock())
       if (!request) return false
       for (const [index, part] of policy.parts.entries()) {
+        if (ruleNames && !ruleNames.includes(part.rule.name)) continue
         const { cells, find } = policy.tables[index] as SubjectTable
         const place = find(subjects[part.ruleIndex] as string)
         const permits = request.permits * part.rule.permits

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
 import { createGenerations, type Generations } from '../base/generations.ts'
+import { createUnsettled } from '../base/unsettled.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 import { createScriptPlans, type ScriptPlan } from './acquire-script.ts'
 import { acquireWithin } from './acquire-within.ts'
@@ -25,7 +26,6 @@ import { admissionOf, checkedPolicies, examine, policyOf, refusalOf } from './po
 import { formOf, readValue, reshapedValue } from './redis-values.ts'
 import { createRememberedRefusals, type Remembered } from './remembered-refusals.ts'
 import { createSubjectKeys, type SubjectKey } from './subject-keys.ts'
-import { createUnsettled } from './unsettled.ts'
 import { withinDeadline } from './within-deadline.ts'
 
 export interface RedisLimiterOptions extends LimiterHooks {
@@ -70,6 +70,8 @@ const maxUnsettledRequests = 10_000
 /** A calendar period that turns, or a value of another form, costs another round trip; more than a few are a fault. */
 const maxRounds = 5
 const dayMs = 86_400_000
+/** No value has it. */
+const noForm = -1
 
 export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   const { redis, onRefused, onObserved } = options
@@ -95,7 +97,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
   })
   const unsettled = createUnsettled({
     maxAgeMs: rememberRequestsMs,
-    maxRequests: maxUnsettledRequests,
+    maxEntries: maxUnsettledRequests,
   })
   const refusals = createRememberedRefusals({
     maxAgeMs: options.rememberRefusalsMs ?? 1_000,
@@ -171,14 +173,17 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
       return waits.reduce((a, b) => (b.waitMs > a.waitMs ? b : a), { waitMs: 0, window: 0 })
     },
 
-    async release(slot) {
-      const { parts } = slot.plan
+    async release(slot, ruleNames) {
       const keys = [...slot.keys, ...slot.keys.map(resetKey), slot.requestKey as string]
-      const args = parts.map(formOf).flatMap(({ code, head, size }) => [code, head, size])
+      const args = slot.plan.parts.flatMap((part) => {
+        const { code, head, size } = formOf(part)
+        return [!ruleNames || ruleNames.includes(part.rule.name) ? code : noForm, head, size]
+      })
       return (await withinDeadline(releaseScript.run(redis, keys, args), deadlineMs)) === 1
     },
 
-    giveUp: (slot) => unsettled.add(slot.requestKey as string, () => calls.release(slot)),
+    giveUp: (slot, ruleNames) =>
+      unsettled.add(slot.requestKey as string, () => calls.release(slot, ruleNames)),
   }
 
   /** Does what Redis needs before it can decide, and asks again. */
@@ -295,16 +300,26 @@ export function createRedisLimiter(options: RedisLimiterOptions): RedisLimiter {
     acquireWithin: (policy, fields, timeoutMs, acquireOptions) =>
       acquireWithin(() => acquire(policy, fields, acquireOptions), timeoutMs),
 
-    async release(policyName, fields, requestId) {
+    async release(policyName, fields, requestId, ruleNames) {
       const policy = policyOf(policies, policyName)
+      if (policy.parts.length === 0) return false
       const subjects = policy.subjectsOf(fields)
       const slots = slotsOf(policy, subjects, requestId)
-      const released = await change(subjects, () => Promise.all(slots.map(calls.release)))
+      const releaseSlot = async (slot: Slot) => {
+        try {
+          return await calls.release(slot, ruleNames)
+        } catch (error) {
+          calls.giveUp(slot, ruleNames)
+          throw error
+        }
+      }
+      const released = await change(subjects, () => Promise.all(slots.map(releaseSlot)))
       return released.includes(true)
     },
 
     async peek(policyName, fields) {
       const policy = policyOf(policies, policyName)
+      if (policy.parts.length === 0) return []
       const slots = slotsOf(policy, policy.subjectsOf(fields), undefined)
       const looks = await Promise.all(slots.map((slot) => peekSlot(slot, 1)))
       return looks

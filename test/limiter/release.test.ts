@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { createLimiter } from '../../src/limiter/index.ts'
+import { connectRedis } from '../../src/redis/connect.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { eventually } from '../support/wait.ts'
+import { bothEngines } from './both-engines.ts'
+
+const u = { u: 'a' }
+
+test('release: with rules named, what was taken from those alone comes back', async () => {
+  const { ask } = await bothEngines({
+    p: [
+      { name: 'tries', key: '{u}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+      { name: 'all', key: '{u}', sliding: '10 per 1h' },
+      { name: 'day', key: '{u}', fixed: '10 per 24h' },
+    ],
+  })
+  await ask((limiter) => limiter.acquire('p', u, { requestId: 'first' }))
+  await ask((limiter) => limiter.acquire('p', u, { requestId: 'second' }))
+  expect(await ask((limiter) => limiter.release('p', u, 'second', ['tries', 'day']))).toBe(true)
+  const used = await ask((limiter) => limiter.peek('p', u))
+  expect(used.map((window) => window.used)).toEqual([1, 2, 1])
+})
+
+test('a policy without rules admits, has no windows, and has nothing to give back', async () => {
+  const { ask } = await bothEngines({ none: [] })
+  expect(await ask((limiter) => limiter.acquire('none', u, { requestId: 'r' }))).toMatchObject({
+    admitted: true,
+  })
+  expect(await ask((limiter) => limiter.peek('none', u))).toEqual([])
+  expect(await ask((limiter) => limiter.release('none', u, 'r'))).toBe(false)
+  await ask((limiter) => limiter.reset('none', u))
+})
+
+test('release: when Redis gives no answer it throws, and gives back as soon as Redis answers again', async () => {
+  const server = await testRedis()
+  const proxy = await startTcpProxy(Number(new URL(server.url).port))
+  const redis = connectRedis(proxy.through(server.url), 'limiter', () => {})
+  releaseLater(() => redis.disconnect())
+  const policies = { p: [{ name: 'all', key: '{u}', sliding: '10 per 1h' }] }
+  const limiter = createLimiter({ policies, redis, keyPrefix: server.prefix })
+  releaseLater(() => limiter.close())
+  await eventually(() => limiter.acquire('p', u, { requestId: 'r' }))
+  proxy.cut()
+  await expect(limiter.release('p', u, 'r')).rejects.toMatchObject({ name: 'LimiterUnavailable' })
+  proxy.forward()
+  await eventually(async () => expect(await limiter.peek('p', u)).toMatchObject([{ used: 0 }]))
+})
