@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { idTimeMs, isId, newId } from '../../src/base/ids.ts'
+import { idFloor, idTimeMs, isId, newId } from '../../src/base/ids.ts'
 
 test('newId: 100,000 ids are different, well-formed UUIDs of version 7 and variant 10', () => {
   const ids = Array.from({ length: 100_000 }, () => newId())
@@ -20,6 +20,13 @@ test('idTimeMs: an id holds the millisecond it was made in', () => {
   for (const nowMs of [0, 1, Date.UTC(2026, 10, 21), 2 ** 48 - 1]) {
     expect(idTimeMs(newId(nowMs))).toBe(nowMs)
   }
+})
+
+test('idFloor: not above an id of its millisecond, above every one of the millisecond before', () => {
+  const nowMs = Date.UTC(2026, 10, 22)
+  const ids = Array.from({ length: 1_000 }, () => newId(nowMs))
+  expect(ids.every((id) => idFloor(nowMs) <= id)).toBe(true)
+  expect(ids.every((id) => id < idFloor(nowMs + 1))).toBe(true)
 })
 
 test.each([

@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync } from 'node:crypto'
+import { createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { canonical } from '../../src/base/canonical.ts'
 import { createSecrets } from '../../src/base/secrets.ts'
@@ -81,4 +81,80 @@ test('dedupeHash: HMAC-MD5 over the canonical parts, in hex (S2)', () => {
   expect(secrets.dedupeHash(['+86', '13800138000welcome', ''])).not.toBe(
     secrets.dedupeHash(['+8613800138000', 'welcome', '']),
   )
+})
+
+test('every output depends on the secret: without it nothing can be tried out', () => {
+  const other = createSecrets(second)
+  const parts = ['sms', '+8613800138000']
+  expect(other.codeDigests(parts)).not.toEqual(secrets.codeDigests(parts))
+  expect(other.subjectHashes(parts)).not.toEqual(secrets.subjectHashes(parts))
+  expect(other.cursorMarks(parts)).not.toEqual(secrets.cursorMarks(parts))
+  expect(other.dedupeHash(parts)).not.toBe(secrets.dedupeHash(parts))
+  expect(other.recipientHashes('sms', '+1')).not.toEqual(secrets.recipientHashes('sms', '+1'))
+  expect(other.limiterKey.equals(secrets.limiterKey)).toBe(false)
+})
+
+test('every output depends on every part, and on where a part ends', () => {
+  const lists = [['a', 'b'], ['a', 'c'], ['c', 'b'], ['b', 'a'], ['ab', ''], ['', 'ab'], ['ab']]
+  for (const output of ['codeDigests', 'subjectHashes', 'cursorMarks', 'dedupeHash'] as const) {
+    expect(new Set(lists.map((parts) => String(secrets[output](parts)))).size).toBe(lists.length)
+  }
+  const recipients = [
+    ['sms', '+1'],
+    ['email', '+1'],
+    ['sms', '+12'],
+    ['sms+', '1'],
+  ] as const
+  const hashes = recipients.map(([channel, to]) => secrets.recipientHashes(channel, to))
+  expect(new Set(hashes.map((hash) => hash[0]?.toString('hex'))).size).toBe(recipients.length)
+})
+
+const derived = (use: string, secret = first) =>
+  Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32))
+
+test('codeDigests: HMAC-SHA256 of the whole, by a key that only SECRET gives', () => {
+  const parts = ['app', 'scene', 'sms', '+8613800138000', '0042']
+  const hmac = (secret: string) =>
+    createHmac('sha256', derived('code digest', secret))
+      .update(canonical(parts))
+      .digest('base64url')
+  expect(secrets.codeDigests(parts)).toEqual([hmac(first)])
+  expect(rotated.codeDigests(parts)).toEqual([hmac(second), hmac(first)])
+})
+
+test('cursorMarks: 128 bits of an HMAC-SHA256, those of the previous secret second', () => {
+  const mark = (secret: string) =>
+    createHmac('sha256', derived('cursor mark', secret))
+      .update(canonical(['app', 'id']))
+      .digest()
+      .subarray(0, 16)
+      .toString('base64url')
+  expect(rotated.cursorMarks(['app', 'id'])).toEqual([mark(second), mark(first)])
+})
+
+test('names: 126 bits, those of a subject as text and those of a recipient as bytes', () => {
+  expect(secrets.subjectHashes(['a'])[0]).toMatch(/^[\w-]{21}$/)
+  expect(secrets.recipientHashes('sms', '+1')[0]).toHaveLength(15)
+  expect(secrets.limiterKey.equals(derived('limiter subject'))).toBe(true)
+  expect(rotated.limiterKey.equals(derived('limiter subject', second))).toBe(true)
+})
+
+test('dedupeHash: by the current secret alone, so that both processes of a rotation agree', () => {
+  expect(rotated.dedupeHash(['a'])).toBe(createSecrets(second).dedupeHash(['a']))
+})
+
+test('seal: AES-256-GCM, 12 bytes of IV, 16 of tag, by a key of its own', () => {
+  const sealed = secrets.seal('plain', 'id')
+  expect(sealed).toHaveLength(12 + 16 + 'plain'.length)
+  const decipher = createDecipheriv('aes-256-gcm', derived('notice seal'), sealed.subarray(0, 12))
+  decipher.setAAD(Buffer.from('id'))
+  decipher.setAuthTag(sealed.subarray(12, 28))
+  expect(decipher.update(sealed.subarray(28), undefined, 'utf8') + decipher.final('utf8')).toBe(
+    'plain',
+  )
+})
+
+test('seal: no IV comes twice in 5,000, and one that was given stays as it was', () => {
+  const sealed = Array.from({ length: 5_000 }, () => secrets.seal('', 'id'))
+  expect(new Set(sealed.map((one) => one.subarray(0, 12).toString('hex'))).size).toBe(5_000)
 })
