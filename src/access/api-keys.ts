@@ -1,16 +1,22 @@
 /**
- * API keys. A key is 32 random bytes shown once; the database holds its SHA-256, which is enough for a
- * secret nobody can guess and costs a microsecond.
+ * API keys. A key holds 32 random bytes and is shown once; the database holds its SHA-256, which is
+ * enough for a secret nobody can guess and costs a microsecond.
  *
  * Every request carries a key, so what PostgreSQL said of it is remembered for a few seconds: that is
  * how long a revoked key may still pass. When PostgreSQL is away or slow its last word about a key
  * stays good, because codes are checked in Redis and must stay checkable.
+ *
+ * Any stranger can make us look a key up. Made-up ones are refused by their checksum; those that pass
+ * it share one statement at a time, on one connection of the pool, and no more than so many wait for
+ * it, so that no flood of them takes PostgreSQL from valid sends (I21).
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createBatcher } from '../base/batcher.ts'
 import { newId } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Database } from '../db/database.ts'
+import { createKeyToken, keyKindOf } from './key-token.ts'
 
 export interface ApiKey {
   id: string
@@ -29,6 +35,11 @@ export interface KeyFacts extends ApiKey {
 const defaultFreshMs = 5_000
 /** Wrong keys are remembered too, so a flood of one asks PostgreSQL once; the bound keeps memory flat. */
 const defaultMaxWrong = 10_000
+/** Unknown keys that wait for PostgreSQL's word at a time: some twenty statements' worth. */
+const defaultMaxAsking = 2_000
+const keysPerStatement = 100
+/** A flood of unknown keys is asked for this often at most; one that comes alone is asked for at once. */
+const strangersApartMs = 10
 /** How long a request waits to hear again of a key that is known. */
 const patienceMs = 250
 
@@ -36,20 +47,32 @@ export type ApiKeys = ReturnType<typeof createApiKeys>
 
 export function createApiKeys(
   database: Database,
-  options: { freshMs?: number; maxWrong?: number } = {},
+  options: { freshMs?: number; maxWrong?: number; maxAsking?: number } = {},
 ) {
   const { freshMs = defaultFreshMs, maxWrong = defaultMaxWrong } = options
+  const { maxAsking = defaultMaxAsking } = options
   // Apart, so that no flood of wrong keys can push out a right one.
   const known = new Map<string, { key: ApiKey; freshUntilMs: number }>()
   const wrong = new Map<string, { freshUntilMs: number }>()
   const asking = new Map<string, Promise<ApiKey | null>>()
+  /** What this process was given by its operator: of any shape, so without a checksum. */
+  const given = new Set<string>()
 
-  async function ask(token: string): Promise<ApiKey | null> {
+  const lookUp = async (hashes: readonly Buffer[]): Promise<(ApiKey | null)[]> => {
+    const rows = await database.query<ApiKey & { hash: Buffer }>('api-key-find', findSql, [hashes])
+    const keys = new Map(rows.map(({ hash, id, app }) => [hash.toString('hex'), { id, app }]))
+    return hashes.map((hash) => keys.get(hash.toString('hex')) ?? null)
+  }
+  const oneAtATime = { run: lookUp, maxItems: keysPerStatement, maxConcurrent: 1 }
+  // Apart, so that a key that is known never waits behind strangers.
+  const lookUpKnown = createBatcher(oneAtATime)
+  const lookUpStranger = createBatcher({ ...oneAtATime, spacingMs: strangersApartMs })
+
+  async function ask(token: string, isKnown: boolean): Promise<ApiKey | null> {
     const hash = hashOf(token)
-    const row = await database.read((prisma) => prisma.apiKey.findUnique({ where: { hash } }))
+    const key = await (isKnown ? lookUpKnown(hash) : lookUpStranger(hash))
     const freshUntilMs = performance.now() + freshMs
-    if (row && row.revokedAt === null) {
-      const key = { id: row.id, app: row.app }
+    if (key) {
       wrong.delete(token)
       known.set(token, { key, freshUntilMs })
       return key
@@ -70,16 +93,20 @@ export function createApiKeys(
   }
 
   return {
-    /** Null when there is no such key or it is revoked. Throws Unavailable when nobody can say. */
+    /** Null when there is no such key or it is revoked. Throws Unavailable when that can't be said now. */
     async find(token: string): Promise<ApiKey | null> {
       const nowMs = performance.now()
       const right = known.get(token)
       if (right && right.freshUntilMs > nowMs) return right.key
       const isWrong = wrong.get(token)
       if (isWrong && isWrong.freshUntilMs > nowMs) return null
+      if (!right && !given.has(token) && !keyKindOf(token)) return null
       let answer = asking.get(token)
       if (!answer) {
-        answer = ask(token).finally(() => asking.delete(token))
+        if (!right && asking.size >= maxAsking) {
+          throw new Unavailable('postgresql', undefined, 'too many unknown keys are asked for')
+        }
+        answer = ask(token, right !== undefined).finally(() => asking.delete(token))
         asking.set(token, answer)
       }
       try {
@@ -93,12 +120,16 @@ export function createApiKeys(
 
     /** Makes a key and returns it; nobody can read it again. */
     async create(facts: { name: string; app: string }): Promise<{ id: string; token: string }> {
-      const token = `psk_${randomBytes(32).toString('base64url')}`
+      const token = createKeyToken('secret')
       return { id: await insert(token, facts), token }
     },
 
-    /** Makes sure that this very key exists (`BOOTSTRAP_SECRET_KEY`); safe from several processes at once. */
+    /**
+     * Makes sure that this very key exists (`BOOTSTRAP_SECRET_KEY`); safe from several processes at once.
+     * From now on this process takes it without a checksum, also when this call failed.
+     */
     async ensure(token: string, facts: { name: string; app: string }): Promise<void> {
+      given.add(token)
       await insert(token, facts)
     },
 
@@ -123,6 +154,9 @@ export function createApiKeys(
   }
 }
 
-function hashOf(token: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(createHash('sha256').update(token).digest())
+const findSql = `
+  SELECT id, app, hash FROM api_key WHERE hash = ANY($1::bytea[]) AND revoked_at IS NULL`
+
+function hashOf(token: string): Buffer<ArrayBuffer> {
+  return createHash('sha256').update(token).digest() as Buffer<ArrayBuffer>
 }

@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
+import { createKeyToken, keyKindOf } from '../../src/access/key-token.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { testDatabase } from '../support/database.ts'
@@ -13,14 +14,18 @@ const { url, pool } = await testDatabase()
 function openKeys(databaseUrl = url, options = {}) {
   const database = openDatabase(databaseUrl, { maxConnections: 3, onError: () => {} })
   releaseLater(() => database.close())
-  const read = vi.spyOn(database, 'read')
-  return { keys: createApiKeys(database, options), asked: () => read.mock.calls.length }
+  const [read, query] = [vi.spyOn(database, 'read'), vi.spyOn(database, 'query')]
+  const asked = () => read.mock.calls.length + query.mock.calls.length
+  return { keys: createApiKeys(database, options), asked }
 }
+
+/** Whole, so that only PostgreSQL can say that there is no such key. */
+const strangers = (count: number) => Array.from({ length: count }, () => createKeyToken('secret'))
 
 test('create: the key is found with its app, and the database holds only its hash (I14)', async () => {
   const { keys } = openKeys()
   const { id, token } = await keys.create({ name: 'web', app: 'shop' })
-  expect(token).toMatch(/^psk_[\w-]{43}$/)
+  expect(keyKindOf(token)).toBe('secret')
   expect(await keys.find(token)).toEqual({ id, app: 'shop' })
   const { rows } = await pool.query('SELECT * FROM api_key WHERE id = $1', [id])
   expect(rows[0].hash).toHaveLength(32)
@@ -41,8 +46,10 @@ test('find: a key is asked for once, by a hundred requests at once and by those 
   const { keys, asked } = openKeys()
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   const before = asked()
+  const [stranger = ''] = strangers(1)
   await Promise.all(Array.from({ length: 100 }, () => keys.find(token)))
-  await Promise.all(Array.from({ length: 100 }, () => keys.find('psk_wrong')))
+  await Promise.all(Array.from({ length: 100 }, () => keys.find(stranger)))
+  await keys.find(stranger)
   await keys.find(token)
   expect(asked() - before).toBe(2)
 })
@@ -87,13 +94,14 @@ test('PostgreSQL away: a known key stays good past its time, an unknown one is U
   const { keys } = openKeys(proxy.through(url), { freshMs: 0 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   await keys.find(token)
-  await keys.find('psk_wrong')
+  const [wrong = '', neverSeen = ''] = strangers(2)
+  await keys.find(wrong)
   proxy.cut()
   expect(await keys.find(token)).toMatchObject({ app: 'shop' })
-  expect(await keys.find('psk_wrong')).toBe(null)
-  await expect(keys.find('psk_never_seen')).rejects.toBeInstanceOf(Unavailable)
+  expect(await keys.find(wrong)).toBe(null)
+  await expect(keys.find(neverSeen)).rejects.toBeInstanceOf(Unavailable)
   proxy.forward()
-  await eventually(async () => (await keys.find('psk_never_seen')) === null)
+  await eventually(async () => (await keys.find(neverSeen)) === null)
 })
 
 test('a flood of wrong keys does not push out a known one', async () => {
@@ -101,9 +109,79 @@ test('a flood of wrong keys does not push out a known one', async () => {
   const { keys, asked } = openKeys(proxy.through(url), { maxWrong: 100 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   await keys.find(token)
-  await Promise.all(Array.from({ length: 350 }, (_, index) => keys.find(`psk_wrong_${index}`)))
+  await Promise.all(strangers(350).map((stranger) => keys.find(stranger)))
   const before = asked()
   proxy.cut()
   expect(await keys.find(token)).toMatchObject({ app: 'shop' })
   expect(asked()).toBe(before)
+})
+
+test('find: made-up keys are refused without a statement, however many', async () => {
+  const { keys, asked } = openKeys()
+  const [whole = ''] = strangers(1)
+  const madeUp = [
+    ...Array.from({ length: 1_000 }, (_, index) => `psk_${String(index).padStart(49, 'x')}`),
+    ...Array.from(whole, (_, at) => whole.slice(0, at)),
+    'psk_test_0123456789abcdef',
+    'x'.repeat(200),
+  ]
+  for (const token of madeUp) expect(await keys.find(token)).toBe(null)
+  expect(asked()).toBe(0)
+})
+
+test('ensure: a key of no checksum passes where it was given, also while PostgreSQL could not be told of it yet', async () => {
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const { keys } = openKeys(proxy.through(url))
+  const token = 'psk_test_of_an_operator'
+  await openKeys().keys.ensure(token, { name: 'bootstrap', app: 'default' })
+  proxy.cut()
+  await expect(keys.ensure(token, { name: 'bootstrap', app: 'default' })).rejects.toThrow()
+  proxy.forward()
+  expect(await eventually(() => keys.find(token))).toMatchObject({ app: 'default' })
+  // Elsewhere it is as good as made up.
+  expect(await openKeys().keys.find(token)).toBe(null)
+})
+
+test('strangers: a thousand at once are one statement at a time, and a known key is not behind them', async () => {
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const { keys, asked } = openKeys(proxy.through(url), { freshMs: 0 })
+  const { token } = await keys.create({ name: 'web', app: 'shop' })
+  await keys.find(token)
+  const before = asked()
+  const flood = Promise.all(strangers(1_000).map((stranger) => keys.find(stranger)))
+  expect(await keys.find(token)).toMatchObject({ app: 'shop' })
+  expect(new Set(await flood)).toEqual(new Set([null]))
+  // A hundred per statement, and one for the known key.
+  expect(asked() - before).toBeLessThanOrEqual(12)
+
+  // Stalled: they hold one of the three connections, and sends have the others.
+  proxy.stall()
+  const beforeStall = asked()
+  const stalled = Promise.allSettled(strangers(500).map((stranger) => keys.find(stranger)))
+  await eventually(() => asked() === beforeStall + 1)
+  expect(await keys.find(token)).toMatchObject({ app: 'shop' })
+  expect(asked()).toBe(beforeStall + 2)
+  proxy.forward()
+  await stalled
+})
+
+test('strangers beyond what may wait are told to come again, a known key is not', async () => {
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const { keys } = openKeys(proxy.through(url), { maxAsking: 10 })
+  const { token } = await keys.create({ name: 'web', app: 'shop' })
+  await keys.find(token)
+  proxy.stall()
+  let isFirstAnswered = false
+  const first = Promise.allSettled(strangers(10).map((stranger) => keys.find(stranger))).then(
+    () => {
+      isFirstAnswered = true
+    },
+  )
+  const [another = ''] = strangers(1)
+  await expect(keys.find(another)).rejects.toBeInstanceOf(Unavailable)
+  expect(await keys.find(token)).toMatchObject({ app: 'shop' })
+  expect(isFirstAnswered).toBe(false)
+  proxy.forward()
+  await first
+  await eventually(async () => (await keys.find(another)) === null)
 })

@@ -1,0 +1,214 @@
+/**
+ * What strangers send: each kind of request that carries no valid key, and a load of them at a steady
+ * rate. The bench and the tests of I21 use the same.
+ */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createKeyToken } from '../src/access/key-token.ts'
+
+export interface FloodResult {
+  sent: number
+  sentBytes: number
+  /** From when a request was due to its whole answer, in ascending order. */
+  latenciesMs: number[]
+  statuses: Map<number, number>
+  /** Without an answer. */
+  failed: number
+}
+
+/** Sends `next()` at a steady rate, each as soon as it is due and one of the connections is free. */
+export async function flood(
+  url: string,
+  options: { perSecond: number; seconds: number; connections: number; next: () => string },
+): Promise<FloodResult> {
+  const { perSecond, seconds, connections, next } = options
+  const result: FloodResult = {
+    sent: 0,
+    sentBytes: 0,
+    latenciesMs: [],
+    statuses: new Map(),
+    failed: 0,
+  }
+  const startMs = performance.now()
+  let count = 0
+
+  async function drive(): Promise<void> {
+    let connection: Connection | undefined
+    for (;;) {
+      const dueMs = startMs + (count++ * 1_000) / perSecond
+      if (dueMs >= startMs + seconds * 1_000) break
+      const earlyMs = dueMs - performance.now()
+      if (earlyMs > 0) await sleep(earlyMs)
+      if (!connection?.isOpen()) connection = await openConnection(url)
+      const request = next()
+      result.sent += 1
+      result.sentBytes += Buffer.byteLength(request)
+      const status = await connection.ask(request)
+      if (status === undefined) result.failed += 1
+      else {
+        result.latenciesMs.push(performance.now() - dueMs)
+        result.statuses.set(status, (result.statuses.get(status) ?? 0) + 1)
+      }
+    }
+    connection?.close()
+  }
+
+  await Promise.all(Array.from({ length: connections }, () => drive()))
+  result.latenciesMs.sort((a, b) => a - b)
+  return result
+}
+
+interface Connection {
+  isOpen(): boolean
+  /** The status of the answer; undefined when none came. */
+  ask(request: string): Promise<number | undefined>
+  close(): void
+}
+
+async function openConnection(url: string): Promise<Connection> {
+  const { hostname, port } = new URL(url)
+  const socket: Socket = connect(Number(port), hostname)
+  socket.setNoDelay(true)
+  let received = ''
+  let isLast = false
+  let answer: ((status: number | undefined) => void) | undefined
+  const finish = (status: number | undefined) => {
+    answer?.(status)
+    answer = undefined
+  }
+  socket.setEncoding('latin1')
+  socket.on('error', () => {})
+  socket.on('data', (text: string) => {
+    received += text
+    const headEnd = received.indexOf('\r\n\r\n')
+    if (headEnd < 0) return
+    const head = received.slice(0, headEnd).toLowerCase()
+    const length = Number(/content-length: (\d+)/.exec(head)?.[1] ?? 0)
+    if (received.length < headEnd + 4 + length) return
+    received = received.slice(headEnd + 4 + length)
+    isLast ||= head.includes('connection: close')
+    finish(Number(head.slice(9, 12)))
+    if (isLast) socket.destroy()
+  })
+  socket.on('close', () => finish(undefined))
+  await once(socket, 'connect').catch(() => {})
+  return {
+    isOpen: () => !isLast && !socket.destroyed,
+    ask: (request) =>
+      new Promise((resolve) => {
+        answer = resolve
+        if (socket.destroyed) finish(undefined)
+        else socket.write(request, 'latin1')
+      }),
+    close: () => socket.destroy(),
+  }
+}
+
+/** One request as it goes over the wire. */
+export function wire(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  body = '',
+): string {
+  const lines = Object.entries({
+    host: 'localhost',
+    ...headers,
+    ...(body === '' ? {} : { 'content-length': String(body.length) }),
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`
+}
+
+const json = { 'content-type': 'application/json' }
+let sendCount = 0
+const body = () =>
+  JSON.stringify({
+    channel: 'sms',
+    to: `+8613${String(800_000_000 + sendCount++)}`,
+    scene: 'flood',
+  })
+
+/** A send that is to be accepted, each to a number of its own. */
+export const validSend = (key: string) =>
+  wire('POST', '/v1/captchas', { ...json, authorization: `Bearer ${key}` }, body())
+
+const long = 12_000
+const padded = (start: string, unit: string, end = '') =>
+  start + unit.repeat(Math.floor((long - start.length - end.length) / unit.length)) + end
+const fields = (count: number) =>
+  Array.from({ length: count }, (_, index) => `f${index}=${index}`).join('&')
+const hostile = (name: string, value: string) => () => wire('GET', '/nothing', { [name]: value })
+const withKey = (key: () => string) => () =>
+  wire('POST', '/v1/captchas', { ...json, authorization: `Bearer ${key()}` }, body())
+const webhookHead = () => ({
+  'webhook-id': 'msg_1',
+  'webhook-timestamp': String(Math.floor(Date.now() / 1_000)),
+  'webhook-signature': `v1,${'A'.repeat(43)}=`,
+})
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+const twilioHead = { ...form, 'x-twilio-signature': 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=' }
+
+/** The policy file's providers to whom the receipts below go. */
+export const receiptProviders = {
+  hook: { kind: 'webhook', url: 'http://127.0.0.1:9', secret: 'a secret of some length' },
+  aliyun: {
+    kind: 'aliyun',
+    accessKeyId: 'id',
+    accessKeySecret: 'secret',
+    signName: 'Acme',
+    templates: {},
+    receiptToken: 'a token in the address',
+  },
+  twilio: {
+    kind: 'twilio',
+    accountSid: `AC${'0'.repeat(32)}`,
+    authToken: 'token',
+    from: '+15005550006',
+    statusCallback: 'https://postern.example/v1/receipts/twilio',
+  },
+} as const
+
+/** Every kind of request without a valid key. */
+export const keylessKinds: Readonly<Record<string, () => string>> = {
+  'no key': () => wire('POST', '/v1/captchas', json, body()),
+  'a made-up key': withKey(() => `psk_${Math.random()}`),
+  'a made-up key of the right shape': withKey(() => `${createKeyToken('secret').slice(0, -1)}_`),
+  'a wrong key with its checksum': withKey(() => createKeyToken('secret')),
+  'unknown paths': () => wire('GET', `/v1/${Math.random()}`),
+  'a path of 12 kB': () => wire('GET', padded('/v1/notices/', 'a')),
+  'a path of 12 kB of escapes': () => wire('GET', padded('/v1/notices/', '%41')),
+  'a bad escape behind 12 kB': () => wire('GET', padded('/v1/notices/', 'a', '%')),
+  'a path of 12 kB of slashes': () => wire('GET', padded('/', '/')),
+  'a query of 12 kB': () => wire('GET', padded('/nothing?', 'a=%41&')),
+  'a wrong method': () => wire('PUT', '/v1/captchas', json, body()),
+  'a body of 1 MB to an unknown receipt path': () =>
+    wire('POST', '/v1/receipts/nobody', json, 'x'.repeat(1_000_000)),
+  'receipts without a signature': () => wire('POST', '/v1/receipts/hook', json, 'x'.repeat(16_000)),
+  'forged receipts of 48 kB': () =>
+    wire('POST', '/v1/receipts/hook', { ...json, ...webhookHead() }, 'x'.repeat(49_000)),
+  'forged receipts of a list': () =>
+    wire('POST', '/v1/receipts/hook', { ...json, ...webhookHead() }, `[${'{},'.repeat(5_000)}{}]`),
+  'receipts with a wrong token': () =>
+    wire('POST', '/v1/receipts/aliyun?token=wrong', json, `[${'{},'.repeat(5_000)}{}]`),
+  'a form of 200 fields': () => wire('POST', '/v1/receipts/twilio', twilioHead, fields(200)),
+  'a form of 16 kB': () => wire('POST', '/v1/receipts/twilio', twilioHead, fields(1_550)),
+  'a form of 40,000 fields': () => wire('POST', '/v1/receipts/twilio', twilioHead, fields(40_000)),
+  'Accept-Language of spaces': hostile('accept-language', padded('zh', ' ', 'x')),
+  'Accept-Language of commas': hostile('accept-language', padded('zh', ',', 'x')),
+  'Accept-Language of semicolons': hostile('accept-language', padded('zh', ';', 'x')),
+  'X-Forwarded-For of commas': hostile('x-forwarded-for', padded('1', ',')),
+  'X-Forwarded-For of addresses': hostile('x-forwarded-for', padded('', '1.1.1.1, ')),
+  'Authorization of spaces': hostile('authorization', padded('Bearer', ' ', 'x')),
+  'Content-Type of spaces': hostile('content-type', padded('application/json', ' ', ';')),
+  'Idempotency-Key of spaces': hostile('idempotency-key', padded('x', ' ', 'x')),
+  'X-Request-Id of letters': hostile('x-request-id', padded('x', 'x', '!')),
+  'Host of dots': () => wire('GET', '/sandbox/messages', { host: padded('127', '.1') }),
+  'a thousand headers': () =>
+    wire(
+      'GET',
+      '/nothing',
+      Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`a${n}`, 'b'])),
+    ),
+  'the OpenAPI document': () => wire('GET', '/openapi.json'),
+}

@@ -1,0 +1,37 @@
+/**
+ * What an API key looks like: a prefix that names its kind, 32 random bytes, and a checksum of both, so
+ * that a made-up, cut or mistyped key is refused without asking PostgreSQL. The checksum is no secret;
+ * it only makes guessing cost the guesser a thought.
+ */
+import { randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+export type KeyKind = keyof typeof prefixes
+
+/** `secret` keys belong on servers, `publishable` ones may stand in a page, `operator` ones open the console. */
+const prefixes = { secret: 'psk_', publishable: 'ppk_', operator: 'pok_' } as const
+
+const kindByPrefix = new Map(
+  Object.entries(prefixes).map(([kind, prefix]) => [prefix as string, kind as KeyKind]),
+)
+
+/** A new key of 53 characters. */
+export function createKeyToken(kind: KeyKind): string {
+  const body = prefixes[kind] + randomBytes(32).toString('base64url')
+  return body + checksumOf(body)
+}
+
+/** Undefined for what `createKeyToken` can't have made. */
+export function keyKindOf(token: string): KeyKind | undefined {
+  if (!/^[a-z]{3}_[\w-]{49}$/.test(token)) return undefined
+  const isWhole = checksumOf(token.slice(0, -checksumLength)) === token.slice(-checksumLength)
+  return isWhole ? kindByPrefix.get(token.slice(0, 4)) : undefined
+}
+
+const checksumLength = 6
+
+function checksumOf(body: string): string {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(crc32(body))
+  return bytes.toString('base64url')
+}
