@@ -42,8 +42,11 @@ export function createLog(options: {
     ready(addresses: Record<string, string>) {
       logger.info(addresses, 'ready')
     },
-    notReady(reason: string) {
-      logger.warn({ reason }, 'not ready')
+    notReady(reasons: readonly string[]) {
+      logger.warn({ reasons }, 'not ready')
+    },
+    readyWarning(warning: string) {
+      logger.warn({ warning }, 'works, but not as it should')
     },
     stopping(reason: string) {
       logger.info({ reason }, 'stopping')

@@ -14,6 +14,20 @@ export interface Database {
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
   /** A read or a rare write through the typed client. Throws Unavailable when out of reach. */
   read<Result>(work: (prisma: PrismaClient) => Promise<Result>): Promise<Result>
+  /**
+   * PostgreSQL's time in milliseconds since 1970, for what must be known before a row is written (its
+   * id): as of the newest connection, carried on by measuring. A process's own clock may be years off;
+   * it counts only until there was a first connection.
+   */
+  nowMs(): number
+  /**
+   * Work on a connection outside the pool, for statements that may last longer than a caller waits.
+   * Closed when the work ends, or at once when `signal` says so: then what is under way fails.
+   */
+  onOwnConnection<Result>(
+    options: { statementTimeoutMs: number; signal?: AbortSignal | undefined },
+    work: (client: pg.ClientBase) => Promise<Result>,
+  ): Promise<Result>
   close(): Promise<void>
 }
 
@@ -21,11 +35,20 @@ export interface Database {
 const statementTimeoutMs = 1_200
 const queryTimeoutMs = 1_500
 const connectTimeoutMs = 1_500
+/** So that PostgreSQL's time is asked for again even where no connection ever rests. */
+const connectionLivesS = 3_600
 
 export function openDatabase(
   url: string,
   options: { maxConnections: number; onError: (error: Error) => void },
 ): Database {
+  let clockAheadMs = () => Date.now() - performance.now()
+  async function askTime(client: pg.ClientBase): Promise<void> {
+    const { rows } = await client.query(timeSql)
+    const aheadMs = Number(rows[0].nowMs) - performance.now()
+    clockAheadMs = () => aheadMs
+  }
+
   const pool = new pg.Pool({
     connectionString: url,
     max: options.maxConnections,
@@ -34,6 +57,8 @@ export function openDatabase(
     query_timeout: queryTimeoutMs,
     idle_in_transaction_session_timeout: 10_000,
     keepAlive: true,
+    maxLifetimeSeconds: connectionLivesS,
+    onConnect: askTime,
   })
   pool.on('error', options.onError)
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
@@ -55,6 +80,28 @@ export function openDatabase(
         throw isOutOfReach(error) ? new Unavailable('postgresql', error) : error
       }
     },
+    nowMs: () => Math.floor(clockAheadMs() + performance.now()),
+    async onOwnConnection({ statementTimeoutMs, signal }, work) {
+      signal?.throwIfAborted()
+      const client = new pg.Client({
+        connectionString: url,
+        connectionTimeoutMillis: connectTimeoutMs,
+        statement_timeout: statementTimeoutMs,
+        idle_in_transaction_session_timeout: 10_000,
+        keepAlive: true,
+      })
+      // A lost connection fails the statement under way; beyond that there is nothing to do about it.
+      client.on('error', () => {})
+      const end = () => void client.end().catch(() => {})
+      signal?.addEventListener('abort', end)
+      try {
+        await client.connect()
+        return await work(client)
+      } finally {
+        signal?.removeEventListener('abort', end)
+        end()
+      }
+    },
     async close() {
       await prisma.$disconnect()
       await pool.end()
@@ -62,26 +109,33 @@ export function openDatabase(
   }
 }
 
+const timeSql = 'SELECT (extract(epoch FROM now()) * 1000)::float8 AS "nowMs"'
+
 /**
  * True for everything that says nothing about the statement itself: no connection, connection lost,
- * too slow, too many clients, shutting down, read-only standby.
+ * too slow, too many clients, shutting down, read-only standby, wrong database, user or rights.
  */
 export function isOutOfReach(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError)
     return false
-  const code = sqlStateInPrisma(error) ?? (error as { code?: string }).code
+  // What ends the connection, whatever its reason, was not about the statement.
+  const inPrisma = errorInPrisma(error)
+  const { severity } = (inPrisma ?? error) as { severity?: string }
+  if (severity === 'FATAL') return true
+  const code = inPrisma?.originalCode ?? (error as { code?: string }).code
   // Time-outs and lost connections of the driver carry no code, those of the system an E-name.
   if (code === undefined) return error.name === 'Error' || error.name === 'DriverAdapterError'
   if (/^P\d{4}$/.test(code)) return /^P1/.test(code) || code === 'P2024'
-  // Classes of SQLSTATE: 08 connection, 53 resources, 57 operator intervention, 25006 read-only.
-  if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|53|57)/.test(code) || code === '25006'
+  // Classes of SQLSTATE: 08 connection, 28 user, 3D database, 53 resources, 57 operator intervention;
+  // 25006 read-only, 42501 rights.
+  if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|28|3D|53|57|25006|42501)/.test(code)
   return true
 }
 
 /** Prisma has codes of its own for some errors of the server, and wraps the others. */
-function sqlStateInPrisma(error: Error): string | undefined {
+function errorInPrisma(error: Error): { originalCode?: string; severity?: string } | undefined {
   const { meta } = error as {
-    meta?: { driverAdapterError?: { cause?: { originalCode?: string } } }
+    meta?: { driverAdapterError?: { cause?: { originalCode?: string; severity?: string } } }
   }
-  return meta?.driverAdapterError?.cause?.originalCode
+  return meta?.driverAdapterError?.cause
 }

@@ -48,12 +48,23 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
 
 /** The migrations that are not applied yet, for `readyz`; throws when PostgreSQL is away. */
 export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
-  const migrations = await readMigrations()
+  const migrations = await knownMigrations()
   const { rows } = await pool.query(
     "SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists",
   )
   const applied = rows[0].exists ? await appliedChecksums(pool) : new Map()
   return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
+}
+
+/** Read once: they come with the code. */
+let known: Promise<Migration[]> | undefined
+
+function knownMigrations(): Promise<Migration[]> {
+  known ??= readMigrations().catch((error) => {
+    known = undefined
+    throw error
+  })
+  return known
 }
 
 async function readMigrations(): Promise<Migration[]> {
@@ -85,7 +96,8 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
     )
     await client.query('COMMIT')
   } catch (error) {
-    await client.query('ROLLBACK')
+    // The error worth knowing is the first one.
+    await client.query('ROLLBACK').catch(() => {})
     throw new Error(`migration ${migration.name} failed`, { cause: error })
   }
 }

@@ -6,12 +6,12 @@ export function createAdminServer(deps: {
   metrics: Metrics
   /** Gauges that are measured when somebody looks. */
   measure: () => Promise<void>
-  /** Why this process can't do its work now; empty when it can. */
-  reasonsNotReady: () => Promise<string[]>
+  /** Why this process can't do its work now, empty when it can; and what its operator should know. */
+  readiness: () => Promise<{ reasons: readonly string[]; warnings: readonly string[] }>
   /** Why this process should be replaced; empty when it should not. */
   reasonsNotLive: () => string[]
 }): Server {
-  const { metrics, measure, reasonsNotReady, reasonsNotLive } = deps
+  const { metrics, measure, readiness, reasonsNotLive } = deps
   return createServer(async (request, response) => {
     const reply = (status: number, contentType: string, body: string) => {
       response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
@@ -35,10 +35,11 @@ export function createAdminServer(deps: {
             : json(503, { status: 'stuck', reasons })
         }
         case '/readyz': {
-          const reasons = await reasonsNotReady()
+          const { reasons, warnings } = await readiness()
+          const more = warnings.length > 0 ? { warnings } : {}
           return reasons.length === 0
-            ? json(200, { status: 'ready' })
-            : json(503, { status: 'not ready', reasons })
+            ? json(200, { status: 'ready', ...more })
+            : json(503, { status: 'not ready', reasons, ...more })
         }
         default:
           return json(404, { status: 'not found' })

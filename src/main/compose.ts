@@ -5,14 +5,16 @@
  */
 import type { createLog } from '../base/log.ts'
 import type { PolicyFile } from '../config/policy-file.ts'
-import { pendingMigrations } from '../db/migrate.ts'
+import { reasonsPostgresNotReady } from '../db/ready.ts'
 import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
-import { reasonsRedisNotReady } from '../redis/ready.ts'
+import { firstTry } from '../redis/connect.ts'
+import { lookAtRedis } from '../redis/ready.ts'
 import { startApiRole } from './api-role.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Config } from './load-config.ts'
 import { openParts, type Parts } from './parts.ts'
+import { type Readiness, startReadiness } from './readiness.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface Roles {
@@ -47,43 +49,51 @@ export async function start(
   const liveness = startLiveness({ workers, depths: producer.depths })
   closers.onClose(() => liveness.stop())
 
-  async function reasonsNotReady(): Promise<string[]> {
-    return isListening ? reasonsServersNotReady(parts) : ['still starting']
-  }
+  const addresses: Record<string, string> = {}
+  const readiness = startReadiness({
+    look: async () => (isListening ? lookAtServers(parts) : stillStarting),
+    onChange({ reasons, warnings }) {
+      if (!isListening) return
+      for (const warning of warnings) log.readyWarning(warning)
+      if (reasons.length === 0) log.ready(addresses)
+      else log.notReady(reasons)
+    },
+  })
+  closers.onClose(() => readiness.stop())
   const adminServer = createAdminServer({
     metrics: parts.metrics,
-    measure: () => measure(parts, roles, reasonsNotReady),
-    reasonsNotReady,
+    measure: () => measure(parts, roles, readiness.ask),
+    readiness: readiness.ask,
     reasonsNotLive: liveness.reasonsNotLive,
   })
-  const admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
+  addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
   closers.onClose(() => closeServer(adminServer))
 
-  const addresses: Record<string, string> = { admin }
   if (roles.api) addresses.api = await startApiRole(parts)
+  // A connection that is still being made is not a missing Redis.
+  await firstTry(parts.redis)
   isListening = true
-  log.ready(addresses)
+  await readiness.ask()
   return { addresses, log, reload: parts.reload, close: () => closers.close() }
 }
 
-async function reasonsServersNotReady({ redis, database }: Parts): Promise<string[]> {
+const stillStarting: Readiness = { reasons: ['still starting'], warnings: [] }
+
+async function lookAtServers({ redis, keyPrefix, database }: Parts): Promise<Readiness> {
   const [ofRedis, ofPostgres] = await Promise.all([
-    reasonsRedisNotReady(redis),
-    pendingMigrations(database.pool).then(
-      (names) => names.map((name) => `migration ${name} is not applied; run npm run migrate`),
-      () => ['postgresql is out of reach'],
-    ),
+    lookAtRedis(redis, keyPrefix),
+    reasonsPostgresNotReady(database),
   ])
-  return [...ofRedis, ...ofPostgres]
+  return { reasons: [...ofRedis.reasons, ...ofPostgres], warnings: ofRedis.warnings }
 }
 
 /** Gauges are measured when somebody looks. */
 async function measure(
   { metrics, producer }: Parts,
   roles: Roles,
-  reasonsNotReady: () => Promise<string[]>,
+  readiness: () => Promise<Readiness>,
 ): Promise<void> {
-  const reasons = await reasonsNotReady()
+  const { reasons } = await readiness()
   metrics.ready.set(reasons.length === 0 ? 1 : 0)
   if (!roles.worker) return
   const depths = await producer.depths().catch(() => [])

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { RedisClient } from './script.ts'
 
@@ -92,6 +93,12 @@ function hostsOf(url: string): { host: string; port: number }[] {
       ? { host: entry, port: 6379 }
       : { host: entry.slice(0, split), port: Number(entry.slice(split + 1)) }
   })
+}
+
+/** Resolves when a new connection stands, or when its first try has failed or taken too long. */
+export async function firstTry(client: RedisClient): Promise<void> {
+  if (client.status === 'ready') return
+  await once(client, 'ready', { signal: AbortSignal.timeout(2_000) }).catch(() => {})
 }
 
 /** Ends a connection now; a command under way fails. */

@@ -1,21 +1,101 @@
-import type { RedisClient } from './script.ts'
+import { Cluster, type Redis } from 'ioredis'
+import { loadScript, type RedisClient } from './script.ts'
+
+const proveWrite = loadScript('prove-write-1')
+const proofTtlMs = 10_000
+/** Keys that are tried to find one of a cluster node's own slots: far more than any cluster needs. */
+const maxKeysTried = 500
+/** Which key of ours lies on a cluster node. */
+const ownKeys = new WeakMap<Redis, number>()
+
+export interface RedisReadiness {
+  /** Why no send could succeed now; empty when one could. */
+  reasons: string[]
+  /** What an operator should know although sends succeed. */
+  warnings: string[]
+}
 
 /**
- * Why Redis can't be relied on now; empty when it can. An eviction policy other than `noeviction`
- * silently drops queued jobs and counts when memory is short (measured: 8,090 of 20,000 jobs), so it
- * is a reason not to start.
+ * Looks whether Redis can be relied on now, every master of a cluster, by writing to it as a send does:
+ * memory that is used up, a replica or a missing right are seen by trying only. An eviction policy other
+ * than `noeviction` silently drops queued jobs and counts when memory is short (measured: 8,090 of
+ * 20,000 jobs), so it is a reason too. Never throws.
  */
-export async function reasonsRedisNotReady(client: RedisClient): Promise<string[]> {
-  let memory: string
-  try {
-    memory = await client.info('memory')
-  } catch {
-    return ['redis is out of reach']
+export async function lookAtRedis(client: RedisClient, keyPrefix: string): Promise<RedisReadiness> {
+  const masters = client instanceof Cluster ? client.nodes('master') : [client]
+  if (masters.length === 0) return { reasons: [outOfReach], warnings: [] }
+  const found = await Promise.all(masters.map((master) => lookAtServer(master, keyPrefix)))
+  return {
+    reasons: [...new Set(found.flatMap(({ reasons }) => reasons))],
+    warnings: [...new Set(found.flatMap(({ warnings }) => warnings))],
   }
-  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1]
-  return policy === 'noeviction'
-    ? []
-    : [
-        `redis has maxmemory-policy ${policy ?? 'unknown'}; set it to noeviction, or messages are lost`,
-      ]
+}
+
+async function lookAtServer(server: Redis, keyPrefix: string): Promise<RedisReadiness> {
+  const [info, written] = await Promise.allSettled([
+    server.info('memory', 'replication', 'persistence'),
+    writeTo(server, keyPrefix),
+  ])
+  if (info.status === 'rejected') return { reasons: [reasonOf(info.reason)], warnings: [] }
+  const fact = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info.value)?.[1]
+  const policy = fact('maxmemory_policy')
+  const reasons: string[] = []
+  if (policy !== 'noeviction') {
+    reasons.push(
+      `redis has maxmemory-policy ${policy ?? 'unknown'}; set it to noeviction, or messages are lost`,
+    )
+  }
+  if (written.status === 'rejected') reasons.push(reasonOf(written.reason))
+  // A replica that takes writes loses them.
+  else if (fact('role') === 'slave') reasons.push(isReplica)
+  const keepsNothing = fact('aof_enabled') === '0' && fact('connected_slaves') === '0'
+  return {
+    reasons,
+    warnings: keepsNothing
+      ? [
+          'redis has appendonly no and no replica; a restart loses codes, limits and the queue since the last snapshot (notices are queued again), so set appendonly yes',
+        ]
+      : [],
+  }
+}
+
+/** To a key of its own slots, where it is a node of a cluster. */
+async function writeTo(server: Redis, keyPrefix: string): Promise<void> {
+  const first = ownKeys.get(server) ?? 0
+  for (let tried = 0; tried < maxKeysTried; tried++) {
+    const n = (first + tried) % maxKeysTried
+    try {
+      await proveWrite.run(server, [`${keyPrefix}ready:{${n}}`], [proofTtlMs])
+      ownKeys.set(server, n)
+      return
+    } catch (error) {
+      if (!(error instanceof Error && /^(MOVED|ASK) /.test(error.message))) throw error
+    }
+  }
+  // A node that has no slots yet is asked for nothing.
+}
+
+const outOfReach = 'redis is out of reach'
+const isReplica = 'redis is a replica; point REDIS_URL at its master'
+
+const refusals: Readonly<Record<string, string>> = {
+  OOM: 'redis is out of memory (maxmemory is reached), so it refuses to write',
+  READONLY: isReplica,
+  MISCONF: 'redis refuses to write because it could not save to disk',
+  NOREPLICAS: 'redis refuses to write because it has too few replicas (min-replicas-to-write)',
+  CLUSTERDOWN: 'redis says that its cluster is down',
+  MASTERDOWN: 'redis is a replica that has lost its master',
+  LOADING: 'redis is still loading its data',
+  NOPERM: 'redis does not give our user the rights it needs; look at its ACL',
+  NOAUTH: 'redis asks for a password; look at REDIS_URL',
+}
+
+/** What the server itself says begins with a word of its own; everything else is the way to it. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error) || error.name !== 'ReplyError') return outOfReach
+  // A script that lacks a right fails with ERR and one of these sentences.
+  const [word = ''] = /ACL failure|executing the script can't/.test(error.message)
+    ? ['NOPERM']
+    : (/^[A-Z]+/.exec(error.message) ?? [])
+  return refusals[word] ?? `redis refuses to write (${word || 'unknown error'})`
 }

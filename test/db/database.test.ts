@@ -26,6 +26,9 @@ test.each([
   ['57P03', 'is starting up'],
   ['57P01', 'is shutting down'],
   ['53300', 'has no connection left'],
+  ['3D000', 'has no such database'],
+  ['28P01', 'refuses the password'],
+  ['55000', 'takes no connections to this database'],
 ])(
   'a server that says %s (%s) is out of reach, for statements and for typed reads',
   async (sqlState) => {

@@ -213,7 +213,8 @@ const f24: Fault = {
     const to = freshPhone()
     const waiting = await fleet.send(freshPhone())
     await fleet.query('ALTER TABLE notice RENAME TO notice_away')
-    await fleet.startWorker()
+    // Not ready without its table, and at work all the same.
+    await fleet.startWorker({ isReady: async (worker) => (await admin(worker, '/livez')).ok })
     const { status, body } = await fleet.send(to)
     expect({ status, code: body.code }).toEqual({ status: 500, code: 'internal' })
     expect(JSON.stringify(body)).not.toMatch(/notice_away|relation|does not exist/)

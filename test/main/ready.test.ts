@@ -1,8 +1,15 @@
-import { expect, test } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { migrate } from '../../src/db/migrate.ts'
+import { startReadiness } from '../../src/main/readiness.ts'
 import { testDatabase } from '../support/database.ts'
-import { clientOf, noLimits, posternEnv } from '../support/postern.ts'
-import { startProcess } from '../support/processes.ts'
+import { ownPostgres, ownRedis } from '../support/own-servers.ts'
+import { clientOf, noLimits, type Postern, posternEnv, startPostern } from '../support/postern.ts'
+import { runCommand, startProcess } from '../support/processes.ts'
 import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
 test('an API that says it is ready listens, also when its bootstrap key had to wait', async () => {
@@ -31,4 +38,316 @@ test('an API that says it is ready listens, also when its bootstrap key had to w
   } finally {
     holder.release(true)
   }
+})
+
+/** One product on servers of its own, with a hand on each of them beside it. */
+async function startBreakable() {
+  const [redis, postgres] = await Promise.all([ownRedis(), ownPostgres()])
+  const redisHand = new Redis(redis.url)
+  releaseLater(() => redisHand.disconnect())
+  const owner = await openClient(postgres.url)
+  await owner.query(`CREATE DATABASE product`)
+  await owner.query(`CREATE ROLE product LOGIN PASSWORD 'product' BYPASSRLS`)
+  const inProduct = Object.assign(new URL(postgres.url), { pathname: '/product' }).href
+  await migrate(inProduct)
+  const schema = await openClient(inProduct)
+  await schema.query('GRANT ALL ON ALL TABLES IN SCHEMA public TO product')
+  const asProduct = Object.assign(new URL(inProduct), { username: 'product', password: 'product' })
+  const postern = await startPostern({
+    policyFile: { policies: noLimits },
+    on: {
+      redis: { url: redis.url, prefix: 'test:' },
+      database: { url: asProduct.href },
+    } as never,
+  })
+  return { postern, redisHand, owner, schema }
+}
+
+async function openClient(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  releaseLater(() => client.end())
+  return client
+}
+
+async function readyz({ adminUrl }: Pick<Postern, 'adminUrl'>) {
+  const response = await fetch(`${adminUrl}/readyz`, { headers: { connection: 'close' } })
+  const body = (await response.json()) as { reasons?: string[]; warnings?: string[] }
+  return { status: response.status, reasons: body.reasons ?? [], warnings: body.warnings ?? [] }
+}
+
+describe('I25: /readyz is 503 while no send could succeed, says why, and recovers alone', async () => {
+  const { postern, redisHand, owner, schema } = await startBreakable()
+  const send = async () =>
+    (await postern.post('/v1/captchas', { channel: 'sms', to: '+8613800138000' })).status
+  /** Connections keep the settings that they began with. */
+  const reconnect = () =>
+    owner.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'product'`)
+
+  test.for([
+    {
+      what: 'Redis is out of memory',
+      break: () => redisHand.config('SET', 'maxmemory', '1'),
+      mend: () => redisHand.config('SET', 'maxmemory', '0'),
+      reason: 'redis is out of memory (maxmemory is reached), so it refuses to write',
+    },
+    {
+      what: 'Redis is a replica',
+      break: () => redisHand.replicaof('127.0.0.1', 1),
+      mend: () => redisHand.replicaof('NO', 'ONE'),
+      reason: 'redis is a replica; point REDIS_URL at its master',
+    },
+    {
+      what: 'Redis is a replica that takes writes and loses them',
+      accepts: true,
+      break: async () => {
+        await redisHand.config('SET', 'replica-read-only', 'no')
+        await redisHand.replicaof('127.0.0.1', 1)
+      },
+      mend: async () => {
+        await redisHand.replicaof('NO', 'ONE')
+        await redisHand.config('SET', 'replica-read-only', 'yes')
+      },
+      reason: 'redis is a replica; point REDIS_URL at its master',
+    },
+    {
+      what: 'Redis would evict',
+      accepts: true,
+      break: () => redisHand.config('SET', 'maxmemory-policy', 'allkeys-lru'),
+      mend: () => redisHand.config('SET', 'maxmemory-policy', 'noeviction'),
+      reason: 'redis has maxmemory-policy allkeys-lru; set it to noeviction, or messages are lost',
+    },
+    {
+      what: 'Redis gives our user no right to write',
+      break: () => redisHand.call('ACL', 'SETUSER', 'default', '-@write'),
+      mend: () => redisHand.call('ACL', 'SETUSER', 'default', '+@all'),
+      reason: 'redis does not give our user the rights it needs; look at its ACL',
+    },
+    {
+      what: 'Redis has too few replicas',
+      break: () => redisHand.config('SET', 'min-replicas-to-write', '1'),
+      mend: () => redisHand.config('SET', 'min-replicas-to-write', '0'),
+      reason: 'redis refuses to write because it has too few replicas (min-replicas-to-write)',
+    },
+    {
+      what: 'PostgreSQL is read-only',
+      break: async () => {
+        await owner.query('ALTER DATABASE product SET default_transaction_read_only = on')
+        await reconnect()
+      },
+      mend: async () => {
+        await owner.query('ALTER DATABASE product RESET default_transaction_read_only')
+        await reconnect()
+      },
+      reason: 'postgresql is read-only (a standby, or default_transaction_read_only is on)',
+    },
+    {
+      what: 'PostgreSQL gives our user no right to insert',
+      break: () => schema.query('REVOKE INSERT ON notice FROM product'),
+      mend: () => schema.query('GRANT INSERT ON notice TO product'),
+      reason:
+        'postgresql does not give our user the rights it needs: permission denied for table notice',
+    },
+    {
+      what: 'PostgreSQL gives our user no right to read keys',
+      accepts: true, // while they are remembered
+      break: () => schema.query('REVOKE SELECT ON api_key FROM product'),
+      mend: () => schema.query('GRANT SELECT ON api_key TO product'),
+      reason:
+        'postgresql does not give our user the rights it needs: permission denied for table api_key',
+    },
+    {
+      what: 'PostgreSQL refuses our password',
+      break: async () => {
+        await owner.query(`ALTER ROLE product PASSWORD 'another'`)
+        await reconnect()
+      },
+      mend: () => owner.query(`ALTER ROLE product PASSWORD 'product'`),
+      reason: 'postgresql refuses our user or password; look at DATABASE_URL',
+    },
+    {
+      what: 'the database takes no connections',
+      break: async () => {
+        await owner.query('ALTER DATABASE product ALLOW_CONNECTIONS false')
+        await reconnect()
+      },
+      mend: () => owner.query('ALTER DATABASE product ALLOW_CONNECTIONS true'),
+      reason: /^postgresql says: database "product" is not currently accepting connections/,
+    },
+    {
+      what: 'a table is gone',
+      status: 500,
+      break: () => schema.query('ALTER TABLE notice RENAME TO notice_away'),
+      mend: () => schema.query('ALTER TABLE notice_away RENAME TO notice'),
+      reason: 'postgresql has not our schema: relation "notice" does not exist',
+    },
+  ] as {
+    what: string
+    /** It is a reason to stay away although sends are still taken. */
+    accepts?: true
+    status?: number
+    break(): Promise<unknown>
+    mend(): Promise<unknown>
+    reason: string | RegExp
+  }[])('$what', async ({ accepts, status = 503, break: breakIt, mend, reason }) => {
+    await eventually(async () => (await readyz(postern)).status === 200)
+    expect(await eventually(async () => (await send()) === 202)).toBe(true)
+    await breakIt()
+    try {
+      await eventually(async () => {
+        const { reasons } = await readyz(postern)
+        expect(reasons).toHaveLength(1)
+        expect(reasons[0]).toEqual(
+          typeof reason === 'string' ? reason : expect.stringMatching(reason),
+        )
+      })
+      expect((await readyz(postern)).status).toBe(503)
+      expect(await send()).toBe(accepts ? 202 : status)
+    } finally {
+      await mend()
+    }
+    await eventually(async () => (await readyz(postern)).status === 200)
+    await eventually(async () => (await send()) === 202)
+  })
+
+  test('Redis keeps nothing over a restart: 200 with a warning', async () => {
+    expect(await readyz(postern)).toEqual({ status: 200, reasons: [], warnings: [] })
+    await redisHand.config('SET', 'appendonly', 'no')
+    try {
+      const { status, warnings } = await readyz(postern)
+      expect(status).toBe(200)
+      expect(warnings).toEqual([expect.stringContaining('appendonly no')])
+    } finally {
+      await redisHand.config('SET', 'appendonly', 'yes')
+    }
+    expect((await readyz(postern)).warnings).toEqual([])
+  })
+
+  test('a flood of probes is a few looks', async () => {
+    await redisHand.config('RESETSTAT')
+    const startMs = performance.now()
+    const statuses = await Promise.all(
+      Array.from({ length: 300 }, async () => (await readyz(postern)).status),
+    )
+    const looks = Math.ceil((performance.now() - startMs) / 250) + 1
+    expect(new Set(statuses)).toEqual(new Set([200]))
+    const stats = await redisHand.info('commandstats')
+    const calls = Number(/cmdstat_info:calls=(\d+)/.exec(stats)?.[1])
+    expect(calls).toBeGreaterThan(0)
+    expect(calls).toBeLessThanOrEqual(looks)
+  })
+})
+
+describe('the log', () => {
+  const isUp = async ({ adminUrl }: { adminUrl: string }) =>
+    (await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } })).status === 200
+
+  test('a wrong database name: "not ready" with the reason, and "ready" only once it is there', async () => {
+    const [redis, postgres] = await Promise.all([testRedis(), ownPostgres()])
+    const url = Object.assign(new URL(postgres.url), { pathname: '/later' }).href
+    const {
+      PORT: _,
+      ADMIN_PORT: __,
+      ...env
+    } = posternEnv({ redis, database: { url } as never, policyFile: { policies: noLimits } })
+    const api = await startProcess('api', { env: { ...env, LOG_LEVEL: 'info' }, isReady: isUp })
+    const says = (line: RegExp) => eventually(() => line.test(api.output()), { withinMs: 15_000 })
+    await says(/postgresql has no such database \(database \\"later\\" does not exist\)/)
+    const { post } = clientOf(api.url, env.BOOTSTRAP_SECRET_KEY as string)
+    await eventually(async () => (await readyz(api)).reasons.length > 0)
+    const { status, body } = await post('/v1/captchas', { channel: 'sms', to: '+8613800138000' })
+    expect({ status, code: body.code }).toEqual({ status: 503, code: 'unavailable' })
+
+    const owner = await openClient(postgres.url)
+    await owner.query('CREATE DATABASE later')
+    await says(/"reasons":\["migration \d+_first is not applied; run npm run migrate"/)
+    expect(api.output()).not.toContain('"msg":"ready"')
+    await migrate(url)
+    await says(/"api":"http[^"]+","msg":"ready"/)
+    expect(api.output().match(/"msg":"ready"/g)).toHaveLength(1)
+  })
+
+  test('Redis without appendonly: a warning, once', async () => {
+    const [redis, database] = [await testRedis(), await testDatabase()]
+    const { PORT: _, ADMIN_PORT: __, ...env } = posternEnv({ redis, database })
+    const worker = await startProcess('worker', { env: { ...env, LOG_LEVEL: 'info' } })
+    await Promise.all([readyz(worker), readyz(worker), readyz(worker)])
+    await readyz(worker)
+    await worker.terminate()
+    expect(worker.output().match(/"warning":"redis has appendonly no/g)).toHaveLength(1)
+    expect(worker.output()).not.toContain('not ready')
+  })
+})
+
+describe('`migrate` that can not: exit code 1 and one sentence', async () => {
+  const postgres = await ownPostgres()
+  const owner = await openClient(postgres.url)
+  await owner.query(`CREATE ROLE guest LOGIN PASSWORD 'guest'`)
+  const at = (changes: Partial<URL>) => Object.assign(new URL(postgres.url), changes).href
+
+  test.for([
+    [
+      'no such database',
+      { pathname: '/nowhere' },
+      'postgresql has no such database (database "nowhere" does not exist); look at DATABASE_URL',
+    ],
+    [
+      'a wrong password',
+      { password: 'wrong' },
+      'postgresql refuses our user or password; look at DATABASE_URL',
+    ],
+    ['nobody listens', { port: '1' }, 'postgresql is out of reach'],
+    [
+      'no right to make tables',
+      { username: 'guest', password: 'guest' },
+      'postgresql does not give our user the rights it needs: permission denied for schema public',
+    ],
+  ] as const)('%s', async ([, changes, sentence]) => {
+    const { code, stdout, stderr } = await runCommand('migrate', [], { DATABASE_URL: at(changes) })
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `Postern can not migrate: ${sentence}\n`,
+    })
+  })
+})
+
+describe('questions about readiness', () => {
+  test('in a flood: looks are spaced, and no answer is older than its question', async () => {
+    let looks = 0
+    const { ask, stop } = startReadiness({
+      look: async () => {
+        const began = ++looks
+        await sleep(20)
+        return { reasons: [`look ${began}`], warnings: [] }
+      },
+      onChange: () => {},
+    })
+    releaseLater(stop)
+    const lookOf = async () => {
+      const looksBefore = looks
+      const [reason = ''] = (await ask()).reasons
+      expect(Number(reason.slice('look '.length))).toBeGreaterThan(looksBefore)
+    }
+    const startMs = performance.now()
+    while (performance.now() - startMs < 600) {
+      await Promise.race([Promise.all(Array.from({ length: 100 }, lookOf)), sleep(5)])
+    }
+    await lookOf()
+    expect(looks).toBeGreaterThan(1)
+    expect(looks).toBeLessThanOrEqual(Math.ceil((performance.now() - startMs) / 250) + 1)
+  })
+
+  test('the owner is told of every change, and of nothing else', async () => {
+    const answers = ['a', 'a', 'b', 'b', 'a']
+    const told: string[] = []
+    const { ask, stop } = startReadiness({
+      look: async () => ({ reasons: [answers.shift() ?? 'a'], warnings: [] }),
+      onChange: ({ reasons }) => told.push(...reasons),
+    })
+    releaseLater(stop)
+    for (let count = 0; count < 5; count++) await ask()
+    expect(told).toEqual(['a', 'b', 'a'])
+  })
 })

@@ -1,0 +1,60 @@
+/** Whether PostgreSQL can be relied on now, and its errors in words an operator can act on. */
+import type { Database } from './database.ts'
+import { pendingMigrations } from './migrate.ts'
+
+/** Why no send could succeed now; empty when one could. Never throws. */
+export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
+  try {
+    const pending = await pendingMigrations(pool)
+    if (pending.length > 0) {
+      return pending.map((name) => `migration ${name} is not applied; run npm run migrate`)
+    }
+    const { rows } = await pool.query({ name: 'ready', text: proofSql })
+    return rows[0].mayReadKeys ? [] : [noRight('permission denied for table api_key')]
+  } catch (error) {
+    return [postgresProblem(error)]
+  }
+}
+
+/**
+ * All that a send and its delivery write, on no rows: PostgreSQL checks rights, columns and whether it
+ * may write at all as for any row, and writes nothing.
+ */
+const proofSql = `
+  WITH a AS (INSERT INTO notice SELECT * FROM notice WHERE false),
+       b AS (UPDATE notice SET state = state WHERE false),
+       c AS (INSERT INTO idempotency_key SELECT * FROM idempotency_key WHERE false),
+       d AS (UPDATE idempotency_key SET answer = answer WHERE false),
+       e AS (DELETE FROM idempotency_key WHERE false),
+       f AS (INSERT INTO event SELECT * FROM event WHERE false),
+       g AS (UPDATE event SET tries = tries WHERE false),
+       h AS (DELETE FROM event WHERE false),
+       i AS (INSERT INTO early_receipt SELECT * FROM early_receipt WHERE false),
+       j AS (UPDATE early_receipt SET look_at = look_at WHERE false),
+       k AS (DELETE FROM early_receipt WHERE false)
+  SELECT has_table_privilege('api_key', 'SELECT') AS "mayReadKeys"`
+
+/** One sentence for an error of PostgreSQL or of the way to it; nothing of the address is in it. */
+export function postgresProblem(error: unknown): string {
+  const { code = '', message = '' } = error as { code?: string; message?: string }
+  const known = problems.find(([pattern]) => pattern.test(code))?.[1]
+  if (known) return known(message)
+  // A SQLSTATE that is not known here says more than "out of reach".
+  if (/^(?!E)[0-9A-Z]{5}$/.test(code)) return `postgresql says: ${message} (${code})`
+  return 'postgresql is out of reach'
+}
+
+function noRight(message: string): string {
+  return `postgresql does not give our user the rights it needs: ${message}`
+}
+
+const problems: readonly (readonly [RegExp, (message: string) => string])[] = [
+  [/^3D000$/, (message) => `postgresql has no such database (${message}); look at DATABASE_URL`],
+  [/^28/, () => 'postgresql refuses our user or password; look at DATABASE_URL'],
+  [/^42501$/, noRight],
+  [/^25006$/, () => 'postgresql is read-only (a standby, or default_transaction_read_only is on)'],
+  [/^(42P01|42703|3F000)$/, (message) => `postgresql has not our schema: ${message}`],
+  [/^53300$/, () => 'postgresql has no connection left (max_connections)'],
+  [/^53/, (message) => `postgresql is short of resources: ${message}`],
+  [/^57P/, () => 'postgresql is out of reach (it is starting or shutting down)'],
+]
