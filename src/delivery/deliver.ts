@@ -166,7 +166,7 @@ export function createDeliver(deps: {
           attempts,
           ...ending,
         })
-        if (isWritten && ending.state !== 'pending') finished(notice, ending)
+        if (isWritten && ending.state !== 'pending') finished(notice, ending.state, ending)
         return
       } catch (error) {
         log.recordFailed(notice.id, error)
@@ -175,16 +175,20 @@ export function createDeliver(deps: {
     }
   }
 
-  function finished(notice: ClaimedNotice, ending: Ending): void {
+  function finished(
+    notice: ClaimedNotice,
+    state: Exclude<Ending['state'], 'pending'>,
+    ending: Ending,
+  ): void {
     const labels = { kind: notice.kind, channel: notice.channel }
-    metrics.finished.inc({ ...labels, state: ending.state })
-    if (ending.state === 'sent') {
+    metrics.finished.inc({ ...labels, state })
+    if (state === 'sent') {
       const waitedMs = Math.max(0, Date.now() - notice.wantedAt.getTime())
       metrics.acceptedToSentSeconds.observe(labels, waitedMs / 1_000)
     }
     log.finished({
       noticeId: notice.id,
-      state: ending.state,
+      state,
       ...(ending.provider ? { provider: ending.provider } : {}),
       ...(ending.error ? { error: ending.error } : {}),
     })

@@ -29,7 +29,7 @@ export function startLiveness(deps: {
     const counts = await depths().catch(() => [])
     const waiting = new Set(
       counts
-        .filter(({ state, count }) => count > 0 && (state === 'waiting' || state === 'prioritized'))
+        .filter(({ state, value }) => value > 0 && (state === 'waiting' || state === 'prioritized'))
         .map(({ channel }) => channel),
     )
     for (const { channel } of workers) {

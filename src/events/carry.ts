@@ -75,7 +75,6 @@ export function startEventCarrier(deps: {
         gone.map(({ id }) => id),
         again,
       )
-      metrics.oldestEventSeconds.set(await store.oldestSeconds())
     } catch (error) {
       // What was told and could not be settled is told again when its lease ends.
       log.backgroundFailed('events', error)

@@ -11,10 +11,11 @@ import proxyAddr from 'proxy-addr'
 import type { ApiKeys } from '../access/api-keys.ts'
 import { createShortIds } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { Problem, Unavailable } from '../base/problems.ts'
+import { Problem, problems, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type BodyShare, checked, createBodyRoom, readBytes, readJson } from './body.ts'
 import { limitableAddress } from './limitable-address.ts'
+import { problemCodesOf } from './openapi.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import type { Route, RouteRequest } from './route.ts'
 
@@ -35,6 +36,7 @@ export function createApp(deps: {
   const keyedBodies = createBodyRoom(maxHeldBodyBytes)
   const openBodies = createBodyRoom(maxHeldBodyBytes)
   const newRequestId = createShortIds()
+  startRequestsAtZero(metrics, routes)
 
   const router = findMyWay<HTTPVersion.V1>({
     ignoreTrailingSlash: true,
@@ -154,8 +156,9 @@ export function createApp(deps: {
     write(response, answer, requestId)
     const durationMs = performance.now() - startMs
     const method = knownMethods.has(request.method ?? '') ? (request.method as string) : 'other'
-    metrics.requests.inc({ route, method, status: answer.status })
+    metrics.requests.inc({ route, method, status: String(answer.status) })
     metrics.requestSeconds.observe({ route }, durationMs / 1_000)
+    if (answer.status === 429) metrics.refusalSeconds.observe({}, durationMs / 1_000)
     log.requestFinished(isRepeat, {
       requestId,
       method,
@@ -172,6 +175,25 @@ export function createApp(deps: {
 const noBytes = Buffer.alloc(0)
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** Every answer of the contract; what a wrong method or a broken address hears is counted when it comes. */
+function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]): void {
+  for (const route of routes) {
+    const statuses = new Set([
+      ...Object.keys(route.answers).map(Number),
+      ...problemCodesOf(route).map((code) => problems[code].status),
+    ])
+    const answers = methodsOf(route).flatMap((method) =>
+      [...statuses].map((status) => ({ method, status })),
+    )
+    metrics.startRequestsAtZero(route.path, answers)
+  }
+  const { status } = problems.not_found
+  metrics.startRequestsAtZero(
+    'unknown',
+    [...knownMethods, 'other'].map((method) => ({ method, status })),
+  )
+}
 
 /** Whoever may GET may ask for the headers alone. */
 function methodsOf({ method }: Route): HTTPMethod[] {

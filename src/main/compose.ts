@@ -62,7 +62,7 @@ export async function start(
   closers.onClose(() => readiness.stop())
   const adminServer = createAdminServer({
     metrics: parts.metrics,
-    measure: () => measure(parts, roles, readiness.ask),
+    measure: () => measure(parts, readiness.ask),
     readiness: readiness.ask,
     reasonsNotLive: liveness.reasonsNotLive,
   })
@@ -87,15 +87,15 @@ async function lookAtServers({ redis, keyPrefix, database }: Parts): Promise<Rea
   return { reasons: [...ofRedis.reasons, ...ofPostgres], warnings: ofRedis.warnings }
 }
 
-/** Gauges are measured when somebody looks. */
+/** Gauges are measured at each scrape, those of queue and tables by every process alike. */
 async function measure(
-  { metrics, producer }: Parts,
-  roles: Roles,
+  { metrics, producer, store, events }: Parts,
   readiness: () => Promise<Readiness>,
 ): Promise<void> {
-  const { reasons } = await readiness()
-  metrics.ready.set(reasons.length === 0 ? 1 : 0)
-  if (!roles.worker) return
-  const depths = await producer.depths().catch(() => [])
-  for (const { channel, state, count } of depths) metrics.queueDepth.set({ channel, state }, count)
+  await Promise.all([
+    readiness().then(({ reasons }) => metrics.ready.set(reasons.length === 0 ? 1 : 0)),
+    metrics.queueDepth.measure(producer.depths),
+    metrics.oldestPendingSeconds.measure(store.oldestOpenSeconds),
+    metrics.oldestEventSeconds.measure(async () => [{ value: await events.oldestSeconds() }]),
+  ])
 }

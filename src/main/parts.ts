@@ -29,7 +29,10 @@ export function openParts(
 ) {
   const { environment, file, templates } = config
   const closers = createClosers()
-  const metrics = createMetrics({ process: processName })
+  const metrics = createMetrics({
+    process: processName,
+    providers: Object.keys(file.providers),
+  })
   const log = createLog({
     level: environment.LOG_LEVEL,
     process: processName,
@@ -70,6 +73,7 @@ export function openParts(
   const outbox = hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined
 
   let rules = parsedPolicies(file)
+  metrics.startRulesAtZero(rules)
   const limiter = createLimiter({
     policies: file.policies as RawPolicies,
     redis: openRedis('limiter'),
@@ -106,6 +110,7 @@ export function openParts(
     reload(next: PolicyFile): void {
       limiter.setPolicies(next.policies as RawPolicies)
       rules = parsedPolicies(next)
+      metrics.startRulesAtZero(rules)
     },
   }
 }

@@ -2,109 +2,194 @@
  * Every metric of Postern, its labels and its help, in one list. Labels take values from closed sets
  * only (routes, rules, providers, states): no recipient, address, IP or path ever makes a new series.
  * docs/metrics.md and the Grafana dashboard are held to this list by a test.
+ *
+ * What is counted exists from the first scrape, at 0, for every value that its labels can take (I28):
+ * Prometheus sees an increase only between two samples, so the first events of a series that appears
+ * with them are lost to every alert. The values stand here or come from the policy file and the routes,
+ * and a value that stands in no list does not compile.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { eventTypes } from '../base/event-types.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
+
+/** The values of each label. */
+type LabelSets = Readonly<Record<string, readonly string[]>>
+type LabelsOf<Sets extends LabelSets> = { readonly [Name in keyof Sets]: Sets[Name][number] }
+
+const kinds = ['captcha', 'notice'] as const
+const channels = ['sms', 'email'] as const
+const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 
 const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const sendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 
-export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
+export function createMetrics(options: {
+  process: 'api' | 'worker' | 'demo'
+  /** The names under `providers:` in the policy file. */
+  providers?: readonly string[]
+}) {
   const registry = new Registry()
   registry.setDefaultLabels({ process: options.process })
   collectDefaultMetrics({ register: registry, prefix: 'postern_' })
   const registers = [registry]
+  const providers = options.providers ?? []
+
+  function counter<const Sets extends LabelSets>(name: string, help: string, sets: Sets) {
+    const made = new Counter({ name, help, labelNames: Object.keys(sets), registers })
+    for (const labels of combinations(sets)) made.inc(labels, 0)
+    return {
+      inc: (labels: LabelsOf<Sets>, by = 1) => made.inc(labels, by),
+      get: () => made.get(),
+    }
+  }
+
+  function histogram<const Sets extends LabelSets>(
+    name: string,
+    help: string,
+    buckets: readonly number[],
+    sets: Sets,
+  ) {
+    const labelNames = Object.keys(sets)
+    const made = new Histogram({ name, help, labelNames, buckets: [...buckets], registers })
+    for (const labels of combinations(sets)) made.zero(labels)
+    return {
+      observe: (labels: LabelsOf<Sets>, value: number) => made.observe(labels, value),
+      zero: (labels: LabelsOf<Sets>) => made.zero(labels),
+    }
+  }
+
+  /**
+   * A gauge of what all processes share (the queue, the tables): each of them measures it when it is
+   * asked, so any one tells the truth. Not a number while it can't be measured.
+   */
+  function measured<const Sets extends LabelSets>(name: string, help: string, sets: Sets) {
+    const labelNames = Object.keys(sets)
+    const made = new Gauge({ name, help, labelNames, registers })
+    return {
+      async measure(
+        read: () => Promise<readonly (LabelsOf<Sets> & { value: number })[]>,
+      ): Promise<void> {
+        for (const labels of combinations(sets)) made.set(labels, Number.NaN)
+        const samples = await read().catch(() => [])
+        for (const sample of samples) {
+          made.set(
+            Object.fromEntries(labelNames.map((label) => [label, sample[label]])),
+            sample.value,
+          )
+        }
+      },
+    }
+  }
+
+  const requests = counter(
+    'postern_http_requests_total',
+    'Requests answered, by route, method and status.',
+    { route: [] as string[], method: [] as string[], status: [] as string[] },
+  )
+  const requestSeconds = histogram(
+    'postern_http_request_duration_seconds',
+    'Time from the first byte of a request to its answer, by route.',
+    requestBuckets,
+    { route: [] as string[] },
+  )
+  const rejected = counter(
+    'postern_rejected_total',
+    'Requests refused by a limit, by policy and rule.',
+    { policy: [] as string[], rule: [] as string[] },
+  )
+  const observed = counter(
+    'postern_observed_total',
+    'Requests that a rule in mode observe would have refused.',
+    { policy: [] as string[], rule: [] as string[] },
+  )
 
   return {
     registry,
+
+    /** Names the answers that a route may give. */
+    startRequestsAtZero(route: string, answers: readonly { method: string; status: number }[]) {
+      requestSeconds.zero({ route })
+      for (const { method, status } of answers) {
+        requests.inc({ route, method, status: String(status) }, 0)
+      }
+    },
+
+    /** Names the rules of a policy file: at the start, and again when it is reloaded. */
+    startRulesAtZero(policies: Readonly<Record<string, readonly { name: string }[]>>) {
+      for (const [policy, rules] of Object.entries(policies)) {
+        for (const { name: rule } of rules) {
+          rejected.inc({ policy, rule }, 0)
+          observed.inc({ policy, rule }, 0)
+        }
+      }
+    },
+
     ready: new Gauge({
       name: 'postern_ready',
       help: '1 while this process can do its work, 0 when /readyz says why it can not.',
       registers,
     }),
-    requests: new Counter({
-      name: 'postern_http_requests_total',
-      help: 'Requests answered, by route, method and status.',
-      labelNames: ['route', 'method', 'status'],
-      registers,
+    requests,
+    requestSeconds,
+    refusalSeconds: histogram(
+      'postern_refusal_duration_seconds',
+      'Time from the first byte of a request to its refusal by a limit or a lock.',
+      requestBuckets,
+      {},
+    ),
+    accepted: counter('postern_accepted_total', 'Sends answered with 202.', {
+      kind: kinds,
+      channel: channels,
     }),
-    requestSeconds: new Histogram({
-      name: 'postern_http_request_duration_seconds',
-      help: 'Time from the first byte of a request to its answer, by route.',
-      labelNames: ['route'],
-      buckets: requestBuckets,
-      registers,
+    rejected,
+    observed,
+    checks: counter(
+      'postern_checks_total',
+      'Checked codes, by result: passed, mismatch, gone, refused.',
+      { result: ['passed', 'mismatch', 'gone', 'refused'] },
+    ),
+    sends: counter('postern_sends_total', 'Calls of a provider, by its answer.', {
+      provider: providers,
+      outcome: ['accepted', 'rejected', 'invalid_recipient', 'throttled', 'unavailable', 'unknown'],
     }),
-    accepted: new Counter({
-      name: 'postern_accepted_total',
-      help: 'Sends answered with 202.',
-      labelNames: ['kind', 'channel'],
-      registers,
-    }),
-    rejected: new Counter({
-      name: 'postern_rejected_total',
-      help: 'Requests refused by a limit, by policy and rule.',
-      labelNames: ['policy', 'rule'],
-      registers,
-    }),
-    observed: new Counter({
-      name: 'postern_observed_total',
-      help: 'Requests that a rule in mode observe would have refused.',
-      labelNames: ['policy', 'rule'],
-      registers,
-    }),
-    checks: new Counter({
-      name: 'postern_checks_total',
-      help: 'Checked codes, by result: passed, mismatch, gone, refused.',
-      labelNames: ['result'],
-      registers,
-    }),
-    sends: new Counter({
-      name: 'postern_sends_total',
-      help: 'Calls of a provider, by its answer.',
-      labelNames: ['provider', 'outcome'],
-      registers,
-    }),
-    held: new Counter({
-      name: 'postern_sends_held_total',
-      help: 'Times a provider was not called: paused, circuit, pace, quota, limiter.',
-      labelNames: ['provider', 'reason'],
-      registers,
-    }),
+    held: counter(
+      'postern_sends_held_total',
+      'Times a provider was not called: paused, circuit, pace, quota, limiter.',
+      { provider: providers, reason: ['paused', 'circuit', 'pace', 'quota', 'limiter'] },
+    ),
     circuitOpen: new Gauge({
       name: 'postern_provider_circuit_open',
       help: '1 while this worker keeps away from a provider that failed, else 0.',
       labelNames: ['provider'],
       registers,
     }),
-    receipts: new Counter({
-      name: 'postern_receipts_total',
-      help: 'Receipts of providers: applied, repeated, early (kept until the notice is sent), unmatched, malformed, forged.',
-      labelNames: ['provider', 'result'],
-      registers,
-    }),
-    sendSeconds: new Histogram({
-      name: 'postern_send_duration_seconds',
-      help: 'Time a provider took to answer.',
-      labelNames: ['provider'],
-      buckets: sendBuckets,
-      registers,
-    }),
-    finished: new Counter({
-      name: 'postern_notices_finished_total',
-      help: 'Notices that left the queue for good, by state: sent, failed, expired.',
-      labelNames: ['kind', 'channel', 'state'],
-      registers,
-    }),
-    acceptedToSentSeconds: new Histogram({
-      name: 'postern_accepted_to_sent_seconds',
-      help: 'Time from the 202 to the acceptance by a provider.',
-      labelNames: ['kind', 'channel'],
-      buckets: waitBuckets,
-      registers,
-    }),
+    receipts: counter(
+      'postern_receipts_total',
+      'Receipts of providers: delivered and failed (they moved their notice), repeated, early (kept until the notice is sent), unmatched, malformed, forged.',
+      {
+        provider: providers,
+        result: ['delivered', 'failed', 'repeated', 'early', 'unmatched', 'malformed', 'forged'],
+      },
+    ),
+    sendSeconds: histogram(
+      'postern_send_duration_seconds',
+      'Time a provider took to answer.',
+      sendBuckets,
+      { provider: providers },
+    ),
+    finished: counter(
+      'postern_notices_finished_total',
+      'Notices that left the queue for good, by state: sent, failed, expired.',
+      { kind: kinds, channel: channels, state: ['sent', 'failed', 'expired'] },
+    ),
+    acceptedToSentSeconds: histogram(
+      'postern_accepted_to_sent_seconds',
+      'Time from the 202 to the acceptance by a provider.',
+      waitBuckets,
+      { kind: kinds, channel: channels },
+    ),
     reconciled: new Counter({
       name: 'postern_reconciled_total',
       help: 'Notices that nobody carried and that went back on the queue.',
@@ -115,27 +200,33 @@ export function createMetrics(options: { process: 'api' | 'worker' | 'demo' }) {
       help: 'Log lines that standard output did not take in time or at all.',
       registers,
     }),
-    events: new Counter({
-      name: 'postern_events_total',
-      help: 'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',
-      labelNames: ['type', 'outcome'],
-      registers,
+    events: counter(
+      'postern_events_total',
+      'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',
+      { type: eventTypes, outcome: ['taken', 'failed', 'given_up'] },
+    ),
+    oldestEventSeconds: measured(
+      'postern_oldest_event_seconds',
+      'Age of the oldest event that no receiver has taken yet.',
+      {},
+    ),
+    queueDepth: measured('postern_queue_depth', 'Jobs on the queue, by channel and job state.', {
+      channel: channels,
+      state: jobStates,
     }),
-    oldestEventSeconds: new Gauge({
-      name: 'postern_oldest_event_seconds',
-      help: 'Age of the oldest event that no receiver has taken yet.',
-      registers,
-    }),
-    queueDepth: new Gauge({
-      name: 'postern_queue_depth',
-      help: 'Jobs on the queue, by channel and job state.',
-      labelNames: ['channel', 'state'],
-      registers,
-    }),
-    oldestPendingSeconds: new Gauge({
-      name: 'postern_oldest_pending_seconds',
-      help: 'Age of the oldest notice that has not reached a final state.',
-      registers,
-    }),
+    oldestPendingSeconds: measured(
+      'postern_oldest_pending_seconds',
+      'Age of the oldest notice that has not reached a final state, by kind.',
+      { kind: kinds },
+    ),
   }
+}
+
+/** Every combination of the labels' values; one without labels when there are none. */
+function combinations<Sets extends LabelSets>(sets: Sets): LabelsOf<Sets>[] {
+  let all: Record<string, string>[] = [{}]
+  for (const [name, values] of Object.entries(sets)) {
+    all = all.flatMap((labels) => values.map((value) => ({ ...labels, [name]: value })))
+  }
+  return all as LabelsOf<Sets>[]
 }

@@ -32,8 +32,8 @@ interface Row {
   detail: string | null
 }
 
-/** `unmatched`: no notice is `sent` by this provider under this id (yet). */
-type Fate = 'applied' | 'repeated' | 'unmatched'
+/** What it moved its notice to; `unmatched`: no notice is `sent` by this provider under this id (yet). */
+type Fate = Receipt['outcome'] | 'repeated' | 'unmatched'
 
 export type Receipts = ReturnType<typeof createReceipts>
 export type EarlyReceipts = Pick<Receipts, 'find'>
@@ -58,9 +58,9 @@ export function createReceipts(
         columns(rows),
       )
       const byRow = new Map(fates.map(({ n, isMoved }) => [Number(n), isMoved]))
-      return rows.map((_, index) => {
+      return rows.map(({ outcome }, index) => {
         const isMoved = byRow.get(index + 1)
-        return isMoved === undefined ? 'unmatched' : isMoved ? 'applied' : 'repeated'
+        return isMoved === undefined ? 'unmatched' : isMoved ? outcome : 'repeated'
       })
     },
   })
@@ -99,6 +99,10 @@ export function createReceipts(
     async sweep(): Promise<void> {
       const rows = await database.query<Row>('receipt-again', againSql, [perSweep])
       const fates = await Promise.all(rows.map((row) => apply(row)))
+      rows.forEach(({ provider }, index) => {
+        const fate = fates[index] as Fate
+        if (fate !== 'unmatched') metrics.receipts.inc({ provider, result: fate })
+      })
       const matched = rows.filter((_, index) => fates[index] !== 'unmatched')
       if (matched.length > 0) {
         await database.query('receipt-forget', forgetSql, [
@@ -106,9 +110,6 @@ export function createReceipts(
           matched.map(referenceOf),
         ])
       }
-      matched.forEach(({ provider }) => {
-        metrics.receipts.inc({ provider, result: 'applied' })
-      })
       const dropped = await database.query<Row>('receipt-drop', dropSql, [keptForMs])
       for (const { provider } of dropped) metrics.receipts.inc({ provider, result: 'unmatched' })
     },

@@ -46,7 +46,6 @@ export function startReconciler(deps: {
         log.reconciled(overdue.length)
       }
       await receipts.sweep()
-      metrics.oldestPendingSeconds.set(await store.oldestOpenSeconds())
     } catch (error) {
       wasAway = true
       log.backgroundFailed('reconcile', error)

@@ -188,10 +188,13 @@ export function createNoticeStore(
       await database.query('notice-abandon', abandonSql, [ids])
     },
 
-    /** Seconds that the oldest open notice has been waiting for, 0 when there is none. */
-    async oldestOpenSeconds(): Promise<number> {
-      const [row] = await database.query<{ seconds: number }>('notice-oldest', oldestSql, [])
-      return row?.seconds ?? 0
+    /** Seconds that the oldest open notice of each kind has been waiting for, 0 when there is none. */
+    oldestOpenSeconds() {
+      return database.query<{ kind: NewNotice['kind']; value: number }>(
+        'notice-oldest',
+        oldestSql,
+        [],
+      )
     },
 
     find(app: string, id: string) {
@@ -312,5 +315,8 @@ const abandonSql = `
   WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
 
 const oldestSql = `
-  SELECT greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at))))::float8 AS seconds
-  FROM notice WHERE due_at IS NOT NULL`
+  SELECT kind,
+         greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at))))::float8 AS value
+  FROM (VALUES ('captcha'), ('notice')) AS kinds (kind)
+  LEFT JOIN (SELECT kind, send_at, created_at FROM notice WHERE due_at IS NOT NULL) AS open USING (kind)
+  GROUP BY kind`

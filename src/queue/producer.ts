@@ -12,6 +12,9 @@ import {
   queuePrefix,
 } from './contract.ts'
 
+const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
+type JobState = (typeof jobStates)[number]
+
 export type Producer = ReturnType<typeof createProducer>
 
 /** Adding has a deadline of its own, because BullMQ waits for a connection as long as it takes. */
@@ -59,10 +62,10 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
     },
 
     /** Jobs per channel and state. */
-    async depths(): Promise<{ channel: QueuedChannel; state: string; count: number }[]> {
+    async depths(): Promise<{ channel: QueuedChannel; state: JobState; value: number }[]> {
       const all = [...queues].map(async ([channel, queue]) => {
-        const counts = await queue.getJobCounts('waiting', 'prioritized', 'delayed', 'active')
-        return Object.entries(counts).map(([state, count]) => ({ channel, state, count }))
+        const counts = await queue.getJobCounts(...jobStates)
+        return jobStates.map((state) => ({ channel, state, value: counts[state] ?? 0 }))
       })
       return (await inTime(Promise.all(all))).flat()
     },

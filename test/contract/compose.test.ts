@@ -168,6 +168,44 @@ test('the image runs the same Node as npm does', () => {
   expect(dependencies.node).toMatch(new RegExp(`^\\^${image}\\.`))
 })
 
+interface Scraped {
+  scrape_configs: { job_name: string; dns_sd_configs?: { names: string[]; port: number }[] }[]
+  alerting?: { alertmanagers: { static_configs: { targets: string[] }[] }[] }
+}
+const scrapedBy = (file: string) => parse(read(`deploy/prometheus/${file}`)) as Scraped
+
+test('Compose and Kubernetes scrape under the one job that the alerts name', () => {
+  const named = [...read('deploy/prometheus/alerts.yml').matchAll(/job="([^"]+)"/g)]
+  expect(named.length).toBeGreaterThan(0)
+  for (const file of ['prometheus.yml', 'kubernetes.yml']) {
+    const jobs = scrapedBy(file).scrape_configs.map(({ job_name }) => job_name)
+    for (const [, job] of named) expect(jobs).toEqual([job])
+  }
+})
+
+test('Prometheus of Compose scrapes api and worker on their admin port, and tells Alertmanager', () => {
+  const { scrape_configs, alerting } = scrapedBy('prometheus.yml')
+  const found = scrape_configs.flatMap(({ dns_sd_configs = [] }) => dns_sd_configs)
+  expect(found).toMatchObject([{ names: ['api', 'worker'], port: 9100 }])
+  const targets = alerting?.alertmanagers.flatMap((each) =>
+    each.static_configs.flatMap((config) => config.targets),
+  )
+  expect(targets).toEqual(['alertmanager:9093'])
+  expect(service('alertmanager').networks).toEqual(service('prometheus').networks)
+})
+
+test('Alertmanager has one receiver that everything goes to, and its mail server is a service', () => {
+  const { route, receivers } = parse(read('deploy/prometheus/alertmanager.yml')) as {
+    route: { receiver: string; routes: { receiver?: string }[] }
+    receivers: { name: string; email_configs: { smarthost: string }[] }[]
+  }
+  expect(receivers.map(({ name }) => name)).toEqual([route.receiver])
+  for (const each of route.routes) expect(each.receiver ?? route.receiver).toBe(route.receiver)
+  const [host = '', port] = receivers[0]?.email_configs[0]?.smarthost.split(':') ?? []
+  expect(service(host).networks).toEqual(service('alertmanager').networks)
+  expect(port).toBe('1025')
+})
+
 interface Container {
   command?: string[]
   ports?: { name: string; containerPort: number }[]

@@ -90,7 +90,7 @@ describe('liveness is progress', () => {
   function watch(waiting: number, idleMs: number) {
     const liveness = startLiveness({
       workers: [{ channel: 'sms', idleMs: () => idleMs }],
-      depths: async () => [{ channel: 'sms', state: 'prioritized', count: waiting }],
+      depths: async () => [{ channel: 'sms', state: 'prioritized', value: waiting }],
       stuckAfterMs: 50,
       lookEveryMs: 10,
     })

@@ -101,13 +101,13 @@ test('a receipt that comes before our own `sent` is kept and applied afterwards,
   expect((await stateOf(id)).state).toBe('sending')
   expect(await receipts.find(id)).toEqual({ provider: 'a', messageId: `m-${id}` })
   await writeSent()
-  const before = await countOf('applied')
+  const before = await countOf('delivered')
   await eventually(async () => {
     await receipts.sweep()
     return (await stateOf(id)).state === 'delivered'
   })
   expect(await receipts.find(id)).toBeUndefined()
-  expect(await countOf('applied')).toBe(before + 1)
+  expect(await countOf('delivered')).toBe(before + 1)
 })
 
 test('a receipt that fits nothing is counted and dropped after an hour', async () => {

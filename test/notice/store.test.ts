@@ -348,22 +348,30 @@ test('abandon: closes a row nobody has claimed and leaves one that a worker hold
   expect((await rowOf(retried)).state).toBe('pending')
 })
 
-test('oldestOpenSeconds: the age of the oldest open notice, finished ones not counted', async () => {
+test('oldestOpenSeconds: the age of the oldest open notice of each kind, finished ones not counted', async () => {
   const other = await testDatabase()
   const database = openDatabase(other.url, { maxConnections: 2, onError: () => {} })
   releaseLater(() => database.close())
   const own = createNoticeStore(database, { claimMs })
-  expect(await own.oldestOpenSeconds()).toBe(0)
-  const [old, young] = [newNotice(), newNotice()]
-  for (const [notice, ageSeconds] of [[old, 90] as const, [young, 30] as const]) {
+  const ageOf = async (kind: string) =>
+    (await own.oldestOpenSeconds()).find((each) => each.kind === kind)?.value
+  expect([await ageOf('captcha'), await ageOf('notice')]).toEqual([0, 0])
+  const [old, young] = [newNotice({ kind: 'captcha' }), newNotice({ kind: 'captcha' })]
+  const bulk = newNotice({ kind: 'notice' })
+  for (const [notice, ageSeconds] of [
+    [old, 90] as const,
+    [young, 30] as const,
+    [bulk, 900] as const,
+  ]) {
     await own.create(notice)
     await other.pool.query(
       `UPDATE notice SET created_at = created_at - $2 * interval '1 s' WHERE id = $1`,
       [notice.id, ageSeconds],
     )
   }
-  expect(await own.oldestOpenSeconds()).toBeCloseTo(90, 0)
+  expect(await ageOf('captcha')).toBeCloseTo(90, 0)
   await own.claim(old.id)
   await own.record({ id: old.id, claim: 1, state: 'failed', attempts: [] })
-  expect(await own.oldestOpenSeconds()).toBeCloseTo(30, 0)
+  expect(await ageOf('captcha')).toBeCloseTo(30, 0)
+  expect(await ageOf('notice')).toBeCloseTo(900, 0)
 })

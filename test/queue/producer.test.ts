@@ -57,8 +57,8 @@ test('captchas overtake notices that were queued before them', async () => {
   expect((await queue.getJobs(['prioritized'])).map(({ id }) => id)).toEqual([bulk.id])
   expect(await producer.depths()).toEqual(
     expect.arrayContaining([
-      { channel: 'sms', state: 'waiting', count: 1 },
-      { channel: 'sms', state: 'prioritized', count: 1 },
+      { channel: 'sms', state: 'waiting', value: 1 },
+      { channel: 'sms', state: 'prioritized', value: 1 },
     ]),
   )
 })
