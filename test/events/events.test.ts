@@ -3,9 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { maskRecipient } from '../../src/base/mask-recipient.ts'
 import { signWebhook } from '../../src/base/standard-webhooks.ts'
-import { maskedRecipient } from '../../src/notice/announcing.ts'
 import { settleOne } from '../faults/ledger.ts'
-import { testDatabase } from '../support/database.ts'
 import { type Fleet, farEndSecret, freshPhone, startFleet } from '../support/fleet.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
@@ -247,22 +245,4 @@ describe('who is told what', () => {
     expect(await settleOne(fleet, body.id)).toBe('sent')
     expect(await left(fleet)).toBe(0)
   }, 60_000)
-})
-
-test('a recipient is masked by SQL as by our own function', async () => {
-  const { pool } = await testDatabase()
-  for (const [channel, recipient] of [
-    ['sms', '+8613800138000'],
-    ['sms', '+4915112345678'],
-    ['sms', '+29047123'],
-    ['sms', '+1234567'],
-    ['email', 'ada@example.test'],
-    ['email', 'a@b.test'],
-  ]) {
-    const { rows } = await pool.query(
-      `SELECT ${maskedRecipient} AS masked FROM (SELECT $1::text AS channel, $2::text AS recipient) n`,
-      [channel, recipient],
-    )
-    expect(rows[0].masked).toBe(maskRecipient(channel as string, recipient as string))
-  }
 })
