@@ -177,11 +177,6 @@ export const room: MutantRoom = {
       replace: '      closing.abort()\n',
     },
     {
-      breaks: 'the gauge of the oldest event is not set',
-      find: 'metrics.oldestEventSeconds.set(await store.oldestSeconds())',
-      replace: 'await store.oldestSeconds()',
-    },
-    {
       breaks: 'giving up is counted as failing',
       find: "outcome: 'given_up'",
       replace: "outcome: 'failed'",
