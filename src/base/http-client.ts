@@ -1,14 +1,11 @@
-import http from 'node:http'
-import https from 'node:https'
-import { startDeadline } from './deadline.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import { Agent, type Dispatcher } from 'undici'
 
 /**
  * One HTTP call with the one fact that delivery lives on: if there is no answer, had the far end
- * perhaps seen the request?
- *
- * That is why this is node:http and not fetch. fetch can't tell an abort while connecting from an
- * abort while waiting for the answer, and its pool of connections can't be closed. Here `not_sent`
- * means that not a byte of the request went over a ready connection, and `lost` everything after.
+ * perhaps seen the request? `not_sent` means that not a byte of the request went over a ready
+ * connection, and `lost` everything after. undici's dispatcher says when it begins to write; fetch and
+ * undici's own `request` can't tell an abort while connecting from one while waiting.
  */
 export interface HttpCall {
   readonly method: 'GET' | 'POST'
@@ -21,7 +18,7 @@ export type HttpOutcome =
   | {
       readonly kind: 'answered'
       readonly status: number
-      readonly headers: http.IncomingHttpHeaders
+      readonly headers: IncomingHttpHeaders
       readonly body: string
     }
   | { readonly kind: 'not_sent'; readonly reason: string }
@@ -32,69 +29,84 @@ export type HttpClient = ReturnType<typeof createHttpClient>
 /** A vendor's answer is a few hundred bytes; whoever sends more is not the vendor. */
 const maxAnswerBytes = 256 * 1024
 
-/** Shorter than the keep-alive of any server in use, so that we never write to a closing connection. */
+/** Shorter than the keep-alive of any server in use, so that nothing is written to a closing connection. */
 const idleTimeoutMs = 4_000
+const maxConnections = 200
 
 export function createHttpClient(timeoutMs: number) {
-  const options = { keepAlive: true, timeout: idleTimeoutMs, maxSockets: 200, maxFreeSockets: 20 }
-  const agents = { 'http:': new http.Agent(options), 'https:': new https.Agent(options) }
+  const agent = new Agent({
+    connections: maxConnections,
+    keepAliveTimeout: idleTimeoutMs,
+    keepAliveMaxTimeout: idleTimeoutMs,
+    connect: { timeout: timeoutMs },
+    // The deadline of each call ends these too.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
   const closing = new AbortController()
 
   /** Never rejects. The answer is whole, or there is none. */
-  async function call(request: HttpCall, signal: AbortSignal): Promise<HttpOutcome> {
-    if (closing.signal.aborted) return { kind: 'not_sent', reason: 'closed' }
-    if (signal.aborted) return { kind: 'not_sent', reason: 'aborted' }
-    const deadline = startDeadline(signal, timeoutMs)
-    closing.signal.addEventListener('abort', deadline.end, { once: true })
-    try {
-      return await exchange(request, deadline.signal)
-    } finally {
-      deadline.clear()
-      closing.signal.removeEventListener('abort', deadline.end)
-    }
-  }
-
-  function exchange(request: HttpCall, signal: AbortSignal): Promise<HttpOutcome> {
+  function call(request: HttpCall, signal: AbortSignal): Promise<HttpOutcome> {
+    if (closing.signal.aborted) return Promise.resolve({ kind: 'not_sent', reason: 'closed' })
+    if (signal.aborted) return Promise.resolve({ kind: 'not_sent', reason: 'aborted' })
     return new Promise((resolve) => {
-      let isHandedOver = false
-      const fail = (error: Error & { code?: string }) => {
-        const reason = signal.aborted ? 'no answer in time' : (error.code ?? 'connection lost')
-        resolve({ kind: isHandedOver ? 'lost' : 'not_sent', reason })
+      let controller: Dispatcher.DispatchController | undefined
+      let status = 0
+      let headers: IncomingHttpHeaders = {}
+      const chunks: Buffer[] = []
+      let bytes = 0
+      let isEnded = false
+
+      const deadline = setTimeout(() => giveUp('no answer in time'), timeoutMs)
+      const abort = () => giveUp('no answer in time')
+      signal.addEventListener('abort', abort, { once: true })
+      closing.signal.addEventListener('abort', abort, { once: true })
+
+      function end(outcome: HttpOutcome): void {
+        isEnded = true
+        clearTimeout(deadline)
+        signal.removeEventListener('abort', abort)
+        closing.signal.removeEventListener('abort', abort)
+        resolve(outcome)
       }
-      const target = new URL(request.url)
-      const isSecure = target.protocol === 'https:'
-      const outgoing = (isSecure ? https : http).request(target, {
-        method: request.method,
-        agent: agents[isSecure ? 'https:' : 'http:'],
-        signal,
-        headers: {
-          ...request.headers,
-          ...(request.body === undefined
-            ? {}
-            : { 'content-length': Buffer.byteLength(request.body) }),
+      function giveUp(reason: string): void {
+        end({ kind: controller ? 'lost' : 'not_sent', reason })
+        controller?.abort(new Error(reason))
+      }
+
+      const { origin, pathname, search } = new URL(request.url)
+      agent.dispatch(
+        {
+          origin,
+          path: `${pathname}${search}`,
+          method: request.method,
+          headers: request.headers,
+          body: request.body ?? null,
         },
-      })
-      outgoing.on('error', fail)
-      outgoing.on('socket', (socket) => {
-        if (!socket.connecting) isHandedOver = true
-        else socket.once(isSecure ? 'secureConnect' : 'connect', () => (isHandedOver = true))
-      })
-      outgoing.on('response', (incoming) => {
-        const chunks: Buffer[] = []
-        let bytes = 0
-        incoming.on('error', fail)
-        incoming.on('data', (chunk: Buffer) => {
-          bytes += chunk.length
-          if (bytes > maxAnswerBytes) outgoing.destroy(new Error('answer too large'))
-          else chunks.push(chunk)
-        })
-        incoming.on('end', () => {
-          const { statusCode: status = 0, headers } = incoming
-          const body = Buffer.concat(chunks).toString()
-          resolve({ kind: 'answered', status, headers, body })
-        })
-      })
-      outgoing.end(request.body)
+        {
+          onRequestStart(started) {
+            controller = started
+            // Its connection came about after the call was given up.
+            if (isEnded) started.abort(new Error('given up'))
+          },
+          onResponseStart(_, statusCode, responseHeaders) {
+            status = statusCode
+            headers = responseHeaders
+          },
+          onResponseData(_, chunk) {
+            bytes += chunk.length
+            if (bytes > maxAnswerBytes) giveUp('answer too large')
+            else chunks.push(chunk)
+          },
+          onResponseEnd() {
+            const body = Buffer.concat(chunks).toString()
+            end({ kind: 'answered', status, headers, body })
+          },
+          onResponseError(_, error) {
+            giveUp((error as { code?: string }).code ?? 'connection lost')
+          },
+        },
+      )
     })
   }
 
@@ -102,14 +114,14 @@ export function createHttpClient(timeoutMs: number) {
     call,
     close() {
       closing.abort()
-      for (const agent of Object.values(agents)) agent.destroy()
+      void agent.destroy()
     },
   }
 }
 
 /** Milliseconds of a Retry-After header, seconds or a date; `otherwise` without a usable one. */
 export function retryAfterMs(
-  headers: http.IncomingHttpHeaders,
+  headers: IncomingHttpHeaders,
   nowMs: number,
   otherwise: number,
 ): number {

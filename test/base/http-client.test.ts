@@ -33,15 +33,16 @@ describe('an HTTP call', () => {
     expect(await call('http://127.0.0.1:1/')).toEqual({ kind: 'not_sent', reason: 'closed' })
   })
 
-  it('keeps its connection for the next call', async () => {
+  it('keeps its connections for the next calls', async () => {
     const farEnd = await startHttpFarEnd(() => ({ status: 200, body: '{}' }))
     const client = createHttpClient(2_000)
     const url = `http://127.0.0.1:${farEnd.port}/`
-    for (let turn = 0; turn < 3; turn++) {
+    for (let turn = 0; turn < 10; turn++) {
       const outcome = await client.call({ method: 'POST', url, headers: {}, body: '' }, never)
       expect(outcome).toMatchObject({ kind: 'answered', status: 200, body: '{}' })
     }
-    expect(farEnd.openConnections()).toBe(1)
+    // The first is not free again in the very moment of its answer.
+    expect(farEnd.openConnections()).toBeLessThanOrEqual(2)
     client.close()
     await farEnd.close()
   })

@@ -90,7 +90,7 @@ describe('webhook', () => {
 
   it('does not read an answer without end', async () => {
     const { result } = await sendTo({ status: 200, body: 'x'.repeat(1_000_000) })
-    expect(result).toEqual({ kind: 'unknown', detail: 'webhook connection lost' })
+    expect(result).toEqual({ kind: 'unknown', detail: 'webhook answer too large' })
   })
 
   it.each(['', 'short', 'whsec_', 'whsec_????????????????????????', 'whsec_c2hvcnQ='])(
