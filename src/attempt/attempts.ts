@@ -3,6 +3,7 @@
  * that parallel tries can't all pass; a success clears what was counted. Which rules hold is the policy
  * file's: by subject, by subject and address, or both, so that a stranger can't lock the owner out.
  */
+import { canonical } from '../base/canonical.ts'
 import type { Policies, RedisLimiter, Refusal } from '../limiter/index.ts'
 
 export interface AttemptSubject {
@@ -15,8 +16,15 @@ export interface AttemptSubject {
 }
 
 export type AttemptOutcome =
-  | { allowed: true; triesLeft: number }
-  | { allowed: false; refusal: Refusal }
+  /** `triesLeft` of the rules that can refuse; without any, the highest limit a rule may have. */
+  { allowed: true; triesLeft: number } | { allowed: false; refusal: Refusal }
+
+const unlimitedTries = 1_000_000_000
+
+/** What the limiter counts by: another app's subject of the same name is another one. */
+export function subjectOfApp(app: string, subject: string): string {
+  return canonical([app, subject])
+}
 
 export type Attempts = ReturnType<typeof createAttempts>
 
@@ -26,28 +34,37 @@ export function createAttempts(deps: {
   policies: () => Policies
 }) {
   const { limiter, policies } = deps
-  const fieldsOf = ({ app, subject, ip }: AttemptSubject) => ({ app, subject, ip })
+  const fieldsOf = ({ app, subject, ip }: AttemptSubject) => ({
+    app,
+    subject: subjectOfApp(app, subject),
+    ip,
+  })
+  const rulesOf = (policy: string) => policies()[policy] ?? []
 
   return {
     /** Counts a try, or says why it may not be made. */
     async begin(attempt: AttemptSubject): Promise<AttemptOutcome> {
       const decision = await limiter.acquire(attempt.policy, fieldsOf(attempt))
       if (!decision.admitted) return { allowed: false, refusal: decision }
-      const left = decision.remaining.map((window) => window.left)
-      return { allowed: true, triesLeft: Math.min(...left) }
+      const observers = rulesOf(attempt.policy).filter(({ mode }) => mode === 'observe')
+      const left = decision.remaining
+        .filter(({ rule }) => !observers.some(({ name }) => name === rule))
+        .map((window) => window.left)
+      return { allowed: true, triesLeft: Math.min(unlimitedTries, ...left) }
     },
 
     /**
      * Forgets the tries and lifts the lock: after a success, or by support. A rule whose key does not
      * name the subject keeps its count, or whoever owns one account could log in to it between guesses
-     * at others.
+     * at others. False, and nothing done, when the policy locks no subject.
      */
-    async clear(attempt: AttemptSubject): Promise<void> {
-      const rules = policies()[attempt.policy] ?? []
-      const ofSubject = rules.filter(({ fields }) => fields.includes('subject'))
+    async clear(attempt: AttemptSubject): Promise<boolean> {
+      const ofSubject = rulesOf(attempt.policy).filter(({ fields }) => fields.includes('subject'))
+      if (!ofSubject.some(({ kind }) => kind === 'lockout')) return false
       await Promise.all(
         ofSubject.map(({ name }) => limiter.reset(attempt.policy, fieldsOf(attempt), name)),
       )
+      return true
     },
   }
 }

@@ -17,9 +17,9 @@ export const problems = {
   },
   forbidden: {
     status: 403,
-    title: 'Not allowed with this key',
-    en: 'This API key may not do that.',
-    zh: '该 API 密钥无权执行此操作。',
+    title: 'Not allowed',
+    en: 'This caller may not do that.',
+    zh: '该调用方无权执行此操作。',
   },
   destination_not_allowed: {
     status: 403,

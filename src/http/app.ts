@@ -72,7 +72,9 @@ export function createApp(deps: {
     found: Pick<RouteRequest, 'params' | 'query' | 'requestId'> & { facts: Facts },
   ): Promise<Answer | Problem> {
     const app = route.access === 'key' ? await appOf(request) : ''
-    if (route.access === 'local' && !isLocal(request)) throw new Problem('forbidden')
+    if (route.access === 'local' && !isLocal(request)) {
+      throw new Problem('forbidden', { message: notLocal })
+    }
     if (app) found.facts.app = app
     const share = (app ? keyedBodies : openBodies).open()
     try {
@@ -225,9 +227,22 @@ function asProblem(error: unknown, requestId: string): Problem {
   return new Problem('internal', { requestId })
 }
 
-/** From this very machine, and not passed on by a proxy that runs on it. */
-function isLocal(request: IncomingMessage): boolean {
-  const address = request.socket.remoteAddress ?? ''
-  const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
-  return isLoopback && request.headers['x-forwarded-for'] === undefined
+const notLocal = {
+  en: 'The sandbox answers only callers on its own machine, who name it localhost.',
+  zh: '沙箱只回应本机以 localhost 访问的调用方。',
 }
+
+/**
+ * From this very machine, not passed on by a proxy that runs on it, and not by a page whose own name
+ * was made to lead here (DNS rebinding): a browser sends the name it was given as Host.
+ */
+function isLocal({ socket, headers }: IncomingMessage): boolean {
+  const address = socket.remoteAddress ?? ''
+  const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
+  const isForwarded = forwardingHeaders.some((name) => headers[name] !== undefined)
+  return isLoopback && !isForwarded && loopbackHost.test(headers.host ?? '')
+}
+
+const forwardingHeaders = ['forwarded', 'via', 'x-real-ip', 'x-forwarded-for']
+
+const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i

@@ -2,7 +2,6 @@ import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
-import type { Templates } from '../templates/templates.ts'
 import type { NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
@@ -13,19 +12,21 @@ import {
   onceByKey,
   recipientOf,
   refusalProblem,
+  type Sendable,
 } from './sending.ts'
 
 /** Variables of a captcha template that Postern fills in. */
 const ownVariables = ['code', 'minutes']
 
-export function captchaRoutes(deps: {
-  sendCaptcha: SendCaptcha
-  checkCaptcha: CheckCaptcha
-  idempotency: Idempotency
-  templates: Templates
-  normaliseRecipient: NormaliseRecipient
-  codeLength: number
-}): Route[] {
+export function captchaRoutes(
+  deps: Sendable & {
+    sendCaptcha: SendCaptcha
+    checkCaptcha: CheckCaptcha
+    idempotency: Idempotency
+    normaliseRecipient: NormaliseRecipient
+    codeLength: number
+  },
+): Route[] {
   const { sendCaptcha, checkCaptcha, idempotency, templates, normaliseRecipient, codeLength } = deps
 
   return [
@@ -43,8 +44,8 @@ export function captchaRoutes(deps: {
         onceByKey(idempotency, request, 'captcha', async (reserved) => {
           const { body, app, ip } = request
           const { to, country } = recipientOf(normaliseRecipient, body)
-          const locale = editionOf(templates, body, ownVariables)
-          const { channel, scene, template, params } = body
+          const { locale, params } = editionOf(deps, body, ownVariables)
+          const { channel, scene, template } = body
           if (!templates.variables(template, channel, locale).has('code')) {
             throw invalid('template', 'does not say the code')
           }

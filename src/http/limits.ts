@@ -1,5 +1,5 @@
 /** The limiter for other services: any policy of the policy file, and login attempts. */
-import type { Attempts } from '../attempt/attempts.ts'
+import { type Attempts, subjectOfApp } from '../attempt/attempts.ts'
 import { Problem } from '../base/problems.ts'
 import { MissingField, type Policies, type RedisLimiter, type Refusal } from '../limiter/index.ts'
 import { defineRoute, type Route } from './route.ts'
@@ -34,7 +34,7 @@ export function limitRoutes(deps: {
         if (!hasPolicy(policy)) throw new Problem('not_found')
         const { fields, permits } = body
         const decision = await withFieldProblems('fields.', () =>
-          limiter.acquire(policy, { ...fields, app }, { permits }),
+          limiter.acquire(policy, { ...fieldsOfApp(app, fields), app }, { permits }),
         )
         if (!decision.admitted) return refused(policy, decision)
         const remaining = decision.remaining.map(({ rule, window, left }) => ({
@@ -80,11 +80,21 @@ export function limitRoutes(deps: {
       async run({ app, body }) {
         const { policy, subject, ip = '' } = body
         checkPolicy(policy)
-        await withFieldProblems('', () => attempts.clear({ policy, app, subject, ip }))
+        const isCleared = await withFieldProblems('', () =>
+          attempts.clear({ policy, app, subject, ip }),
+        )
+        if (!isCleared) throw invalid('policy', 'has no lockout of a subject')
         return { status: 204 }
       },
     }),
   ]
+}
+
+/** Subjects are the app's own, here as for attempts. */
+function fieldsOfApp<Fields extends Record<string, string | number>>(app: string, fields: Fields) {
+  return 'subject' in fields
+    ? { ...fields, subject: subjectOfApp(app, String(fields.subject)) }
+    : fields
 }
 
 const refused = (policy: string, refusal: Refusal) =>

@@ -5,7 +5,6 @@ import type { Secrets } from '../base/secrets.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import type { Templates } from '../templates/templates.ts'
 import type { NormaliseRecipient } from './recipient.ts'
 import { defineRoute, type Route } from './route.ts'
 import {
@@ -15,17 +14,25 @@ import {
   searchNoticesBody,
   sendNoticeBody,
 } from './schemas.ts'
-import { acceptedAnswer, editionOf, invalid, onceByKey, recipientOf } from './sending.ts'
+import {
+  acceptedAnswer,
+  editionOf,
+  invalid,
+  onceByKey,
+  recipientOf,
+  type Sendable,
+} from './sending.ts'
 
-export function noticeRoutes(deps: {
-  sendNotice: SendNotice
-  store: NoticeStore
-  idempotency: Idempotency
-  templates: Templates
-  normaliseRecipient: NormaliseRecipient
-  secrets: Secrets
-}): Route[] {
-  const { sendNotice, store, idempotency, templates, normaliseRecipient, secrets } = deps
+export function noticeRoutes(
+  deps: Sendable & {
+    sendNotice: SendNotice
+    store: NoticeStore
+    idempotency: Idempotency
+    normaliseRecipient: NormaliseRecipient
+    secrets: Secrets
+  },
+): Route[] {
+  const { sendNotice, store, idempotency, normaliseRecipient, secrets } = deps
 
   /** What was sent to may be looked for, whatever destinations are allowed now. */
   function recipientSearched(channel: 'sms' | 'email', to: string): string {
@@ -60,8 +67,8 @@ export function noticeRoutes(deps: {
         onceByKey(idempotency, request, 'notice', async (reserved) => {
           const { body, app, ip } = request
           const { to, country } = recipientOf(normaliseRecipient, body)
-          const locale = editionOf(templates, body, [])
-          const { channel, template, params, ttl } = body
+          const { locale, params } = editionOf(deps, body, [])
+          const { channel, template, ttl } = body
           const sendAt = sendTimeOf(body.sendAt)
           const outcome = await sendNotice({
             reserved,

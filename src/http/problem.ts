@@ -15,12 +15,14 @@ export const problemMediaType = 'application/problem+json'
 export function problemAnswer(problem: Problem, acceptLanguage: string | undefined): Answer {
   const { code, members } = problem
   const { status, title } = problems[code]
-  // A rule's own words are the detail.
-  const { message, ...shown } = members
+  // The words of a rule, or of whoever refused, are the detail.
+  const { message = problems[code], ...shown } = members
   const { retryAfterMs } = members
   const headers: Record<string, string> = { 'content-type': problemMediaType }
-  let detail: string =
-    typeof message === 'string' ? message : problems[code][preferredLanguage(acceptLanguage)]
+  let detail =
+    typeof message === 'string'
+      ? message
+      : (message as Readonly<Record<'en' | 'zh', string>>)[preferredLanguage(acceptLanguage)]
   if (typeof retryAfterMs === 'number') {
     const seconds = String(Math.ceil(retryAfterMs / 1_000))
     detail = detail.replace('{seconds}', seconds)

@@ -18,6 +18,11 @@ type ParsedReceipts =
     }
   | { ok: false; reason: 'forged' | 'malformed' }
 
+const notSigned = {
+  en: 'The signature is not that of this provider.',
+  zh: '签名与该服务商不符。',
+}
+
 /** What a provider's kind makes of a request; its folder knows the vendor's signature and form. */
 export interface ReceiptReader {
   maxBodyBytes: number
@@ -47,7 +52,7 @@ export function receiptRoute(deps: {
     metrics.receipts.inc({ provider, result: reason })
     return reason === 'malformed'
       ? invalid('', 'is not a receipt of this provider')
-      : new Problem('forbidden', { message: 'The signature is not that of this provider.' })
+      : new Problem('forbidden', { message: notSigned })
   }
 
   return defineRoute({

@@ -24,7 +24,12 @@ export function sandboxRoutes(outbox: Outbox): Route[] {
       problems: ['forbidden'],
       async run({ query }) {
         const { to, limit } = query as { to?: string; limit: number }
-        return { status: 200, body: await outbox.list({ ...(to ? { to } : {}), limit }) }
+        // A + that was not escaped arrives as a space.
+        const number = to?.replace(/^ /, '+')
+        return {
+          status: 200,
+          body: await outbox.list({ ...(number ? { to: number } : {}), limit }),
+        }
       },
     }),
     defineRoute({

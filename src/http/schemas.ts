@@ -37,10 +37,12 @@ const recipient = plainText(320)
     examples: ['+8613800138000', 'ada@example.com'],
   })
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
-const locale = z
-  .string()
-  .regex(/^[a-z]{2}(-[A-Z]{2})?$/, 'is a locale such as en or zh-CN')
-  .meta({ description: 'The language of the message.' })
+/** Of any spelling: a language we don't have, or none at all, is no reason to keep a code back. */
+const locale = z.string().meta({
+  description:
+    'The language of the message, a BCP 47 tag. The nearest edition is sent, else the default one.',
+  examples: ['en', 'zh-CN'],
+})
 const id = plainText(64).min(1).meta({ description: 'The id of the notice.' })
 const scene = name.meta({
   description: 'What the code is for. A code for one scene never passes another.',

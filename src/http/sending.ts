@@ -26,35 +26,50 @@ export function recipientOf(
   throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
 }
 
-/** The locale to render in, once template, locale and variables are known to fit together. */
+/** What is known of messages before anybody asks for one. */
+export interface Sendable {
+  templates: Templates
+  /** Channels with at least one route; a message for another could only fail. */
+  routedChannels: ReadonlySet<string>
+}
+
+/**
+ * The locale to render in and the variables it takes, once channel, template and variables are known to
+ * fit together. A variable that no edition of the template uses is refused, and one that only another
+ * edition uses is left out: the same message with other words behind it would be other content to the
+ * duplicate rule.
+ */
 export function editionOf(
-  templates: Templates,
+  { templates, routedChannels }: Sendable,
   body: { channel: 'sms' | 'email'; template: string; locale?: string | undefined; params: Params },
   /** Variables Postern adds itself; a caller may not set them. */
   reserved: readonly string[],
-): string {
+): { locale: string; params: Params } {
   const { channel, template } = body
-  const locales = templates.locales(template, channel)
-  if (locales.length === 0) {
+  if (!routedChannels.has(channel)) throw invalid('channel', `no route carries ${channel}`)
+  const locale = templates.findLocale(template, channel, body.locale)
+  if (!locale) {
     throw invalid(
       'template',
       templates.has(template) ? `has no ${channel} form` : 'there is no such template',
     )
   }
-  const locale = body.locale
-    ? templates.matchLocale(template, channel, body.locale)
-    : (templates.matchLocale(template, channel, 'en') ?? locales[0])
-  if (!locale) throw invalid('locale', `the template has ${locales.join(', ')}`)
-
   for (const name of reserved) {
     if (Object.hasOwn(body.params, name)) throw invalid(`params.${name}`, 'is set by Postern')
   }
-  for (const name of templates.variables(template, channel, locale)) {
+  const needed = templates.variables(template, channel, locale)
+  for (const name of needed) {
     if (!Object.hasOwn(body.params, name) && !reserved.includes(name)) {
       throw invalid(`params.${name}`, 'the template needs it')
     }
   }
-  return locale
+  const given = Object.entries(body.params)
+  for (const [name] of given) {
+    if (!needed.has(name) && !templates.uses(template, name)) {
+      throw invalid(`params.${name}`, 'the template does not use it')
+    }
+  }
+  return { locale, params: Object.fromEntries(given.filter(([name]) => needed.has(name))) }
 }
 
 export function invalid(path: string, message: string): Problem {

@@ -34,6 +34,9 @@ export async function startApiRole(parts: Parts): Promise<string> {
   const shared = {
     idempotency,
     templates,
+    routedChannels: new Set(
+      Object.entries(file.routes).flatMap(([channel, rules]) => (rules.length > 0 ? channel : [])),
+    ),
     normaliseRecipient: createRecipientNormaliser(file.recipients),
   }
   const admission = createAdmission({ limiter, secrets })

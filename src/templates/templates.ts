@@ -74,11 +74,25 @@ export function loadTemplates(folder: string) {
       return [...(editions.get(template)?.[channel].keys() ?? [])]
     },
 
-    /** The edition for a wanted locale: exact, or its language; undefined when there is neither. */
-    matchLocale(template: string, channel: Channel, wanted: string): string | undefined {
+    /**
+     * The locale of the edition nearest to `wanted` (RFC 4647 look-up: whole, then with one subtag less
+     * at a time), else of the default one: English, or the template's first. Undefined only when the
+     * template is not made for that channel.
+     */
+    findLocale(template: string, channel: Channel, wanted = ''): string | undefined {
       const available = this.locales(template, channel)
-      const language = wanted.split('-')[0] as string
-      return [wanted, language].find((locale) => available.includes(locale))
+      for (let range = languageRange(wanted); range !== ''; range = shorterRange(range)) {
+        const locale = available.find((each) => each.toLowerCase() === range)
+        if (locale !== undefined) return locale
+      }
+      return available.find((locale) => locale === defaultLocale) ?? available[0]
+    },
+
+    /** Whether any edition of the template, of any channel, has this variable. */
+    uses(template: string, variable: string): boolean {
+      const { sms, email } = editions.get(template) ?? { sms: new Map(), email: new Map() }
+      const all: Edition[] = [...sms.values(), ...email.values()]
+      return all.some(({ variables }) => variables.has(variable))
     },
 
     /** The variables an edition needs. */
@@ -109,6 +123,21 @@ export function loadTemplates(folder: string) {
       return edition.render(variables)
     },
   }
+}
+
+const defaultLocale = 'en'
+
+/** Tags are shorter; looking up every part of one of 16 kB would be quadratic work. */
+const maxRangeLength = 64
+
+/** Some platforms write zh_CN. */
+function languageRange(wanted: string): string {
+  return wanted.slice(0, maxRangeLength).toLowerCase().replaceAll('_', '-')
+}
+
+/** Without its last subtag, and without the single letter before it, which only announces it. */
+function shorterRange(range: string): string {
+  return range.slice(0, Math.max(0, range.lastIndexOf('-'))).replace(/-[a-z0-9]$/, '')
 }
 
 function listFolder(folder: string, problems: string[]): string[] {

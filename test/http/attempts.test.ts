@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import { openDatabase } from '../../src/db/database.ts'
 import { noLimits, startPostern } from '../support/postern.ts'
+import { releaseLater } from '../support/release.ts'
 
 const postern = await startPostern({
   policyFile: {
@@ -12,6 +15,15 @@ const postern = await startPostern({
           lockout: { limit: 3, window: '5m', lock: '15m' },
         },
         { name: 'address', key: '{ip}', lockout: { limit: 5, window: '5m', lock: '15m' } },
+      ],
+      shared: [
+        { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+      ],
+      address: [{ name: 'tries', key: '{ip}', lockout: { limit: 3, window: '5m', lock: '15m' } }],
+      open: [],
+      watched: [
+        { name: 'seen', key: '{subject}', sliding: '1 per 1h', mode: 'observe' },
+        { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
       ],
       reports: [{ name: 'hour', key: '{user}', sliding: ['2 per 1h', '5 per 1d'] }],
     },
@@ -62,10 +74,70 @@ describe('attempts', () => {
   ])('%j: 400 names the field', async (body, path) => {
     for (const call of ['/v1/attempts', '/v1/attempts/clear']) {
       const reply = await postern.post(call, body)
-      if (call.endsWith('clear') && path === 'user') continue
       expect(reply.status).toBe(400)
-      expect(reply.body.errors[0].path).toBe(path)
+      // Without a lockout there is nothing to clear, whatever its keys need.
+      const isClear = call.endsWith('clear') && path === 'user'
+      expect(reply.body.errors[0].path).toBe(isClear ? 'policy' : path)
     }
+  })
+
+  test.each(['reports', 'address', 'open'])(
+    'clear of %s, which locks no subject: 400 says so instead of doing nothing',
+    async (policy) => {
+      const reply = await postern.post('/v1/attempts/clear', { policy, subject: 'ada' })
+      expect(reply).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
+      expect(reply.body.errors[0].path).toBe('policy')
+    },
+  )
+
+  test('a policy without rules allows every try, and says so with a number', async () => {
+    for (let count = 0; count < 5; count++) {
+      const { status, body } = await postern.post('/v1/attempts', { policy: 'open', subject: 'x' })
+      expect(status).toBe(200)
+      expect(body).toEqual({ allowed: true, triesLeft: 1_000_000_000 })
+    }
+  })
+
+  test('a rule that only observes leaves the tries of the others', async () => {
+    for (const triesLeft of [2, 1, 0]) {
+      const reply = await postern.post('/v1/attempts', { policy: 'watched', subject: 'x' })
+      expect(reply.body).toEqual({ allowed: true, triesLeft })
+    }
+    expect((await postern.post('/v1/attempts', { policy: 'watched', subject: 'x' })).status).toBe(
+      429,
+    )
+  })
+
+  test('a subject belongs to the app of the key: another app neither sees, uses up nor lifts its lock', async () => {
+    const { database } = postern
+    const opened = openDatabase(database.url, { maxConnections: 1, onError: () => {} })
+    releaseLater(() => opened.close())
+    const { token: key } = await createApiKeys(opened).create({ name: 'rival', app: 'rival' })
+    const ask = (call: string, body: object, options = {}) => postern.post(call, body, options)
+    const ada = { policy: 'shared', subject: 'ada' }
+
+    for (const triesLeft of [2, 1, 0]) {
+      expect((await ask('/v1/attempts', ada, { key })).body).toEqual({ allowed: true, triesLeft })
+    }
+    for (const triesLeft of [2, 1, 0]) {
+      expect((await ask('/v1/attempts', ada)).body).toEqual({ allowed: true, triesLeft })
+    }
+    expect((await ask('/v1/attempts', ada)).body.code).toBe('locked')
+    expect((await ask('/v1/attempts/clear', ada, { key })).status).toBe(204)
+    expect((await ask('/v1/attempts', ada)).body.code).toBe('locked')
+    expect((await ask('/v1/attempts', ada, { key })).body.triesLeft).toBe(2)
+
+    // Nor by way of the limiter for other services, whatever the subject is spelled like.
+    const acquire = (subject: unknown) =>
+      ask('/v1/limits/shared/acquire', { fields: { subject } }, { key })
+    const bob = { policy: 'shared', subject: 'bob' }
+    for (const subject of ['bob', '7:default3:bob', 'default:bob', 'bob']) await acquire(subject)
+    expect((await ask('/v1/attempts', bob)).body.triesLeft).toBe(2)
+    // Of one app both ways count the same subject.
+    expect((await ask('/v1/limits/shared/acquire', { fields: { subject: 'bob' } })).body).toEqual({
+      allowed: true,
+      remaining: [{ rule: 'tries', window: '5m', left: 1 }],
+    })
   })
 })
 

@@ -108,8 +108,9 @@ describe('inside a good body', () => {
       { ...sending, template: 'welcome', params: { name: 'x' } },
       'template',
     ],
-    ['locale unknown', { ...sending, locale: 'xx' }, 'locale'],
-    ['locale of no shape', { ...sending, locale: 'english' }, 'locale'],
+    ['locale a number', { ...sending, locale: 1 }, 'locale'],
+    ['locale a list', { ...sending, locale: ['en'] }, 'locale'],
+    ['params the template does not use', { ...sending, params: { salt: 'x' } }, 'params.salt'],
     ['params a list', { ...sending, params: ['x'] }, 'params'],
     ['params null', { ...sending, params: null }, 'params'],
     [

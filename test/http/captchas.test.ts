@@ -65,6 +65,21 @@ describe('POST /v1/captchas', () => {
     expect((await postern.messageFor(english.body.id)).text).toContain('verification code')
   })
 
+  test.each([
+    ['fr', 'verification code'],
+    ['es-419', 'verification code'],
+    ['en-us', 'verification code'],
+    ['zh-Hans-CN', '您的验证码'],
+    ['zh_CN', '您的验证码'],
+    ['english', 'verification code'],
+    ['', 'verification code'],
+    ['\u0000"; DROP', 'verification code'],
+  ])('locale %j refuses no send: the nearest edition, else the default', async (locale, text) => {
+    const { status, body } = await send({ channel: 'sms', to: newPhone(), locale })
+    expect(status).toBe(202)
+    expect((await postern.messageFor(body.id)).text).toContain(text)
+  })
+
   test('Location leads to the notice, which ends in sent', async () => {
     const { headers } = await send({ channel: 'sms', to: newPhone() })
     const notice = await eventually(async () => {

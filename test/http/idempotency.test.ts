@@ -1,15 +1,20 @@
 import { expect, test } from 'vitest'
 import { noLimits, startPostern } from '../support/postern.ts'
+import { templatesFolder } from '../support/templates-folder.ts'
 
 const postern = await startPostern({
   policyFile: {
     policies: { ...noLimits, captcha: [{ name: 'recipient', key: '{to}', sliding: '1 per 1h' }] },
+    templates: templatesFolder(
+      { 'order/sms.en.txt': '{{name}}: {{order}}' },
+      { withShipped: true },
+    ),
   },
 })
 const welcome = {
   channel: 'sms',
   to: '+8613800138000',
-  template: 'welcome',
+  template: 'order',
   params: { name: 'Ada', order: 7 },
 }
 const notice = (key: string, body: unknown = welcome) =>
@@ -47,7 +52,7 @@ test('a repeat gets the identical answer, Location included, also with its field
 test('the key with another body or on another route: 422 idempotency_key_reused', async () => {
   await notice('reused')
   const before = await noticeCount()
-  const other = await notice('reused', { ...welcome, params: { name: 'Eve' } })
+  const other = await notice('reused', { ...welcome, params: { name: 'Eve', order: 7 } })
   expect(other).toMatchObject({ status: 422, body: { code: 'idempotency_key_reused' } })
   const headers = { 'idempotency-key': 'reused' }
   const captcha = await postern.post(
@@ -62,7 +67,9 @@ test('the key with another body or on another route: 422 idempotency_key_reused'
 test('a refused request frees its key: bad request, bad recipient, limited', async () => {
   expect((await notice('freed', { ...welcome, params: {} })).status).toBe(400)
   expect((await notice('freed', { ...welcome, to: '+861' })).status).toBe(422)
-  expect((await notice('freed', { ...welcome, params: { name: 'Third' } })).status).toBe(202)
+  expect((await notice('freed', { ...welcome, params: { name: 'Third', order: 7 } })).status).toBe(
+    202,
+  )
 
   const headers = { 'idempotency-key': 'limited' }
   const captcha = (to: string) => postern.post('/v1/captchas', { channel: 'sms', to }, { headers })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { problems } from '../../src/base/problems.ts'
 import { noLimits, startPostern } from '../support/postern.ts'
+import { badRequest, expectRefused } from './ledger.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
 const postern = await startPostern({ policyFile: { policies: noLimits } })
@@ -109,6 +110,23 @@ test('openapi.json: bodies are strict, defaults are told, and no schema is empty
   const captcha = document.components.schemas.SendCaptcha
   expect(captcha.required.sort()).toEqual(['channel', 'to'])
   expect(captcha.properties.scene.default).toBe('default')
+})
+
+test('a send for a channel that no route carries: 400 that says so, nothing used', async () => {
+  const mailOnly = await startPostern({
+    roles: { api: true, worker: false },
+    policyFile: { policies: noLimits, routes: { email: [{ use: ['sandbox'] }] } },
+  })
+  const to = '+8613800138000'
+  for (const [path, body] of [
+    ['/v1/captchas', { channel: 'sms', to }],
+    ['/v1/notices', { channel: 'sms', to, template: 'welcome', params: { name: 'Ada' } }],
+  ] as const) {
+    const reply = await expectRefused(mailOnly, badRequest, () => mailOnly.post(path, body))
+    expect(reply.body.errors).toEqual([{ path: 'channel', message: 'no route carries sms' }])
+  }
+  const byMail = { channel: 'email', to: 'ada@example.com' }
+  expect((await mailOnly.post('/v1/captchas', byMail)).status).toBe(202)
 })
 
 test('without a sandbox provider there is no sandbox, neither in the document nor at its path', async () => {

@@ -202,12 +202,76 @@ describe('caller address', () => {
     expect(await sendFrom(proxied, 'unknown')).toBe(202)
     expect(await sendFrom(proxied, '_hidden7')).toBe(429)
   })
+})
 
-  test('the sandbox answers no caller that came through a proxy', async () => {
-    const reply = await postern.get('/sandbox/messages', {
-      headers: { 'x-forwarded-for': '127.0.0.1' },
-    })
-    expect(reply).toMatchObject({ status: 403, body: { code: 'forbidden' } })
+describe('the sandbox', () => {
+  const ask = (headers: string, method = 'GET', version = '1.1') =>
+    rawHttp(
+      postern.url,
+      `${method} /sandbox/messages HTTP/${version}\r\nConnection: close\r\n${headers}\r\n`,
+    )
+
+  test.each(['localhost', 'LOCALHOST:3000', '127.0.0.1', '127.1.2.3:80', '[::1]', '[::1]:3000'])(
+    'answers Host %s',
+    async (host) => {
+      expect((await ask(`Host: ${host}\r\n`)).status).toBe(200)
+    },
+  )
+
+  // A name that resolves to 127.0.0.1 in the browser of the person who runs it (DNS rebinding).
+  test.each([
+    'evil.example',
+    'evil.example:3000',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    'evil.example@localhost',
+    '[::1].evil.example',
+    '[::2]',
+    '192.168.0.1',
+    '0.0.0.0',
+    '2130706433',
+    '',
+    `localhost${' '.repeat(10_000)}x`,
+    `127${'.1'.repeat(5_000)}`,
+  ])('does not answer Host %j, nor is emptied by it', async (host) => {
+    for (const method of ['GET', 'DELETE']) {
+      const { status, body } = await ask(`Host: ${host}\r\n`, method)
+      expect(status).toBe(403)
+      expect(JSON.parse(body).code).toBe('forbidden')
+    }
+  })
+
+  test('does not answer a request without Host', async () => {
+    expect((await ask('', 'GET', '1.0')).status).toBe(403)
+  })
+
+  test.each([
+    'Forwarded: for=127.0.0.1',
+    'Via: 1.1 proxy',
+    'X-Real-IP: 127.0.0.1',
+    'X-Forwarded-For: 127.0.0.1',
+    'X-Forwarded-For:',
+  ])('answers no caller that came through a proxy (%s)', async (header) => {
+    expect((await ask(`Host: localhost\r\n${header}\r\n`)).status).toBe(403)
+  })
+
+  test.each([
+    ['en', 'The sandbox answers only callers on its own machine, who name it localhost.'],
+    ['zh', '沙箱只回应本机以 localhost 访问的调用方。'],
+  ])('its refusal says why, in %s, and speaks of no key', async (language, detail) => {
+    const { body } = await ask(`Host: evil.example\r\nAccept-Language: ${language}\r\n`)
+    expect(JSON.parse(body).detail).toBe(detail)
+    expect(body).not.toMatch(/key|密钥/i)
+  })
+
+  test('a + that was not escaped, a space when it arrives, finds the messages', async () => {
+    const to = '+8613800138111'
+    const { body } = await postern.post('/v1/captchas', { channel: 'sms', to })
+    await postern.messageFor(body.id)
+    for (const spelled of [to, ' 8613800138111', '%208613800138111', '%2B8613800138111']) {
+      const found = await postern.get(`/sandbox/messages?to=${spelled}`)
+      expect({ spelled, count: found.body.length }).toEqual({ spelled, count: 1 })
+    }
   })
 })
 

@@ -1,19 +1,9 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { loadTemplates } from '../../src/templates/templates.ts'
+import { templatesFolder } from '../support/templates-folder.ts'
 
-/** A folder of templates as given: `{ 'welcome/sms.en.txt': 'Hello' }`. */
-function folderOf(files: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(inject('runFolder'), 'templates-'))
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(join(folder, path, '..'), { recursive: true })
-    writeFileSync(join(folder, path), text)
-  }
-  return folder
-}
-const load = (files: Readonly<Record<string, string>>) => loadTemplates(folderOf(files))
+const load = (files: Readonly<Record<string, string>>) => loadTemplates(templatesFolder(files))
 const sms = (text: string) => load({ 't/sms.en.txt': text })
 
 test('the default templates load, in English and Chinese for both channels', () => {
@@ -69,16 +59,58 @@ describe('render', () => {
   })
 })
 
-describe('matchLocale', () => {
-  const templates = load({ 't/sms.en.txt': 'x', 't/sms.zh.txt': 'x', 't/sms.zh-TW.txt': 'x' })
+describe('findLocale', () => {
+  const templates = load({
+    't/sms.en.txt': 'x',
+    't/sms.zh.txt': 'x',
+    't/sms.zh-TW.txt': 'x',
+    't/sms.es.txt': 'x',
+    'german/sms.de.txt': 'x',
+    'german/sms.zh.txt': 'x',
+  })
   test.each([
     ['zh-TW', 'zh-TW'],
     ['zh-CN', 'zh'],
+    ['zh-Hans-CN', 'zh'],
+    ['zh-tw', 'zh-TW'],
+    ['ZH_TW', 'zh-TW'],
+    ['zh-TW-x-private', 'zh-TW'],
     ['en-GB', 'en'],
-    ['de', undefined],
-  ])('%s is read in %s', (wanted, locale) => {
-    expect(templates.matchLocale('t', 'sms', wanted)).toBe(locale)
+    ['en-us', 'en'],
+    ['es-419', 'es'],
+    ['de-CH-1901', 'en'],
+    ['fr', 'en'],
+    ['', 'en'],
+    ['-', 'en'],
+    ['zh-', 'zh'],
+    ['constructor', 'en'],
+    [`zh${'-a'.repeat(8_000)}`, 'zh'],
+    ['x'.repeat(16_000), 'en'],
+    [undefined, 'en'],
+  ])('%j is read in %s (RFC 4647 look-up, else the default)', (wanted, locale) => {
+    expect(templates.findLocale('t', 'sms', wanted)).toBe(locale)
   })
+
+  test('without English the default is the first edition', () => {
+    expect(templates.findLocale('german', 'sms', 'fr')).toBe('de')
+    expect(templates.findLocale('german', 'sms')).toBe('de')
+  })
+
+  test('a template that is not made for the channel has none', () => {
+    expect(templates.findLocale('t', 'email', 'en')).toBe(undefined)
+    expect(templates.findLocale('constructor', 'sms', 'en')).toBe(undefined)
+  })
+})
+
+test('uses: a variable of any edition of the template, and no other', () => {
+  const templates = load({
+    't/sms.en.txt': '{{a}}',
+    't/sms.zh.txt': '{{b}}',
+    't/email.en.txt': 'Subject: {{c}}\n\nx',
+    't/email.en.html': '{{d}}',
+  })
+  for (const name of ['a', 'b', 'c', 'd']) expect(templates.uses('t', name)).toBe(true)
+  for (const name of ['e', 'constructor']) expect(templates.uses('t', name)).toBe(false)
 })
 
 describe('loadTemplates', () => {
