@@ -57,8 +57,15 @@ export function createLog(options: {
     fatal(error: unknown) {
       logger.fatal(errorFacts(error), 'fatal')
     },
-    rulesReloaded() {
-      logger.info('policy file reloaded')
+    /** Names of sections of the policy file. */
+    rulesReloaded({ reloaded, needRestart }: { reloaded: string[]; needRestart: string[] }) {
+      if (needRestart.length === 0) logger.info({ reloaded }, 'policy file reloaded')
+      else {
+        logger.warn(
+          { reloaded, needRestart },
+          'policy file reloaded, but not the sections that need a restart',
+        )
+      }
     },
     rulesNotReloaded(problems: readonly string[]) {
       logger.error({ problems }, 'policy file has problems; the old rules stay')

@@ -7,6 +7,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
@@ -33,6 +34,8 @@ export interface SectionChecks {
   /** Places are those in the provider's section of the file. */
   provider(name: string, entry: ProviderEntry): Finding[]
   channelsOf(kind: string): readonly string[]
+  /** The templates of this folder, or what is wrong with them. */
+  templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
 }
 
 const duration = z.string().transform((text, context) => {
@@ -80,6 +83,21 @@ const eventReceiver = z.strictObject({
   app: oneOrMany.optional(),
 })
 
+const providerEntry = z
+  .looseObject({
+    kind: z.string(),
+    pace: z.string().optional(),
+    quotas: oneOrMany.optional(),
+  })
+  .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings }))
+
+const providers = z.record(
+  z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
+  providerEntry,
+)
+
+const templatesFolder = z.string().default('./templates')
+
 /** The frame of the file, for the test that holds docs/policy-file.md to it. */
 export const policyFileSchema = z.strictObject({
   code: z
@@ -99,17 +117,8 @@ export const policyFileSchema = z.strictObject({
     })
     .prefault({}),
   policies: z.record(z.string(), z.unknown()),
-  templates: z.string().default('./templates'),
-  providers: z.record(
-    z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
-    z
-      .looseObject({
-        kind: z.string(),
-        pace: z.string().optional(),
-        quotas: oneOrMany.optional(),
-      })
-      .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings })),
-  ),
+  templates: templatesFolder,
+  providers,
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
   events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),
   retention: z
@@ -176,20 +185,18 @@ export function parsePolicyFile(
   const located = (line: number, message: string) => `${path}:${line}: ${message}`
   const lineAt = (offset: number) => lines.linePos(offset).line
 
-  if (document.errors.length > 0) {
-    return {
-      ok: false,
-      problems: document.errors.map((error) => located(lineAt(error.pos[0]), error.message)),
-    }
-  }
+  const problems = document.errors.map((error) => located(lineAt(error.pos[0]), error.message))
+  // A key that stands there twice leaves the rest readable; anything else does not.
+  if (document.errors.some(({ code }) => code !== 'DUPLICATE_KEY')) return { ok: false, problems }
 
-  const problems: string[] = []
+  const unset = new Set<string>()
   visit(document, {
     Scalar(_, node) {
       if (typeof node.value !== 'string') return
       node.value = node.value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
         const value = env[name]
         if (value) return value
+        unset.add(whole)
         problems.push(
           located(lineAt(node.range?.[0] ?? 0), `${name} is not set in the environment`),
         )
@@ -214,42 +221,145 @@ export function parsePolicyFile(
     }
     return lineAt(offset)
   }
-  const report = (finding: Finding) =>
-    problems.push(located(lineOf(finding.path), `${finding.path.join('.')}: ${finding.message}`))
+  const report = ({ path: at, message }: Finding) => {
+    const value = document.getIn(at)
+    // That its variable is not set has been said; what its value would be like can't be.
+    if (typeof value === 'string' && [...unset].some((name) => value.includes(name))) return
+    problems.push(located(lineOf(at), `${at.join('.')}: ${message}`))
+  }
 
   const raw: unknown = document.toJS()
   const parsed = policyFileSchema.safeParse(raw)
-  if (!parsed.success) {
-    for (const issue of parsed.error.issues) {
-      if (issue.code === 'unrecognized_keys') {
-        for (const key of issue.keys)
-          report({ path: [...(issue.path as string[]), key], message: 'unknown key' })
-      } else report({ path: issue.path as string[], message: issue.message })
+  for (const issue of parsed.error?.issues ?? []) {
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys)
+        report({ path: [...(issue.path as string[]), key], message: 'unknown key' })
+    } else report({ path: issue.path as string[], message: issue.message })
+  }
+  // What is sound in itself is looked into although something else is not.
+  const sections = soundSections(raw)
+  if (sections.policies !== undefined) {
+    for (const { path: at, message } of checks.policies(sections.policies)) {
+      report({ path: ['policies', ...at], message })
     }
-    return { ok: false, problems }
   }
-
-  const { templates, ...file } = parsed.data
-  for (const { path: at, message } of checks.policies(file.policies)) {
-    report({ path: ['policies', ...at], message })
-  }
-  for (const [name, entry] of Object.entries(file.providers)) {
+  for (const [name, entry] of sections.providers) {
     for (const { path: at, message } of checks.provider(name, entry)) {
       report({ path: ['providers', name, ...at], message })
     }
   }
-  for (const channel of ['email', 'sms'] as const) {
-    file.routes[channel].forEach(({ use }, index) => {
-      const path = ['routes', channel, index, 'use']
-      for (const { provider: name } of use) {
-        const provider = Object.hasOwn(file.providers, name) ? file.providers[name] : undefined
-        if (!provider) report({ path, message: `there is no provider "${name}"` })
-        else if (!checks.channelsOf(provider.kind).includes(channel)) {
-          report({ path, message: `provider "${name}" carries no ${channel}` })
+  for (const { path: at, route } of sections.routes) {
+    for (const { provider: name } of route.use) {
+      const path = [...at, 'use']
+      if (!sections.providerNames.includes(name)) {
+        report({ path, message: `there is no provider "${name}"` })
+        continue
+      }
+      const kind = sections.providers.get(name)?.kind
+      if (kind !== undefined && !checks.channelsOf(kind).includes(String(at[1]))) {
+        report({ path, message: `provider "${name}" carries no ${at[1]}` })
+      }
+    }
+  }
+  if (sections.templates !== undefined) {
+    const templates = checks.templates(resolve(dirname(path), sections.templates))
+    if ('problems' in templates) problems.push(...templates.problems)
+    else {
+      for (const { path: at, template } of templatesNamedIn(sections)) {
+        if (!templates.has(template)) {
+          report({ path: at, message: `there is no template "${template}"` })
         }
       }
+    }
+  }
+  if (!parsed.success || problems.length > 0) return { ok: false, problems }
+  const { templates, ...file } = parsed.data
+  return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
+}
+
+interface Sections {
+  /** Undefined when it is no list of policies at all. */
+  readonly policies: unknown
+  /** Those that have the shape of one. */
+  readonly providers: ReadonlyMap<string, ProviderEntry>
+  /** The others too. */
+  readonly providerNames: readonly string[]
+  readonly routes: readonly { path: ['routes', 'email' | 'sms', number]; route: Route }[]
+  readonly templates: string | undefined
+}
+
+/** The parts of a file that have their right shape, whatever the others are like. */
+function soundSections(raw: unknown): Sections {
+  const { policies, providers, routes, templates } = asRecord(raw)
+  const routesOf = (channel: 'email' | 'sms') => {
+    const list = asRecord(routes)[channel]
+    return (Array.isArray(list) ? list : []).flatMap((each: unknown, index) => {
+      const parsed = route.safeParse(each)
+      return parsed.success
+        ? [
+            {
+              path: ['routes', channel, index] as Sections['routes'][number]['path'],
+              route: parsed.data,
+            },
+          ]
+        : []
     })
   }
-  if (problems.length > 0) return { ok: false, problems }
-  return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
+  return {
+    policies: isRecord(policies) ? policies : undefined,
+    providers: new Map(
+      Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
+        const parsed = providerEntry.safeParse(entry)
+        return parsed.success ? [[name, parsed.data] as const] : []
+      }),
+    ),
+    providerNames: Object.keys(asRecord(providers)),
+    routes: [...routesOf('email'), ...routesOf('sms')],
+    templates: templatesFolder.safeParse(templates).data,
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const asRecord = (value: unknown) => (isRecord(value) ? value : {})
+
+/** Routes name templates, and so do providers that send by templates of their own. */
+function templatesNamedIn({ providers, routes }: Sections) {
+  return [
+    ...[...providers].flatMap(([name, { settings }]) =>
+      Object.keys(asRecord(settings.templates)).map((template) => ({
+        path: ['providers', name, 'templates', template],
+        template,
+      })),
+    ),
+    ...routes.flatMap(({ path, route }) =>
+      (route.match.template ?? []).map((template) => ({
+        path: [...path, 'match', 'template'],
+        template,
+      })),
+    ),
+  ]
+}
+
+/**
+ * The sections in which two files differ, as an operator would point at them: `code`, `providers.mail`,
+ * `routes.sms`.
+ */
+export function changedSections(before: PolicyFile, after: PolicyFile): string[] {
+  const [old, now] = [sectionsByName(before), sectionsByName(after)]
+  return [...new Set([...old.keys(), ...now.keys()])].filter(
+    (name) => !isDeepStrictEqual(old.get(name), now.get(name)),
+  )
+}
+
+function sectionsByName({ providers, routes, templatesFolder, ...others }: PolicyFile) {
+  const within = (name: string, section: object) =>
+    Object.entries(section).map(([key, value]) => [`${name}.${key}`, value] as const)
+  return new Map<string, unknown>([
+    ...Object.entries(others),
+    ...within('providers', providers),
+    ...within('routes', routes),
+    ['templates', templatesFolder],
+  ])
 }

@@ -4,7 +4,6 @@
  * the demo (both in one) are the same parts in other numbers.
  */
 import type { createLog } from '../base/log.ts'
-import type { PolicyFile } from '../config/policy-file.ts'
 import { reasonsPostgresNotReady } from '../db/ready.ts'
 import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
@@ -26,8 +25,7 @@ export interface Running {
   /** Where it listens: `api` (API role only) and `admin`. */
   readonly addresses: Readonly<Record<string, string>>
   readonly log: ReturnType<typeof createLog>
-  /** Takes new rules without losing counts. */
-  reload(file: PolicyFile): void
+  reload: Parts['reload']
   /** Takes nothing new, ends what is under way, closes everything. */
   close(): Promise<void>
 }
@@ -42,8 +40,19 @@ export async function start(
 ): Promise<Running> {
   const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
   const parts = openParts(config, processName, options.keyPrefix ?? defaultKeyPrefix)
-  const { environment, closers, log, producer } = parts
+  const { log, closers, reload } = parts
+  try {
+    const addresses = await startRoles(parts, roles)
+    return { addresses, log, reload, close: () => closers.close() }
+  } catch (error) {
+    // A worker may be sending already: it ends in order although the start came to nothing.
+    await closers.close().catch(() => {})
+    throw error
+  }
+}
 
+async function startRoles(parts: Parts, roles: Roles): Promise<Record<string, string>> {
+  const { environment, closers, log, producer } = parts
   let isListening = false
   const workers = roles.worker ? startWorkerRole(parts) : []
   const liveness = startLiveness({ workers, depths: producer.depths })
@@ -74,7 +83,7 @@ export async function start(
   await firstTry(parts.redis)
   isListening = true
   await readiness.ask()
-  return { addresses, log, reload: parts.reload, close: () => closers.close() }
+  return addresses
 }
 
 const stillStarting: Readiness = { reasons: ['still starting'], warnings: [] }

@@ -4,53 +4,63 @@
  * Everything it keeps lies in `.postern/`, so a second start finds its data.
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { migrate } from '../db/migrate.ts'
 import { createClosers } from './closers.ts'
+import { loadEnvFile } from './env-file.ts'
 import { startPrivatePostgres, startPrivateRedis } from './private-servers.ts'
 import { endInOrder, readConfigOrExit, startOrExit } from './run.ts'
+import { readIfThere } from './server-process.ts'
 
+loadEnvFile()
 const env: Record<string, string | undefined> = { ...process.env }
 env.HOST ||= '127.0.0.1'
 env.LOG_LEVEL ||= 'warn'
 const dataFolder = resolve(env.POSTERN_DATA || './.postern')
-mkdirSync(dataFolder, { recursive: true })
-env.SECRET ||= keptSecret('secret', () => randomBytes(32).toString('hex'))
-env.BOOTSTRAP_SECRET_KEY ||= keptSecret(
-  'demo-key',
-  () => `psk_demo_${randomBytes(12).toString('hex')}`,
-)
 
 // A signal during the start must find the servers that are already up.
 const servers = createClosers()
 const endWhileStarting = () => {
   void servers.close().finally(() => process.exit(130))
 }
-process.on('SIGINT', endWhileStarting)
-process.on('SIGTERM', endWhileStarting)
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+for (const signal of endings) process.on(signal, endWhileStarting)
 
 try {
+  mkdirSync(dataFolder, { recursive: true })
+  env.SECRET ||= keptSecret('secret', () => randomBytes(32).toString('hex'))
+  env.BOOTSTRAP_SECRET_KEY ||= keptSecret(
+    'demo-key',
+    () => `psk_demo_${randomBytes(12).toString('hex')}`,
+  )
   await startServers()
   await migrate(env.DATABASE_URL as string)
 } catch (error) {
-  await servers.close()
-  console.error((error as Error).message)
+  await servers.close().catch(() => {})
+  console.error(`The demo can not start: ${(error as Error).message}`)
   process.exit(1)
 }
 
 const config = readConfigOrExit(env)
-const running = await startOrExit(config, { api: true, worker: true })
-process.off('SIGINT', endWhileStarting)
-process.off('SIGTERM', endWhileStarting)
-endInOrder(running.log, async () => {
-  await running.close()
-  await servers.close()
-  console.log('Stopped. The data stays in', dataFolder)
-})
+const starting = startOrExit(config, { api: true, worker: true })
+const end = endInOrder(
+  starting.then(({ log, close }) => ({
+    log,
+    async close() {
+      try {
+        await close()
+      } finally {
+        await servers.close()
+      }
+      console.log('Stopped. The data stays in', dataFolder)
+    },
+  })),
+)
+for (const signal of endings) process.off(signal, endWhileStarting)
 // A closed terminal ends the demo like Ctrl-C.
-process.on('SIGHUP', () => process.kill(process.pid, 'SIGTERM'))
-printWelcome(running.addresses)
+process.on('SIGHUP', () => end('SIGHUP', 0))
+printWelcome((await starting).addresses)
 
 async function startServers(): Promise<void> {
   const starting: Promise<unknown>[] = []
@@ -77,7 +87,8 @@ async function startServers(): Promise<void> {
 
 function keptSecret(name: string, make: () => string): string {
   const file = join(dataFolder, name)
-  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 })
+  // Empty where the disk was full when it was made.
+  if (readIfThere(file) === '') writeFileSync(file, make(), { mode: 0o600 })
   return readFileSync(file, 'utf8')
 }
 

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { createApiKeys } from '../access/api-keys.ts'
 import { isId } from '../base/ids.ts'
 import { openDatabase } from '../db/database.ts'
+import { loadEnvFile } from './env-file.ts'
 
 const usage = `Usage:
   npm run keys -- create --name NAME [--app APP] [--kind secret]
@@ -17,6 +18,7 @@ function stop(message: string): never {
   process.exit(1)
 }
 
+loadEnvFile()
 const databaseUrl = process.env.DATABASE_URL
 if (!databaseUrl)
   stop('DATABASE_URL is not set, e.g. postgresql://postern:secret@localhost:5432/postern')

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import {
   type Finding,
@@ -21,26 +22,24 @@ export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
 ): { ok: true; config: Config } | { ok: false; problems: string[] } {
   const environment = readEnvironment(env)
-  const path = env.POSTERN_CONFIG || './postern.yaml'
-  const file = readPolicyFile(path, env, sectionChecks)
-  const templates = file.ok ? readTemplates(file.file) : undefined
-  if (environment.ok && file.ok && templates?.ok) {
+  let templates: Templates | undefined
+  const file = readPolicyFile(env.POSTERN_CONFIG || './postern.yaml', env, {
+    ...sectionChecks,
+    templates(folder) {
+      const checked = readTemplates(folder)
+      if ('has' in checked) templates = checked
+      return checked
+    },
+  })
+  if (environment.ok && file.ok && templates) {
     return {
       ok: true,
-      config: {
-        environment: environment.environment,
-        file: file.file,
-        templates: templates.templates,
-      },
+      config: { environment: environment.environment, file: file.file, templates },
     }
   }
   return {
     ok: false,
-    problems: [
-      ...(environment.ok ? [] : environment.problems),
-      ...(file.ok ? [] : file.problems),
-      ...(templates && !templates.ok ? templates.problems : []),
-    ],
+    problems: [...(environment.ok ? [] : environment.problems), ...(file.ok ? [] : file.problems)],
   }
 }
 
@@ -74,39 +73,16 @@ export const sectionChecks: SectionChecks = {
     ]
   },
   channelsOf: (kind) => findProviderKind(kind)?.channels ?? ['sms', 'email'],
+  templates: readTemplates,
 }
 
-function readTemplates(
-  file: PolicyFile,
-): { ok: true; templates: Templates } | { ok: false; problems: string[] } {
-  let templates: Templates
+function readTemplates(folder: string): Templates | { problems: string[] } {
   try {
-    templates = loadTemplates(file.templatesFolder)
+    return loadTemplates(folder)
   } catch (error) {
-    return { ok: false, problems: (error as Error).message.split('\n') }
+    const [, ...problems] = (error as Error).message.split('\n')
+    return { problems: problems.map((problem) => resolve(folder, problem)) }
   }
-  const problems = templatesNamedIn(file)
-    .filter(({ template }) => !templates.has(template))
-    .map(({ where, template }) => `${where}: there is no template "${template}"`)
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, templates }
-}
-
-/** Routes name templates, and so do providers that send by templates of their own. */
-function templatesNamedIn(file: PolicyFile): { where: string; template: string }[] {
-  const named: { where: string; template: string }[] = []
-  for (const [name, { settings }] of Object.entries(file.providers)) {
-    for (const template of Object.keys((settings.templates as object | undefined) ?? {})) {
-      named.push({ where: `providers.${name}.templates`, template })
-    }
-  }
-  for (const channel of ['email', 'sms'] as const) {
-    file.routes[channel].forEach(({ match }, index) => {
-      for (const template of match.template ?? []) {
-        named.push({ where: `routes.${channel}.${index}.match.template`, template })
-      }
-    })
-  }
-  return named
 }
 
 const checkFields = ['to', 'channel', 'scene', 'app', 'ip', 'country']

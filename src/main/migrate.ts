@@ -1,7 +1,9 @@
 import { migrate } from '../db/migrate.ts'
 import { postgresProblem } from '../db/ready.ts'
+import { loadEnvFile } from './env-file.ts'
 
 /** `npm run migrate`: needs DATABASE_URL and nothing else, so it can run before any secret exists. */
+loadEnvFile()
 const databaseUrl = process.env.DATABASE_URL
 if (!databaseUrl) {
   console.error('DATABASE_URL is not set, e.g. postgresql://postern:secret@localhost:5432/postern')

@@ -6,7 +6,7 @@ import { eventTypes } from '../base/event-types.ts'
 import { createLog } from '../base/log.ts'
 import { createSecrets } from '../base/secrets.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
-import type { PolicyFile } from '../config/policy-file.ts'
+import { changedSections, type PolicyFile } from '../config/policy-file.ts'
 import { openDatabase } from '../db/database.ts'
 import { announcedTypes } from '../events/carry.ts'
 import { createEventStore } from '../events/store.ts'
@@ -72,6 +72,9 @@ export function openParts(
   const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
   const outbox = hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined
 
+  /** As it is in force: of what `reload` was given, only what it could take. */
+  let running = file
+  const reloaders: ((next: PolicyFile) => void)[] = []
   let rules = parsedPolicies(file)
   metrics.startRulesAtZero(rules)
   const limiter = createLimiter({
@@ -83,6 +86,11 @@ export function openParts(
     onObserved: (labels) => metrics.observed.inc(labels),
   })
   closers.onClose(() => limiter.close())
+  reloaders.push((next) => {
+    limiter.setPolicies(next.policies as RawPolicies)
+    rules = parsedPolicies(next)
+    metrics.startRulesAtZero(rules)
+  })
 
   return {
     environment,
@@ -106,13 +114,32 @@ export function openParts(
     limiter,
     /** The rules as they are now. */
     policies: () => rules,
-    /** Takes new rules without losing counts. */
-    reload(next: PolicyFile): void {
-      limiter.setPolicies(next.policies as RawPolicies)
-      rules = parsedPolicies(next)
-      metrics.startRulesAtZero(rules)
+    /** Called with the file as it is in force from now on. */
+    onReload(take: (next: PolicyFile) => void): void {
+      reloaders.push(take)
+    },
+    /** Takes new rules without losing counts, and says which sections it took and which it could not. */
+    reload(next: Config): { reloaded: string[]; needRestart: string[] } {
+      const before = running
+      running = withRulesOf(before, next.file)
+      for (const take of reloaders) take(running)
+      const needRestart = changedSections(running, next.file)
+      if (next.templates.digest !== templates.digest) needRestart.push('templates')
+      return {
+        reloaded: changedSections(before, running),
+        needRestart: [...new Set(needRestart)],
+      }
     },
   }
+}
+
+/** What `reload` takes over: the policies, and the limits of providers that were there before. */
+function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
+  const providers = Object.entries(running.providers).map(([name, entry]) => {
+    const { pace, quotas } = next.providers[name] ?? entry
+    return [name, { ...entry, pace, quotas }] as const
+  })
+  return { ...running, policies: next.policies, providers: Object.fromEntries(providers) }
 }
 
 /** A claim outlives one provider call and its bookkeeping; it is kept up before each further call. */

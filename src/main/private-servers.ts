@@ -108,7 +108,10 @@ export async function startPrivatePostgres(options: PrivateServerOptions): Promi
         '--no-instructions',
       ],
     ])
-    await promisify(execFile)(program, args)
+    const making = promisify(execFile)(program, args)
+    const endWithUs = () => making.child.kill()
+    process.on('exit', endWithUs)
+    await making.finally(() => process.off('exit', endWithUs))
     renameSync(unfinished, cluster)
   }
 
@@ -181,7 +184,8 @@ function openFolder(path: string): string {
 
 function passwordOf(dataDir: string): string {
   const file = join(dataDir, 'password')
-  if (!existsSync(file)) writeFileSync(file, randomBytes(18).toString('hex'), { mode: 0o600 })
+  if (readIfThere(file) === '')
+    writeFileSync(file, randomBytes(18).toString('hex'), { mode: 0o600 })
   return readFileSync(file, 'utf8')
 }
 

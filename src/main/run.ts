@@ -2,18 +2,37 @@
  * The life of a production process: read the settings, start, and end in order. A second signal ends
  * it at once; so does an end that takes longer than a send.
  */
+import { closeSync, openSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Roles, type Running, start } from './compose.ts'
+import { loadEnvFile } from './env-file.ts'
 import { type Config, loadConfig } from './load-config.ts'
 
 /** Longer than a provider call with its write-back, shorter than the stop grace period of deploy files. */
 export const stopWithinMs = 20_000
 
 export async function run(roles: Roles): Promise<void> {
+  loadEnvFile()
   const config = readConfigOrExit()
-  const running = await startOrExit(config, roles)
-  process.on('SIGHUP', () => reload(running))
-  endInOrder(running.log, () => running.close())
+  const hadTerminal = hasTerminal()
+  const starting = startOrExit(config, roles)
+  const end = endInOrder(starting)
+  process.on('SIGHUP', () => {
+    // Out of a terminal that was closed it could not be stopped any more.
+    if (hadTerminal && !hasTerminal()) void end('terminal closed', 0)
+    else void starting.then(reload)
+  })
+  await starting
+}
+
+/** Whether there is a terminal whose Ctrl-C would reach this process. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Starts, or says in one line why not: a port in use, a file that can't be read. */
@@ -45,25 +64,31 @@ export function readConfigOrExit(
 /** A Ctrl-C under npm arrives twice, from the terminal and passed on by npm: still one press. */
 const onePressMs = 500
 
-/** Closes on SIGTERM, SIGINT and on an error nobody caught, then exits. */
-export function endInOrder(log: Running['log'], close: () => Promise<void>): void {
+/**
+ * Closes on SIGTERM, SIGINT and on an error nobody caught, then exits; what is still starting is closed as
+ * soon as it has started. Returns what those call: a second call while it closes exits at once.
+ */
+export function endInOrder(
+  starting: Promise<Pick<Running, 'log' | 'close'>>,
+): (reason: string, exitCode: number) => Promise<void> {
   let endingSinceMs: number | undefined
-  async function end(reason: string, exitCode: number) {
+  async function end(reason: string, exitCode: number): Promise<void> {
     if (endingSinceMs !== undefined) {
       if (performance.now() - endingSinceMs < onePressMs && exitCode === 0) return
       process.exit(1)
     }
     endingSinceMs = performance.now()
-    log.stopping(reason)
+    const closed = starting.then(async ({ log, close }) => {
+      log.stopping(reason)
+      await close()
+      return true
+    })
     const isClosed = await Promise.race([
-      close().then(
-        () => true,
-        (error) => {
-          // The log may be among what is closed already.
-          console.error(error)
-          return false
-        },
-      ),
+      closed.catch((error) => {
+        // The log may be among what is closed already.
+        console.error(error)
+        return false
+      }),
       sleep(stopWithinMs, false),
     ])
     process.exit(isClosed ? exitCode : 1)
@@ -72,16 +97,20 @@ export function endInOrder(log: Running['log'], close: () => Promise<void>): voi
   process.on('SIGINT', () => end('SIGINT', 0))
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
-      log.fatal(error)
+      void starting.then(({ log }) => log.fatal(error))
       void end(event, 1)
     })
   }
+  return end
 }
 
-function reload(running: Running): void {
-  const loaded = loadConfig(process.env)
-  if (loaded.ok) {
-    running.reload(loaded.config.file)
-    running.log.rulesReloaded()
-  } else running.log.rulesNotReloaded(loaded.problems)
+/** Whatever goes wrong here, the rules that hold go on holding. */
+function reload({ reload, log }: Running): void {
+  try {
+    const loaded = loadConfig(process.env)
+    if (loaded.ok) log.rulesReloaded(reload(loaded.config))
+    else log.rulesNotReloaded(loaded.problems)
+  } catch (error) {
+    log.rulesNotReloaded([(error as Error).message])
+  }
 }

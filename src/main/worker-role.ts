@@ -1,7 +1,8 @@
 /** The worker role: delivery, and everything that runs by itself. */
+import type { PolicyFile } from '../config/policy-file.ts'
 import { createDeliver } from '../delivery/deliver.ts'
 import { createGate, type Gate } from '../delivery/gate.ts'
-import { createTakeTurn, pacePolicies } from '../delivery/pace.ts'
+import { createTakeTurn, pacePolicies, type TakeTurn } from '../delivery/pace.ts'
 import { captchaPauses, noticePauses } from '../delivery/retry.ts'
 import { createRouter } from '../delivery/route.ts'
 import { createSettle } from '../delivery/settle.ts'
@@ -70,14 +71,23 @@ export function startWorkerRole(parts: Parts): DeliveryWorker[] {
 /** Every provider of the policy file behind its gate, none of them connected yet. */
 function openGates(parts: Parts): Map<string, Gate> {
   const { file, keyPrefix, closers, log, metrics, secrets, openRedis, receipts, outbox } = parts
-  const policies = pacePolicies(file.providers)
   const paceLimiter = createLimiter({
-    policies,
+    policies: {},
     redis: openRedis('limiter'),
     keyPrefix: `${keyPrefix}pace:`,
     subjectKey: secrets.limiterKey,
   })
   closers.onClose(() => paceLimiter.close())
+  const turns = new Map<string, TakeTurn>()
+  function setPaces({ providers }: PolicyFile): void {
+    const policies = pacePolicies(providers)
+    paceLimiter.setPolicies(policies)
+    for (const name of Object.keys(providers)) {
+      turns.set(name, createTakeTurn(name, paceLimiter, name in policies))
+    }
+  }
+  setPaces(file)
+  parts.onReload(setPaces)
   const gates = new Map<string, Gate>()
   for (const [name, { kind, settings }] of Object.entries(file.providers)) {
     const known = findProviderKind(kind)
@@ -91,7 +101,7 @@ function openGates(parts: Parts): Map<string, Gate> {
     closers.onClose(() => provider.close())
     metrics.circuitOpen.set({ provider: name }, 0)
     const gate = createGate(provider, {
-      takeTurn: createTakeTurn(name, paceLimiter, name in policies),
+      takeTurn: (...turn) => (turns.get(name) as TakeTurn)(...turn),
       onCircuit(isOpen) {
         metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
         log.circuitChanged(name, isOpen)

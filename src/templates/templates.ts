@@ -9,6 +9,7 @@
  * An SMS may end with the line `@shop.example #{{code}}`: browsers on that site then offer to fill in
  * the code (WebOTP). It works in no other place and form, so any other is a mistake.
  */
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Handlebars from 'handlebars'
@@ -37,6 +38,7 @@ export type Templates = ReturnType<typeof loadTemplates>
 export function loadTemplates(folder: string) {
   const problems: string[] = []
   const editions = new Map<string, Editions>()
+  const digest = createHash('sha256')
 
   for (const template of listFolder(folder, problems)) {
     const files = listFolder(join(folder, template), problems)
@@ -50,8 +52,9 @@ export function loadTemplates(folder: string) {
         const htmlFile = `${channel}.${locale}.html`
         try {
           const hasHtml = files.includes(htmlFile)
-          const edition = readEdition(join(folder, template), channel, locale, hasHtml)
-          found[channel].set(locale, edition)
+          const sources = readSources(join(folder, template), channel, locale, hasHtml)
+          digest.update(JSON.stringify([template, channel, locale, sources]))
+          found[channel].set(locale, createEdition(sources))
         } catch (error) {
           problems.push(`${template}/${file}: ${(error as Error).message}`)
         }
@@ -67,6 +70,9 @@ export function loadTemplates(folder: string) {
     editions.get(template)?.[channel].get(locale)
 
   return {
+    /** Another one as soon as any edition says something else. */
+    digest: digest.digest('hex'),
+
     has: (template: string) => editions.has(template),
 
     /** The locales a template has for a channel; empty when it is not made for that channel. */
@@ -149,7 +155,12 @@ function listFolder(folder: string, problems: string[]): string[] {
   }
 }
 
-function readEdition(folder: string, channel: Channel, locale: string, hasHtml: boolean): Edition {
+function readSources(
+  folder: string,
+  channel: Channel,
+  locale: string,
+  hasHtml: boolean,
+): Record<string, string> {
   const source = readFileSync(join(folder, `${channel}.${locale}.txt`), 'utf8').trimEnd()
   const sources: Record<string, string> = { text: source }
   if (channel === 'email') {
@@ -161,7 +172,10 @@ function readEdition(folder: string, channel: Channel, locale: string, hasHtml: 
   }
 
   if (channel === 'sms') checkWebOtp(source)
+  return sources
+}
 
+function createEdition(sources: Readonly<Record<string, string>>): Edition {
   const variables = new Set<string>()
   const parts = Object.entries(sources).map(([part, text]) => {
     for (const name of variablesOf(text)) variables.add(name)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import {
+  changedSections,
   parsePolicyFile,
   readPolicyFile,
   type SectionChecks,
@@ -9,6 +10,7 @@ const noChecks: SectionChecks = {
   policies: () => [],
   provider: () => [],
   channelsOf: () => ['sms', 'email'],
+  templates: () => ({ has: () => true }),
 }
 const read = (
   text: string,
@@ -147,4 +149,30 @@ test('a file that is not there is said so', () => {
     ok: false,
     problems: ['/nowhere/postern.yaml can not be read (ENOENT)'],
   })
+})
+
+test('changedSections names providers and routes one by one, and nothing that is the same', () => {
+  const file = (text: string) => {
+    const result = read(text)
+    if (!result.ok) throw new Error(result.problems.join())
+    return result.file
+  }
+  const before = `policies: {}
+providers: { a: { kind: sandbox }, b: { kind: sandbox } }
+routes: { sms: [{ use: [a] }], email: [{ use: [a] }] }`
+  expect(changedSections(file(before), file(`# other text, same meaning\n${before}`))).toEqual([])
+  const after = `policies: { login: [] }
+code: { length: 6 }
+providers: { a: { kind: sandbox, url: x }, c: { kind: sandbox } }
+routes: { sms: [{ use: [a] }], email: [{ use: [a, c] }] }
+templates: ./other`
+  expect(changedSections(file(before), file(after)).sort()).toEqual([
+    'code',
+    'policies',
+    'providers.a',
+    'providers.b',
+    'providers.c',
+    'routes.email',
+    'templates',
+  ])
 })

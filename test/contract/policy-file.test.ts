@@ -131,11 +131,15 @@ test.each(['postern.yaml', 'deploy/postern.yaml'])(
 )
 
 test('deploy/kubernetes/postern.yaml is right and has the rules of the default file', () => {
-  const pods = fileOf(parse(read('deploy/kubernetes/postern.yaml')))
+  // Its templates are in the image, not on this machine.
+  const checks = { ...sectionChecks, templates: () => ({ has: () => true }) }
+  const path = 'deploy/kubernetes/postern.yaml'
+  const pods = fileOf(parsePolicyFile(read(path), path, env, checks))
   const shipped = fileOf(parse(read('postern.yaml')))
   expect(pods.templatesFolder).toBe('/app/templates')
   expect(pods.policies).toEqual(shipped.policies)
-  expect(fileOf(parse(read('deploy/postern.yaml'))).policies).toEqual(shipped.policies)
+  const compose = parse(read('deploy/postern.yaml'), pathOf('deploy/postern.yaml'))
+  expect(fileOf(compose).policies).toEqual(shipped.policies)
 })
 
 const examples = ['docs/policy-file.md', 'docs/operations.md'].flatMap((page) =>

@@ -1,4 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, inject, test } from 'vitest'
 import { loadConfig } from '../../src/main/load-config.ts'
 import { noLimits, posternEnv } from '../support/postern.ts'
 
@@ -64,7 +66,7 @@ describe('what can be known at start is said at start', () => {
         routes: { sms: [{ match: { template: 'lost' }, use: ['phone'] }], email: [] },
       },
       [
-        /^providers\.phone\.templates: there is no template "nowhere"/,
+        /^providers\.phone\.templates\.nowhere: there is no template "nowhere"/,
         /^routes\.sms\.0\.match\.template: there is no template "lost"/,
       ],
     ],
@@ -75,4 +77,75 @@ describe('what can be known at start is said at start', () => {
       expect(problems[index]).toMatch(pattern)
     })
   })
+})
+
+test('problems of every kind, of environment and file together → one list, each with its line', () => {
+  const folder = mkdtempSync(join(inject('runFolder'), 'config-'))
+  const file = join(folder, 'postern.yaml')
+  mkdirSync(join(folder, 'templates/captcha'), { recursive: true })
+  writeFileSync(join(folder, 'templates/captcha/sms.en.txt'), '{{code}}')
+  writeFileSync(
+    file,
+    `code: { length: 3, lenght: 4 }
+policies:
+  captcha:
+    - { name: a, key: "{to}", sliding: often }
+  captcha: []
+  notice:
+    - { name: b, key: "{colour}", fixed: 1 per 1s }
+  check: []
+providers:
+  mail: { kind: smtp, url: "\${NOT_SET}", from: 5 }
+  phone: { kind: pigeon }
+  box: { kind: sandbox }
+  other: { king: sandbox }
+  Wrong: { kind: sandbox }
+routes:
+  sms:
+    - { use: [gone, mail] }
+    - { use: [] }
+    - { match: { template: lost }, use: [box, other] }
+colour: red
+`,
+  )
+  const loaded = loadConfig({
+    POSTERN_CONFIG: file,
+    REDIS_URL: 'redis://localhost',
+    SECRET: 'short',
+  })
+  const problems = loaded.ok ? [] : loaded.problems
+  const expected = [
+    /^DATABASE_URL is not set$/,
+    /^SECRET: needs at least 32 bytes$/,
+    /:1: code\.length: /,
+    /:1: code\.lenght: unknown key/,
+    /:5: Map keys must be unique/,
+    /:7: policies\.notice\.0\.key: there is no field \{colour\}/,
+    /:10: NOT_SET is not set in the environment/,
+    /:10: providers\.mail\.from: /,
+    /:11: providers\.phone\.kind: "pigeon" is none of/,
+    /:13: providers\.other\.kind: /,
+    /:14: providers\.Wrong: /,
+    /:17: routes\.sms\.0\.use: there is no provider "gone"/,
+    /:17: routes\.sms\.0\.use: provider "mail" carries no sms/,
+    /:18: routes\.sms\.1\.use: /,
+    /:19: routes\.sms\.2\.match\.template: there is no template "lost"/,
+    /:20: colour: unknown key/,
+  ]
+  for (const pattern of expected) expect(problems).toContainEqual(expect.stringMatching(pattern))
+  expect(problems).toHaveLength(expected.length)
+})
+
+test('a template with a problem, and a policy file with another → both, the template by its file', () => {
+  const folder = mkdtempSync(join(inject('runFolder'), 'config-'))
+  const template = join(folder, 'templates/captcha/sms.en.txt')
+  mkdirSync(dirname(template), { recursive: true })
+  writeFileSync(template, '{{#if code}}')
+  const file = join(folder, 'postern.yaml')
+  writeFileSync(file, 'code: { length: 3 }\npolicies: {}\nproviders: {}\nroutes: {}\n')
+  const loaded = loadConfig({ POSTERN_CONFIG: file })
+  const problems = loaded.ok ? [] : loaded.problems
+  expect(problems).toContainEqual(expect.stringContaining(`${file}:1: code.length: `))
+  expect(problems).toContainEqual(expect.stringMatching(new RegExp(`^${template}: `)))
+  expect(problems).toContainEqual(expect.stringMatching(/^SECRET is not set/))
 })

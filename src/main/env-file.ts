@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+
+/**
+ * Reads `.env` of the current folder into the environment, as every command does first. What is set
+ * already wins, and counts as set although it is empty. Ends the process when the file is there and can
+ * not be read: its secrets would be missing without a reason.
+ */
+export function loadEnvFile(): void {
+  let text: string
+  try {
+    text = readFileSync('.env', 'utf8')
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code === 'ENOENT') return
+    console.error(`Postern can not start: .env can not be read (${code}).`)
+    process.exit(1)
+  }
+  // Some editors begin a file with a mark that would become a part of its first name.
+  const values = parseEnv(text.replace(/^\uFEFF/, ''))
+  for (const [name, value] of Object.entries(values)) process.env[name] ??= value
+}

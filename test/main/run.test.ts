@@ -1,0 +1,195 @@
+/** How a process starts, reloads and ends: its `.env`, its signals, what is in its way. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { expect, inject, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+import { findFreePort } from '../../src/main/server-process.ts'
+import { testDatabase } from '../support/database.ts'
+import { childrenOf } from '../support/own-servers.ts'
+import { clientOf, noLimits, posternEnv } from '../support/postern.ts'
+import { runCommand, startProcess } from '../support/processes.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const [redis, database] = [await testRedis(), await testDatabase()]
+
+function settings(policyFile: Record<string, unknown> = {}) {
+  const env = posternEnv({
+    redis,
+    database,
+    policyFile: { policies: noLimits, ...policyFile },
+    env: { LOG_LEVEL: 'info' },
+  })
+  // Those that `startProcess` draws are kept.
+  const { PORT: _, ADMIN_PORT: __, ...others } = env
+  return others
+}
+
+const newFolder = () => mkdtempSync(join(inject('runFolder'), 'start-'))
+
+test('an .env in the current folder is read by API, keys and migrate; what is set wins over it', async () => {
+  const folder = newFolder()
+  const lines = Object.entries({ ...settings(), PORT: '1' }).map(([name, value]) => {
+    return `export ${name} = "${value}"`
+  })
+  // As an editor on Windows leaves it.
+  writeFileSync(join(folder, '.env'), `\ufeff${lines.join('\r\n')}\r\n`)
+  const api = await startProcess('api', { cwd: folder, env: { LOG_LEVEL: 'warn' } })
+  expect(api.output()).not.toContain('"msg":"ready"')
+  expect(await api.terminate()).toBe(0)
+
+  expect(await runCommand('migrate', [], {}, folder)).toMatchObject({
+    code: 0,
+    stdout: 'nothing to apply\n',
+  })
+  expect(await runCommand('keys', ['list'], {}, folder)).toMatchObject({ code: 0, stderr: '' })
+  const elsewhere = { DATABASE_URL: 'postgresql://127.0.0.1:9/x' }
+  expect(await runCommand('keys', ['list'], elsewhere, folder)).toMatchObject({ code: 1 })
+})
+
+test('an .env that can not be read stops every command with one line that says so', async () => {
+  const folder = newFolder()
+  mkdirSync(join(folder, '.env'))
+  for (const command of ['api', 'worker', 'demo', 'migrate', 'keys'] as const) {
+    expect(await runCommand(command, [], {}, folder)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'Postern can not start: .env can not be read (EISDIR).\n',
+    })
+  }
+})
+
+test('SIGHUP takes policies and the limits of providers, and names every other section that has changed', async () => {
+  const phone = { kind: 'webhook', url: 'http://127.0.0.1:9/', secret: 'a secret of the carrier' }
+  const providers = { phone: { ...phone, pace: '10 per 1s' }, box: { kind: 'sandbox' } }
+  const routes = { email: [{ use: ['box'] }], sms: [{ use: ['phone'] }] }
+  const env = settings({ providers, routes })
+  const file = env.POSTERN_CONFIG as string
+  const api = await startProcess('api', { env })
+  const linesWith = (text: string) =>
+    api
+      .output()
+      .split('\n')
+      .filter((line) => line.includes(text))
+      .map((line) => JSON.parse(line))
+  const reloadWith = async (sections: object) => {
+    const before = linesWith('policy file').length
+    writeFileSync(file, stringify({ ...parse(readFileSync(file, 'utf8')), ...sections }))
+    api.signal('SIGHUP')
+    await eventually(() => linesWith('policy file').length > before)
+    return linesWith('policy file').at(-1)
+  }
+
+  const { post } = clientOf(api.url, env.BOOTSTRAP_SECRET_KEY as string)
+  const acquire = () => post('/v1/limits/shop/acquire', { fields: { user: 'ada' } })
+  expect((await acquire()).status).toBe(404)
+  const shop = [{ name: 'one', key: '{user}', sliding: '1 per 1h' }]
+  expect(
+    await reloadWith({
+      policies: { ...noLimits, shop },
+      providers: { ...providers, phone: { ...phone, pace: '5 per 1s' } },
+    }),
+  ).toMatchObject({ level: 30, reloaded: ['policies', 'providers.phone'] })
+  expect([(await acquire()).status, (await acquire()).status]).toEqual([200, 429])
+
+  const otherUrl = { ...providers, phone: { ...phone, url: 'http://127.0.0.1:10/' } }
+  const told = await reloadWith({ providers: otherUrl, code: { length: 6 } })
+  expect(told).toMatchObject({ level: 40, reloaded: ['providers.phone'] })
+  expect(told.needRestart.sort()).toEqual(['code', 'providers.phone'])
+  // Told again as long as it is true, and no longer.
+  expect((await reloadWith({})).needRestart.sort()).toEqual(['code', 'providers.phone'])
+  expect(await reloadWith({ providers, code: {} })).toMatchObject({
+    level: 30,
+    reloaded: ['providers.phone'],
+  })
+
+  const refused = await reloadWith({ colour: 'red', policies: { shop: 1 } })
+  expect(refused).toMatchObject({ level: 50 })
+  expect(refused.problems.join()).toMatch(/colour: unknown key/)
+  expect((await acquire()).status).toBe(429)
+  expect(await api.terminate()).toBe(0)
+})
+
+test('SIGHUP names a template that has changed', async () => {
+  const templates = newFolder()
+  const message = join(templates, 'captcha/sms.en.txt')
+  mkdirSync(join(templates, 'captcha'))
+  writeFileSync(message, '{{code}}')
+  const api = await startProcess('api', { env: settings({ templates }) })
+  writeFileSync(message, 'Your code: {{code}}')
+  api.signal('SIGHUP')
+  await eventually(() => /"needRestart":\["templates"\]/.test(api.output()))
+  expect(await api.terminate()).toBe(0)
+})
+
+test('a worker whose admin port is taken ends with code 1 and one line', async () => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  releaseLater(() => taken.close())
+  const { port } = taken.address() as { port: number }
+  const env = { ...settings(), ADMIN_PORT: String(port) }
+  expect(await runCommand('worker', [], env)).toMatchObject({
+    code: 1,
+    stderr: `Postern can not start: port ${port} is in use; set PORT or ADMIN_PORT to another.\n`,
+  })
+})
+
+test('SIGTERM at any moment of the start ends a process in time, with code 0 once it listens to it', async () => {
+  for (const role of ['api', 'worker']) {
+    for (let delayMs = 100; delayMs <= 1_500; delayMs += 350) {
+      const child = spawn(process.execPath, [join(root, `src/main/${role}.ts`)], {
+        cwd: root,
+        stdio: ['ignore', 'ignore', 'pipe'],
+        env: { PATH: process.env.PATH, ...settings(), PORT: '0', ADMIN_PORT: '0' },
+      })
+      let stderr = ''
+      child.stderr.on('data', (chunk) => {
+        stderr += chunk
+      })
+      await sleep(delayMs)
+      child.kill('SIGTERM')
+      const [code, signal] = await once(child, 'close')
+      expect([0, 'SIGTERM']).toContain(code ?? signal)
+      expect(stderr).toBe('')
+    }
+  }
+}, 60_000)
+
+test('a SIGHUP that ends npm leaves no process behind that it has started', async () => {
+  const [port, adminPort] = [await findFreePort(), await findFreePort()]
+  const npm = spawn('npm', ['run', 'start:api'], {
+    cwd: root,
+    stdio: 'ignore',
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      ...settings(),
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+    },
+  })
+  releaseLater(() => npm.kill('SIGKILL'))
+  const isUp = async () => (await fetch(`http://127.0.0.1:${adminPort}/livez`)).status === 200
+  await eventually(isUp, { withinMs: 20_000 })
+  const [api] = childrenOf(npm.pid as number) as [number]
+  releaseLater(() => isRunning(api) && process.kill(api, 'SIGKILL'))
+  npm.kill('SIGHUP')
+  await once(npm, 'exit')
+  await eventually(() => !isRunning(api), { withinMs: 20_000 })
+}, 60_000)
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
