@@ -16,6 +16,7 @@ const read = (path: string) => readFileSync(pathOf(path), 'utf8')
 interface Service {
   image: string
   build?: string
+  pull_policy?: string
   command?: string[]
   restart?: string
   stop_grace_period?: string
@@ -69,9 +70,10 @@ test.each(services)('$name: its image is pinned to a version', ({ image }) => {
   expect(image).toMatch(/^[a-z/]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/)
 })
 
-test.each(services)('$name: has a health check', ({ name, build, healthcheck }) => {
+test.each(services)('$name: has a health check', ({ name, image, healthcheck }) => {
   if (name === 'migrate') expect(healthcheck?.disable).toBe(true)
-  else if (build) expect(dockerfile).toMatch(/^HEALTHCHECK .*ADMIN_PORT.*\/readyz/m)
+  else if (image.startsWith('postern:'))
+    expect(dockerfile).toMatch(/^HEALTHCHECK .*ADMIN_PORT.*\/readyz/m)
   else expect(healthcheck?.test?.length).toBeGreaterThan(0)
 })
 
@@ -113,6 +115,18 @@ test('migrations run once, and both processes wait for them and for Redis', () =
       migrate: { condition: 'service_completed_successfully' },
       redis: { condition: 'service_healthy' },
     })
+  }
+})
+
+test('the image is built once, by the service that all others of it wait for, and anew after a git pull', () => {
+  const ofOurs = services.filter(({ image }) => image.startsWith('postern:'))
+  expect(ofOurs.map(({ name }) => name).sort()).toEqual(['api', 'migrate', 'worker'])
+  for (const { name, build, pull_policy } of ofOurs) {
+    expect({ build, pull_policy }).toEqual(
+      name === 'migrate'
+        ? { build: '.', pull_policy: 'build' }
+        : { build: undefined, pull_policy: 'never' },
+    )
   }
 })
 

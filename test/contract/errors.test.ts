@@ -63,3 +63,17 @@ test('a running API refuses in the order and with the members that docs/http.md 
   // Sent twice it would read "60, 60".
   expect(headers.get('Retry-After')).toMatch(/^\d+$/)
 })
+
+test('the refusal that docs/http.md shows has the headers of a real one', async () => {
+  const [, shown = ''] = /^(Retry-After: 60\n[\s\S]*?)\n\n/m.exec(docs) ?? []
+  const postern = await startPostern({ roles: { api: true, worker: false } })
+  const send = { channel: 'sms', to: '+8613800138000' }
+  expect((await postern.post('/v1/captchas', send)).status).toBe(202)
+  const { status, headers } = await postern.post('/v1/captchas', send)
+  expect(status).toBe(429)
+  const names = ['Retry-After', 'RateLimit-Policy', 'RateLimit']
+  const real = names.map((name) => `${name}: ${headers.get(name)}`).join('\n')
+  // By the time it was asked again, a second may have passed.
+  const withoutWait = (text: string) => text.replaceAll(/(After: |t=)\d+/g, '$1')
+  expect(withoutWait(shown)).toBe(withoutWait(real))
+})
