@@ -3,7 +3,7 @@
  * survives resends, and with the code itself, whose tries end it.
  */
 import { createShortIds } from '../base/ids.ts'
-import type { RedisLimiter } from '../limiter/index.ts'
+import type { Policies, RedisLimiter } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Admission, AdmissionRefusal } from '../notice/admission.ts'
 import type { AnnounceCaptcha } from './announce.ts'
@@ -24,11 +24,13 @@ export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 export function createCheckCaptcha(deps: {
   admission: Admission
   limiter: RedisLimiter
+  /** The rules as they are now. */
+  policies: () => Policies
   codes: CodeStore
   metrics: Metrics
   announce: AnnounceCaptcha
 }) {
-  const { admission, limiter, codes, metrics, announce } = deps
+  const { admission, limiter, policies, codes, metrics, announce } = deps
   const newRequestId = createShortIds()
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
@@ -54,19 +56,28 @@ export function createCheckCaptcha(deps: {
     try {
       guess = await codes.guess(request, request.code, request.id)
     } catch (error) {
-      await admission.giveBack('check', fields, requestId)
+      admission.giveBack('check', fields, requestId)
       throw error
     }
-    // Whoever knows the code is not guessing: earlier misses no longer count against them. Their next
-    // request comes after this one on the same connection, so nobody has to wait for it.
-    if (guess.result === 'passed') forgive(fields).catch(() => {})
+    // The next request of this person comes after this one on the same connection: no need to wait.
+    if (guess.result === 'passed') forgive(fields, requestId).catch(() => {})
     return guess
   }
 
-  /** Clears the lock-outs of the policy; its other rules count successes like any use. */
-  async function forgive(fields: Record<string, string>): Promise<void> {
-    const lockouts = limiter.windows('check').filter(({ kind }) => kind === 'lockout')
-    await Promise.all(lockouts.map(({ rule }) => limiter.reset('check', fields, rule)))
+  /**
+   * A right code is no guess, so no lock-out counts it. Earlier misses are forgiven only where the rule is
+   * about this recipient: with a number of one's own anybody can pass, and must not win back guesses at
+   * the numbers of others. Rules of other kinds count successes like any use.
+   */
+  async function forgive(fields: Record<string, string>, requestId: string): Promise<void> {
+    const lockouts = (policies().check ?? []).filter(({ kind }) => kind === 'lockout')
+    const [ofRecipient, others] = [true, false].map((isWanted) =>
+      lockouts.filter((rule) => rule.fields.includes('to') === isWanted).map(({ name }) => name),
+    ) as [string[], string[]]
+    await Promise.all([
+      ...ofRecipient.map((rule) => limiter.reset('check', fields, rule)),
+      ...(others.length > 0 ? [limiter.release('check', fields, requestId, others)] : []),
+    ])
   }
 }
 

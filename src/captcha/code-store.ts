@@ -1,15 +1,23 @@
 /**
- * Codes in Redis: one key per (app, scene, channel, recipient), so a new code replaces the old one by
- * itself, with its time to live. The key's name is a keyed hash and the code a keyed digest: whoever
- * reads Redis learns neither. A code is compared in Redis, in one script with its counting; what comes
- * in one event-loop tick goes in one call.
+ * Codes in Redis: one key per (app, scene, channel, recipient). The key's name is a keyed hash and the
+ * code a keyed digest: whoever reads Redis learns neither. A code is compared in Redis, in one script
+ * with its counting; what comes in one event-loop tick goes in one call.
+ *
+ * A new code replaces the one before it when its notice is committed, not sooner. Until then it waits
+ * beside it as `pending`, so whatever becomes of the send (an error, a server away, the process gone) the
+ * code in a person's hand stays what it was. It is settled before the 202, and again before it is sent.
+ *
+ * A guess is counted under a request id. When Redis gives no answer, that guess is taken back as soon as
+ * Redis answers again: a caller who heard 503 has used up neither a try nor a right code.
  *
  * While `SECRET_PREVIOUS` is set a code may lie under either secret's name. A new one goes under the
- * current name and the previous name is emptied first, so an owner never has two valid codes.
+ * current name, and the previous name is emptied when it is settled, so an owner never has two valid codes.
  */
 import { createBatcher } from '../base/batcher.ts'
+import { createShortIds } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
+import { createUnsettled } from '../base/unsettled.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 
 /** Whose code it is: a code for one of these never passes for another. */
@@ -27,88 +35,117 @@ export type GuessResult =
 
 export type CodeStore = ReturnType<typeof createCodeStore>
 
-const rememberScript = loadScript('remember-codes-N')
-const checkScript = loadScript('check-codes-N')
-const forgetScript = loadScript('forget-code-1')
+/** One step of the script: its name and its arguments. */
+type Step =
+  | [
+      'remember',
+      noticeId: string,
+      tries: string,
+      digest: string,
+      ttlMs: string,
+      hasOthers: '0' | '1',
+    ]
+  | ['settle' | 'forget', noticeId: string]
+  | ['guess', requestId: string, noticeId: string, ...digests: string[]]
+  | ['takeBack', requestId: string]
+
+const script = loadScript('codes-N')
+const maxUnsettled = 10_000
 
 export function createCodeStore(
   redis: RedisClient,
   secrets: Secrets,
   options: { keyPrefix: string; ttlMs: number; triesPerCode: number },
 ) {
+  const { ttlMs, triesPerCode } = options
+  const newRequestId = createShortIds()
+  // After a code's time there is nothing left to take back.
+  const unsettled = createUnsettled({ maxAgeMs: ttlMs, maxEntries: maxUnsettled })
+
   const partsOf = (owner: CodeOwner) => [owner.app, owner.scene, owner.channel, owner.to]
   /** One key per secret in use, the current one's first. */
   const keysOf = (owner: CodeOwner) =>
     secrets.subjectHashes(partsOf(owner)).map((hash) => `${options.keyPrefix}code:${hash}`)
-  const digestsOf = (owner: CodeOwner, code: string) =>
-    secrets.codeDigests([...partsOf(owner), code])
 
-  // In a cluster the keys of one call must lie together, which those of different owners do not.
-  const batching = redis.isCluster
-    ? { maxItems: 1, maxConcurrent: 256 }
-    : { maxItems: 128, maxConcurrent: 4 }
-
-  const remember = createBatcher<{ key: string; value: string }, void>({
-    ...batching,
-    async run(codes) {
-      const keys = codes.map(({ key }) => key)
-      const values = codes.map(({ value }) => value)
-      await reach(() => rememberScript.run(redis, keys, [options.ttlMs, ...values]))
-      return codes.map(() => undefined)
+  const take = createBatcher<{ key: string; step: Step }, string | number>({
+    // In a cluster the keys of one call must lie together, which those of different owners do not.
+    ...(redis.isCluster
+      ? { maxItems: 1, maxConcurrent: 256 }
+      : { maxItems: 128, maxConcurrent: 4 }),
+    run(steps) {
+      const keys = steps.map(({ key }) => key)
+      const args = steps.flatMap(({ step }) => [step.length, ...step])
+      return reach(() => script.run(redis, keys, args)) as Promise<(string | number)[]>
     },
   })
 
-  const check = createBatcher<{ key: string; args: readonly string[] }, string | number>({
-    ...batching,
-    async run(guesses) {
-      const keys = guesses.map(({ key }) => key)
-      const digests = (guesses[0]?.args.length ?? 1) - 1
-      const args = guesses.flatMap((guess) => guess.args)
-      return reach(() => checkScript.run(redis, keys, [digests, ...args])) as Promise<
-        (string | number)[]
-      >
-    },
-  })
+  const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
+    Promise.all(keysOf(owner).map((key) => take({ key, step })))
 
-  const read = createBatcher<string, string | null>({
-    ...batching,
-    run: (keys) => reach(() => redis.mget(...keys)),
-  })
+  /** At once, and again when Redis answers: what is taken back may still be on its way there. */
+  function undo(owner: CodeOwner, step: ['forget' | 'takeBack', id: string]): void {
+    const run = () => takeUnderEveryName(owner, step)
+    run().catch(() => {})
+    unsettled.add(step.join(' '), run)
+  }
+
+  /** True when this notice's code is the owner's one valid code, from now on if it was pending. */
+  async function settle(owner: CodeOwner, noticeId: string): Promise<boolean> {
+    const keys = keysOf(owner)
+    for (const [index, key] of keys.entries()) {
+      if ((await take({ key, step: ['settle', noticeId] })) !== 1) continue
+      for (const previousKey of keys.slice(index + 1)) await reach(() => redis.del(previousKey))
+      return true
+    }
+    return false
+  }
 
   return {
-    /** From now on this is the owner's one valid code. */
-    async remember(owner: CodeOwner, noticeId: string, code: string): Promise<void> {
+    /** True when it is pending: the code before it stays valid until this one is settled. */
+    async remember(owner: CodeOwner, noticeId: string, code: string): Promise<boolean> {
       const [key = '', ...previousKeys] = keysOf(owner)
-      const value = `${noticeId} ${options.triesPerCode} ${digestsOf(owner, code)[0]}`
-      for (const previousKey of previousKeys) await reach(() => redis.del(previousKey))
-      await remember({ key, value })
+      const digest = secrets.codeDigests([...partsOf(owner), code])[0] as string
+      const hasOthers = previousKeys.length > 0 ? '1' : '0'
+      const tries = String(triesPerCode)
+      const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers]
+      return (await take({ key, step })) === 1
     },
 
-    /** Takes one try, compares, and consumes the code when it is right. */
+    settle,
+
+    /** The same for a notice that is committed, without waiting: when Redis answers again. */
+    settleSoon(owner: CodeOwner, noticeId: string): void {
+      unsettled.add(`settle ${noticeId}`, () => settle(owner, noticeId))
+    },
+
+    /**
+     * Takes one try, compares, and uses the code up when it is right. Throws Unavailable when Redis gave
+     * no answer; whatever it did is taken back then.
+     */
     async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
-      const args = [noticeId, ...digestsOf(owner, code)]
-      for (const key of keysOf(owner)) {
-        const answer = await check({ key, args })
-        if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
-        if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
+      const requestId = newRequestId()
+      const digests = secrets.codeDigests([...partsOf(owner), code])
+      const step: Step = ['guess', requestId, noticeId, ...digests]
+      try {
+        for (const key of keysOf(owner)) {
+          const answer = await take({ key, step })
+          if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
+          if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
+        }
+        return { result: 'gone' }
+      } catch (error) {
+        undo(owner, ['takeBack', requestId])
+        throw error
       }
-      return { result: 'gone' }
     },
 
-    /** True while the code of this notice could still pass; a replaced or used one is not worth sending. */
-    async isCurrent(owner: CodeOwner, noticeId: string): Promise<boolean> {
-      for (const key of keysOf(owner)) {
-        const stored = await read(key)
-        if (stored?.startsWith(`${noticeId} `)) return true
-      }
-      return false
+    /** Undoes `remember` for a notice that could not be made, now or when Redis answers again. */
+    forget(owner: CodeOwner, noticeId: string): void {
+      undo(owner, ['forget', noticeId])
     },
 
-    /** Undoes `remember` for a notice that could not be made. */
-    async forget(owner: CodeOwner, noticeId: string): Promise<void> {
-      for (const key of keysOf(owner)) {
-        await reach(() => forgetScript.run(redis, [key], [noticeId]))
-      }
+    close(): void {
+      unsettled.close()
     },
   }
 }

@@ -1,8 +1,13 @@
 /**
- * Sends a code. It is remembered before its notice is made, because a code must never be sent before
- * it can pass.
+ * Sends a code: the limits, because a refusal must cost nothing; a code, remembered before its notice is
+ * made because it must never be sent before it can pass; the notice, whose commit is the promise; and
+ * last the code in the place of the one before it. When anything before the commit can't be done, what
+ * was taken is given back; the code before is untouched until then (see code-store.ts).
  */
-import type { Accept, AcceptOutcome, SendRequest } from '../notice/accept.ts'
+import type { Admission } from '../notice/admission.ts'
+import type { CreateNotice } from '../notice/create.ts'
+import type { SendOutcome, SendRequest } from '../notice/send.ts'
+import type { NoticeStore } from '../notice/store.ts'
 import { drawCode } from './code.ts'
 import type { CodeStore } from './code-store.ts'
 
@@ -13,22 +18,58 @@ export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'se
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
 export function createSendCaptcha(deps: {
-  accept: Accept
+  admission: Admission
   codes: CodeStore
+  createNotice: CreateNotice
+  store: NoticeStore
   code: { length: number; ttlMs: number }
 }) {
-  const { accept, codes, code } = deps
+  const { admission, codes, createNotice, store, code } = deps
+  const policy = 'captcha'
 
-  /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
-  return function sendCaptcha(request: CaptchaRequest): Promise<AcceptOutcome> {
-    return accept(
-      { ...request, kind: 'captcha', ttlMs: code.ttlMs },
-      async (notice) => {
+  function read({ params, origin, answerBy, ...asked }: CaptchaRequest) {
+    const notice = { ...asked, kind: policy, ttlMs: code.ttlMs } as const
+    return { notice, fields: admission.fieldsOf(notice, params, origin) }
+  }
+
+  return {
+    /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
+    async send(request: CaptchaRequest): Promise<SendOutcome> {
+      const { notice, fields } = read(request)
+      const repeat = admission.recall(policy, fields)
+      if (repeat) return { accepted: false, policy, refusal: repeat }
+      const verdict = await admission.admit(policy, fields, notice.id)
+      if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }
+      try {
         const digits = drawCode(code.length)
-        await codes.remember(request, notice.id, digits)
-        return { ...request.params, code: digits, minutes: Math.ceil(code.ttlMs / 60_000) }
-      },
-      (notice) => codes.forget(request, notice.id),
-    )
+        const isPending = await codes.remember(notice, notice.id, digits)
+        const minutes = Math.ceil(code.ttlMs / 60_000)
+        const params = { ...request.params, code: digits, minutes }
+        const created = await createNotice(notice, params, request.answerBy - performance.now())
+        // The promise is given. Should the process die before this, the worker settles the code before it
+        // sends it.
+        if (isPending) {
+          await codes.settle(notice, notice.id).catch(() => codes.settleSoon(notice, notice.id))
+        }
+        const resendAt = new Date(created.createdAt.getTime() + verdict.nextInMs)
+        return { accepted: true, notice: created, resendAt }
+      } catch (error) {
+        codes.forget(notice, notice.id)
+        admission.giveBack(policy, fields, notice.id)
+        throw error
+      }
+    },
+
+    /** What an earlier request made under this id, if it was sent or will be. Takes nothing. */
+    async adopt(request: CaptchaRequest): Promise<SendOutcome | null> {
+      const { notice, fields } = read(request)
+      const adopted = await store.adopt(notice.app, notice.id)
+      if (!adopted) return null
+      // Without its code it will not be sent.
+      if (adopted.isOpen && !(await codes.settle(notice, notice.id))) return null
+      const { createdAt, expiresAt } = adopted
+      const resendAt = new Date(Date.now() + (await admission.nextInMs(policy, fields)))
+      return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt }
+    },
   }
 }

@@ -1,11 +1,13 @@
+import type { z } from 'zod'
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
-import type { SendCaptcha } from '../captcha/send.ts'
+import type { CaptchaRequest, SendCaptcha } from '../captcha/send.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { NormaliseRecipient } from './recipient.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineRoute, type Route, type RouteRequest } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
 import {
+  type Attempt,
   acceptedAnswer,
   editionOf,
   invalid,
@@ -29,6 +31,21 @@ export function captchaRoutes(
 ): Route[] {
   const { sendCaptcha, checkCaptcha, idempotency, templates, normaliseRecipient, codeLength } = deps
 
+  /** The request as the rooms behind take it, or the problem that says why not. */
+  function captchaOf(
+    { app, ip, body }: RouteRequest<z.infer<typeof sendCaptchaBody>>,
+    attempt: Attempt,
+  ): CaptchaRequest {
+    const { to, country } = recipientOf(normaliseRecipient, body)
+    const { locale, params } = editionOf(deps, body, ownVariables)
+    const { channel, scene, template } = body
+    if (!templates.variables(template, channel, locale).has('code')) {
+      throw invalid('template', 'does not say the code')
+    }
+    const origin = { ip: body.ip ?? ip, country }
+    return { ...attempt, app, channel, to, scene, template, locale, params, origin }
+  }
+
   return [
     defineRoute({
       method: 'post',
@@ -40,28 +57,19 @@ export function captchaRoutes(
       isIdempotent: true,
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
-      run: (request) =>
-        onceByKey(idempotency, request, 'captcha', async (reserved) => {
-          const { body, app, ip } = request
-          const { to, country } = recipientOf(normaliseRecipient, body)
-          const { locale, params } = editionOf(deps, body, ownVariables)
-          const { channel, scene, template } = body
-          if (!templates.variables(template, channel, locale).has('code')) {
-            throw invalid('template', 'does not say the code')
-          }
-          const outcome = await sendCaptcha({
-            reserved,
-            app,
-            channel,
-            to,
-            scene,
-            template,
-            locale,
-            params,
-            origin: { ip: body.ip ?? ip, country },
-          })
-          return acceptedAnswer(request, outcome, { scene, codeLength })
-        }),
+      run(request) {
+        const { scene } = request.body
+        return onceByKey(idempotency, request, 'captcha', {
+          async send(attempt) {
+            const outcome = await sendCaptcha.send(captchaOf(request, attempt))
+            return acceptedAnswer(request, outcome, { scene, codeLength })
+          },
+          async adopt(attempt) {
+            const outcome = await sendCaptcha.adopt(captchaOf(request, attempt))
+            return outcome && acceptedAnswer(request, outcome, { scene, codeLength })
+          },
+        })
+      },
     }),
 
     defineRoute({

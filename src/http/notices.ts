@@ -1,12 +1,13 @@
+import type { z } from 'zod'
 import { isId } from '../base/ids.ts'
 import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
-import type { SendNotice } from '../notice/send.ts'
+import type { NoticeRequest, SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { NormaliseRecipient } from './recipient.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineRoute, type Route, type RouteRequest } from './route.ts'
 import {
   acceptedNotice,
   noticePage,
@@ -15,6 +16,7 @@ import {
   sendNoticeBody,
 } from './schemas.ts'
 import {
+  type Attempt,
   acceptedAnswer,
   editionOf,
   invalid,
@@ -33,6 +35,19 @@ export function noticeRoutes(
   },
 ): Route[] {
   const { sendNotice, store, idempotency, normaliseRecipient, secrets } = deps
+
+  /** The request as the room behind takes it, or the problem that says why not. */
+  function noticeOf(
+    { app, ip, body }: RouteRequest<z.infer<typeof sendNoticeBody>>,
+    attempt: Attempt,
+  ): NoticeRequest {
+    const { to, country } = recipientOf(normaliseRecipient, body)
+    const { locale, params } = editionOf(deps, body, [])
+    const { channel, template, ttl: ttlMs } = body
+    const sendAt = sendTimeOf(body.sendAt)
+    const origin = { ip: body.ip ?? ip, country }
+    return { ...attempt, app, channel, to, template, locale, params, ttlMs, sendAt, origin }
+  }
 
   /** What was sent to may be looked for, whatever destinations are allowed now. */
   function recipientSearched(channel: 'sms' | 'email', to: string): string {
@@ -63,27 +78,19 @@ export function noticeRoutes(
       isIdempotent: true,
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
-      run: (request) =>
-        onceByKey(idempotency, request, 'notice', async (reserved) => {
-          const { body, app, ip } = request
-          const { to, country } = recipientOf(normaliseRecipient, body)
-          const { locale, params } = editionOf(deps, body, [])
-          const { channel, template, ttl } = body
-          const sendAt = sendTimeOf(body.sendAt)
-          const outcome = await sendNotice({
-            reserved,
-            app,
-            channel,
-            to,
-            template,
-            locale,
-            params,
-            ttlMs: ttl,
-            sendAt,
-            origin: { ip: body.ip ?? ip, country },
-          })
-          return acceptedAnswer(request, outcome, { template })
-        }),
+      run(request) {
+        const { template } = request.body
+        return onceByKey(idempotency, request, 'notice', {
+          async send(attempt) {
+            const outcome = await sendNotice.send(noticeOf(request, attempt))
+            return acceptedAnswer(request, outcome, { template })
+          },
+          async adopt(attempt) {
+            const outcome = await sendNotice.adopt(noticeOf(request, attempt))
+            return outcome && acceptedAnswer(request, outcome, { template })
+          },
+        })
+      },
     }),
 
     defineRoute({

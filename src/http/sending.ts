@@ -3,14 +3,15 @@
  * from their refusal to the problem a caller reads.
  */
 import { canonicalRecord } from '../base/canonical.ts'
+import { orLate } from '../base/deadline.ts'
 import { newId } from '../base/ids.ts'
 import { maskRecipient } from '../base/mask-recipient.ts'
-import { Problem } from '../base/problems.ts'
+import { Problem, Unavailable } from '../base/problems.ts'
 import { rateLimitHeaders } from '../limiter/index.ts'
-import type { AcceptOutcome } from '../notice/accept.ts'
 import type { AdmissionRefusal } from '../notice/admission.ts'
-import type { Params, ReservedNotice } from '../notice/create.ts'
+import type { Params } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
+import type { SendOutcome } from '../notice/send.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { Answer } from './problem.ts'
 import type { NormaliseRecipient } from './recipient.ts'
@@ -79,7 +80,7 @@ export function invalid(path: string, message: string): Problem {
 /** The 202 of a send, or the problem that refuses it. `more` are the members only this kind of send has. */
 export function acceptedAnswer(
   request: RouteRequest,
-  outcome: AcceptOutcome,
+  outcome: SendOutcome,
   more: Readonly<Record<string, unknown>>,
 ): Answer | Problem {
   if (!outcome.accepted) return refusalProblem(outcome.policy, outcome.refusal)
@@ -112,17 +113,35 @@ export function refusalProblem(policy: string, refusal: AdmissionRefusal): Probl
   return problem
 }
 
-type Send = (reserved: ReservedNotice | undefined) => Promise<Answer | Problem>
+/** Each attempt's part in the request it belongs to. */
+export interface Attempt {
+  /** The notice's id. */
+  id: string
+  /** By `performance.now()`: after it the caller is owed an answer. */
+  answerBy: number
+}
 
-/** Runs `send` once per Idempotency-Key; without one, simply runs it. */
+export interface Sending {
+  send(attempt: Attempt): Promise<Answer | Problem>
+  /** The answer to what an earlier request made under this id; null if it was not and will not be sent. */
+  adopt(attempt: Attempt): Promise<Answer | Problem | null>
+}
+
+/** An answer is promised within 2.5 s, whatever is away; between deciding and answering little happens. */
+const answerWithinMs = 2_200
+
+/** Sends once per Idempotency-Key; without one, simply sends. */
 export function onceByKey(
   idempotency: Idempotency,
   request: RouteRequest,
   what: string,
-  send: Send,
+  sending: Sending,
 ): Promise<Answer | Problem> {
   const key = request.headers['idempotency-key'] as string | undefined
-  return key === undefined ? send(undefined) : sendOnce(idempotency, request, what, key, send)
+  const attempt = { id: newId(), answerBy: performance.now() + answerWithinMs }
+  return key === undefined
+    ? sending.send(attempt)
+    : sendOnce(idempotency, request, what, key, sending, attempt)
 }
 
 async function sendOnce(
@@ -130,31 +149,46 @@ async function sendOnce(
   request: RouteRequest,
   what: string,
   key: string,
-  send: Send,
+  sending: Sending,
+  attempt: Attempt,
 ): Promise<Answer | Problem> {
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
   }
+  const { app } = request
   const asked = `${what} ${canonicalRecord(request.body as Record<string, unknown>)}`
-  const offeredId = newId()
-  const reservation = await idempotency.reserve(request.app, key, asked, offeredId)
-  if (reservation.kind === 'in_progress') throw new Problem('idempotency_in_progress')
-  if (reservation.kind === 'reused') throw new Problem('idempotency_key_reused')
-  if (reservation.kind === 'answered') return reservation.answer as Answer
-  const id = reservation.noticeId
-  const drop = () => idempotency.drop(request.app, key).catch(() => {})
-  let answer: Answer | Problem
+  /** What goes on while the caller is answered. */
+  const inTime = <Result>(work: Promise<Result>, late: () => Result) =>
+    orLate(work, Math.max(0, attempt.answerBy - performance.now()), late)
+
+  let id = attempt.id
+  let answer: Answer | Problem | null = null
   try {
-    answer = await send({ id, isTakenOver: id !== offeredId })
+    const reservation = await inTime(idempotency.reserve(app, key, asked, id), () => {
+      throw new Unavailable('postgresql', undefined, 'the Idempotency-Key was not reserved in time')
+    })
+    if (reservation.kind === 'in_progress') return new Problem('idempotency_in_progress')
+    if (reservation.kind === 'reused') return new Problem('idempotency_key_reused')
+    if (reservation.kind === 'answered') return reservation.answer as Answer
+    if (reservation.kind === 'taken_over') {
+      id = reservation.earlierId
+      answer = await sending.adopt({ ...attempt, id })
+      if (!answer) {
+        await idempotency.rename(app, key, id, attempt.id)
+        id = attempt.id
+      }
+    }
+    answer ??= await sending.send(attempt)
   } catch (error) {
-    await drop()
+    await inTime(idempotency.free(app, key, id), () => {})
     throw error
   }
-  if (answer instanceof Problem) {
-    await drop()
-    return answer
-  }
   // What was sent is never answered with an error: when this fails, a repeat finds the notice itself.
-  await idempotency.keep(request.app, key, answer).catch(() => {})
+  await inTime(
+    answer instanceof Problem
+      ? idempotency.free(app, key, id)
+      : idempotency.keep(app, key, id, answer),
+    () => {},
+  )
   return answer
 }

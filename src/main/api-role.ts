@@ -14,7 +14,6 @@ import { type ReceiptReader, receiptRoute } from '../http/receipts.ts'
 import { createRecipientNormaliser } from '../http/recipient.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
-import { createAccept } from '../notice/accept.ts'
 import { createAdmission } from '../notice/admission.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
@@ -30,7 +29,10 @@ export async function startApiRole(parts: Parts): Promise<string> {
   const { limiter, policies } = parts
   const keys = createApiKeys(database)
   const idempotency = createIdempotency(database)
-  const createNotice = createNoticeCreator({ store, producer, secrets, metrics, log })
+  closers.onClose(() => idempotency.close())
+  const creator = createNoticeCreator({ store, producer, secrets, metrics, log })
+  closers.onClose(() => creator.close())
+  const { createNotice } = creator
   const shared = {
     idempotency,
     templates,
@@ -40,18 +42,20 @@ export async function startApiRole(parts: Parts): Promise<string> {
     normaliseRecipient: createRecipientNormaliser(file.recipients),
   }
   const admission = createAdmission({ limiter, secrets })
-  const accept = createAccept({ admission, createNotice, findNotice: store.find, now: Date.now })
   const routes = [
     ...captchaRoutes({
       ...shared,
       sendCaptcha: createSendCaptcha({
-        accept,
+        admission,
         codes,
+        createNotice,
+        store,
         code: { length: file.code.length, ttlMs: file.code.ttl },
       }),
       checkCaptcha: createCheckCaptcha({
         admission,
         limiter,
+        policies,
         codes,
         metrics,
         announce: createCaptchaAnnouncer({
@@ -66,7 +70,7 @@ export async function startApiRole(parts: Parts): Promise<string> {
     }),
     ...noticeRoutes({
       ...shared,
-      sendNotice: createSendNotice({ accept, ttlMs: file.notice.ttl }),
+      sendNotice: createSendNotice({ admission, createNotice, store, ttlMs: file.notice.ttl }),
       store,
       secrets,
     }),

@@ -66,6 +66,7 @@ export function openParts(
     ttlMs: file.code.ttl,
     triesPerCode: file.code.triesPerCode,
   })
+  closers.onClose(() => codes.close())
   const producer = createProducer(openRedis('producer'), keyPrefix)
   closers.onClose(() => producer.close())
 

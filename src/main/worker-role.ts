@@ -32,7 +32,7 @@ export function startWorkerRole(parts: Parts): DeliveryWorker[] {
     settle: createSettle({ earlyReceipts: receipts, timeoutMs }),
     secrets,
     isCodeCurrent: ({ app, scene, channel, recipient, id }) =>
-      codes.isCurrent({ app, scene: scene ?? 'default', channel, to: recipient }, id),
+      codes.settle({ app, scene: scene ?? 'default', channel, to: recipient }, id),
     retry: {
       captcha: { tries, unknownRetries: 1, ...captchaPauses },
       notice: { tries, unknownRetries, ...noticePauses },

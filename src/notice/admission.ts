@@ -66,9 +66,9 @@ export function createAdmission(deps: { limiter: RedisLimiter; secrets: Secrets 
       return decision.admitted ? decision : { ...decision, isRepeat: false }
     },
 
-    /** Best effort: what can't be given back now comes back by time. */
-    async giveBack(policy: string, fields: Fields, requestId: string): Promise<void> {
-      await limiter.release(policy, fields, requestId).catch(() => {})
+    /** Now, or when Redis answers again. */
+    giveBack(policy: string, fields: Fields, requestId: string): void {
+      limiter.release(policy, fields, requestId).catch(() => {})
     },
 
     /** How long from now until the limits admit such a request. */

@@ -6,9 +6,12 @@
  * connection lost), the row may still appear; nobody was promised it, so it is closed again before a
  * worker may take it, as soon as PostgreSQL answers.
  */
+import { createBatcher } from '../base/batcher.ts'
+import { orLate } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../base/secrets.ts'
+import { createUnsettled } from '../base/unsettled.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Producer } from '../queue/producer.ts'
 import type { NoticeStore } from './store.ts'
@@ -30,19 +33,6 @@ export interface NoticeDraft {
   sendAt?: Date | undefined
 }
 
-/** The id an Idempotency-Key stands for. */
-export interface ReservedNotice {
-  id: string
-  /** The request that reserved it never answered: the notice may be there already. */
-  isTakenOver: boolean
-}
-
-/** Looks for a notice that an earlier request with the same Idempotency-Key may have made. */
-export type FindNotice = (
-  app: string,
-  id: string,
-) => Promise<{ createdAt: Date; expiresAt: Date } | null>
-
 /** A notice that is about to be made. */
 export type PreparedNotice = Readonly<NoticeDraft> & { readonly id: string }
 
@@ -52,7 +42,11 @@ export interface CreatedNotice extends PreparedNotice {
   readonly expiresAt: Date
 }
 
-export type CreateNotice = ReturnType<typeof createNoticeCreator>
+export type CreateNotice = ReturnType<typeof createNoticeCreator>['createNotice']
+
+/** After it the row, if there is one, meets the checks of delivery. */
+const abandonForMs = 300_000
+const maxUnsettled = 10_000
 
 export function createNoticeCreator(deps: {
   store: NoticeStore
@@ -62,49 +56,61 @@ export function createNoticeCreator(deps: {
   log: Log
 }) {
   const { store, producer, secrets, metrics, log } = deps
+  const unsettled = createUnsettled({ maxAgeMs: abandonForMs, maxEntries: maxUnsettled })
+  const abandon = createBatcher<string, void>({
+    maxItems: 200,
+    maxConcurrent: 1,
+    async run(ids) {
+      await store.abandon(ids)
+      return ids.map(() => undefined)
+    },
+  })
 
-  /** Resolves once the row is committed, with its times. Throws Unavailable when it could not be. */
-  return async function createNotice(
+  /**
+   * Resolves once the row is committed, with its times. Throws Unavailable when it could not be within
+   * `timeoutMs`; should it be there nevertheless, it is closed as `abandoned`.
+   */
+  async function createNotice(
     notice: PreparedNotice,
     params: Params,
+    timeoutMs: number,
   ): Promise<CreatedNotice> {
-    let madeAt: Date | null
+    if (timeoutMs <= 0) throw outOfTime()
+    const creating = store.create({
+      id: notice.id,
+      app: notice.app,
+      kind: notice.kind,
+      channel: notice.channel,
+      recipient: notice.to,
+      recipientHash: secrets.recipientHashes(notice.channel, notice.to)[0] as Buffer,
+      scene: notice.scene ?? null,
+      template: notice.template,
+      locale: notice.locale,
+      sealedParams: secrets.seal(JSON.stringify(params), notice.id),
+      sendAt: notice.sendAt,
+      ttlMs: notice.ttlMs,
+    })
+    let createdAt: Date | null
     try {
-      madeAt = await store.create({
-        id: notice.id,
-        app: notice.app,
-        kind: notice.kind,
-        channel: notice.channel,
-        recipient: notice.to,
-        recipientHash: secrets.recipientHashes(notice.channel, notice.to)[0] as Buffer,
-        scene: notice.scene ?? null,
-        template: notice.template,
-        locale: notice.locale,
-        sealedParams: secrets.seal(JSON.stringify(params), notice.id),
-        sendAt: notice.sendAt,
-        ttlMs: notice.ttlMs,
+      createdAt = await orLate(creating, timeoutMs, () => {
+        throw outOfTime()
       })
     } catch (error) {
-      if (error instanceof Unavailable) void abandon(notice.id)
+      const close = () => unsettled.add(notice.id, () => abandon(notice.id))
+      if (error instanceof Unavailable) creating.then(close, close)
       throw error
     }
+    if (!createdAt) throw new Error(`there is a notice ${notice.id} already`)
     const { id, kind, channel } = notice
     metrics.accepted.inc({ kind, channel })
     const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
     producer.add({ id, kind, channel, delayMs }).catch((error) => log.enqueueFailed(1, error))
-    const createdAt = madeAt ?? new Date()
     const expiresAt = new Date((notice.sendAt ?? createdAt).getTime() + notice.ttlMs)
     return { ...notice, createdAt, expiresAt }
   }
 
-  /** Tries for a minute; after that the row, if there is one, meets the checks of delivery. */
-  async function abandon(id: string): Promise<void> {
-    for (let attempt = 0; attempt < 60; attempt++) {
-      try {
-        return await store.abandon([id])
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, 1_000).unref())
-      }
-    }
-  }
+  return { createNotice, close: () => unsettled.close() }
 }
+
+const outOfTime = () =>
+  new Unavailable('postgresql', undefined, 'postgresql gave no answer in the time of the request')

@@ -1,16 +1,21 @@
 /**
  * Idempotency-Key: a repeated request makes no second message.
  *
- * The key is written first, with the id the notice will have. Whoever comes later with the same key
- * finds that id: if the row exists, the first answer is given again; if it does not, the first caller
- * is still at work, or died, and after a while the repeat takes over with the same id, which the
- * table's primary key lets exist only once. A refused request drops its key, so it may be tried again.
+ * The key is written first, with the id the notice will have, and after the answer with that answer. A
+ * repeat in between is told to wait. A request that found a server away frees its key, unless its notice
+ * is there and open: then nobody knows yet what it comes to. When a request never answered (its process
+ * died, or the answer could not be kept), a repeat takes the key over after a while and is told the id
+ * the first had: if that notice was sent or will be, it is the answer; if not, the repeat goes on under
+ * an id of its own, so that nothing which is still being undone for the first can meet it.
  */
 import { createHash } from 'node:crypto'
+import { createUnsettled } from '../base/unsettled.ts'
 import type { Database } from '../db/database.ts'
 
 export type Reservation =
-  | { kind: 'proceed'; noticeId: string }
+  | { kind: 'proceed' }
+  /** A request that never answered had it, with this notice id. */
+  | { kind: 'taken_over'; earlierId: string }
   /** The first request was answered; `answer` is what it got. */
   | { kind: 'answered'; answer: unknown }
   | { kind: 'in_progress' }
@@ -20,6 +25,9 @@ export type Reservation =
 /** Longer than any request lives. */
 const takeOverAfterMs = 30_000
 export const keptForMs = 86_400_000
+/** After it a repeat takes over. */
+const settleForMs = 20_000
+const maxUnsettled = 10_000
 
 interface Row {
   requestHash: Buffer
@@ -32,6 +40,7 @@ export type Idempotency = ReturnType<typeof createIdempotency>
 
 export function createIdempotency(database: Database) {
   const sha256 = (text: string) => createHash('sha256').update(text).digest()
+  const unsettled = createUnsettled({ maxAgeMs: settleForMs, maxEntries: maxUnsettled })
 
   return {
     /** `request` is the canonical text of what was asked; `noticeId` the id to reserve. */
@@ -50,29 +59,47 @@ export function createIdempotency(database: Database) {
         takeOverAfterMs,
         keptForMs,
       ])
-      // No row: somebody else's reservation was committed while this statement ran.
+      // No row: another reservation was committed while this statement ran.
       const row = rows[0]
       if (!row) return { kind: 'in_progress' }
-      if (row.isNew) return { kind: 'proceed', noticeId: row.noticeId }
+      if (row.isNew) {
+        return row.noticeId === noticeId
+          ? { kind: 'proceed' }
+          : { kind: 'taken_over', earlierId: row.noticeId }
+      }
       if (!row.requestHash.equals(requestHash)) return { kind: 'reused' }
       return row.answer === null
         ? { kind: 'in_progress' }
         : { kind: 'answered', answer: row.answer }
     },
 
-    /** Keeps the answer for repeats. */
-    async keep(app: string, key: string, answer: unknown): Promise<void> {
-      await database.query('idempotency-keep', keepSql, [app, sha256(key), JSON.stringify(answer)])
+    /** From now on the key stands for another notice. */
+    async rename(app: string, key: string, earlierId: string, noticeId: string): Promise<void> {
+      const values = [app, sha256(key), earlierId, noticeId]
+      await database.query('idempotency-rename', renameSql, values)
     },
 
-    /** Frees the key of a request that was refused. */
-    async drop(app: string, key: string): Promise<void> {
-      await database.query('idempotency-drop', dropSql, [app, sha256(key)])
+    /** Keeps the answer for repeats, now or when PostgreSQL answers again. */
+    async keep(app: string, key: string, noticeId: string, answer: unknown): Promise<void> {
+      const values = [app, sha256(key), noticeId, JSON.stringify(answer)]
+      const run = () => database.query('idempotency-keep', keepSql, values)
+      await run().catch(() => unsettled.add(`keep ${noticeId}`, run))
+    },
+
+    /** Frees the key of a request that made nothing, now or when that is known. */
+    async free(app: string, key: string, noticeId: string): Promise<void> {
+      const run = () => database.query('idempotency-free', freeSql, [app, sha256(key), noticeId])
+      const rows = await run().catch(() => [])
+      if (rows.length === 0) unsettled.add(`free ${noticeId}`, run)
     },
 
     /** Removes keys past their day. */
     async removeOld(): Promise<void> {
       await database.query('idempotency-remove', removeSql, [keptForMs])
+    },
+
+    close(): void {
+      unsettled.close()
     },
   }
 }
@@ -96,8 +123,16 @@ const reserveSql = `
   SELECT request_hash, notice_id, answer, false FROM idempotency_key
   WHERE app = $1 AND key_hash = $2 AND NOT EXISTS (SELECT FROM mine)`
 
-const keepSql = 'UPDATE idempotency_key SET answer = $3 WHERE app = $1 AND key_hash = $2'
+const renameSql =
+  'UPDATE idempotency_key SET notice_id = $4 WHERE app = $1 AND key_hash = $2 AND notice_id = $3'
 
-const dropSql = 'DELETE FROM idempotency_key WHERE app = $1 AND key_hash = $2 AND answer IS NULL'
+const keepSql =
+  'UPDATE idempotency_key SET answer = $4 WHERE app = $1 AND key_hash = $2 AND notice_id = $3'
+
+const freeSql = `
+  DELETE FROM idempotency_key
+  WHERE app = $1 AND key_hash = $2 AND notice_id = $3 AND answer IS NULL
+    AND NOT EXISTS (SELECT FROM notice WHERE id = $3 AND state NOT IN ('failed', 'expired'))
+  RETURNING true`
 
 const removeSql = `DELETE FROM idempotency_key WHERE created_at < now() - $1 * interval '1 millisecond'`

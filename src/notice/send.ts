@@ -1,21 +1,71 @@
-import type { Accept, AcceptOutcome, SendRequest } from './accept.ts'
+/**
+ * Sends a notice: first the limits, because a refusal must cost nothing, then the row, whose commit is the
+ * promise. When it can't be made the quota is given back.
+ */
+import type { Admission, AdmissionRefusal, Origin } from './admission.ts'
+import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
+import type { NoticeStore } from './store.ts'
+
+export interface SendRequest extends NoticeDraft {
+  id: string
+  params: Params
+  origin: Origin
+  /** By `performance.now()`: after it the caller is owed an answer. */
+  answerBy: number
+}
 
 export interface NoticeRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'scene'> {
   /** Not sent after it; the policy file's default when absent. */
   ttlMs?: number | undefined
 }
 
+export type SendOutcome =
+  | { accepted: true; notice: CreatedNotice; resendAt: Date }
+  | { accepted: false; policy: string; refusal: AdmissionRefusal }
+
 export type SendNotice = ReturnType<typeof createSendNotice>
 
-/** Sends a notice: all it needs is in the request. */
-export function createSendNotice(deps: { accept: Accept; ttlMs: number }) {
-  /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
-  return function sendNotice(request: NoticeRequest): Promise<AcceptOutcome> {
-    const { ttlMs = deps.ttlMs } = request
-    return deps.accept(
-      { ...request, kind: 'notice', ttlMs },
-      async () => request.params,
-      async () => {},
-    )
+export function createSendNotice(deps: {
+  admission: Admission
+  createNotice: CreateNotice
+  store: NoticeStore
+  ttlMs: number
+}) {
+  const { admission, createNotice, store } = deps
+  const policy = 'notice'
+
+  function read({ params, origin, answerBy, ttlMs = deps.ttlMs, ...asked }: NoticeRequest) {
+    const notice = { ...asked, kind: policy, ttlMs } as const
+    return { notice, fields: admission.fieldsOf(notice, params, origin) }
+  }
+
+  return {
+    /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
+    async send(request: NoticeRequest): Promise<SendOutcome> {
+      const { notice, fields } = read(request)
+      const repeat = admission.recall(policy, fields)
+      if (repeat) return { accepted: false, policy, refusal: repeat }
+      const verdict = await admission.admit(policy, fields, notice.id)
+      if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }
+      try {
+        const leftMs = request.answerBy - performance.now()
+        const created = await createNotice(notice, request.params, leftMs)
+        const resendAt = new Date(created.createdAt.getTime() + verdict.nextInMs)
+        return { accepted: true, notice: created, resendAt }
+      } catch (error) {
+        admission.giveBack(policy, fields, notice.id)
+        throw error
+      }
+    },
+
+    /** What an earlier request made under this id, if it was sent or will be. Takes nothing. */
+    async adopt(request: NoticeRequest): Promise<SendOutcome | null> {
+      const { notice, fields } = read(request)
+      const adopted = await store.adopt(notice.app, notice.id)
+      if (!adopted) return null
+      const { createdAt, expiresAt } = adopted
+      const resendAt = new Date(Date.now() + (await admission.nextInMs(policy, fields)))
+      return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt }
+    },
   }
 }

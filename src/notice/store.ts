@@ -46,6 +46,14 @@ export interface ClaimedNotice {
   remainingMs: number
 }
 
+/** A notice that an earlier request made. */
+export interface AdoptedNotice {
+  /** Not sent yet. */
+  isOpen: boolean
+  createdAt: Date
+  expiresAt: Date
+}
+
 /** What a worker writes back. `pending` needs `retryInMs`. */
 export interface NoticeOutcome {
   id: string
@@ -188,6 +196,16 @@ export function createNoticeStore(
       await database.query('notice-abandon', abandonSql, [ids])
     },
 
+    /**
+     * What a request whose answer was lost has made, if it was sent or will be: a row that waits is
+     * promised now, and no longer closed by `abandon`. Null when it is not there, or ended unsent.
+     */
+    async adopt(app: string, id: string): Promise<AdoptedNotice | null> {
+      await database.query('notice-adopt', adoptSql, [app, id])
+      const [row] = await database.query<AdoptedNotice>('notice-adopted', adoptedSql, [app, id])
+      return row ?? null
+    },
+
     /** Seconds that the oldest open notice of each kind has been waiting for, 0 when there is none. */
     oldestOpenSeconds() {
       return database.query<{ kind: NewNotice['kind']; value: number }>(
@@ -313,6 +331,16 @@ const overdueSql = `
 const abandonSql = `
   UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now()
   WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
+
+// Two statements: the second sees what the first waited for.
+const adoptSql = `
+  UPDATE notice SET claims = claims + 1 WHERE app = $1 AND id = $2 AND state = 'pending'`
+
+const adoptedSql = `
+  SELECT state IN ('pending', 'sending') AS "isOpen", created_at AS "createdAt", expires_at AS "expiresAt"
+  FROM notice
+  WHERE app = $1 AND id = $2 AND (state IN ('pending', 'sending', 'sent', 'delivered')
+                                  OR sent_at IS NOT NULL OR error = 'outcome_unknown')`
 
 const oldestSql = `
   SELECT kind,

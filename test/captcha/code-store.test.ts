@@ -9,6 +9,7 @@ import { connectRedis } from '../../src/redis/connect.ts'
 import { ownRedis } from '../support/own-servers.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/wait.ts'
 
 const redis = await testRedis()
@@ -20,6 +21,14 @@ const stores = connections.map((connection) =>
   createCodeStore(connection, createSecrets(oldSecret), options),
 )
 const store = stores[0] as (typeof stores)[number]
+releaseLater(() => {
+  for (const each of stores) each.close()
+})
+
+/** As a send that succeeds: remembered, and settled where it waits for that. */
+async function sendCode(to: CodeOwner, noticeId: string, code: string, by = store): Promise<void> {
+  if (await by.remember(to, noticeId, code)) await by.settle(to, noticeId)
+}
 
 let ownerCount = 0
 function newOwner(): CodeOwner {
@@ -108,9 +117,10 @@ test('a resend kills the earlier code, and no code passes with its app, scene, c
     const [firstId, laterId] = [newId(), newId()]
 
     // One connection keeps the order, so a case needs no waiting inside.
-    const [, , fromOther, withOldId, withOldCode, passed, again] = await Promise.all([
+    const [, , , fromOther, withOldId, withOldCode, passed, again] = await Promise.all([
       store.remember(first, firstId, earlier),
       store.remember(first, laterId, later),
+      store.settle(first, laterId),
       store.guess(second, later),
       store.guess(first, later, firstId),
       earlier === later ? undefined : store.guess(first, earlier),
@@ -164,25 +174,115 @@ test('Redis holds neither code nor recipient in readable form (I14)', async () =
   }
 })
 
-test('isCurrent: true for the newest notice alone, until its code is used', async () => {
+describe('a code that is remembered while another is valid', () => {
+  test('does not pass, and the one before it does, until it is settled; then it is the other way round', async () => {
+    const [owner, first, second] = [newOwner(), newId(), newId()]
+    expect(await store.remember(owner, first, '0042')).toBe(false)
+    expect(await store.remember(owner, second, '0043')).toBe(true)
+    expect(await store.guess(owner, '0043')).toEqual({ result: 'mismatch', triesLeft: 2 })
+    expect(await store.settle(owner, second)).toBe(true)
+    expect(await store.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })
+    expect(await store.guess(owner, '0043')).toEqual({ result: 'passed', noticeId: second })
+  })
+
+  test('is forgotten without a trace: the one before it keeps its tries and its time', async () => {
+    const [owner, first, second] = [newOwner(), newId(), newId()]
+    const before = new Set(await keysNow())
+    await store.remember(owner, first, '0042')
+    const [key] = (await keysNow()).filter((name) => !before.has(name)) as [string]
+    await store.guess(owner, '0041')
+    const kept = await redis.client.get(key)
+    await store.remember(owner, second, '0043')
+    store.forget(owner, second)
+    await eventually(async () => expect(await redis.client.get(key)).toBe(kept))
+    expect(await store.guess(owner, '0041')).toEqual({ result: 'mismatch', triesLeft: 1 })
+    expect(await store.guess(owner, '0042')).toEqual({ result: 'passed', noticeId: first })
+  })
+
+  test('ends by its own time: one that is left over does not lengthen the one before it', async () => {
+    const brief = createCodeStore(
+      connections[0] as (typeof connections)[number],
+      createSecrets(oldSecret),
+      {
+        ...options,
+        ttlMs: 200,
+      },
+    )
+    releaseLater(() => brief.close())
+    const [owner, first] = [newOwner(), newId()]
+    await brief.remember(owner, first, '0042')
+    await store.remember(owner, newId(), '0043')
+    await eventually(async () => !(await store.settle(owner, first)))
+    expect(await store.guess(owner, '0042')).toEqual({ result: 'gone' })
+  })
+
+  test('of several under way the one settled last is valid, and forgetting the others leaves it', async () => {
+    const owner = newOwner()
+    const [first, second, third] = [newId(), newId(), newId()]
+    await store.remember(owner, newId(), '0041')
+    await store.remember(owner, first, '0042')
+    await store.remember(owner, second, '0043')
+    await store.remember(owner, third, '0044')
+    expect(await store.settle(owner, second)).toBe(true)
+    expect(await store.settle(owner, first)).toBe(false)
+    store.forget(owner, third)
+    store.forget(owner, first)
+    expect(await store.guess(owner, '0044')).toEqual({ result: 'mismatch', triesLeft: 2 })
+    expect(await store.guess(owner, '0043')).toEqual({ result: 'passed', noticeId: second })
+  })
+
+  test('left over a hundred times by processes that died: the valid one stays, and what is kept is bounded', async () => {
+    const [owner, first, last] = [newOwner(), newId(), newId()]
+    const before = new Set(await keysNow())
+    await store.remember(owner, first, '0042')
+    for (let died = 0; died < 100; died++) await store.remember(owner, newId(), '0043')
+    const [key] = (await keysNow()).filter((name) => !before.has(name)) as [string]
+    expect(await redis.client.strlen(key)).toBeLessThan(2_000)
+    await store.remember(owner, last, '0044')
+    expect(await store.guess(owner, '0043')).toEqual({ result: 'mismatch', triesLeft: 2 })
+    expect(await store.settle(owner, last)).toBe(true)
+    expect(await store.guess(owner, '0044')).toMatchObject({ result: 'passed', noticeId: last })
+  })
+})
+
+test('settle: true for the newest settled notice alone, until its code is used or has no tries left', async () => {
   const [owner, first, second] = [newOwner(), newId(), newId()]
   await store.remember(owner, first, '0042')
-  expect(await store.isCurrent(owner, first)).toBe(true)
-  await store.remember(owner, second, '0043')
-  expect(await store.isCurrent(owner, first)).toBe(false)
-  expect(await store.isCurrent(owner, second)).toBe(true)
+  expect(await store.settle(owner, first)).toBe(true)
+  await sendCode(owner, second, '0043')
+  expect(await store.settle(owner, first)).toBe(false)
+  expect(await store.settle(owner, second)).toBe(true)
   await store.guess(owner, '0043')
-  expect(await store.isCurrent(owner, second)).toBe(false)
+  expect(await store.settle(owner, second)).toBe(false)
+  const third = newId()
+  await sendCode(owner, third, '0044')
+  for (let wrong = 0; wrong < 3; wrong++) await store.guess(owner, '0045')
+  expect(await store.settle(owner, third)).toBe(false)
 })
 
 test('forget: takes back the code of that notice and leaves a newer one', async () => {
   const [owner, first, second] = [newOwner(), newId(), newId()]
   await store.remember(owner, first, '0042')
-  await store.forget(owner, first)
+  store.forget(owner, first)
   expect(await store.guess(owner, '0042')).toEqual({ result: 'gone' })
-  await store.remember(owner, second, '0043')
-  await store.forget(owner, first)
+  await sendCode(owner, second, '0043')
+  store.forget(owner, first)
   expect(await store.guess(owner, '0043')).toMatchObject({ result: 'passed' })
+})
+
+test('a digest is keyed by SECRET: codes made under another one do not pass, though all else is the same', async () => {
+  const [owner, id] = [newOwner(), newId()]
+  const own = createSecrets(oldSecret)
+  // The key's name is that of the first secret, so that the digest alone makes the difference.
+  const foreign = createCodeStore(
+    connections[0] as (typeof connections)[number],
+    { ...createSecrets(newSecret), subjectHashes: own.subjectHashes },
+    options,
+  )
+  releaseLater(() => foreign.close())
+  await foreign.remember(owner, id, '0042')
+  expect(await store.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })
+  expect(await foreign.guess(owner, '0042')).toEqual({ result: 'passed', noticeId: id })
 })
 
 describe('SECRET_PREVIOUS', () => {
@@ -191,11 +291,12 @@ describe('SECRET_PREVIOUS', () => {
     createSecrets(newSecret, oldSecret),
     options,
   )
+  releaseLater(() => rotated.close())
 
   test('a code made before the rotation is current and passes once after it', async () => {
     const [owner, id, code] = [newOwner(), newId(), drawCode(4)]
     await store.remember(owner, id, code)
-    expect(await rotated.isCurrent(owner, id)).toBe(true)
+    expect(await rotated.settle(owner, id)).toBe(true)
     expect(await rotated.guess(owner, otherCode(code))).toEqual({
       result: 'mismatch',
       triesLeft: 2,
@@ -208,7 +309,9 @@ describe('SECRET_PREVIOUS', () => {
     const [owner, first, second] = [newOwner(), newId(), newId()]
     await store.remember(owner, first, '0042')
     await rotated.remember(owner, second, '0043')
-    expect(await rotated.isCurrent(owner, first)).toBe(false)
+    expect(await rotated.guess(owner, '0041')).toEqual({ result: 'mismatch', triesLeft: 2 })
+    expect(await rotated.settle(owner, second)).toBe(true)
+    expect(await rotated.settle(owner, first)).toBe(false)
     expect(await rotated.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })
     expect(await rotated.guess(owner, '0043')).toMatchObject({ result: 'passed', noticeId: second })
     expect(await rotated.guess(owner, '0042')).toEqual({ result: 'gone' })
@@ -217,7 +320,7 @@ describe('SECRET_PREVIOUS', () => {
   test('forget takes back a code of either secret', async () => {
     const [owner, id] = [newOwner(), newId()]
     await store.remember(owner, id, '0042')
-    await rotated.forget(owner, id)
+    rotated.forget(owner, id)
     expect(await rotated.guess(owner, '0042')).toEqual({ result: 'gone' })
   })
 })
@@ -227,8 +330,44 @@ test('a right code passes although Redis stands still for 400 ms: giving up soon
   const client = connectRedis(server.url, 'code', () => {})
   releaseLater(() => client.disconnect())
   const codes = createCodeStore(client, createSecrets(oldSecret), options)
+  releaseLater(() => codes.close())
   const [owner, id] = [newOwner(), newId()]
   await eventually(() => codes.remember(owner, id, '1234').then(() => true))
   await client.call('CLIENT', 'PAUSE', '400', 'ALL')
   expect(await codes.guess(owner, '1234')).toEqual({ result: 'passed', noticeId: id })
+})
+
+test('a guess whose answer is lost is taken back when Redis answers: the right code passes, a wrong one cost no try (I23)', async () => {
+  const proxy = await startTcpProxy(Number(new URL(redis.url).port))
+  const client = connectRedis(proxy.through(redis.url), 'code', () => {})
+  releaseLater(() => client.disconnect())
+  const codes = createCodeStore(client, createSecrets(oldSecret), options)
+  releaseLater(() => codes.close())
+  const owners = Array.from({ length: 20 }, newOwner)
+  await eventually(() => codes.settle(newOwner(), newId()).then(() => true))
+  await Promise.all(owners.map((owner) => codes.remember(owner, newId(), '0042')))
+  proxy.dropAnswers()
+  const unheard = await Promise.allSettled(
+    owners.flatMap((owner) => [codes.guess(owner, '0041'), codes.guess(owner, '0042')]),
+  )
+  expect(unheard.filter(({ status }) => status === 'rejected')).toHaveLength(40)
+  proxy.reset()
+  proxy.forward()
+  await eventually(
+    async () => {
+      for (const owner of owners) {
+        const [key] = createSecrets(oldSecret).subjectHashes([
+          owner.app,
+          owner.scene,
+          owner.channel,
+          owner.to,
+        ])
+        const [code] = JSON.parse((await redis.client.get(`${redis.prefix}code:${key}`)) ?? '[]')
+        expect(code).toMatchObject({ tries: 3, state: 'current', takers: ',' })
+      }
+    },
+    { withinMs: 10_000 },
+  )
+  const results = await Promise.all(owners.map((owner) => store.guess(owner, '0042')))
+  expect(new Set(results.map(({ result }) => result))).toEqual(new Set(['passed']))
 })

@@ -2,13 +2,31 @@ import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createIdempotency } from '../../src/notice/idempotency.ts'
+import { createNoticeStore, type NewNotice } from '../../src/notice/store.ts'
 import { testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 
 const { url, pool } = await testDatabase()
 const database = openDatabase(url, { maxConnections: 10, onError: () => {} })
 releaseLater(() => database.close())
 const idempotency = createIdempotency(database)
+releaseLater(() => idempotency.close())
+const store = createNoticeStore(database, { claimMs: 10_000 })
+
+const newNotice = (id: string): NewNotice => ({
+  id,
+  app: 'app',
+  kind: 'notice',
+  channel: 'sms',
+  recipient: '+8613800138000',
+  recipientHash: Buffer.alloc(16),
+  scene: null,
+  template: 'welcome',
+  locale: 'en',
+  sealedParams: Buffer.alloc(1),
+  ttlMs: 60_000,
+})
 
 /** As if the key had been reserved `ms` ago. */
 const letPass = (ms: number) =>
@@ -33,8 +51,9 @@ test('reserve: of 40 at once with one key one proceeds and all others wait', asy
 test('reserve: once the answer is kept every repeat gets it; another request with the key is told so', async () => {
   const key = newKey()
   const answer = { status: 202, headers: { location: '/x' }, body: { z: 1, a: [2, null] } }
-  await idempotency.reserve('app', key, 'request', newId())
-  await idempotency.keep('app', key, answer)
+  const id = newId()
+  await idempotency.reserve('app', key, 'request', id)
+  await idempotency.keep('app', key, id, answer)
   const repeat = await idempotency.reserve('app', key, 'request', newId())
   expect(repeat).toEqual({ kind: 'answered', answer })
   expect(JSON.stringify(repeat)).toBe(JSON.stringify({ kind: 'answered', answer }))
@@ -49,23 +68,37 @@ test('reserve: one app knows nothing of the keys of another', async () => {
   })
 })
 
-test('drop: a refused request frees its key, an answered one keeps it', async () => {
-  const key = newKey()
-  await idempotency.reserve('app', key, 'request', newId())
-  await idempotency.drop('app', key)
-  const id = newId()
-  expect(await idempotency.reserve('app', key, 'other', id)).toEqual({
-    kind: 'proceed',
-    noticeId: id,
-  })
-  await idempotency.keep('app', key, { status: 202 })
-  await idempotency.drop('app', key)
+test('free: a refused request frees its key, an answered one keeps it, and none frees that of another', async () => {
+  const [key, first, second] = [newKey(), newId(), newId()]
+  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.free('app', key, newId())
+  expect(await idempotency.reserve('app', key, 'request', second)).toEqual({ kind: 'in_progress' })
+  await idempotency.free('app', key, first)
+  expect(await idempotency.reserve('app', key, 'other', second)).toEqual({ kind: 'proceed' })
+  await idempotency.keep('app', key, second, { status: 202 })
+  await idempotency.free('app', key, second)
   expect(await idempotency.reserve('app', key, 'other', newId())).toMatchObject({
     kind: 'answered',
   })
 })
 
-test('reserve: a reservation whose process died is taken over after 30 s with the id it reserved', async () => {
+test('free: a key whose notice is open stays until the notice is closed (I26)', async () => {
+  const [key, id] = [newKey(), newId()]
+  await idempotency.reserve('app', key, 'request', id)
+  await store.create(newNotice(id))
+  await idempotency.free('app', key, id)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({ kind: 'in_progress' })
+  await store.abandon([id])
+  await eventually(
+    async () => {
+      const { kind } = await idempotency.reserve('app', key, 'request', newId())
+      return kind === 'proceed'
+    },
+    { withinMs: 10_000, everyMs: 100 },
+  )
+})
+
+test('reserve: a reservation whose process died is taken over after 30 s by one repeat, which is told the id it reserved', async () => {
   const [key, id] = [newKey(), newId()]
   await idempotency.reserve('app', key, 'request', id)
   await letPass(29_000)
@@ -75,21 +108,31 @@ test('reserve: a reservation whose process died is taken over after 30 s with th
   const repeats = await Promise.all(
     Array.from({ length: 10 }, () => idempotency.reserve('app', key, 'request', newId())),
   )
-  expect(repeats.filter(({ kind }) => kind === 'proceed')).toEqual([
-    { kind: 'proceed', noticeId: id },
+  expect(repeats.filter(({ kind }) => kind === 'taken_over')).toEqual([
+    { kind: 'taken_over', earlierId: id },
   ])
   expect(repeats.filter(({ kind }) => kind === 'in_progress')).toHaveLength(9)
 })
 
+test('rename: whoever takes over next is told the later id; a key that stands for another notice is left alone', async () => {
+  const [key, first, second, third] = [newKey(), newId(), newId(), newId()]
+  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.rename('app', key, first, second)
+  await idempotency.rename('app', key, first, third)
+  await letPass(31_000)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({
+    kind: 'taken_over',
+    earlierId: second,
+  })
+})
+
 test('reserve: after a day a key is new again, and removeOld removes it', async () => {
   const [key, id] = [newKey(), newId()]
-  await idempotency.reserve('app', key, 'request', newId())
-  await idempotency.keep('app', key, { status: 202 })
+  const first = newId()
+  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.keep('app', key, first, { status: 202 })
   await letPass(86_400_100)
-  expect(await idempotency.reserve('app', key, 'other', id)).toEqual({
-    kind: 'proceed',
-    noticeId: id,
-  })
+  expect(await idempotency.reserve('app', key, 'other', id)).toEqual({ kind: 'proceed' })
   await letPass(86_400_100)
   await idempotency.removeOld()
   const { rows } = await pool.query('SELECT count(*)::int AS count FROM idempotency_key')

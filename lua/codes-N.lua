@@ -1,0 +1,79 @@
+-- Takes one step with the codes of each owner. One script, so that a guess is counted before it is compared
+-- whatever runs in parallel, and a code is replaced, used or given back in one piece.
+-- KEYS     per step an owner's codes, oldest first: JSON [{id, tries (left), digest, ends (ms), state, takers}];
+--          state: current, the one that passes; used; pending: neither passes nor replaces, until it is settled;
+--          takers: ",<request id>,…" of the guesses that took a try
+-- ARGV     per step: how many arguments follow, then the step's name and its own:
+--          remember  notice id, tries, digest, ms to live, 1 if a code may lie under another key (else 0)
+--          settle (its code replaces all before it), forget  notice id
+--          guess     request id, notice id or "" for any, digests (one per secret in use)
+--          takeBack  request id of a guess
+-- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now
+--          | forget, takeBack: 1 if there was something | guess: a notice id: right, and used up now;
+--          tries left: wrong, and at 0 it can't pass any more; -1: there is no such code
+local clock, steps, answers, at = redis.call('TIME'), {}, {}, 1
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local maxCodes = 8
+
+local function find(codes, id)
+  for place, code in ipairs(codes) do if code.id == id then return place, code end end
+end
+
+-- A step answers, says whether it changed the codes, and how long the key lives from now on if that changes.
+function steps.remember(codes, id, tries, digest, ttlMs, hasOthers)
+  local isPending = #codes > 0 or hasOthers == '1'
+  -- Left by processes that died; the first may be the current one.
+  if #codes >= maxCodes then table.remove(codes, 2) end
+  local state = isPending and 'pending' or 'current'
+  table.insert(codes, { id = id, tries = tonumber(tries), digest = digest, ends = now + ttlMs, state = state, takers = ',' })
+  return isPending and 1 or 0, true, ttlMs
+end
+
+function steps.settle(codes, id)
+  local place, code = find(codes, id)
+  if not code or code.state == 'used' or code.tries == 0 then return 0 end
+  local isPending = code.state == 'pending'
+  code.state = 'current'
+  for _ = 2, place do table.remove(codes, 1) end
+  return 1, isPending
+end
+
+function steps.forget(codes, id)
+  local place = find(codes, id)
+  return place and 1 or 0, place and table.remove(codes, place)
+end
+
+function steps.guess(codes, request, wanted, ...)
+  local code = codes[1]
+  if not code or code.state ~= 'current' or code.tries == 0 or wanted ~= '' and wanted ~= code.id then return -1 end
+  code.tries, code.takers = code.tries - 1, code.takers .. request .. ','
+  for _, digest in ipairs({ ... }) do if digest == code.digest then code.state = 'used' end end
+  return code.state == 'used' and code.id or code.tries, true
+end
+
+function steps.takeBack(codes, request)
+  for _, code in ipairs(codes) do
+    local from, to = code.takers:find(',' .. request .. ',', 1, true)
+    if from then
+      -- No guess is counted after the right one, so the last is it.
+      if code.state == 'used' and to == #code.takers then code.state = 'current' end
+      code.tries, code.takers = code.tries + 1, code.takers:sub(1, from) .. code.takers:sub(to + 1)
+      return 1, true
+    end
+  end
+  return 0
+end
+
+for step, key in ipairs(KEYS) do
+  local _, stored = pcall(cjson.decode, redis.pcall('GET', key))
+  local codes = {}
+  for _, code in ipairs(type(stored) == 'table' and stored or {}) do
+    if code.ends > now then table.insert(codes, code) end
+  end
+  local answer, isChanged, ttlMs = steps[ARGV[at + 1]](codes, unpack(ARGV, at + 2, at + ARGV[at]))
+  if isChanged and #codes == 0 then redis.call('DEL', key)
+  elseif ttlMs then redis.call('SET', key, cjson.encode(codes), 'PX', ttlMs)
+  elseif isChanged then redis.call('SET', key, cjson.encode(codes), 'KEEPTTL') end
+  answers[step], at = answer, at + ARGV[at] + 1
+end
+return answers
