@@ -1,7 +1,8 @@
 /**
  * Every await of a send and of a check is a place where a server may go (I23). One walk through all of
- * them: the n-th call that a request makes to Redis or PostgreSQL fails, for every n, in three ways.
+ * them: the n-th call that a request makes to Redis or PostgreSQL fails, for every n, in four ways.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -50,14 +51,24 @@ const ways = {
     underWay.push(carried.catch(() => {}))
     return Promise.reject(new Error('Command timed out'))
   },
+  /** From it on both servers are away for a while, so that nothing can be given back at once. */
+  away: (_carryOut: () => Promise<unknown>) => Promise.reject(new Error('Connection is closed.')),
 }
 type Way = keyof typeof ways
 
 /** Which call of those to come fails, and what it was. */
 let failing: { at: number; way: Way; calls: number; what: string } | undefined
+const awayMs = 300
 
-function passOn(what: string, carryOut: () => Promise<unknown>): Promise<unknown> {
-  if (!failing || failing.calls++ !== failing.at) return carryOut()
+/** `isForward`: made by the request itself, and not to take something back, which goes on behind it. */
+function passOn(
+  what: string,
+  isForward: boolean,
+  carryOut: () => Promise<unknown>,
+): Promise<unknown> {
+  if (!failing) return carryOut()
+  if (failing.what !== '' && failing.way === 'away') return ways.away(carryOut)
+  if (!isForward || failing.what !== '' || failing.calls++ !== failing.at) return carryOut()
   failing.what = what
   return ways[failing.way](carryOut)
 }
@@ -68,10 +79,15 @@ vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (
   ...[command, stream]: Parameters<typeof sendCommand>
 ) {
   const carryOut = () => sendCommand.call(this, command, stream) as Promise<unknown>
-  const [, , key = ''] = command.args
+  const args = command.args.map(String)
+  const [, , key = ''] = args
   // Not the queue, and not what this file itself asks.
-  const isOfRequest = /^(eval|del)/i.test(command.name) && !String(key).startsWith('{')
-  return isOfRequest && this !== postern.redis.client ? passOn(String(key), carryOut) : carryOut()
+  const isOurs = /^(eval|del)/i.test(command.name) && !key.startsWith('{')
+  if (!isOurs || this === postern.redis.client) return carryOut()
+  const isForward = key.includes(':code:')
+    ? args.some((arg) => /^(remember|settle|guess)$/.test(arg))
+    : !args.some((arg) => arg.endsWith(':reset'))
+  return passOn(key, isForward, carryOut)
 })
 const query = pg.Pool.prototype.query as (...args: unknown[]) => Promise<unknown>
 vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(function (
@@ -80,8 +96,9 @@ vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(function (
 ) {
   const [{ name = '' } = {}] = args as [{ name?: string }]
   const carryOut = () => query.apply(this, args)
-  const isOfRequest = /^(notice-create|idempotency)/.test(name) && this !== postern.database.pool
-  return isOfRequest ? passOn(name, carryOut) : carryOut()
+  const isOurs = /^(notice|idempotency)/.test(name) && this !== postern.database.pool
+  const isForward = /^(notice-create|idempotency-(reserve|keep))$/.test(name)
+  return isOurs ? passOn(name, isForward, carryOut) : carryOut()
 } as never)
 afterEach(() => {
   failing = undefined
@@ -145,6 +162,7 @@ async function walk<Facts>(way: Way, { prepare, request, holds, calls }: Walk<Fa
     failing = { at, way, calls: 0, what: '' }
     const reply = await request(facts)
     const { what } = failing
+    if (way === 'away') await sleep(awayMs)
     failing = undefined
     if (what === '') break
     outcomes.push({ reply, facts, what })
