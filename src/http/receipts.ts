@@ -69,7 +69,10 @@ export function receiptRoute(deps: {
       }
       return reader.maxBodyBytes
     },
-    answers: { 200: { description: 'Taken; status and body are what this vendor expects.' } },
+    answers: {
+      200: { description: 'Taken; status and body are what this vendor expects.' },
+      204: { description: 'Taken, for the webhook provider.' },
+    },
     problems: ['forbidden', 'not_found', 'invalid_request', 'payload_too_large'],
     async run({ params, headers, rawBody, query, note }) {
       const { provider = '' } = params

@@ -50,7 +50,7 @@ export interface PrivateServerOptions {
 
 /** Redis with an append-only file flushed every second and no eviction, as production should run it. */
 export async function startPrivateRedis(options: PrivateServerOptions): Promise<PrivateServer> {
-  const program = findOnPath('redis-server', 'valkey-server') ?? (await installRedis())
+  const program = findOrInstall(['redis-server', 'valkey-server'], 'redis-server', redisAdvice)
   const dataDir = openFolder(options.dataDir)
   const password = passwordOf(dataDir)
   const configFile = join(dataDir, 'redis.conf')
@@ -239,11 +239,20 @@ function findOnPath(...programs: string[]): string | undefined {
     .find((file) => existsSync(file))
 }
 
-/** No npm package carries a Redis, so where none is installed a Debian as root gets its own package. */
-async function installRedis(): Promise<string> {
-  if (process.getuid?.() !== 0 || !findOnPath('apt-get')) throw new Error(redisAdvice)
-  process.stderr.write('No redis-server on this machine: installing it with apt-get\n')
-  // Debian's package starts a service at once and at every boot; this is its documented way to refuse.
+/**
+ * The first of these programs on the PATH. No npm package carries them, so where there is none a Debian as
+ * root gets its own package; elsewhere this throws the advice.
+ */
+export function findOrInstall(
+  programs: readonly string[],
+  debianPackage: string,
+  advice: string,
+): string {
+  const found = findOnPath(...programs)
+  if (found) return found
+  if (process.getuid?.() !== 0 || !findOnPath('apt-get')) throw new Error(advice)
+  process.stderr.write(`No ${programs[0]} on this machine: installing it with apt-get\n`)
+  // Debian's packages start a service at once and at every boot; this is its documented way to refuse.
   const policyFile = '/usr/sbin/policy-rc.d'
   const hasPolicy = existsSync(policyFile)
   if (!hasPolicy) writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
@@ -255,17 +264,17 @@ async function installRedis(): Promise<string> {
     })
   try {
     aptGet('update')
-    aptGet('install', '-y', '--no-install-recommends', 'redis-server')
+    aptGet('install', '-y', '--no-install-recommends', debianPackage)
     if (existsSync('/run/systemd/system')) {
-      execFileSync('systemctl', ['disable', '--now', 'redis-server'], { stdio: 'ignore' })
+      execFileSync('systemctl', ['disable', '--now', debianPackage], { stdio: 'ignore' })
     }
   } catch (error) {
-    throw new Error(redisAdvice, { cause: error })
+    throw new Error(advice, { cause: error })
   } finally {
     if (!hasPolicy) rmSync(policyFile, { force: true })
   }
-  const program = findOnPath('redis-server')
-  if (!program) throw new Error(redisAdvice)
+  const program = findOnPath(...programs)
+  if (!program) throw new Error(advice)
   return program
 }
 

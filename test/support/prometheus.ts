@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inject } from 'vitest'
+import { stringify } from 'yaml'
+import { findOrInstall } from '../../src/main/private-servers.ts'
+import {
+  findFreePort,
+  readIfThere,
+  startServerProcess,
+  untilReady,
+} from '../../src/main/server-process.ts'
+import { releaseLater } from './release.ts'
+
+const advice =
+  'No prometheus and promtool found: install them (macOS: brew install prometheus; Fedora: dnf install prometheus; Alpine: apk add prometheus; Debian, Ubuntu: apt-get install prometheus)'
+
+const find = (program: 'prometheus' | 'promtool') => findOrInstall([program], 'prometheus', advice)
+
+/** What it prints; throws when it finds a fault. */
+export function promtool(cwd: string, ...args: string[]): string {
+  return execFileSync(find('promtool'), args, { cwd, encoding: 'utf8', timeout: 30_000 })
+}
+
+export interface Sample {
+  readonly metric: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+export interface TestPrometheus {
+  /** The answer to an instant query; throws what Prometheus has against it. */
+  query(expr: string): Promise<Sample[]>
+  targets(): Promise<{ labels: Record<string, string>; scrapeUrl: string }[]>
+}
+
+/** A real Prometheus with this configuration. */
+export async function startPrometheus(
+  config: Readonly<Record<string, unknown>>,
+): Promise<TestPrometheus> {
+  const program = find('prometheus')
+  const dataDir = mkdtempSync(join(inject('runFolder'), 'prometheus-'))
+  const configFile = join(dataDir, 'prometheus.yml')
+  const logFile = join(dataDir, 'prometheus.log')
+  writeFileSync(configFile, stringify(config))
+  for (let triesLeft = 5; ; triesLeft -= 1) {
+    const address = `127.0.0.1:${await findFreePort()}`
+    const server = startServerProcess(
+      [
+        program,
+        ...[`--config.file=${configFile}`, `--storage.tsdb.path=${join(dataDir, 'data')}`],
+        `--web.listen-address=${address}`,
+      ],
+      logFile,
+      'SIGTERM',
+    )
+    // By which a later run ends it when this one is killed.
+    writeFileSync(join(dataDir, 'prometheus.pid'), String(server.pid))
+    const get = async (path: string) => {
+      const response = await fetch(`http://${address}${path}`, {
+        headers: { connection: 'close' },
+        signal: AbortSignal.timeout(10_000),
+      })
+      return { isOk: response.ok, text: await response.text() }
+    }
+    const isReady = await untilReady(server, () =>
+      get('/-/ready').then(
+        ({ isOk }) => isOk,
+        () => false,
+      ),
+    )
+    if (!isReady) {
+      await server.kill()
+      if (triesLeft > 0 && /in use/.test(readIfThere(logFile))) continue
+      throw new Error(`Prometheus did not start; its log:\n${readIfThere(logFile).slice(-2_000)}`)
+    }
+    releaseLater(() => server.kill())
+    const api = async (path: string) => {
+      const { status, data, error } = JSON.parse((await get(`/api/v1/${path}`)).text)
+      if (status !== 'success') throw new Error(`${error}: ${path}`)
+      return data
+    }
+    return {
+      async query(expr) {
+        const { result } = await api(`query?query=${encodeURIComponent(expr)}`)
+        return result.map(({ metric, value }: { metric: object; value: [number, string] }) => ({
+          metric,
+          value: Number(value[1]),
+        }))
+      },
+      async targets() {
+        return (await api('targets?state=active')).activeTargets
+      },
+    }
+  }
+}
