@@ -108,7 +108,7 @@ test.each(
       { provider: ['carrier', 'post'], result: ['delivered', 'failed', 'unmatched', 'forged'] },
     ],
   }),
-)('API, first scrape: $name$labels stands at 0 (I28)', ({ name, labels }) => {
+)('API, first scrape: $name $labels stands at 0 (I28)', ({ name, labels }) => {
   expect(numberOf(first.api, name, labels)).toBe(0)
 })
 
@@ -144,7 +144,7 @@ test.each(
     postern_receipts_total: [{ provider: ['carrier', 'post'], result: ['delivered', 'unmatched'] }],
     postern_events_total: [{ type: [...eventTypes], outcome: ['taken', 'failed', 'given_up'] }],
   }),
-)('worker, first scrape: $name$labels stands at 0 (I28)', ({ name, labels }) => {
+)('worker, first scrape: $name $labels stands at 0 (I28)', ({ name, labels }) => {
   expect(numberOf(first.worker, name, labels)).toBe(0)
 })
 

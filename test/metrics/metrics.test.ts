@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+
+const sample = async (metrics: ReturnType<typeof createMetrics>, start: string) =>
+  (await metrics.registry.metrics())
+    .split('\n')
+    .find((line) => line.startsWith(start))
+    ?.split(' ')[1]
+
+test('a gauge that can not be measured now is not a number, and not what it was before', async () => {
+  const metrics = createMetrics({ process: 'api' })
+  const { oldestPendingSeconds } = metrics
+  const captcha = 'postern_oldest_pending_seconds{kind="captcha"'
+  await oldestPendingSeconds.measure(async () => [
+    { kind: 'captcha', value: 7 },
+    { kind: 'notice', value: 0 },
+  ])
+  expect(await sample(metrics, captcha)).toBe('7')
+  await oldestPendingSeconds.measure(async () => {
+    throw new Error('out of reach')
+  })
+  expect(await sample(metrics, captcha)).toBe('Nan')
+  await oldestPendingSeconds.measure(async () => [{ kind: 'captcha', value: 3 }])
+  expect(await sample(metrics, captcha)).toBe('3')
+})
+
+test('rules of a reloaded policy file stand at 0, and those that were there keep their count', async () => {
+  const metrics = createMetrics({ process: 'api' })
+  metrics.startRulesAtZero({ captcha: [{ name: 'ip' }] })
+  metrics.rejected.inc({ policy: 'captcha', rule: 'ip' })
+  metrics.startRulesAtZero({ captcha: [{ name: 'ip' }, { name: 'country' }] })
+  expect(await sample(metrics, 'postern_rejected_total{policy="captcha",rule="ip"')).toBe('1')
+  expect(await sample(metrics, 'postern_rejected_total{policy="captcha",rule="country"')).toBe('0')
+})
