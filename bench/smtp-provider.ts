@@ -52,6 +52,7 @@ async function compare() {
   const entry = { url: `smtp://127.0.0.1:${port}`, from: 'Acme <no-reply@acme.test>', connections }
   const ours = smtp.create('mail', smtp.settings.parse(entry), {
     timeoutMs: 5_000,
+    concurrency: 100,
     clock: Date.now,
   })
   const { signal } = new AbortController()

@@ -31,9 +31,9 @@ const maxAnswerBytes = 256 * 1024
 
 /** Shorter than the keep-alive of any server in use, so that nothing is written to a closing connection. */
 const idleTimeoutMs = 4_000
-const maxConnections = 200
 
-export function createHttpClient(timeoutMs: number) {
+/** A call beyond `maxConnections` waits for another to end, within its own time. */
+export function createHttpClient(timeoutMs: number, maxConnections = 200) {
   const agent = new Agent({
     connections: maxConnections,
     keepAliveTimeout: idleTimeoutMs,

@@ -35,3 +35,8 @@ export function idTimeMs(id: string): number {
 export function isId(text: string): boolean {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text)
 }
+
+/** Whether a far end's id for a message is fit to be kept: printable ASCII, at most 200 characters. */
+export function isForeignId(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x20-\x7e]{1,200}$/.test(value)
+}

@@ -102,6 +102,13 @@ export function createLog(options: {
     recordFailed(noticeId: string, error: unknown) {
       logger.warn({ noticeId, ...errorFacts(error) }, 'outcome not written yet; trying again')
     },
+    /** Once per template: a newer worker is expected to carry them. */
+    notRendered(noticeId: string, template: string, error: unknown) {
+      logger.error(
+        { noticeId, template, ...errorFacts(error) },
+        'a message can not be rendered here; it waits for a newer worker',
+      )
+    },
     jobFailed(noticeId: string, error: unknown) {
       logger.error({ noticeId, ...errorFacts(error) }, 'job failed')
     },

@@ -1,73 +1,117 @@
 /**
  * The circuit breaker of one provider: after five failures in a row it gets nothing but a single probe
- * now and then, so that a dead far end costs nobody a wait.
+ * now and then, so that a dead far end costs no message a wait.
  *
- * A call that has no answer after `slowMs` counts as a failure at once, because waiting for the
- * time-out of five calls would be waiting on a dead one; a good answer that comes later makes up for
- * it, so a provider that is merely slow stays in use. It is this process' own experience: what killed
+ * A call that is not answered for much longer than usual counts as a failure at once, because waiting
+ * for the time-out of five calls would be waiting on a dead one; so does one such call per slot, where
+ * there are fewer. What is usual is learnt from the answers, so a provider that always takes two seconds
+ * is soon left in peace. And the real answer has the last word: a good one closes the circuit however
+ * late it comes, and a probe is judged by nothing else. It is this process' own experience: what killed
  * one worker's connection need not have touched another's.
  */
-import {
-  BrokenCircuitError,
-  CircuitState,
-  ConsecutiveBreaker,
-  circuitBreaker,
-  handleWhenResult,
-} from 'cockatiel'
-import { orLate } from '../base/deadline.ts'
 import type { SendResult } from '../providers/provider.ts'
 
 const failuresToOpen = 5
-const slowMs = 1_500
+/** Shorter than this no call is slow. */
+const leastSlowMs = 1_500
 const probeEveryMs = 3_000
-
-const slow = { kind: 'slow' } as const
 
 export type Circuit = ReturnType<typeof createCircuit>
 
-export function createCircuit(onChange: (isOpen: boolean) => void) {
-  const policy = circuitBreaker(
-    handleWhenResult((result) => isFailure(result as SendResult | typeof slow)),
-    { breaker: new ConsecutiveBreaker(failuresToOpen), halfOpenAfter: probeEveryMs },
-  )
-  let probeAtMs = 0
-  policy.onBreak(() => {
-    probeAtMs = Date.now() + probeEveryMs
+/** The leave to make one call: it must be used, or given up. */
+export interface Passage {
+  run(call: () => Promise<SendResult>): Promise<SendResult>
+  giveUp(): void
+}
+
+export function createCircuit(slots: number, onChange: (isOpen: boolean) => void) {
+  /** In a row. */
+  let failures = 0
+  /** Calls under way that take too long. */
+  let overdue = 0
+  /** The time of the next probe; undefined while closed. */
+  let probeAtMs: number | undefined
+  let isProbing = false
+  /** The longest of the latest good answers; forgotten by a tenth with each that is shorter. */
+  let usualMs = 0
+
+  function failed(): void {
+    failures++
+    if (probeAtMs !== undefined) return
+    if (failures < failuresToOpen && overdue < slots) return
+    probeAtMs = performance.now() + probeEveryMs
     onChange(true)
-  })
-  policy.onReset(() => onChange(false))
+  }
+
+  function succeeded(durationMs: number): void {
+    failures = 0
+    usualMs = Math.max(durationMs, usualMs * 0.9)
+    if (probeAtMs === undefined) return
+    probeAtMs = undefined
+    onChange(false)
+  }
+
+  async function run(call: () => Promise<SendResult>): Promise<SendResult> {
+    const startMs = performance.now()
+    let isOverdue = false
+    const timer = setTimeout(
+      () => {
+        isOverdue = true
+        overdue++
+        failed()
+      },
+      Math.max(leastSlowMs, usualMs * 2),
+    )
+    try {
+      const result = await call()
+      if (!isFailure(result)) succeeded(performance.now() - startMs)
+      // Counted already, when it became too long.
+      else if (!isOverdue) failed()
+      return result
+    } finally {
+      clearTimeout(timer)
+      if (isOverdue) overdue--
+    }
+  }
+
+  const ordinary: Passage = { run, giveUp() {} }
+
+  const probe: Passage = {
+    async run(call) {
+      const startMs = performance.now()
+      try {
+        const result = await call()
+        if (!isFailure(result)) succeeded(performance.now() - startMs)
+        return result
+      } finally {
+        isProbing = false
+        if (probeAtMs !== undefined) probeAtMs = performance.now() + probeEveryMs
+      }
+    },
+    giveUp() {
+      isProbing = false
+    },
+  }
 
   return {
     /** How long a call would be kept out; 0 when it would be made. */
     openForMs(): number {
-      if (policy.state === CircuitState.Closed) return 0
-      // The breaker would make us wait for the end of the probe under way.
-      if (policy.state === CircuitState.HalfOpen) return probeEveryMs
-      return Math.max(0, probeAtMs - Date.now())
+      if (probeAtMs === undefined) return 0
+      // The end of a probe under way is not known.
+      if (isProbing) return probeEveryMs
+      return Math.max(0, probeAtMs - performance.now())
     },
 
-    /** Makes the call; undefined when the circuit is open and it was not made. */
-    async run(call: () => Promise<SendResult>): Promise<SendResult | undefined> {
-      if (policy.state === CircuitState.HalfOpen) return undefined
-      let answer: Promise<SendResult> | undefined
-      let first: SendResult | typeof slow
-      try {
-        first = await policy.execute(() => {
-          answer = call()
-          return orLate<SendResult | typeof slow>(answer, slowMs, () => slow)
-        })
-      } catch (error) {
-        if (error instanceof BrokenCircuitError) return undefined
-        throw error
-      }
-      if (first !== slow) return first as SendResult
-      const late = (await answer) as SendResult
-      if (!isFailure(late) && policy.state === CircuitState.Closed) await policy.execute(() => late)
-      return late
+    /** Undefined while the circuit is open and no probe is due. */
+    enter(): Passage | undefined {
+      if (probeAtMs === undefined) return ordinary
+      if (isProbing || performance.now() < probeAtMs) return undefined
+      isProbing = true
+      return probe
     },
   }
 }
 
-function isFailure(result: SendResult | typeof slow): boolean {
-  return result.kind === 'unavailable' || result.kind === 'unknown' || result.kind === 'slow'
+function isFailure({ kind }: SendResult): boolean {
+  return kind === 'unavailable' || kind === 'unknown'
 }

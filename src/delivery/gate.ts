@@ -1,40 +1,63 @@
 /**
  * The gate before a provider: whether a message may go to it now, and what came of it.
  *
- * A provider that said "too fast" is left alone until its time is over; a dead one costs nobody a wait
- * (circuit.ts); one that allows only so much is not asked for more (pace.ts). And whatever a provider
- * does, a call ends: within its time and a second, with a result of the closed set.
+ * A provider that said "too fast" is left alone until its time is over; a dead one costs no message a
+ * wait (circuit.ts); one that is busy is waited for before anything begins (slots.ts); one that allows
+ * only so much is not asked for more (pace.ts). And whatever a provider does, a call ends: within its
+ * time and a second, with a result of the closed set.
  */
 import { orLate } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import { createCircuit } from './circuit.ts'
 import type { TakeTurn } from './pace.ts'
+import { createSlots } from './slots.ts'
 
 /** The provider was not called. */
 export interface Held {
   kind: 'held'
-  reason: 'paused' | 'circuit' | 'pace' | 'quota' | 'limiter'
+  reason: 'paused' | 'circuit' | 'busy' | 'pace' | 'quota' | 'limiter'
   retryInMs: number
 }
 
+/** All was ready, and then the caller wanted no call any more. */
+export interface Withdrawn {
+  kind: 'withdrawn'
+}
+
 export interface GateCall {
-  /** Which claim of the notice makes the call. */
-  claim: number
   /** Codes do not wait behind bulk. */
   isUrgent: boolean
-  timeoutMs: number
+  /** What is left of the message's time: it waits no longer. */
+  leftMs: number
+  /** The message can go by another provider. */
+  hasOther: boolean
+  /**
+   * Asked when nothing else stands before the call: how long it may take, in milliseconds; undefined
+   * when there shall be none.
+   */
+  begin(): Promise<number | undefined>
 }
 
 export interface Gate {
   readonly name: string
   readonly channels: Provider['channels']
-  send(message: Message, call: GateCall): Promise<SendResult | Held>
+  /** Messages that may be in its hands at once: in a call, in line, and on their way there and back. */
+  readonly capacity: number
+  send(message: Message, call: GateCall): Promise<SendResult | Held | Withdrawn>
   /** What became of an `unknown` send, where the provider can be asked. */
   readonly query?: (sent: SentMessage, timeoutMs: number) => Promise<SendResult>
+  /** Lets go of all that wait; calls under way go on. */
+  stopWaiting(): void
 }
 
-/** What a provider may take beyond its time before nobody waits for it any longer. */
+/** What a provider may take beyond its time before it is waited for no longer. */
 const overrunMs = 1_000
+
+/**
+ * In line before one provider, besides those in its slots. Enough that a slot never waits for the next
+ * message while the queue has one, though each needs statements of ours before and after its call.
+ */
+const maxWaiting = 100
 
 export function createGate(
   provider: Provider,
@@ -46,30 +69,84 @@ export function createGate(
   },
 ): Gate {
   const { takeTurn, onFault } = deps
-  const circuit = createCircuit(deps.onCircuit)
+  const slots = createSlots(provider.slots, maxWaiting)
+  const circuit = createCircuit(provider.slots, (isOpen) => {
+    deps.onCircuit(isOpen)
+    if (isOpen) slots.dismiss()
+  })
   let pausedUntilMs = 0
 
-  async function send(message: Message, call: GateCall): Promise<SendResult | Held> {
+  function whyAway(): Held | undefined {
     const pausedForMs = pausedUntilMs - performance.now()
     if (pausedForMs > 0) return { kind: 'held', reason: 'paused', retryInMs: pausedForMs }
-
     const openForMs = circuit.openForMs()
-    if (openForMs > 0) return { kind: 'held', reason: 'circuit', retryInMs: openForMs }
-    const turn = await takeTurn(message.to, `${message.noticeId}:${call.claim}`, call.isUrgent)
-    if (!turn.granted) return { kind: 'held', reason: turn.reason, retryInMs: turn.retryInMs }
+    return openForMs > 0 ? { kind: 'held', reason: 'circuit', retryInMs: openForMs } : undefined
+  }
 
-    const result = await circuit.run(() =>
-      withinTime(call.timeoutMs, message.noticeId, (signal) => provider.send(message, signal)),
-    )
-    // The far end counts what it was given, and this it was not.
-    if (result === undefined || result.kind === 'unavailable') await turn.giveBack()
-    if (result === undefined) {
-      return { kind: 'held', reason: 'circuit', retryInMs: circuit.openForMs() }
+  async function send(message: Message, call: GateCall): Promise<SendResult | Held | Withdrawn> {
+    const away = whyAway()
+    if (away) return away
+    const { isUrgent, leftMs, hasOther } = call
+    const weight = provider.slotsFor?.(message) ?? 1
+    const slot = await slots.take({ isUrgent, weight, withinMs: leftMs, isPatient: !hasOther })
+    if (!slot.granted) {
+      return whyAway() ?? { kind: 'held', reason: 'busy', retryInMs: slot.retryInMs }
+    }
+    try {
+      return await sendInSlot(message, call)
+    } finally {
+      slot.leave()
+    }
+  }
+
+  async function sendInSlot(message: Message, call: GateCall) {
+    // While the message waited the provider may have died or asked for a pause.
+    const away = whyAway()
+    if (away) return away
+    const turn = await takeTurn(message.to, call.isUrgent)
+    if (!turn.granted) {
+      return { kind: 'held', reason: turn.reason, retryInMs: turn.retryInMs } as const
+    }
+    const passage = circuit.enter()
+    let result: SendResult | undefined
+    try {
+      const timeoutMs = passage && (await call.begin())
+      if (passage && timeoutMs !== undefined) {
+        result = await passage.run(() =>
+          withinTime(timeoutMs, message.noticeId, (signal) => provider.send(message, signal)),
+        )
+      }
+    } finally {
+      if (!result) passage?.giveUp()
+      // The far end counts what it was given, and this it was not.
+      if (!result || result.kind === 'unavailable') await turn.giveBack()
+    }
+    if (!result) {
+      return passage
+        ? ({ kind: 'withdrawn' } as const)
+        : (whyAway() ?? ({ kind: 'held', reason: 'circuit', retryInMs: 0 } as const))
     }
     if (result.kind === 'throttled' && result.quotaOf !== 'recipient') {
       pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
     }
     return result
+  }
+
+  async function query(sent: SentMessage, timeoutMs: number): Promise<SendResult> {
+    const busy: SendResult = { kind: 'unknown', detail: 'the provider is busy' }
+    // It goes over the same connections, and a message waits for its word.
+    const wanted = { isUrgent: true, weight: 1, withinMs: timeoutMs, isPatient: true }
+    const slot = await slots.take(wanted)
+    if (!slot.granted) return busy
+    try {
+      return await withinTime(
+        timeoutMs,
+        sent.noticeId,
+        (signal) => provider.query?.(sent, signal) as Promise<SendResult>,
+      )
+    } finally {
+      slot.leave()
+    }
   }
 
   async function withinTime(
@@ -95,16 +172,9 @@ export function createGate(
   return {
     name: provider.name,
     channels: provider.channels,
+    capacity: slots.count + maxWaiting,
     send,
-    ...(provider.query
-      ? {
-          query: (sent: SentMessage, timeoutMs: number) =>
-            withinTime(
-              timeoutMs,
-              sent.noticeId,
-              (signal) => provider.query?.(sent, signal) as Promise<SendResult>,
-            ),
-        }
-      : {}),
+    ...(provider.query ? { query } : {}),
+    stopWaiting: slots.close,
   }
 }

@@ -3,8 +3,10 @@
  * all workers together. They are one policy per provider, decided in one step, so a message that must
  * wait for the pace costs none of its recipient's quota.
  */
+import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
 import type { RawPolicies, RedisLimiter } from '../limiter/index.ts'
+import { createPlaces } from './places.ts'
 
 export interface PaceEntry {
   /** Calls of the provider by all workers together, e.g. `50 per 1s`. */
@@ -42,12 +44,14 @@ export function createTakeTurn(name: string, limiter: RedisLimiter, hasLimits: b
     0,
     ...paceWindows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit)),
   )
-  const urgentLine = createLine(spacingMs)
-  const bulkLine = createLine(spacingMs)
+  // In places of their own codes come back as soon as there is room, whatever bulk waits.
+  const urgentPlaces = createPlaces()
+  const bulkPlaces = createPlaces()
 
-  /** `requestId` names this turn, should it have to be given back. */
-  return async function takeTurn(to: string, requestId: string, isUrgent: boolean): Promise<Turn> {
+  return async function takeTurn(to: string, isUrgent: boolean): Promise<Turn> {
     if (!hasLimits) return free
+    /** Names this turn, should it have to be given back. */
+    const requestId = randomUUID()
     const fields = { name, to }
     try {
       const verdict = await limiter.acquire(name, fields, { requestId })
@@ -61,25 +65,11 @@ export function createTakeTurn(name: string, limiter: RedisLimiter, hasLimits: b
       }
       const { rule, retryAfterMs } = verdict
       if (rule === 'quota') return { granted: false, reason: 'quota', retryInMs: retryAfterMs }
-      const retryInMs = (isUrgent ? urgentLine : bulkLine)(retryAfterMs)
+      const retryInMs = (isUrgent ? urgentPlaces : bulkPlaces)(retryAfterMs, spacingMs)
       return { granted: false, reason: 'pace', retryInMs }
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
       return { granted: false, reason: 'limiter', retryInMs: limiterRetryMs }
     }
-  }
-}
-
-/**
- * Places in line for messages that came too fast. Were all told the same time, all would come back
- * together and all but one be turned away again; so each is told a later one, at the distance the pace
- * allows. Codes and bulk stand in lines of their own: a code comes back as soon as there is room.
- */
-function createLine(spacingMs: number) {
-  let lastMs = 0
-  return function waitMs(retryAfterMs: number): number {
-    const nowMs = performance.now()
-    lastMs = Math.max(nowMs + retryAfterMs, lastMs + spacingMs)
-    return lastMs - nowMs
   }
 }

@@ -5,7 +5,7 @@
  */
 import { Unavailable } from '../base/problems.ts'
 import type { EarlyReceipts } from '../notice/receipts.ts'
-import type { ClaimedNotice } from '../notice/store.ts'
+import type { OpenNotice } from '../notice/store.ts'
 import type { SentMessage } from '../providers/provider.ts'
 import { type Ending, sentBy } from './ending.ts'
 import type { Gate } from './gate.ts'
@@ -20,7 +20,7 @@ export function createSettle(deps: {
 }) {
   /** The ending of a notice that a provider turns out to have; undefined when none says so. */
   return async function settle(
-    notice: ClaimedNotice,
+    notice: OpenNotice,
     gates: readonly Gate[],
     tries: Tries,
   ): Promise<Ending | undefined> {
@@ -35,7 +35,7 @@ export function createSettle(deps: {
     for (const { provider, at } of open) {
       const asked = gates.filter(({ name }) => provider === null || name === provider)
       const sentMessage = { noticeId: notice.id, to: notice.recipient, sentAt: Date.parse(at) }
-      const answer = await askAll(asked, sentMessage, tries)
+      const answer = await askAll(asked, sentMessage)
       if (answer === 'not_taken') tries.addAnswer(provider, 'not_taken')
       if (typeof answer === 'object') {
         tries.addAnswer(answer.provider as string, 'accepted')
@@ -58,11 +58,10 @@ export function createSettle(deps: {
   async function askAll(
     gates: readonly Gate[],
     sent: SentMessage,
-    tries: Tries,
   ): Promise<Ending | 'not_taken' | 'unknown'> {
     let word: 'not_taken' | 'unknown' = gates.length > 0 ? 'not_taken' : 'unknown'
     for (const gate of gates) {
-      if (!gate.query || !(await tries.mayCall())) {
+      if (!gate.query) {
         word = 'unknown'
         continue
       }

@@ -1,37 +1,31 @@
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Attempt } from '../notice/states.ts'
-import type { ClaimedNotice, NoticeStore } from '../notice/store.ts'
+import type { OpenNotice } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { unknowns } from './retry.ts'
 
-/** The calls made under one claim: each is noted for the row, counted and logged. */
+/** The calls made for one notice: each is noted for the row, counted and logged. */
 export interface Tries {
-  /** Under this claim. */
+  /** In this pass. */
   readonly made: readonly Attempt[]
-  /** Those of earlier claims too. */
+  /** Those of earlier passes too. */
   all(): Attempt[]
   /** Those of all that may have reached the person. */
   unknowns(): Attempt[]
-  /**
-   * False when the claim was lost to another worker. A fresh claim is long enough for one call; before
-   * a further one it is kept up.
-   */
-  mayCall(): Promise<boolean>
+  /** Whether a provider has said that this message will never pass. */
+  isRejectedBy(provider: string): boolean
   add(provider: string, result: SendResult, startedAt: Date): void
   /** A provider's word on a try that was unknown. */
   addAnswer(provider: string | null, outcome: 'accepted' | 'not_taken'): void
 }
 
-const freshMs = 250
-
 export function createTries(
-  notice: ClaimedNotice,
-  deps: { store: NoticeStore; metrics: Metrics; log: Log },
+  notice: Pick<OpenNotice, 'id' | 'attempts'>,
+  deps: { metrics: Metrics; log: Log },
 ): Tries {
-  const { store, metrics, log } = deps
+  const { metrics, log } = deps
   const made: Attempt[] = []
-  let keptAtMs = performance.now()
   const all = () => [...notice.attempts, ...made]
 
   return {
@@ -39,15 +33,8 @@ export function createTries(
     all,
     unknowns: () => unknowns(all()),
 
-    async mayCall() {
-      if (performance.now() - keptAtMs < freshMs) return true
-      try {
-        keptAtMs = performance.now()
-        return await store.keepClaim(notice.id, notice.claim)
-      } catch {
-        return false
-      }
-    },
+    isRejectedBy: (name) =>
+      all().some(({ provider, outcome }) => provider === name && outcome === 'rejected'),
 
     add(provider, result, startedAt) {
       const durationMs = Date.now() - startedAt.getTime()

@@ -15,7 +15,7 @@ const againAfterFaultMs = 1_000
 
 export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
 
-/** Takes jobs of one channel, `concurrency` at a time. Starts at once. */
+/** Takes jobs of one channel, `concurrency` at a time, those that wait for a slot too. Starts at once. */
 export function startDeliveryWorker(deps: {
   channel: QueuedChannel
   connection: ConnectionOptions

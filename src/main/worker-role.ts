@@ -13,7 +13,7 @@ import { createIdempotency } from '../notice/idempotency.ts'
 import { startReconciler } from '../notice/reconcile.ts'
 import { startRetention } from '../notice/retention.ts'
 import { findProviderKind } from '../providers/index.ts'
-import { queuedChannels } from '../queue/contract.ts'
+import { type QueuedChannel, queuedChannels } from '../queue/contract.ts'
 import type { Parts } from './parts.ts'
 
 /** Begins at once to carry what is on the queue. */
@@ -54,18 +54,29 @@ export function startWorkerRole(parts: Parts): DeliveryWorker[] {
     log,
   })
   closers.onClose(() => retention.stop())
-  return queuedChannels.map((channel) => {
-    const worker = startDeliveryWorker({
+  const workers = queuedChannels.map((channel) => {
+    return startDeliveryWorker({
       channel,
       connection: openRedis('worker'),
       keyPrefix,
-      concurrency: file.delivery.concurrency,
+      concurrency: capacityOf(channel, gates),
       deliver,
       log,
     })
-    closers.onClose(() => worker.close())
-    return worker
   })
+  closers.onClose(async () => {
+    const closing = workers.map((worker) => worker.close())
+    // What still waits for a provider goes back on the queue, so that they end in time.
+    for (const gate of gates.values()) gate.stopWaiting()
+    await Promise.all(closing)
+  })
+  return workers
+}
+
+/** A slow provider with all its share in hand leaves that of the others free. */
+function capacityOf(channel: QueuedChannel, gates: ReadonlyMap<string, Gate>): number {
+  const carriers = [...gates.values()].filter(({ channels }) => channels.includes(channel))
+  return carriers.reduce((sum, { capacity }) => sum + capacity, 1)
 }
 
 /** Every provider of the policy file behind its gate, none of them connected yet. */
@@ -94,6 +105,7 @@ function openGates(parts: Parts): Map<string, Gate> {
     if (!known) throw new Error(`there is no provider kind ${kind}`)
     const provider = known.create(name, known.settings.parse(settings), {
       timeoutMs: file.delivery.timeout,
+      concurrency: file.delivery.concurrency,
       clock: Date.now,
       onReceipt: (from, receipt) => receipts.take(from, [receipt]),
       ...(outbox ? { outbox } : {}),

@@ -156,8 +156,8 @@ export function createMetrics(options: {
     }),
     held: counter(
       'postern_sends_held_total',
-      'Times a provider was not called: paused, circuit, pace, quota, limiter.',
-      { provider: providers, reason: ['paused', 'circuit', 'pace', 'quota', 'limiter'] },
+      'Times a provider was not called: paused, circuit, busy, pace, quota, limiter.',
+      { provider: providers, reason: ['paused', 'circuit', 'busy', 'pace', 'quota', 'limiter'] },
     ),
     circuitOpen: new Gauge({
       name: 'postern_provider_circuit_open',

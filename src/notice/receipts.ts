@@ -11,7 +11,7 @@
  * word of the one it was not sent by changes nothing.
  */
 import { createBatcher } from '../base/batcher.ts'
-import { isId } from '../base/ids.ts'
+import { isForeignId, isId } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type AnnouncedTypes, toldFrom } from './announcing.ts'
@@ -121,7 +121,7 @@ function rowOf(provider: string, receipt: Receipt): Row | undefined {
   const { messageId, noticeId, outcome, detail } = receipt
   const row = {
     provider,
-    messageId: messageId && /^[\x20-\x7e]{1,200}$/.test(messageId) ? messageId : null,
+    messageId: isForeignId(messageId) ? messageId : null,
     noticeId: noticeId && isId(noticeId) ? noticeId : null,
     outcome,
     detail: detail?.replaceAll(/[^\x20-\x7e]/g, '').slice(0, 100) || null,

@@ -30,7 +30,8 @@ export function startReconciler(deps: {
   const { store, producer, receipts, metrics, log } = deps
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
-  let wasAway = false
+  // A process does not know what was before it: it may have been started because PostgreSQL is back.
+  let wasAway = true
   let pass = Promise.resolve()
 
   async function reconcile(): Promise<void> {

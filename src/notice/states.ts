@@ -8,12 +8,16 @@
  *   pending, sending ─────┴──its time is over──▶ expired
  *
  * - The row is the truth; a job on the queue only says "look at this row".
- * - `due_at` says when somebody should next carry an open row. A claim moves it to the end of the
- *   claim, so a worker that dies is noticed by time alone.
- * - `claims` counts claims and is the fence: an outcome is written only by the claim that is current,
- *   so a worker that was thought dead and comes back changes nothing.
+ * - `sending` means that a provider may be in the middle of a call: a notice is claimed when everything
+ *   else is ready, right before the call, and what waits for anything of ours is `pending`.
+ * - `due_at` says when an open row should next be carried. A claim moves it to the end of the claim, so
+ *   a worker that dies is noticed by time alone.
+ * - `claims` counts claims and is the fence: an outcome is written only while nothing has been claimed
+ *   since, so a worker that was thought dead and comes back changes nothing.
  * - A row found in `sending` after its claim ended was in the hands of a process that died: whether
- *   the provider was called is unknown, and it is recorded as such a try.
+ *   the provider was called is unknown, and it is recorded as such a try. Should the process live after
+ *   all and know better, before another has claimed the row, its word replaces the guess: that is the
+ *   one way from `pending` to `sent`.
  * - Nothing leaves `delivered`, `failed` or `expired`. The database holds the same moves in a trigger.
  */
 export const noticeStates = [
@@ -29,7 +33,7 @@ export type NoticeState = (typeof noticeStates)[number]
 
 /** Every legal move; the trigger `notice_check_move` knows the same, and a test holds them equal. */
 export const legalMoves: Readonly<Record<NoticeState, readonly NoticeState[]>> = {
-  pending: ['sending', 'failed', 'expired'],
+  pending: ['sending', 'sent', 'failed', 'expired'],
   sending: ['pending', 'sent', 'failed', 'expired'],
   sent: ['delivered', 'failed'],
   delivered: [],

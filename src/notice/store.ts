@@ -26,8 +26,8 @@ export interface NewNotice {
   ttlMs: number
 }
 
-/** A notice in the hands of a worker. */
-export interface ClaimedNotice {
+/** An open notice that no worker holds, as it was when it was looked at. */
+export interface OpenNotice {
   id: string
   app: string
   kind: 'captcha' | 'notice'
@@ -37,12 +37,22 @@ export interface ClaimedNotice {
   template: string
   locale: string
   sealedParams: Buffer
+  /** With the lost one, where it was left by a worker that died. */
   attempts: Attempt[]
-  /** The fence: outcomes are written with it. */
-  claim: number
+  /** How often it has been claimed: the fence. */
+  claims: number
   /** When its sender wanted it sent. */
   wantedAt: Date
   /** What is left of its time, by PostgreSQL's clock; negative when it is over. */
+  remainingMs: number
+  /** Until its `sendAt`; 0 when that has come, or it has none. */
+  opensInMs: number
+}
+
+/** What makes a notice the caller's: `claims` is its fence from now on. */
+export interface Claim {
+  claims: number
+  /** What is left of the notice's time; negative when it is over. */
   remainingMs: number
 }
 
@@ -57,8 +67,10 @@ export interface AdoptedNotice {
 /** What a worker writes back. `pending` needs `retryInMs`. */
 export interface NoticeOutcome {
   id: string
-  claim: number
+  /** Of the claim, or as they were when it was looked at. */
+  claims: number
   state: 'pending' | 'sent' | 'failed' | 'expired'
+  /** All of them, earlier ones too. */
   attempts: readonly Attempt[]
   retryInMs?: number
   provider?: string
@@ -117,17 +129,28 @@ export function createNoticeStore(
     },
   })
 
-  const claim = createBatcher<string, ClaimedNotice | null>({
+  const findOpen = createBatcher<string, OpenNotice | null>({
     maxItems: 100,
     maxConcurrent: 1,
     spacingMs: workerSpacingMs,
     async run(ids) {
-      const rows = await database.query<ClaimedNotice>('notice-claim', claimSql, [
-        ids,
+      const rows = await database.query<OpenNotice>('notice-open', openSql, [ids])
+      const open = new Map(rows.map((row) => [row.id, row]))
+      return ids.map((id) => open.get(id) ?? null)
+    },
+  })
+
+  // Asked with a provider's slot in hand, so it waits for no other.
+  const claim = createBatcher<Pick<OpenNotice, 'id' | 'claims'>, Claim | null>({
+    maxItems: 100,
+    maxConcurrent: 1,
+    async run(notices) {
+      const rows = await database.query<Claim & { id: string }>('notice-claim', claimSql, [
+        ...columns(notices, [({ id }) => id, ({ claims }) => claims]),
         options.claimMs,
       ])
       const claimed = new Map(rows.map((row) => [row.id, row]))
-      return ids.map((id) => {
+      return notices.map(({ id }) => {
         const row = claimed.get(id) ?? null
         // Should one id be asked for twice in a batch, only the first asker gets it.
         claimed.delete(id)
@@ -146,7 +169,7 @@ export function createNoticeStore(
         recordSql,
         columns(outcomes, [
           (outcome) => outcome.id,
-          (outcome) => outcome.claim,
+          (outcome) => outcome.claims,
           (outcome) => outcome.state,
           (outcome) => JSON.stringify(outcome.attempts),
           (outcome) => outcome.retryInMs ?? null,
@@ -164,19 +187,19 @@ export function createNoticeStore(
     /** When the row was made, by PostgreSQL's clock, once it is committed; null when its id was there already. */
     create,
 
+    /** The notice as it is; null when there is nothing to do: it is final, or another worker holds it. */
+    findOpen,
+
     /**
-     * Takes a notice for `claimMs`. Null when there is nothing to do: it is final, or another worker
-     * holds it.
+     * Takes a notice for `claimMs`, in which a provider may be called. Null when it is not as it was
+     * when it was looked at: another worker has had it, or its `sendAt` has not come.
      */
     claim,
 
-    /** Keeps a claim for another `claimMs`; false when it was lost to another worker. */
-    async keepClaim(id: string, claimNumber: number): Promise<boolean> {
-      const rows = await database.query('notice-keep', keepSql, [id, claimNumber, options.claimMs])
-      return rows.length > 0
-    },
-
-    /** Writes what a claim came to; false when the claim was lost and nothing was written. */
+    /**
+     * Writes what became of a notice, claimed or only looked at; false when another worker has claimed
+     * it since, and nothing was written. The same once more changes nothing.
+     */
     record,
 
     /**
@@ -278,17 +301,17 @@ const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE 
         'provider', NULL, 'at', to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'outcome', 'unknown', 'durationMs', 0, 'detail', 'the worker was lost') END`
 
-const claimSql = `
-  UPDATE notice n
-  SET state = 'sending',
-      claims = n.claims + 1,
-      due_at = now() + $2 * interval '1 millisecond',
-      attempts = ${attemptsWithLostOne}
-  WHERE n.id = ANY ($1::uuid[]) AND (n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))
-  RETURNING n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
-            n.sealed_params AS "sealedParams", n.attempts, n.claims AS claim,
-            coalesce(n.send_at, n.created_at) AS "wantedAt",
-            (extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
+const isFree = `(n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))`
+
+const remainingMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
+
+const openSql = `
+  SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
+         n.sealed_params AS "sealedParams", ${attemptsWithLostOne} AS attempts, n.claims,
+         coalesce(n.send_at, n.created_at) AS "wantedAt", ${remainingMs},
+         coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"
+  FROM notice n
+  WHERE n.id = ANY ($1::uuid[]) AND ${isFree}`
 
 /**
  * Says what the join says already, in words that always go by the primary key: how many ids an array
@@ -296,15 +319,26 @@ const claimSql = `
  */
 const byIndex = 'n.id = ANY ($1::uuid[])'
 
-const keepSql = `
-  UPDATE notice SET due_at = now() + $3 * interval '1 millisecond'
-  WHERE id = $1 AND state = 'sending' AND claims = $2
-  RETURNING id`
+const claimSql = `
+  UPDATE notice n
+  SET state = 'sending',
+      claims = n.claims + 1,
+      due_at = now() + $3 * interval '1 millisecond',
+      attempts = ${attemptsWithLostOne}
+  FROM unnest($1::uuid[], $2::int[]) AS seen (id, claims)
+  WHERE n.id = seen.id AND n.claims = seen.claims AND ${byIndex} AND ${isFree}
+    AND (n.send_at IS NULL OR n.send_at <= now())
+  RETURNING n.id, n.claims, ${remainingMs}`
 
+/**
+ * Held by the number of claims alone: as long as no other worker has claimed the notice, the word of
+ * the one that had it last is the truth, even if it comes so late that the notice was given up for lost
+ * meanwhile. The attempts are written whole, so that a statement whose answer was lost may be repeated.
+ */
 const recordMove = `
   UPDATE notice n
   SET state = new.state,
-      attempts = n.attempts || new.attempts,
+      attempts = new.attempts,
       due_at = CASE WHEN new.state = 'pending' THEN now() + new.retry_in_ms * interval '1 millisecond' END,
       sealed_params = CASE WHEN new.state = 'pending' THEN n.sealed_params END,
       provider = coalesce(new.provider, n.provider),
@@ -313,8 +347,8 @@ const recordMove = `
       sent_at = CASE WHEN new.state = 'sent' THEN now() END,
       finished_at = CASE WHEN new.state <> 'pending' THEN now() END
   FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
-    AS new (id, claim, state, attempts, retry_in_ms, provider, provider_message_id, error)
-  WHERE n.id = new.id AND n.state = 'sending' AND n.claims = new.claim
+    AS new (id, claims, state, attempts, retry_in_ms, provider, provider_message_id, error)
+  WHERE n.id = new.id AND n.state IN ('pending', 'sending') AND n.claims = new.claims
     AND ${byIndex}
   RETURNING n.*`
 

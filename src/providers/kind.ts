@@ -39,6 +39,8 @@ export const maxUnprovenBytes = 49_152
 export interface ProviderDeps {
   /** How long one attempt may take, connecting included; the signal of `send` may end it earlier. */
   readonly timeoutMs: number
+  /** Calls at once, for kinds that have no such number of their own. */
+  readonly concurrency: number
   /** Milliseconds since 1970. */
   readonly clock: () => number
   /** Where the sandbox keeps its messages: one for all sandbox providers of the process. */

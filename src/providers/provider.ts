@@ -53,6 +53,13 @@ export interface Provider {
   readonly kind: string
   readonly channels: readonly Channel[]
   /**
+   * Calls it carries at once: its connections, its window. One more would wait inside, on a clock that
+   * is the far end's, so it is given no more.
+   */
+  readonly slots: number
+  /** Slots a message takes, where that may be more than one. */
+  slotsFor?(message: Message): number
+  /**
    * Sends one message. `signal` aborts at the time limit of the attempt; a provider that had already
    * handed the message over then answers `unknown`, otherwise `unavailable`.
    */

@@ -1,5 +1,11 @@
 import { type HttpOutcome, retryAfterMs } from '../base/http-client.ts'
+import { isForeignId } from '../base/ids.ts'
 import type { SendResult } from './provider.ts'
+
+/** The message is taken, under the far end's id if that is fit to be kept. */
+export function accepted(messageId?: unknown): SendResult {
+  return isForeignId(messageId) ? { kind: 'accepted', messageId } : { kind: 'accepted' }
+}
 
 /** Where a far end says "too fast" without saying for how long. */
 export const defaultRetryAfterMs = 1_000

@@ -1,11 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { type Fleet, startFleet } from '../support/fleet.ts'
+import { proveCalmFor } from './calm.ts'
 import { expectAllWorks, type Fault, openLab } from './fault.ts'
 import { faults } from './faults.ts'
 import { expectBooksAgree, forSeconds, type Ledger, sendAtRate, settle } from './ledger.ts'
 
-/** `npm run chaos`: a steady load for a while, and one fault after the other, drawn by the seed. */
+/**
+ * `npm run chaos`: a steady load for a while, and one fault after the other, drawn by the seed; with
+ * `--calm` none at all.
+ */
 const minutes = Number(process.env.CHAOS_MINUTES ?? 10)
 const perSecond = Number(process.env.CHAOS_RATE ?? 200)
 const hasAof = process.env.CHAOS_AOF !== 'no'
@@ -13,7 +17,15 @@ const seed = Number(process.env.FAULT_SEED ?? 1)
 
 const chaosMs = minutes * 60_000
 
-test(
+const isCalm = process.env.CHAOS_CALM === 'yes'
+
+test.runIf(isCalm)(
+  `calm for ${minutes} min: all is sent, nothing is doubled, no circuit opens (I22)`,
+  () => proveCalmFor(minutes),
+  chaosMs + 400_000,
+)
+
+test.skipIf(isCalm)(
   `chaos for ${minutes} min: everything accepted reaches one final state, none is lost (I1, I2)`,
   async () => {
     const lab = openLab(seed, false)

@@ -9,6 +9,7 @@ import { type Fleet, farEndSecret, freshPhone, startFleet } from '../support/fle
 import { releaseLater } from '../support/release.ts'
 import { startSmtp } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
+import { calm } from './calm.ts'
 import { type Fault, type Lab, strikeUnderLoad } from './fault.ts'
 import { settleOne, total } from './ledger.ts'
 
@@ -329,4 +330,4 @@ const f21: Fault = {
   },
 }
 
-export const farEndFaults: readonly Fault[] = [f14, f15, f16, f17, f18, f19, f20, f21]
+export const farEndFaults: readonly Fault[] = [f14, f15, f16, f17, f18, f19, f20, f21, calm]

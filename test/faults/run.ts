@@ -4,6 +4,7 @@
  *   npm run faults -- F12 --seed 7           one fault in its full form (all of them without a number)
  *   npm run faults -- F12 --short            as the suite runs it
  *   npm run chaos -- --minutes 10 --aof no   faults drawn at random under a steady load
+ *   npm run chaos -- --calm --minutes 3      no fault at all: slow far ends, and nothing may go wrong
  */
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
@@ -16,6 +17,7 @@ const { values, positionals } = parseArgs({
     minutes: { type: 'string', default: '10' },
     rate: { type: 'string', default: '200' },
     aof: { type: 'string', default: 'yes' },
+    calm: { type: 'boolean', default: false },
   },
 })
 const [command, ...ids] = positionals
@@ -24,6 +26,7 @@ process.env.FAULT_FORM = values.short ? 'short' : 'full'
 process.env.CHAOS_MINUTES = values.minutes
 process.env.CHAOS_RATE = values.rate
 process.env.CHAOS_AOF = values.aof
+if (values.calm) process.env.CHAOS_CALM = 'yes'
 
 const vitest = await startVitest('test', [], {
   run: true,

@@ -47,13 +47,13 @@ function openStore(announced: readonly (typeof eventTypes)[number][]) {
   return {
     receipts,
     async end(
-      outcome: Omit<NoticeOutcome, 'id' | 'claim' | 'attempts'>,
+      outcome: Omit<NoticeOutcome, 'id' | 'claims' | 'attempts'>,
       over?: Partial<NewNotice>,
     ) {
       const notice = noticeOf(over)
       await store.create(notice)
-      const { claim } = (await store.claim(notice.id)) ?? { claim: 0 }
-      const isWritten = await store.record({ id: notice.id, claim, attempts: [], ...outcome })
+      const { claims } = (await store.claim({ id: notice.id, claims: 0 })) ?? { claims: 0 }
+      const isWritten = await store.record({ id: notice.id, claims, attempts: [], ...outcome })
       expect(isWritten).toBe(true)
       return notice.id
     },
@@ -108,7 +108,7 @@ test('only wanted types are written, and a notice that is to be tried again tell
   const expired = await end({ state: 'expired', error: 'too_late' })
   expect(await eventsOf(expired)).toMatchObject([{ type: 'notice.expired' }])
   // An outcome of a lost claim moves nothing and tells nothing.
-  expect(await record({ id: expired, claim: 1, attempts: [], ...sent })).toBe(false)
+  expect(await record({ id: expired, claims: 1, attempts: [], ...sent })).toBe(false)
   expect(await eventsOf(expired)).toHaveLength(1)
   const none = openStore(['captcha.passed', 'captcha.locked'])
   expect(await eventsOf(await none.end({ state: 'failed' }))).toEqual([])

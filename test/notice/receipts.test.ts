@@ -31,9 +31,16 @@ async function claimed() {
     sealedParams: Buffer.from('sealed'),
     ttlMs: 300_000,
   })
-  const { claim } = (await store.claim(id)) ?? { claim: 0 }
+  const { claims } = (await store.claim({ id, claims: 0 })) ?? { claims: 0 }
   const writeSent = (provider = 'a') =>
-    store.record({ id, claim, state: 'sent', attempts: [], provider, providerMessageId: `m-${id}` })
+    store.record({
+      id,
+      claims,
+      state: 'sent',
+      attempts: [],
+      provider,
+      providerMessageId: `m-${id}`,
+    })
   return { id, writeSent }
 }
 

@@ -41,6 +41,12 @@ async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   return notice.id
 }
 
+/** As a worker comes to a notice: looks, and claims what it has seen. */
+async function claimOf(id: string, by = store) {
+  const open = await by.findOpen(id)
+  return open && by.claim(open)
+}
+
 async function rowOf(id: string) {
   const { rows } = await pool.query('SELECT * FROM notice WHERE id = $1', [id])
   return rows[0]
@@ -105,58 +111,86 @@ describe('create', () => {
   })
 })
 
+describe('findOpen', () => {
+  test('a notice as it was made, which stays as it is (it may wait for long)', async () => {
+    const id = await created()
+    const [open] = await Promise.all([store.findOpen(id), store.findOpen(id)])
+    expect(open).toMatchObject({
+      id,
+      claims: 0,
+      attempts: [],
+      recipient: '+8613800138000',
+      opensInMs: 0,
+    })
+    expect(open?.remainingMs).toBeGreaterThan(290_000)
+    expect(open?.remainingMs).toBeLessThanOrEqual(300_000)
+    expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0 })
+  })
+
+  test('null for one that a worker holds, for one that is final, and for an unknown id', async () => {
+    const [held, final] = [await created(), await created()]
+    await claimOf(held)
+    await claimOf(final)
+    await store.record({ id: final, claims: 1, state: 'sent', attempts: [] })
+    for (const id of [held, final, newId()]) expect(await store.findOpen(id)).toBe(null)
+  })
+})
+
 describe('claim', () => {
-  test('of 50 workers at once one gets the notice', async () => {
+  test('of 50 workers that saw the same one gets the notice', async () => {
     const id = await created()
     const stores = [store, openStore(), openStore()]
     const claims = await Promise.all(
-      Array.from({ length: 50 }, (_, index) => stores[index % 3]?.claim(id)),
+      Array.from({ length: 50 }, (_, index) => stores[index % 3]?.claim({ id, claims: 0 })),
     )
     const [held, ...more] = claims.filter((claimed) => claimed !== null)
     expect(more).toEqual([])
-    expect(held).toMatchObject({ id, claim: 1, attempts: [], recipient: '+8613800138000' })
+    expect(held).toMatchObject({ claims: 1 })
     expect(held?.remainingMs).toBeGreaterThan(290_000)
-    expect(held?.remainingMs).toBeLessThanOrEqual(300_000)
     expect((await rowOf(id)).state).toBe('sending')
+  })
+
+  test('a worker that waited while another had the notice and put it back does not get it', async () => {
+    const id = await created()
+    const seen = await store.findOpen(id)
+    await claimOf(id)
+    await store.record({ id, claims: 1, state: 'pending', attempts: [attempt], retryInMs: 0 })
+    expect(await store.claim({ id, claims: seen?.claims ?? -1 })).toBe(null)
+    expect(await store.claim({ id, claims: 1 })).toMatchObject({ claims: 2 })
   })
 
   test('a claim that ended is taken over, with the lost try on the account', async () => {
     const id = await created()
-    await store.claim(id)
-    expect(await store.claim(id)).toBe(null)
+    await claimOf(id)
+    expect(await store.claim({ id, claims: 1 })).toBe(null)
     await letPass(id, claimMs + 1)
-    const second = await store.claim(id)
-    expect(second).toMatchObject({
-      claim: 2,
-      attempts: [{ provider: null, outcome: 'unknown', detail: 'the worker was lost' }],
-    })
-    expect(Date.parse(second?.attempts[0]?.at ?? '')).toBeGreaterThan(Date.now() - 60_000)
+    const open = await store.findOpen(id)
+    const lost = { provider: null, outcome: 'unknown', detail: 'the worker was lost' }
+    expect(open).toMatchObject({ claims: 1, attempts: [lost] })
+    expect(Date.parse(open?.attempts[0]?.at ?? '')).toBeGreaterThan(Date.now() - 60_000)
+    expect(await store.claim({ id, claims: 1 })).toMatchObject({ claims: 2 })
+    expect((await rowOf(id)).attempts).toMatchObject([lost])
   })
 
-  test('keepClaim: holds a claim that is current and no other', async () => {
-    const id = await created()
-    await store.claim(id)
-    await letPass(id, claimMs - 1_000)
-    expect(await store.keepClaim(id, 1)).toBe(true)
-    await letPass(id, claimMs - 1_000)
-    expect(await store.claim(id)).toBe(null)
-    await letPass(id, claimMs)
-    await store.claim(id)
-    expect(await store.keepClaim(id, 1)).toBe(false)
-    expect(await store.keepClaim(id, 2)).toBe(true)
-  })
-
-  test('an unknown id is nothing to do', async () => {
-    expect(await store.claim(newId())).toBe(null)
+  test('sendAt: not before it, whatever a worker’s clock says, and then (I24)', async () => {
+    const id = await created({ sendAt: new Date(Date.now() + 3_600_000) })
+    const open = await store.findOpen(id)
+    expect(open?.opensInMs).toBeGreaterThan(3_590_000)
+    expect(open?.opensInMs).toBeLessThanOrEqual(3_600_000)
+    expect(await store.claim({ id, claims: 0 })).toBe(null)
+    expect((await rowOf(id)).state).toBe('pending')
+    await pool.query(`UPDATE notice SET send_at = now() WHERE id = $1`, [id])
+    expect(await store.findOpen(id)).toMatchObject({ opensInMs: 0 })
+    expect(await store.claim({ id, claims: 0 })).toMatchObject({ claims: 1 })
   })
 })
 
 describe('record', () => {
   test('sent: final for the queue, times and provider written, the sealed variables erased (I14)', async () => {
     const id = await created()
-    await store.claim(id)
+    await claimOf(id)
     const accepted = { ...attempt, outcome: 'accepted' } as const
-    const outcome = { id, claim: 1, state: 'sent', attempts: [accepted] } as const
+    const outcome = { id, claims: 1, state: 'sent', attempts: [accepted] } as const
     expect(await store.record({ ...outcome, provider: 'mail', providerMessageId: 'm1' })).toBe(true)
     const row = await rowOf(id)
     expect(row).toMatchObject({
@@ -169,15 +203,15 @@ describe('record', () => {
       error: null,
     })
     expect(row.sent_at).toEqual(row.finished_at)
-    expect(await store.claim(id)).toBe(null)
+    expect(await claimOf(id)).toBe(null)
   })
 
   test.each(['failed', 'expired'] as const)(
     '%s: final, with its reason and without a sending time',
     async (state) => {
       const id = await created()
-      await store.claim(id)
-      expect(await store.record({ id, claim: 1, state, attempts: [], error: 'why' })).toBe(true)
+      await claimOf(id)
+      expect(await store.record({ id, claims: 1, state, attempts: [], error: 'why' })).toBe(true)
       expect(await rowOf(id)).toMatchObject({
         state,
         error: 'why',
@@ -190,15 +224,10 @@ describe('record', () => {
 
   test('pending: due again after the pause, variables kept, attempts added up', async () => {
     const id = await created()
-    for (const claim of [1, 2]) {
-      await store.claim(id)
-      const outcome = {
-        id,
-        claim,
-        state: 'pending',
-        attempts: [attempt],
-        retryInMs: 1_500,
-      } as const
+    for (const claims of [1, 2]) {
+      await claimOf(id)
+      const attempts = Array.from({ length: claims }, () => attempt)
+      const outcome = { id, claims, state: 'pending', attempts, retryInMs: 1_500 } as const
       expect(await store.record(outcome)).toBe(true)
     }
     const row = await rowOf(id)
@@ -210,22 +239,66 @@ describe('record', () => {
 
   test('a worker that lost its claim writes nothing (the fence)', async () => {
     const id = await created()
-    await store.claim(id)
+    await claimOf(id)
     await letPass(id, claimMs + 1)
-    await store.claim(id)
-    expect(await store.record({ id, claim: 1, state: 'sent', attempts: [] })).toBe(false)
+    await claimOf(id)
+    expect(await store.record({ id, claims: 1, state: 'sent', attempts: [] })).toBe(false)
     expect((await rowOf(id)).state).toBe('sending')
-    expect(await store.record({ id, claim: 2, state: 'sent', attempts: [] })).toBe(true)
-    expect(await store.record({ id, claim: 2, state: 'failed', attempts: [] })).toBe(false)
+    expect(await store.record({ id, claims: 2, state: 'sent', attempts: [] })).toBe(true)
+    expect(await store.record({ id, claims: 2, state: 'failed', attempts: [] })).toBe(false)
     expect((await rowOf(id)).state).toBe('sent')
+  })
+
+  test('the same once more, because its answer was lost: nothing is counted twice', async () => {
+    const id = await created()
+    await claimOf(id)
+    const outcome = {
+      id,
+      claims: 1,
+      state: 'pending',
+      attempts: [attempt],
+      retryInMs: 1_500,
+    } as const
+    await store.record(outcome)
+    await store.record(outcome)
+    expect((await rowOf(id)).attempts).toEqual([attempt])
+  })
+
+  test('a notice that only waited: put off without a claim, unless another has claimed it since', async () => {
+    const id = await created()
+    const waits = { id, claims: 0, state: 'pending', attempts: [], retryInMs: 60_000 } as const
+    expect(await store.record(waits)).toBe(true)
+    const row = await rowOf(id)
+    expect(row).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
+    expect(row.due_at.getTime() - Date.now()).toBeGreaterThan(50_000)
+    await claimOf(id)
+    expect(await store.record(waits)).toBe(false)
+    expect((await rowOf(id)).state).toBe('sending')
+  })
+
+  test('given up for lost, and the worker lives after all: its word replaces the guess (F12, F30)', async () => {
+    const id = await created()
+    await claimOf(id)
+    await letPass(id, claimMs + 5_100)
+    await store.takeOverdue(1_000, 5_000, 15_000)
+    expect(await rowOf(id)).toMatchObject({ state: 'pending', attempts: [{ outcome: 'unknown' }] })
+    const accepted = { ...attempt, outcome: 'accepted' } as const
+    expect(await store.record({ id, claims: 1, state: 'sent', attempts: [accepted] })).toBe(true)
+    expect(await rowOf(id)).toMatchObject({ state: 'sent', attempts: [accepted], due_at: null })
   })
 
   test('outcomes of one batch land each on its own row', async () => {
     const ids = await Promise.all(Array.from({ length: 30 }, () => created()))
-    await Promise.all(ids.map((id) => store.claim(id)))
+    await Promise.all(ids.map((id) => claimOf(id)))
     await Promise.all(
       ids.map((id, index) =>
-        store.record({ id, claim: 1, state: 'sent', attempts: [], providerMessageId: `m${index}` }),
+        store.record({
+          id,
+          claims: 1,
+          state: 'sent',
+          attempts: [],
+          providerMessageId: `m${index}`,
+        }),
       ),
     )
     const rows = await Promise.all(ids.map(rowOf))
@@ -236,6 +309,7 @@ describe('record', () => {
 describe('the trigger', () => {
   const legal = new Set([
     'pending→sending',
+    'pending→sent',
     'pending→failed',
     'pending→expired',
     'sending→pending',
@@ -306,10 +380,10 @@ describe('takeOverdue', () => {
       created(),
       created(),
     ])
-    await store.claim(abandonedClaim)
-    await store.claim(held)
-    await store.claim(finished)
-    await store.record({ id: finished, claim: 1, state: 'failed', attempts: [] })
+    await claimOf(abandonedClaim)
+    await claimOf(held)
+    await claimOf(finished)
+    await store.record({ id: finished, claims: 1, state: 'failed', attempts: [] })
     await letPass(late, 5_100)
     await letPass(abandonedClaim, claimMs + 5_100)
     const taken = await store.takeOverdue(1_000, 5_000, 15_000)
@@ -335,9 +409,9 @@ describe('takeOverdue', () => {
 
 test('abandon: closes a row nobody has claimed and leaves one that a worker holds', async () => {
   const [free, held, retried] = [await created(), await created(), await created()]
-  await store.claim(held)
-  await store.claim(retried)
-  await store.record({ id: retried, claim: 1, state: 'pending', attempts: [], retryInMs: 0 })
+  await claimOf(held)
+  await claimOf(retried)
+  await store.record({ id: retried, claims: 1, state: 'pending', attempts: [], retryInMs: 0 })
   await store.abandon([free, held, retried, newId()])
   expect(await rowOf(free)).toMatchObject({
     state: 'failed',
@@ -370,8 +444,8 @@ test('oldestOpenSeconds: the age of the oldest open notice of each kind, finishe
     )
   }
   expect(await ageOf('captcha')).toBeCloseTo(90, 0)
-  await own.claim(old.id)
-  await own.record({ id: old.id, claim: 1, state: 'failed', attempts: [] })
+  await own.claim({ id: old.id, claims: 0 })
+  await own.record({ id: old.id, claims: 1, state: 'failed', attempts: [] })
   expect(await ageOf('captcha')).toBeCloseTo(30, 0)
   expect(await ageOf('notice')).toBeCloseTo(900, 0)
 })

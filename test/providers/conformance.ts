@@ -62,7 +62,11 @@ export async function withProvider<Settings, End extends { port: number; close()
   const { kind } = given
   const farEnd = await given.startFarEnd()
   const settings = kind.settings.parse(given.settings(farEnd.port))
-  const provider = kind.create(kind.kind, settings, { timeoutMs: 2_000, clock: Date.now })
+  const provider = kind.create(kind.kind, settings, {
+    timeoutMs: 2_000,
+    concurrency: 100,
+    clock: Date.now,
+  })
   try {
     await run(provider, farEnd)
   } finally {
@@ -107,7 +111,7 @@ export function testConformance<Settings>(given: ConformanceCase<Settings>): voi
 
     function create(port: number, timeoutMs = 5_000): Provider {
       const settings = kind.settings.parse(given.settings(port))
-      const deps = { timeoutMs, clock: Date.now, ...given.deps }
+      const deps = { timeoutMs, concurrency: 100, clock: Date.now, ...given.deps }
       return kind.create('under-test', settings, deps)
     }
 

@@ -44,6 +44,7 @@ describe('sandbox', () => {
     const settings = sandbox.settings.parse(entry)
     return sandbox.create('phone', settings, {
       timeoutMs: 200,
+      concurrency: 100,
       clock: Date.now,
       outbox,
       ...deps,

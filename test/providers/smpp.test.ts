@@ -66,7 +66,12 @@ describe('smpp', () => {
     const farEnd = await startSmppFarEnd(options)
     const url = `smpp://postern:pass@127.0.0.1:${farEnd.port}`
     const settings = smpp.settings.parse({ url, from: 'Acme', ...entry })
-    const provider = smpp.create('smsc', settings, { timeoutMs: 2_000, clock: Date.now, ...deps })
+    const provider = smpp.create('smsc', settings, {
+      timeoutMs: 2_000,
+      concurrency: 100,
+      clock: Date.now,
+      ...deps,
+    })
     closers.push(farEnd.close, provider.close)
     const send = (text: string, signal = never) =>
       provider.send({ ...message, noticeId: newId(), text }, signal)
@@ -224,7 +229,11 @@ describe('smpp', () => {
       const farEnd = await startSmppFarEnd(certificate)
       const url = `smpps://postern:pass@127.0.0.1:${farEnd.port}`
       const settings = smpp.settings.parse({ url, from: '+447700900000' })
-      const provider = smpp.create('smsc', settings, { timeoutMs: 2_000, clock: Date.now })
+      const provider = smpp.create('smsc', settings, {
+        timeoutMs: 2_000,
+        concurrency: 100,
+        clock: Date.now,
+      })
       closers.push(farEnd.close, provider.close)
       expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
       expect(farEnd.submits[0]).toMatchObject({ source_addr: '447700900000', source_addr_ton: 1 })

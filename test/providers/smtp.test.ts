@@ -62,7 +62,7 @@ describe('smtp', () => {
 
   function create(url: string, timeoutMs = 2_000) {
     const settings = smtp.settings.parse({ url, from })
-    const provider = smtp.create('mail', settings, { timeoutMs, clock: Date.now })
+    const provider = smtp.create('mail', settings, { timeoutMs, concurrency: 100, clock: Date.now })
     closers.push(provider.close)
     return provider
   }

@@ -88,6 +88,7 @@ export async function tryProvider(kindName: string) {
   const redis = kindName === 'sandbox' ? await startTryRedis() : undefined
   const provider = kind.create(page.name, settings, {
     timeoutMs: 5_000,
+    concurrency: 100,
     clock: Date.now,
     ...(redis ? { outbox: redis.outbox } : {}),
   })

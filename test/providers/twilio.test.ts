@@ -49,7 +49,11 @@ describe('twilio', () => {
     const messagingServiceSid = `MG${'1'.repeat(32)}`
     const endpoint = `http://127.0.0.1:${farEnd.port}`
     const settings = twilio.settings.parse({ ...rest, messagingServiceSid, endpoint })
-    const provider = twilio.create('twilio', settings, { timeoutMs: 2_000, clock: Date.now })
+    const provider = twilio.create('twilio', settings, {
+      timeoutMs: 2_000,
+      concurrency: 100,
+      clock: Date.now,
+    })
     await provider.send({ ...message, noticeId: 'n-1' }, never)
     expect(Object.fromEntries(new URLSearchParams(farEnd.requests[0]?.body))).toEqual({
       To: message.to,

@@ -49,7 +49,11 @@ describe('webhook', () => {
   async function sendTo(answer: { status: number; body?: string; headers?: object }) {
     const farEnd = await startHttpFarEnd(() => ({ body: '', ...answer }) as never)
     const settings = webhook.settings.parse({ url: `http://127.0.0.1:${farEnd.port}/`, secret })
-    const provider = webhook.create('hook', settings, { timeoutMs: 1_000, clock: Date.now })
+    const provider = webhook.create('hook', settings, {
+      timeoutMs: 1_000,
+      concurrency: 100,
+      clock: Date.now,
+    })
     close.push(farEnd.close, provider.close)
     const result = await provider.send({ ...message, noticeId: newId() }, never)
     return { result, farEnd }

@@ -4,7 +4,7 @@ import { beijingDay } from '../china.ts'
 import { isObject, parseObject } from '../json.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
-import { resultOfTransport } from '../result.ts'
+import { accepted, resultOfTransport } from '../result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { receipts } from './receipts.ts'
@@ -27,7 +27,7 @@ export const aliyun: ProviderKind<AliyunSettings> = {
 const recordDelayMs = 60_000
 
 function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs)
+  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
   const { clock } = deps
   const { origin, host } = new URL(settings.endpoint)
 
@@ -58,9 +58,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     const { result, answer } = await call('SendSms', query, signal)
     if (result) return result
     if (answer?.Code !== 'OK') return resultOfCode(answer?.Code, answer?.Message)
-    return typeof answer.BizId === 'string'
-      ? { kind: 'accepted', messageId: answer.BizId }
-      : { kind: 'accepted' }
+    return accepted(answer.BizId)
   }
 
   async function query(sent: SentMessage, signal: AbortSignal): Promise<SendResult> {
@@ -80,7 +78,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
       : undefined
     if (!Array.isArray(records)) return { kind: 'unknown', detail: 'aliyun: not told' }
     const isTaken = records.some((record) => isObject(record) && record.OutId === sent.noticeId)
-    if (isTaken) return { kind: 'accepted' }
+    if (isTaken) return accepted()
     return clock() - sent.sentAt > recordDelayMs
       ? { kind: 'unavailable', detail: 'aliyun: not in the records' }
       : { kind: 'unknown', detail: 'aliyun: not in the records yet' }
@@ -90,6 +88,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     name,
     kind: aliyun.kind,
     channels: aliyun.channels,
+    slots: deps.concurrency,
     send,
     query,
     async close() {

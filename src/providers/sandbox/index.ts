@@ -3,6 +3,7 @@ import { waitMs } from '../../base/deadline.ts'
 import { newId } from '../../base/ids.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
+import { accepted } from '../result.ts'
 import type { ReceiptSettings } from './faults.ts'
 import { faultRule, findFault, receiptSettings } from './faults.ts'
 
@@ -90,15 +91,13 @@ function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDe
     if (receipts) sendReceipts(messageId, message.noticeId, receipts)
     return fault?.result === 'lost_answer'
       ? { kind: 'unknown', detail: 'sandbox fault' }
-      : { kind: 'accepted', messageId }
+      : accepted(messageId)
   }
 
   async function query({ noticeId }: SentMessage): Promise<SendResult> {
     try {
       const item = await outbox?.find(noticeId)
-      return item
-        ? { kind: 'accepted', messageId: item.id }
-        : { kind: 'unavailable', detail: 'not in the outbox' }
+      return item ? accepted(item.id) : { kind: 'unavailable', detail: 'not in the outbox' }
     } catch {
       return { kind: 'unknown', detail: 'no answer from the outbox' }
     }
@@ -108,6 +107,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDe
     name,
     kind: sandbox.kind,
     channels: sandbox.channels,
+    slots: deps.concurrency,
     send,
     ...(settings.query ? { query } : {}),
     async close() {

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { startDeadline } from '../../base/deadline.ts'
+import { splitSms } from '../../base/sms-length.ts'
 import { duration } from '../duration.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
+import { accepted } from '../result.ts'
 import { resultOfStatus } from './errors.ts'
 import { type Address, type Delivered, decodeText, encodeShortMessage } from './pdu.ts'
 import { canonicalId, readReceipt } from './receipt.ts'
@@ -153,6 +155,9 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     name,
     kind: smpp.kind,
     channels: smpp.channels,
+    slots: settings.window,
+    // Each part of a long text is a message of the window.
+    slotsFor: ({ text }) => (settings.longTexts === 'payload' ? 1 : splitSms(text).segments.length),
     send,
     async close() {
       isClosed = true
@@ -180,9 +185,7 @@ function combine(
     const last = exchanges.at(-1)
     const id = last?.kind === 'answered' ? decodeText(last.pdu.body) : ''
     const answerBase = { same: undefined, hex: 10, decimal: 16 } as const
-    return id === ''
-      ? { kind: 'accepted' }
-      : { kind: 'accepted', messageId: canonicalId(id, answerBase[receiptIds]) }
+    return accepted(canonicalId(id, answerBase[receiptIds]))
   }
   const isPartTaken = results.some(({ kind }) => kind === 'accepted' || kind === 'unknown')
   return isPartTaken && failed.kind !== 'unknown'
@@ -196,7 +199,7 @@ function resultOf(exchange: Exchange): SendResult {
   }
   if (exchange.kind === 'lost') return { kind: 'unknown', detail: `SMPP ${exchange.reason}` }
   const { status } = exchange.pdu
-  return status === 0 ? { kind: 'accepted' } : resultOfStatus(status)
+  return status === 0 ? accepted() : resultOfStatus(status)
 }
 
 function aborted(signal: AbortSignal): Promise<string> {

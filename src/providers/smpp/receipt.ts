@@ -47,7 +47,8 @@ function stateOf(text: string): string {
  * settings say so, both are kept in decimal; an id that is no number stays as it is.
  */
 export function canonicalId(id: string, base: 10 | 16 | undefined): string {
-  if (base === undefined) return id
+  // No number of an SMSC is that long, and to read one costs more than its length.
+  if (base === undefined || id.length > 64) return id
   const digits = base === 16 ? /^[0-9a-f]+$/i : /^[0-9]+$/
   return digits.test(id) ? BigInt(base === 16 ? `0x${id}` : id).toString() : id
 }

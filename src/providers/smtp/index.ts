@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import { startDeadline } from '../../base/deadline.ts'
+import { isForeignId } from '../../base/ids.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
+import { accepted } from '../result.ts'
 import { resultOfFailure, type SmtpFailure } from './reply.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
 
@@ -89,7 +91,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
         signal: deadline.signal,
         attempt,
       } as Parameters<typeof pool.sendMail>[0])
-      return { kind: 'accepted', messageId: sent.serverMessageId ?? messageId }
+      return accepted(isForeignId(sent.serverMessageId) ? sent.serverMessageId : messageId)
     } catch (error) {
       return resultOfFailure(error as SmtpFailure, attempt.isHandedOver)
     } finally {
@@ -101,6 +103,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     name,
     kind: smtp.kind,
     channels: smtp.channels,
+    slots: settings.connections,
     send,
     async close() {
       pool.close({ force: true })

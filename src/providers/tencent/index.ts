@@ -2,7 +2,7 @@ import { createHttpClient } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../json.ts'
 import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
-import { resultOfTransport } from '../result.ts'
+import { accepted, resultOfTransport } from '../result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { receipts } from './receipts.ts'
@@ -24,7 +24,7 @@ export const tencent: ProviderKind<TencentSettings> = {
 const contentType = 'application/json; charset=utf-8'
 
 function createTencent(name: string, settings: TencentSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs)
+  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
   const { clock } = deps
   const { origin, host } = new URL(settings.endpoint)
 
@@ -72,9 +72,7 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
     if (!isObject(status) || status.Code !== 'Ok') {
       return resultOfCode(isObject(status) ? status.Code : undefined)
     }
-    return typeof status.SerialNo === 'string' && status.SerialNo !== ''
-      ? { kind: 'accepted', messageId: status.SerialNo }
-      : { kind: 'accepted' }
+    return accepted(status.SerialNo)
   }
 
   /** Lists only messages whose fate is known, so a missing one proves nothing. */
@@ -95,15 +93,14 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
       (each) => isObject(each) && each.SessionContext === sent.noticeId,
     )
     if (!record) return { kind: 'unknown', detail: 'tencent: not told' }
-    return typeof record.SerialNo === 'string'
-      ? { kind: 'accepted', messageId: record.SerialNo }
-      : { kind: 'accepted' }
+    return accepted(record.SerialNo)
   }
 
   return {
     name,
     kind: tencent.kind,
     channels: tencent.channels,
+    slots: deps.concurrency,
     send,
     query,
     async close() {

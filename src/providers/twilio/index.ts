@@ -3,7 +3,7 @@ import { createHttpClient } from '../../base/http-client.ts'
 import { parseObject } from '../json.ts'
 import type { ParsedReceipts, ProviderDeps, ProviderKind, ReceiptRequest } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
-import { resultOfTransport } from '../result.ts'
+import { accepted, resultOfTransport } from '../result.ts'
 import { resultOfError } from './errors.ts'
 import { isSignedByTwilio } from './signature.ts'
 
@@ -50,7 +50,7 @@ export const twilio: ProviderKind<TwilioSettings> = {
 const maxFields = 200
 
 function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs)
+  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
   const { accountSid, authToken, from, messagingServiceSid } = settings
   const url = new URL(`/2010-04-01/Accounts/${accountSid}/Messages.json`, settings.endpoint).href
   const credentials = Buffer.from(`${accountSid}:${authToken}`).toString('base64')
@@ -85,13 +85,14 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
     if (answer.status === 'failed' || answer.status === 'undelivered') {
       return resultOfError(answer.error_code, outcome.status)
     }
-    return { kind: 'accepted', messageId: answer.sid }
+    return accepted(answer.sid)
   }
 
   return {
     name,
     kind: twilio.kind,
     channels: twilio.channels,
+    slots: deps.concurrency,
     send,
     async close() {
       client.close()

@@ -15,7 +15,7 @@ import {
   type ReceiptRequest,
 } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
-import { resultOfTransport } from '../result.ts'
+import { accepted, resultOfTransport } from '../result.ts'
 
 /**
  * The way to any carrier we have no kind for: a small service of the operator's own takes a signed
@@ -42,7 +42,7 @@ export const webhook: ProviderKind<WebhookSettings> = {
 }
 
 function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs)
+  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const { noticeId, channel, to, template, locale, subject, text, html } = message
@@ -59,6 +59,7 @@ function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDe
     name,
     kind: webhook.kind,
     channels: webhook.channels,
+    slots: deps.concurrency,
     send,
     async close() {
       client.close()
@@ -73,10 +74,7 @@ function resultOf(outcome: HttpOutcome, nowMs: number): SendResult {
   }
   const { status } = outcome
   if (status >= 200 && status < 300) {
-    const id = parseObject(outcome.body)?.id
-    return typeof id === 'string' && id !== '' && id.length <= 200
-      ? { kind: 'accepted', messageId: id }
-      : { kind: 'accepted' }
+    return accepted(parseObject(outcome.body)?.id)
   }
   const kind = [400, 404, 422].includes(status) ? 'rejected' : 'unavailable'
   return { kind, detail: `webhook HTTP ${status}` }

@@ -33,9 +33,16 @@ export async function startSmppFarEnd(
     cert?: string
     password?: string
     messageId?: (n: number) => string
+    /** Called with the recipient of each message taken; it is answered when this is over. */
+    answer?: (to: string) => Promise<void>
   } = {},
 ): Promise<SmppFarEnd> {
-  const { password = 'pass', messageId = (n: number) => `smsc-${n}`, ...tls } = options
+  const {
+    password = 'pass',
+    messageId = (n: number) => `smsc-${n}`,
+    answer: taking,
+    ...tls
+  } = options
   let behaviour: Behaviour = 'accept'
   let refusal = { status: 0, after: 0 }
   const taken: { reference: string; to: string }[] = []
@@ -74,7 +81,10 @@ export async function startSmppFarEnd(
     taken.push({ reference: '', to: `+${pdu.destination_addr}` })
     if (behaviour === 'lose_answer') return session.socket.resetAndDestroy()
     const answer = pdu.response({ message_id: messageId(submits.length) })
-    if (behaviour !== 'reset_mid_answer') return session.send(answer)
+    if (behaviour !== 'reset_mid_answer') {
+      if (!taking) return session.send(answer)
+      return void taking(`+${pdu.destination_addr}`).then(() => session.send(answer))
+    }
     session.socket.write(answer.toBuffer().subarray(0, 10), () => session.socket.resetAndDestroy())
   }
 

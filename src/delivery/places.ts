@@ -1,0 +1,13 @@
+/**
+ * Places in line for messages that are sent away and come back. Were all told the same time, all would
+ * come back together and all but one be turned away again; so each is told a later one.
+ */
+export function createPlaces() {
+  let lastMs = 0
+  /** How long to stay away: at least `soonestMs`, and `spacingMs` longer than the one before. */
+  return function waitMs(soonestMs: number, spacingMs: number): number {
+    const nowMs = performance.now()
+    lastMs = Math.max(nowMs + soonestMs, lastMs + spacingMs)
+    return lastMs - nowMs
+  }
+}

@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createCircuit } from '../../src/delivery/circuit.ts'
+import type { SendResult } from '../../src/providers/provider.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const accepted: SendResult = { kind: 'accepted' }
+const unavailable: SendResult = { kind: 'unavailable', detail: 'no' }
+
+function open(slots = 100) {
+  const changes: boolean[] = []
+  const circuit = createCircuit(slots, (isOpen) => changes.push(isOpen))
+  /** A call that is answered so after so long; undefined when it was kept out. */
+  const call = (result: SendResult, afterMs = 0) =>
+    circuit.enter()?.run(() => new Promise((resolve) => setTimeout(() => resolve(result), afterMs)))
+  return { changes, circuit, call }
+}
+
+async function fail(call: ReturnType<typeof open>['call'], times = 5) {
+  for (let time = 0; time < times; time++) {
+    const one = call(unavailable)
+    await vi.advanceTimersByTimeAsync(1)
+    await one
+  }
+}
+
+test('circuit: five failures in a row open it, four do not, and a good answer between starts anew', async () => {
+  const { changes, circuit, call } = open()
+  await fail(call, 4)
+  const good = call(accepted)
+  await vi.advanceTimersByTimeAsync(1)
+  await good
+  await fail(call, 4)
+  expect(changes).toEqual([])
+  expect(circuit.openForMs()).toBe(0)
+  await fail(call, 1)
+  expect(changes).toEqual([true])
+  expect(circuit.openForMs()).toBeGreaterThan(2_900)
+  expect(circuit.enter()).toBe(undefined)
+})
+
+test('circuit: a dead provider is probed every 3 s, by one call at a time, and its state is told once (34)', async () => {
+  const { changes, circuit, call } = open()
+  await fail(call)
+  for (let probe = 0; probe < 5; probe++) {
+    await vi.advanceTimersByTimeAsync(3_000)
+    const one = call(unavailable, 100)
+    expect(one).toBeDefined()
+    expect(circuit.enter()).toBe(undefined)
+    expect(circuit.openForMs()).toBeGreaterThan(0)
+    await vi.advanceTimersByTimeAsync(100)
+    await one
+  }
+  expect(changes).toEqual([true])
+  await vi.advanceTimersByTimeAsync(3_000)
+  const good = call(accepted)
+  await vi.advanceTimersByTimeAsync(1)
+  await good
+  expect(changes).toEqual([true, false])
+  expect(circuit.openForMs()).toBe(0)
+})
+
+test('circuit: a probe is judged by its real answer, however late (F29)', async () => {
+  const { changes, call } = open()
+  await fail(call)
+  await vi.advanceTimersByTimeAsync(3_000)
+  const probe = call(accepted, 4_000)
+  await vi.advanceTimersByTimeAsync(3_999)
+  expect(changes).toEqual([true])
+  await vi.advanceTimersByTimeAsync(1)
+  await probe
+  expect(changes).toEqual([true, false])
+})
+
+test('circuit: a probe that was given up lets the next one through', async () => {
+  const { circuit, call } = open()
+  await fail(call)
+  await vi.advanceTimersByTimeAsync(3_000)
+  circuit.enter()?.giveUp()
+  expect(circuit.enter()).toBeDefined()
+})
+
+test('circuit: five calls without an answer for 1.5 s open it, and a late good answer closes it (F15, F29)', async () => {
+  const { changes, call } = open()
+  const calls = Array.from({ length: 5 }, () => call(accepted, 2_000))
+  await vi.advanceTimersByTimeAsync(1_499)
+  expect(changes).toEqual([])
+  await vi.advanceTimersByTimeAsync(1)
+  expect(changes).toEqual([true])
+  await vi.advanceTimersByTimeAsync(500)
+  await Promise.all(calls)
+  expect(changes).toEqual([true, false])
+})
+
+test('circuit: a provider known to take 2 s is kept in use, and noticed when it hangs (F29)', async () => {
+  const { changes, call } = open()
+  for (let round = 0; round < 3; round++) {
+    const calls = Array.from({ length: 10 }, () => call(accepted, 2_000))
+    await vi.advanceTimersByTimeAsync(2_000)
+    await Promise.all(calls)
+  }
+  expect(changes).toEqual([true, false])
+  const hung = Array.from({ length: 10 }, () => call(unavailable, 6_000))
+  await vi.advanceTimersByTimeAsync(4_000)
+  expect(changes).toEqual([true, false, true])
+  await vi.advanceTimersByTimeAsync(2_000)
+  await Promise.all(hung)
+})
+
+test('circuit: with two slots, both of them hanging open it; one does not', async () => {
+  const { changes, call } = open(2)
+  const calls = [call(unavailable, 5_000)]
+  await vi.advanceTimersByTimeAsync(1_500)
+  expect(changes).toEqual([])
+  calls.push(call(unavailable, 3_500))
+  await vi.advanceTimersByTimeAsync(1_500)
+  expect(changes).toEqual([true])
+  await vi.advanceTimersByTimeAsync(2_000)
+  await Promise.all(calls)
+})

@@ -1,0 +1,335 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
+import { createSecrets } from '../../src/base/secrets.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createDeliver, type Verdict } from '../../src/delivery/deliver.ts'
+import { createGate, type Gate } from '../../src/delivery/gate.ts'
+import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
+import { createSettle } from '../../src/delivery/settle.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createNoticeStore, type NewNotice } from '../../src/notice/store.ts'
+import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
+import { loadTemplates } from '../../src/templates/templates.ts'
+import { testDatabase } from '../support/database.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+/** One worker's delivery over a real table, with providers that say what the test wants. */
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
+releaseLater(() => database.close())
+const store = createNoticeStore(database, { claimMs: 10_000 })
+const secrets = createSecrets('a secret of at least thirty-two bytes')
+const templates = loadTemplates(join(import.meta.dirname, '../../templates'))
+const log = createLog({ level: 'silent', process: 'test' })
+
+const accepted: SendResult = { kind: 'accepted', messageId: 'm1' }
+const rejected: SendResult = { kind: 'rejected', detail: 'no' }
+const unavailable: SendResult = { kind: 'unavailable', detail: 'down' }
+const tooFast = (retryAfterMs: number): SendResult => ({
+  kind: 'throttled',
+  retryAfterMs,
+  detail: 'slowly',
+})
+
+/** A provider behind its gate that answers from the list, the last answer for ever. */
+function gateOf(
+  name: string,
+  answers: readonly (SendResult | ((message: Message) => Promise<SendResult>))[],
+  slots = 10,
+) {
+  const calls: string[] = []
+  const provider: Provider = {
+    name,
+    kind: 'fake',
+    channels: ['sms', 'email'],
+    slots,
+    async send(message) {
+      const answer = answers[Math.min(calls.push(message.noticeId), answers.length) - 1]
+      return typeof answer === 'function' ? answer(message) : (answer as SendResult)
+    },
+    async close() {},
+  }
+  const gate = createGate(provider, {
+    takeTurn: async () => ({ granted: true, giveBack: async () => {} }),
+    onCircuit: () => {},
+    onFault: () => {},
+  })
+  releaseLater(() => gate.stopWaiting())
+  return { gate, calls }
+}
+
+function worker(
+  gates: readonly Gate[],
+  options: { tries?: number; isCodeCurrent?: () => Promise<boolean> } = {},
+) {
+  const { tries = 5, isCodeCurrent = async () => true } = options
+  return createDeliver({
+    store,
+    templates,
+    routeOf: () => [...gates],
+    settle: createSettle({ earlyReceipts: { find: async () => undefined }, timeoutMs: 1_000 }),
+    secrets,
+    isCodeCurrent,
+    retry: {
+      captcha: { tries, unknownRetries: 1, ...captchaPauses },
+      notice: { tries, unknownRetries: 1, ...noticePauses },
+    },
+    timeoutMs: 1_000,
+    metrics: createMetrics({ process: 'worker' }),
+    log,
+  })
+}
+
+async function created(facts: Partial<NewNotice> = {}): Promise<string> {
+  const { id = newId() } = facts
+  await store.create({
+    id,
+    app: 'default',
+    kind: 'notice',
+    channel: 'sms',
+    recipient: '+8613800138000',
+    recipientHash: randomBytes(16),
+    scene: null,
+    template: 'welcome',
+    locale: 'en',
+    sealedParams: secrets.seal(JSON.stringify({ name: 'Ada' }), id),
+    ttlMs: 60_000,
+    ...facts,
+  })
+  return id
+}
+
+async function rowOf(id: string) {
+  const { rows } = await pool.query('SELECT * FROM notice WHERE id = $1', [id])
+  return rows[0]
+}
+
+const outcomesOf = async (id: string) =>
+  (await rowOf(id)).attempts.map(
+    ({ provider, outcome }: { provider: string; outcome: string }) => `${provider} ${outcome}`,
+  )
+
+/** Passes, each as soon as the one before is over, until the notice is final. */
+async function untilDone(deliver: (id: string) => Promise<Verdict>, id: string, passes = 20) {
+  for (let pass = 0; pass < passes; pass++) if ((await deliver(id)).done) return
+  throw new Error('it does not end')
+}
+
+describe('what waits for a slot has not begun (I22)', () => {
+  test('while it waits no worker holds it, no try is made; then it is sent at its first try', async () => {
+    let free = () => {}
+    const blocked = new Promise<void>((resolve) => {
+      free = resolve
+    })
+    const first = async () => {
+      await blocked
+      return accepted
+    }
+    const { gate, calls } = gateOf('slow', [first, accepted], 1)
+    const deliver = worker([gate])
+    const [one, two] = [await created(), await created()]
+    const verdicts = [deliver(one), deliver(two)]
+    await eventually(async () => (await rowOf(one)).state === 'sending')
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(await rowOf(two)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
+    free()
+    expect(await Promise.all(verdicts)).toEqual([{ done: true }, { done: true }])
+    expect(calls).toEqual([one, two])
+    expect(await outcomesOf(two)).toEqual(['slow accepted'])
+  })
+
+  test('its time ends while it waits: expired, and the provider never hears of it (I7)', async () => {
+    const { gate, calls } = gateOf('slow', [() => new Promise(() => {})], 1)
+    const deliver = worker([gate])
+    const one = await created()
+    const hung = deliver(one)
+    await eventually(() => calls.length === 1)
+    const two = await created({ ttlMs: 300 })
+    const verdict = await deliver(two)
+    if (!verdict.done) await untilDone(deliver, two)
+    expect(await rowOf(two)).toMatchObject({ state: 'expired', error: 'too_late', attempts: [] })
+    expect(calls).toEqual([one])
+    await hung
+  })
+
+  test('another worker had it meanwhile: it is not called again (F23)', async () => {
+    let free = () => {}
+    const blocked = new Promise<void>((resolve) => {
+      free = resolve
+    })
+    const first = async () => {
+      await blocked
+      return accepted
+    }
+    const { gate, calls } = gateOf('slow', [first, accepted], 1)
+    const [one, two] = [await created(), await created()]
+    const deliver = worker([gate])
+    const held = [deliver(one), deliver(two)]
+    await eventually(() => calls.length === 1)
+    const other = gateOf('other', [unavailable])
+    await worker([other.gate])(two)
+    expect(other.calls).toEqual([two])
+    free()
+    await Promise.all(held)
+    expect(calls).toEqual([one])
+    expect(await outcomesOf(two)).toEqual(['other unavailable'])
+  })
+
+  test('the process ends: those that wait go back at once, untouched (I13)', async () => {
+    const { gate, calls } = gateOf('slow', [() => new Promise(() => {})], 1)
+    const deliver = worker([gate])
+    const ids = [await created(), await created(), await created()]
+    const verdicts = ids.map((id) => deliver(id))
+    await eventually(() => calls.length === 1)
+    gate.stopWaiting()
+    const [, ...waited] = await Promise.all(verdicts)
+    expect(waited).toEqual([
+      { done: false, againInMs: 0 },
+      { done: false, againInMs: 0 },
+    ])
+    for (const id of ids.slice(1)) {
+      expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
+    }
+  })
+})
+
+describe('tries', () => {
+  test('tries: 4 with three providers that are away → four calls, never six (22)', async () => {
+    const all = ['a', 'b', 'c'].map((name) => gateOf(name, [unavailable]))
+    const id = await created()
+    await untilDone(
+      worker(
+        all.map(({ gate }) => gate),
+        { tries: 4 },
+      ),
+      id,
+    )
+    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'tries_used_up' })
+    expect(all.flatMap(({ calls }) => calls)).toHaveLength(4)
+  })
+
+  test('one rejects for good, the other asks to wait: the first is called once, the second sends (F31)', async () => {
+    const never = gateOf('never', [rejected])
+    const later = gateOf('later', [tooFast(1), tooFast(1), tooFast(1), tooFast(1), accepted])
+    const deliver = worker([never.gate, later.gate], { tries: 2 })
+    const id = await created()
+    await eventually(async () => (await deliver(id)).done, { everyMs: 5 })
+    expect(await rowOf(id)).toMatchObject({ state: 'sent', provider: 'later' })
+    expect(never.calls).toHaveLength(1)
+  })
+
+  test('every provider rejects, in one pass or in two: failed, rejected, one call each', async () => {
+    const [a, b] = [gateOf('a', [rejected]), gateOf('b', [unavailable, rejected])]
+    const id = await created()
+    await untilDone(worker([a.gate, b.gate]), id)
+    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'rejected' })
+    expect([a.calls.length, b.calls.length]).toEqual([1, 2])
+  })
+
+  test('the pause a provider asks for is longer than the message lives: it ends with its time', async () => {
+    const { gate } = gateOf('a', [tooFast(3_600_000)])
+    const deliver = worker([gate])
+    const id = await created({ ttlMs: 2_000 })
+    const verdict = await deliver(id)
+    expect(verdict.done ? 0 : verdict.againInMs).toBeLessThanOrEqual(2_000)
+    const { due_at, expires_at } = await rowOf(id)
+    expect(due_at.getTime()).toBeLessThanOrEqual(expires_at.getTime() + 100)
+    await eventually(async () => (await deliver(id)).done, { everyMs: 100 })
+    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
+  })
+})
+
+describe('a code that was replaced', () => {
+  const captcha = (id: string) => ({
+    id,
+    kind: 'captcha' as const,
+    scene: 'login',
+    template: 'captcha',
+    sealedParams: secrets.seal(JSON.stringify({ code: '1234', minutes: 5 }), id),
+  })
+
+  test('while the first provider failed: the second does not send it (I7)', async () => {
+    let isCurrent = true
+    const dying = async () => {
+      isCurrent = false
+      return unavailable
+    }
+    const [first, second] = [gateOf('first', [dying]), gateOf('second', [accepted])]
+    const id = newId()
+    await created(captcha(id))
+    const deliver = worker([first.gate, second.gate], { isCodeCurrent: async () => isCurrent })
+    await untilDone(deliver, id)
+    expect(second.calls).toEqual([])
+    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'code_gone' })
+  })
+
+  test('while it waited for a slot: it is not sent (I7)', async () => {
+    let free = () => {}
+    const blocked = new Promise<void>((resolve) => {
+      free = resolve
+    })
+    const slow = async () => {
+      await blocked
+      return accepted
+    }
+    const { gate, calls } = gateOf('slow', [slow, accepted], 1)
+    const busy = worker([gate])(await created())
+    await eventually(() => calls.length === 1)
+    let isCurrent = true
+    const id = newId()
+    await created(captcha(id))
+    const waiting = worker([gate], { isCodeCurrent: async () => isCurrent })(id)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    isCurrent = false
+    free()
+    await Promise.all([busy, waiting])
+    expect(calls).toHaveLength(1)
+    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'code_gone' })
+  })
+})
+
+describe('an old worker meets what only a newer one knows (I27)', () => {
+  test.for([
+    ['a template', { template: 'of-tomorrow' }],
+    ['a locale', { locale: 'tlh' }],
+    ['variables sealed with a newer secret', { sealedParams: randomBytes(60) }],
+  ] as const)('%s: pending, no try used, until the newer one takes it', async ([, facts]) => {
+    const { gate, calls } = gateOf('a', [accepted])
+    const id = await created(facts)
+    const verdict = await worker([gate])(id)
+    expect(verdict.done ? 0 : verdict.againInMs).toBeGreaterThanOrEqual(1_000)
+    expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
+    expect(calls).toEqual([])
+    // What the newer one knows.
+    await pool.query(
+      `UPDATE notice SET template = 'welcome', locale = 'en', sealed_params = $2 WHERE id = $1`,
+      [id, secrets.seal(JSON.stringify({ name: 'Ada' }), id)],
+    )
+    await untilDone(worker([gate]), id)
+    expect(await rowOf(id)).toMatchObject({ state: 'sent' })
+  })
+
+  test('a route: pending until its time is over, then expired with the reason', async () => {
+    const deliver = worker([])
+    const id = await created({ ttlMs: 1_500 })
+    expect((await deliver(id)).done).toBe(false)
+    expect(await rowOf(id)).toMatchObject({ state: 'pending' })
+    await eventually(async () => (await deliver(id)).done, { everyMs: 100 })
+    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'no_route' })
+  })
+})
+
+test('a far end’s words that PostgreSQL does not take: written without them, the row ends (F32)', async () => {
+  const bad = { kind: 'unavailable', detail: 'a NUL: \u0000' } as const
+  const worse = { kind: 'accepted', messageId: 'id\u0000' } as const
+  const { gate } = gateOf('a', [bad, worse])
+  const id = await created()
+  await untilDone(worker([gate]), id)
+  const row = await rowOf(id)
+  expect(row).toMatchObject({ state: 'sent', provider: 'a', provider_message_id: null })
+  expect(await outcomesOf(id)).toEqual(['a unavailable', 'a accepted'])
+})

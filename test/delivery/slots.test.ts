@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { createSlots, type Slot, type SlotRequest } from '../../src/delivery/slots.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const bulk: SlotRequest = { isUrgent: false, weight: 1, withinMs: 60_000, isPatient: true }
+const code: SlotRequest = { ...bulk, isUrgent: true }
+
+/** Takes and enters the name when a slot was granted, or `-name` when not. */
+function line(slots: ReturnType<typeof createSlots>) {
+  releaseLater(() => slots.close())
+  const entered: string[] = []
+  const held: Slot[] = []
+  return {
+    entered,
+    async take(name: string, request: SlotRequest) {
+      const slot = await slots.take(request)
+      entered.push(slot.granted ? name : `-${name}`)
+      held.push(slot)
+      return slot
+    },
+    async leaveAll() {
+      for (let slot = held.shift(); slot; slot = held.shift()) {
+        if (slot.granted) slot.leave()
+        await new Promise(setImmediate)
+      }
+    },
+  }
+}
+
+test('slots: no more than there are are held at once, and first come is first served, codes before bulk', async () => {
+  const slots = createSlots(2, 10)
+  const { entered, take, leaveAll } = line(slots)
+  await take('a', bulk)
+  await take('b', bulk)
+  for (const name of ['c', 'd']) void take(name, bulk)
+  for (const name of ['code 1', 'code 2']) void take(name, code)
+  await new Promise(setImmediate)
+  expect(entered).toEqual(['a', 'b'])
+  await leaveAll()
+  expect(entered).toEqual(['a', 'b', 'code 1', 'code 2', 'c', 'd'])
+})
+
+test('slots: a slot left twice is one slot', async () => {
+  const slots = createSlots(1, 10)
+  const { entered, take } = line(slots)
+  const first = await take('a', bulk)
+  void take('b', bulk)
+  void take('c', bulk)
+  if (first.granted) {
+    first.leave()
+    first.leave()
+  }
+  await new Promise(setImmediate)
+  expect(entered).toEqual(['a', 'b'])
+})
+
+test('slots: one that needs three waits until three are free, those behind it too; no message is too heavy', async () => {
+  const slots = createSlots(3, 10)
+  const { entered, take, leaveAll } = line(slots)
+  const first = await take('a', bulk)
+  await take('b', bulk)
+  void take('heavy', { ...bulk, weight: 7 })
+  void take('c', bulk)
+  if (first.granted) first.leave()
+  await new Promise(setImmediate)
+  expect(entered).toEqual(['a', 'b'])
+  await leaveAll()
+  expect(entered).toEqual(['a', 'b', 'heavy', 'c'])
+})
+
+test('slots: the time of one that waits ends → it goes without, and the next is not held up', async () => {
+  const slots = createSlots(2, 10)
+  const { entered, take } = line(slots)
+  await take('a', bulk)
+  void take('heavy', { ...bulk, weight: 2, withinMs: 20 })
+  void take('b', bulk)
+  await eventually(() => entered.length === 3)
+  expect(entered).toEqual(['a', '-heavy', 'b'])
+})
+
+test('slots: a full line sends bulk away, each later than the one before; a code takes the place of the last', async () => {
+  const slots = createSlots(1, 2)
+  const { entered, take } = line(slots)
+  await take('a', bulk)
+  void take('b', bulk)
+  void take('c', bulk)
+  const away = [await take('d', bulk), await take('e', bulk)]
+  const waits = away.map((slot) => (slot.granted ? 0 : slot.retryInMs))
+  expect(waits[0]).toBeGreaterThan(0)
+  expect(waits[1]).toBeGreaterThan(waits[0] as number)
+  void take('code', code)
+  await eventually(() => entered.length === 4)
+  expect(entered).toEqual(['a', '-d', '-e', '-c'])
+  void take('code 2', code)
+  await eventually(() => entered.length === 5)
+  // Codes alone in the line: there is no bulk to take the place of.
+  expect((await slots.take(code)).granted).toBe(false)
+})
+
+test('slots: dismiss sends away those that can go elsewhere; close sends away all and lets none in', async () => {
+  const slots = createSlots(1, 10)
+  const { entered, take, leaveAll } = line(slots)
+  await take('a', bulk)
+  void take('mobile', { ...bulk, isPatient: false })
+  void take('patient', bulk)
+  slots.dismiss()
+  await eventually(() => entered.length === 2)
+  expect(entered).toEqual(['a', '-mobile'])
+  slots.close()
+  await eventually(() => entered.length === 3)
+  await leaveAll()
+  await take('late', bulk)
+  expect(entered).toEqual(['a', '-mobile', '-patient', '-late'])
+})
