@@ -1,0 +1,92 @@
+/**
+ * No pattern in `src` backtracks for longer than its input is long (I21): redos-detector reads every
+ * regular expression we wrote and says so of most at once. Those it can't be sure of stand here, each
+ * with the reason why it may stay.
+ */
+import { stripTypeScriptTypes } from 'node:module'
+import { parse } from 'acorn'
+import { isSafe } from 'redos-detector'
+import { expect, test } from 'vitest'
+import { findSourceFiles, readSource } from '../support/source-files.ts'
+
+const known: Readonly<Record<string, string>> = {
+  '/\\$\\{([A-Za-z_][A-Za-z0-9_]*)\\}/g':
+    "the operator's own file, and each start is a $ of its own",
+  '/\\{[a-zA-Z_]\\w*\\}/g': "the operator's own keys, and each start is a { of its own",
+  '/\\{(\\w+)\\}/g': "the operator's own keys, and each start is a { of its own",
+  '/^.*\\) \\S+ /s': 'a line of /proc',
+  '/\\bid:\\s*(\\S+)/i': 'each start is a word of its own, and the next one ends the spaces',
+  '/\\bstat:\\s*([A-Z]+)/i': 'each start is a word of its own, and the next one ends the spaces',
+  '/\\berr:\\s*([0-9a-z]{1,8})\\b/i':
+    'each start is a word of its own, and the next one ends the spaces',
+  '/^[^\\s"(),:;<>@[\\\\\\]\\p{Cc}]{1,64}@[^\\s"(),:;<>@[\\\\\\]\\p{Cc}]{1,253}$/u':
+    "no part takes the @ between them; too many characters for the detector's steps",
+  '/^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+(?!\\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/':
+    'at most 253 characters, and no label takes a dot',
+}
+
+interface Node {
+  type?: string
+  regex?: { pattern: string; flags: string }
+  callee?: { type: string; name?: string }
+}
+
+/** The patterns in a source, and how many are made at run time. */
+function patternsIn(source: string): { literals: RegExp[]; made: number } {
+  const literals: RegExp[] = []
+  let made = 0
+  const visit = (value: unknown) => {
+    if (typeof value !== 'object' || value === null) return
+    const { type, regex, callee } = value as Node
+    if (regex) literals.push(new RegExp(regex.pattern, regex.flags))
+    if ((type === 'NewExpression' || type === 'CallExpression') && callee?.name === 'RegExp') made++
+    for (const member of Object.values(value)) visit(member)
+  }
+  visit(parse(stripTypeScriptTypes(source), { ecmaVersion: 'latest', sourceType: 'module' }))
+  return { literals, made }
+}
+
+const isLinear = (pattern: RegExp) => isSafe(pattern).safe
+
+test('every pattern in src is linear, or stands here with its reason', () => {
+  const found = findSourceFiles().flatMap((file) =>
+    patternsIn(readSource(file)).literals.map((pattern) => ({ file, pattern })),
+  )
+  expect(found.length).toBeGreaterThan(50)
+  const doubtful = found.filter(
+    ({ pattern }) => !Object.hasOwn(known, String(pattern)) && !isLinear(pattern),
+  )
+  expect(doubtful.map(({ file, pattern }) => `${file}: ${pattern}`)).toEqual([])
+  // A reason that nothing needs any more would hide the next pattern of that spelling.
+  const used = new Set(found.map(({ pattern }) => String(pattern)))
+  expect(Object.keys(known).filter((pattern) => !used.has(pattern))).toEqual([])
+})
+
+/** Patterns made at run time can't be read here. */
+const making: Readonly<Record<string, string>> = {
+  'src/http/phone-number.ts': 'of numbering plans, over fifteen digits at most',
+  'src/redis/ready.ts': 'of names of ours, over what Redis says of itself',
+}
+
+test('patterns are made at run time only where it stands here', () => {
+  const files = findSourceFiles().filter((file) => patternsIn(readSource(file)).made > 0)
+  expect(files).toEqual(Object.keys(making))
+})
+
+test.each([
+  // How Accept-Language was read until it stopped the service.
+  /^\s*(en|zh)(?:-[a-z0-9-]+)?\s*(?:;\s*q=([01](?:\.\d{0,3})?))?\s*$/,
+  /(a+)+$/,
+  /\s+$/,
+  /^[a-z]+\.?[a-z]*$/,
+])('%s is seen', (pattern) => {
+  expect(isLinear(pattern)).toBe(false)
+})
+
+test('a pattern is found wherever it stands, and a division is none', () => {
+  const source = `
+    const half = (size: number) => size / 2 / 1
+    export class A<T> { private x = /a+a+$/u as unknown as T; f() { return \`\${'x'.match(/b/)}\` } }
+    const made = [RegExp('a'), new RegExp('b')]`
+  expect(patternsIn(source.replace('private ', ''))).toEqual({ literals: [/a+a+$/u, /b/], made: 2 })
+})
