@@ -82,22 +82,33 @@ export function readBytes(
     return Promise.reject(new Problem('payload_too_large'))
   }
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    // One buffer that grows, because a list of pieces of one byte would hold hundreds of bytes for each.
+    let held: Buffer = noBytes
     let length = 0
     let isEnded = false
     request.on('data', (chunk: Buffer) => {
+      const start = length
       length += chunk.length
-      const isTooLong = length > maxBytes
-      if (!isTooLong && share.take(chunk.length)) {
-        chunks.push(chunk)
-        return
+      if (length > held.length) {
+        const room = Math.min(maxBytes, start === 0 ? length : Math.max(length, held.length * 2))
+        const isTooLong = length > maxBytes
+        if (isTooLong || !share.take(room - held.length)) {
+          request.pause()
+          reject(isTooLong ? new Problem('payload_too_large') : noRoom())
+          return
+        }
+        // Most bodies come in one piece, which needs no copy.
+        if (start === 0) {
+          held = chunk
+          return
+        }
+        held = Buffer.concat([held.subarray(0, start)], room)
       }
-      request.pause()
-      reject(isTooLong ? new Problem('payload_too_large') : noRoom())
+      chunk.copy(held, start)
     })
     request.on('end', () => {
       isEnded = true
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
+      resolve(held.subarray(0, length))
     })
     // A connection that broke: without a listener for its error Node only closes the request.
     request.on('close', () => {
@@ -105,6 +116,8 @@ export function readBytes(
     })
   })
 }
+
+const noBytes = Buffer.alloc(0)
 
 /** What was not read of the body would be taken for the next request. */
 const noRoom = () => new Problem('unavailable', {}, { 'Retry-After': '2', connection: 'close' })

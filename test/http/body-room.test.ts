@@ -1,17 +1,31 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { ApiKeys } from '../../src/access/api-keys.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createApp } from '../../src/http/app.ts'
+import { createBodyRoom, readBytes } from '../../src/http/body.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
 const maxHeldBodyBytes = 20_000
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+function heldBytes(): number {
+  collectGarbage()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
 
 /** An API of one route under a key and one without, both of which want a body. */
 async function startDoor(): Promise<number> {
@@ -104,6 +118,35 @@ test.each([
     await eventually(async () => (await statusOf(port, path)).startsWith('HTTP/1.1 204'))
   },
 )
+
+test('a body in chunks of one byte is held in as many bytes, not in as many buffers', async () => {
+  const request = Object.assign(new PassThrough(), { headers: {} }) as unknown as IncomingMessage
+  const room = createBodyRoom(1_000_000).open()
+  const read = readBytes(request, 49_152, room)
+  // One byte in each: what keeps a buffer keeps all it was cut from.
+  const cutFrom = Buffer.alloc(65_536, 'x')
+  const held = heldBytes()
+  for (let sent = 0; sent < 49_000; sent++) request.emit('data', cutFrom.subarray(sent, sent + 1))
+  expect(heldBytes() - held).toBeLessThan(500_000)
+  request.emit('end')
+  expect((await read).equals(Buffer.alloc(49_000, 'x'))).toBe(true)
+})
+
+test('a body in any pieces comes out as it was sent, and takes no more room than it may have', async () => {
+  const sent = randomBytes(16_384)
+  for (const pieceBytes of [1, 7, 1_000, 4_096, 10_000, 16_384]) {
+    const request = Object.assign(new PassThrough(), { headers: {} }) as unknown as IncomingMessage
+    const taken: number[] = []
+    const share = { take: (bytes: number) => taken.push(bytes) > 0, close: () => {} }
+    const read = readBytes(request, 16_384, share)
+    for (let from = 0; from < sent.length; from += pieceBytes) {
+      request.emit('data', sent.subarray(from, from + pieceBytes))
+    }
+    request.emit('end')
+    expect((await read).equals(sent)).toBe(true)
+    expect(taken.reduce((sum, bytes) => sum + bytes)).toBe(16_384)
+  }
+})
 
 test('bodies that are announced and not sent take no room', async () => {
   const port = await startDoor()
