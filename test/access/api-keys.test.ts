@@ -185,3 +185,84 @@ test('strangers beyond what may wait are told to come again, a known key is not'
   await first
   await eventually(async () => (await keys.find(another)) === null)
 })
+
+test('a revoked key stays refused while PostgreSQL is away, however well it was known before', async () => {
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const { keys } = openKeys(proxy.through(url), { freshMs: 0 })
+  const { id, token } = await keys.create({ name: 'web', app: 'shop' })
+  expect(await keys.find(token)).toMatchObject({ id })
+  await keys.revoke(id)
+  await eventually(async () => (await keys.find(token)) === null)
+  proxy.cut()
+  expect(await keys.find(token)).toBe(null)
+  expect(await keys.find(token)).toBe(null)
+})
+
+test('a key that was unknown passes once it is made elsewhere, after the time of a memory', async () => {
+  const { keys } = openKeys(url, { freshMs: 50 })
+  const token = createKeyToken('secret')
+  expect(await keys.find(token)).toBe(null)
+  const { keys: elsewhere } = openKeys()
+  await elsewhere.ensure(token, { name: 'web', app: 'shop' })
+  await eventually(async () => (await keys.find(token)) !== null)
+  expect(await keys.find(token)).toMatchObject({ app: 'shop' })
+})
+
+test('what is remembered of unknown keys is bounded: beyond it the oldest are asked for again', async () => {
+  const { keys, asked } = openKeys(url, { maxWrong: 3 })
+  const four = strangers(4)
+  for (const token of four) await keys.find(token)
+  const before = asked()
+  await keys.find(four[3] as string)
+  expect(asked()).toBe(before)
+  await keys.find(four[0] as string)
+  expect(asked()).toBe(before + 1)
+})
+
+test('list: every key with its facts, newest first, revoked ones too, and no hash', async () => {
+  const { keys } = openKeys()
+  const [first, second] = [
+    await keys.create({ name: 'first', app: 'shop' }),
+    await keys.create({ name: 'second', app: 'bank' }),
+  ]
+  await keys.revoke(first.id)
+  const [newest, older] = await keys.list()
+  expect(newest).toEqual({
+    id: second.id,
+    name: 'second',
+    app: 'bank',
+    kind: 'secret',
+    createdAt: expect.any(Date),
+    revokedAt: null,
+  })
+  expect(older).toMatchObject({ id: first.id, name: 'first', revokedAt: expect.any(Date) })
+  expect(Math.abs(Date.now() - (newest?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)
+})
+
+test('revoke: of this key alone, and its first time stands', async () => {
+  const { keys } = openKeys(url, { freshMs: 0 })
+  const [one, other] = [
+    await keys.create({ name: 'one', app: 'shop' }),
+    await keys.create({ name: 'other', app: 'shop' }),
+  ]
+  const revokedAt = async () => (await keys.list()).find(({ id }) => id === one.id)?.revokedAt
+  await keys.revoke(one.id)
+  const first = await revokedAt()
+  await keys.revoke(one.id)
+  expect(await revokedAt()).toEqual(first)
+  expect(await keys.find(other.token)).toMatchObject({ id: other.id })
+})
+
+test('each key is found with its own app, also when many are asked for in one statement', async () => {
+  const { keys: maker } = openKeys()
+  const made = await Promise.all(
+    Array.from({ length: 20 }, (_, index) =>
+      maker.create({ name: `key ${index}`, app: `app-${index}` }),
+    ),
+  )
+  const { keys } = openKeys()
+  const wrong = strangers(5)
+  const found = await Promise.all([...made.map(({ token }) => token), ...wrong].map(keys.find))
+  expect(found.slice(0, 20)).toEqual(made.map(({ id }, index) => ({ id, app: `app-${index}` })))
+  expect(found.slice(20)).toEqual(wrong.map(() => null))
+})

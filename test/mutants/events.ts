@@ -119,7 +119,7 @@ export const room: MutantRoom = {
     {
       breaks: 'any answer counts as taken',
       find: "outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300",
-      replace: "outcome.kind === 'answered'",
+      replace: "outcome.kind === 'answered' && outcome.status >= 200",
     },
     {
       breaks: 'an event is never given up',
