@@ -98,6 +98,28 @@ describe('in a real cluster of three nodes (trap 19)', () => {
     expect((await limiter.peek('captcha', fields)).map(({ used }) => used)).toEqual([0, 0, 0, 0])
   })
 
+  test('a slot that fails after others have taken: an error, and those have given back', async () => {
+    const limiter = limiterOf()
+    const nodes = redis.nodes('master')
+    const keysNow = async () => (await Promise.all(nodes.map((node) => node.keys('*')))).flat()
+    for (let person = 0; person < 6; person++) {
+      const fields = { ip: `10.4.4.${person}`, to: `broken${person}`, text: 'x' }
+      const before = new Set(await keysNow())
+      await limiter.acquire('captcha', fields)
+      const mine = (await keysNow()).filter((key) => !before.has(key))
+      const lives = await Promise.all(mine.map((key) => redis.pttl(key)))
+      // The shortest window is asked last. Its value becomes one that no script can read.
+      const last = mine[lives.indexOf(Math.min(...lives))] as string
+      await redis.del(last)
+      await redis.rpush(last, 'x')
+      await expect(limiter.acquire('captcha', fields)).rejects.toThrow()
+      await eventually(async () => {
+        const states = await limiter.peek('captcha', fields)
+        expect(states.slice(0, 3).map(({ used }) => used)).toEqual([1, 1, 1])
+      })
+    }
+  })
+
   test('the window that holds longest is named and a lock begins, whichever slot refuses first', async () => {
     const limiter = limiterOf()
     for (let user = 0; user < 10; user++) {
