@@ -32,9 +32,11 @@ export function noticeRoutes(
     idempotency: Idempotency
     normaliseRecipient: NormaliseRecipient
     secrets: Secrets
+    /** PostgreSQL's, because it decides when a notice is due. */
+    nowMs: () => number
   },
 ): Route[] {
-  const { sendNotice, store, idempotency, normaliseRecipient, secrets } = deps
+  const { sendNotice, store, idempotency, normaliseRecipient, secrets, nowMs } = deps
 
   /** The request as the room behind takes it, or the problem that says why not. */
   function noticeOf(
@@ -44,7 +46,7 @@ export function noticeRoutes(
     const { to, country } = recipientOf(normaliseRecipient, body)
     const { locale, params } = editionOf(deps, body, [])
     const { channel, template, ttl: ttlMs } = body
-    const sendAt = sendTimeOf(body.sendAt)
+    const sendAt = sendTimeOf(body.sendAt, nowMs())
     const origin = { ip: body.ip ?? ip, country }
     return { ...attempt, app, channel, to, template, locale, params, ttlMs, sendAt, origin }
   }
@@ -150,9 +152,9 @@ export function noticeRoutes(
 const furthestAheadMs = 7 * 86_400_000
 
 /** A time that has passed means now: the caller's clock may be behind ours. */
-function sendTimeOf(text: string | undefined): Date | undefined {
+function sendTimeOf(text: string | undefined, nowMs: number): Date | undefined {
   if (text === undefined) return undefined
-  const aheadMs = Date.parse(text) - Date.now()
+  const aheadMs = Date.parse(text) - nowMs
   if (aheadMs > furthestAheadMs) throw invalid('sendAt', 'is more than 7 days ahead')
   return aheadMs > 0 ? new Date(text) : undefined
 }

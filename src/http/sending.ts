@@ -4,7 +4,6 @@
  */
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
-import { newId } from '../base/ids.ts'
 import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import { rateLimitHeaders } from '../limiter/index.ts'
@@ -138,7 +137,7 @@ export function onceByKey(
   sending: Sending,
 ): Promise<Answer | Problem> {
   const key = request.headers['idempotency-key'] as string | undefined
-  const attempt = { id: newId(), answerBy: performance.now() + answerWithinMs }
+  const attempt = { id: idempotency.newNoticeId(), answerBy: performance.now() + answerWithinMs }
   return key === undefined
     ? sending.send(attempt)
     : sendOnce(idempotency, request, what, key, sending, attempt)

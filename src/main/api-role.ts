@@ -70,6 +70,7 @@ export async function startApiRole(parts: Parts): Promise<string> {
     }),
     ...noticeRoutes({
       ...shared,
+      nowMs: database.nowMs,
       sendNotice: createSendNotice({ admission, createNotice, store, ttlMs: file.notice.ttl }),
       store,
       secrets,

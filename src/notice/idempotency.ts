@@ -9,6 +9,7 @@
  * an id of its own, so that nothing which is still being undone for the first can meet it.
  */
 import { createHash } from 'node:crypto'
+import { newId } from '../base/ids.ts'
 import { createUnsettled } from '../base/unsettled.ts'
 import type { Database } from '../db/database.ts'
 
@@ -25,6 +26,7 @@ export type Reservation =
 /** Longer than any request lives. */
 const takeOverAfterMs = 30_000
 export const keptForMs = 86_400_000
+const perRemoval = 1_000
 /** After it a repeat takes over. */
 const settleForMs = 20_000
 const maxUnsettled = 10_000
@@ -93,10 +95,14 @@ export function createIdempotency(database: Database) {
       if (rows.length === 0) unsettled.add(`free ${noticeId}`, run)
     },
 
-    /** Removes keys past their day. */
-    async removeOld(): Promise<void> {
-      await database.query('idempotency-remove', removeSql, [keptForMs])
+    /** Removes some keys past their day; how many. */
+    async removeOld(): Promise<number> {
+      const rows = await database.query('idempotency-remove', removeSql, [keptForMs, perRemoval])
+      return rows.length
     },
+
+    /** An id for a notice, whose time is PostgreSQL's. */
+    newNoticeId: () => newId(database.nowMs()),
 
     close(): void {
       unsettled.close()
@@ -135,4 +141,9 @@ const freeSql = `
     AND NOT EXISTS (SELECT FROM notice WHERE id = $3 AND state NOT IN ('failed', 'expired'))
   RETURNING true`
 
-const removeSql = `DELETE FROM idempotency_key WHERE created_at < now() - $1 * interval '1 millisecond'`
+const removeSql = `
+  DELETE FROM idempotency_key WHERE created_at < now() - $1 * interval '1 millisecond'
+    AND (app, key_hash) IN (
+      SELECT app, key_hash FROM idempotency_key WHERE created_at < now() - $1 * interval '1 millisecond'
+      ORDER BY created_at LIMIT $2)
+  RETURNING 1`

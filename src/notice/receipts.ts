@@ -97,21 +97,23 @@ export function createReceipts(
 
     /** Looks again at kept receipts; safe in any number of workers. */
     async sweep(): Promise<void> {
-      const rows = await database.query<Row>('receipt-again', againSql, [perSweep])
+      const rows = await database.query<Row & { isOver: boolean }>('receipt-again', againSql, [
+        perSweep,
+        keptForMs,
+      ])
+      // In the order they came, because the first word stands.
       const fates = await Promise.all(rows.map((row) => apply(row)))
-      rows.forEach(({ provider }, index) => {
-        const fate = fates[index] as Fate
-        if (fate !== 'unmatched') metrics.receipts.inc({ provider, result: fate })
-      })
-      const matched = rows.filter((_, index) => fates[index] !== 'unmatched')
-      if (matched.length > 0) {
+      const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
+      if (gone.length > 0) {
         await database.query('receipt-forget', forgetSql, [
-          matched.map(({ provider }) => provider),
-          matched.map(referenceOf),
+          gone.map(({ provider }) => provider),
+          gone.map(referenceOf),
         ])
       }
-      const dropped = await database.query<Row>('receipt-drop', dropSql, [keptForMs])
-      for (const { provider } of dropped) metrics.receipts.inc({ provider, result: 'unmatched' })
+      rows.forEach(({ provider, isOver }, index) => {
+        const fate = fates[index] as Fate
+        if (isOver || fate !== 'unmatched') metrics.receipts.inc({ provider, result: fate })
+      })
     },
   }
 }
@@ -183,17 +185,19 @@ const rowColumns = `provider, message_id AS "messageId", notice_id AS "noticeId"
 
 const findSql = `SELECT ${rowColumns} FROM early_receipt WHERE notice_id = $1 LIMIT 1`
 
-/** The older, the longer until the next look. */
+/** The older, the longer until the next look, but the last one is when its hour is over. */
 const againSql = `
-  UPDATE early_receipt SET look_at = now() + greatest(interval '1 second', now() - received_at)
-  WHERE (provider, reference) IN (
-    SELECT provider, reference FROM early_receipt WHERE look_at <= now()
-    ORDER BY look_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-  RETURNING ${rowColumns}`
+  WITH again AS (
+    UPDATE early_receipt
+    SET look_at = now() + greatest(interval '1 second', least(
+          now() - received_at, received_at + $2 * interval '1 millisecond' - now()))
+    WHERE (provider, reference) IN (
+      SELECT provider, reference FROM early_receipt WHERE look_at <= now()
+      ORDER BY look_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING *
+  )
+  SELECT ${rowColumns}, received_at <= now() - $2 * interval '1 millisecond' AS "isOver"
+  FROM again ORDER BY received_at`
 
 const forgetSql = `
   DELETE FROM early_receipt WHERE (provider, reference) IN (SELECT * FROM unnest($1::text[], $2::text[]))`
-
-const dropSql = `
-  DELETE FROM early_receipt WHERE received_at < now() - $1 * interval '1 millisecond' AND look_at > now()
-  RETURNING provider`

@@ -35,24 +35,35 @@ export function startReconciler(deps: {
   let pass = Promise.resolve()
 
   async function reconcile(): Promise<void> {
+    // Each fails alone: receipts that can't be looked at must not keep messages from being sent.
+    await requeue().catch((error) => log.backgroundFailed('reconcile', error))
+    await receipts.sweep().catch((error) => log.backgroundFailed('early receipts', error))
+    // Spread over time, so that many workers started together do not ask together.
+    if (!isStopped) schedule(everyMs * (0.75 + Math.random() / 2))
+  }
+
+  async function requeue(): Promise<void> {
+    const overdue = await takeOverdue()
+    if (overdue.length === 0) return
+    await Promise.all(overdue.map((notice) => producer.add(notice)))
+    metrics.reconciled.inc(overdue.length)
+    log.reconciled(overdue.length)
+  }
+
+  /**
+   * After an outage every claim looks lost, while those who hold them are about to write what they know:
+   * whatever was sent in that time would be sent again. They get until the next pass.
+   */
+  async function takeOverdue() {
     try {
-      // After an outage every claim looks lost, while those who hold them are about to write what they
-      // know: whatever was sent in that time would be sent again. They get until the next pass.
       if (wasAway) await store.oldestOpenSeconds()
       const overdue = wasAway ? [] : await store.takeOverdue(perPass, graceMs, againInMs)
       wasAway = false
-      if (overdue.length > 0) {
-        await Promise.all(overdue.map((notice) => producer.add(notice)))
-        metrics.reconciled.inc(overdue.length)
-        log.reconciled(overdue.length)
-      }
-      await receipts.sweep()
+      return overdue
     } catch (error) {
       wasAway = true
-      log.backgroundFailed('reconcile', error)
+      throw error
     }
-    // Spread over time, so that many workers started together do not ask together.
-    if (!isStopped) schedule(everyMs * (0.75 + Math.random() / 2))
   }
 
   function schedule(delayMs: number) {

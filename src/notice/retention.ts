@@ -5,11 +5,17 @@
  * it costs nothing, where deleting its rows one by one would cost as much as writing them. Partitions
  * are made ahead, never for the month that is: a row on its way into the default partition would be
  * refused at the moment its own one appears. So rows of the month of installation, and of months
- * before which no worker ran, lie in the default partition, and are deleted one by one.
+ * before which no worker ran, lie in the default partition, and are deleted in small batches.
  *
- * Every worker runs this once an hour; an advisory lock lets one of them work. All of it is steps that
- * may be repeated, none waits long for a lock, and what was not done is done the next time.
+ * The time is PostgreSQL's alone, and no open row is ever deleted, dropped or emptied, however old its
+ * id says it is: a machine's clock may be a year off.
+ *
+ * Every worker runs this once an hour; an advisory lock lets one of them work. It has a connection of
+ * its own, because some steps last longer than any send may. Each step may be repeated and fails alone:
+ * it is logged, the others go on, and what was not done is done the next time. A lock that would stop
+ * sends is waited for a moment only, and held by statements that look at no rows.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { idFloor } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../db/database.ts'
@@ -20,29 +26,40 @@ export interface RetentionPolicy {
 }
 
 const everyMs = 3_600_000
+/** After a pass that did not even begin. */
+const againInMs = 60_000
 const monthsAhead = 2
+/** A month that is nearer stays in the default partition: its partition must be there before its first row. */
+const leastAheadMs = 86_400_000
 const perStep = 1_000
+const statementTimeoutMs = 60_000
 /** Any fixed number: it names the lock, not a thing. */
 const retentionLockId = 7_022_027
 
-export function startRetention(deps: {
+interface RetentionDeps {
   database: Database
   policy: RetentionPolicy
-  removeOldKeys: () => Promise<void>
-  log: Log
-}) {
+  /** Removes some Idempotency-Keys past their time; how many. */
+  removeOldKeys: () => Promise<number>
+  log: Pick<Log, 'backgroundFailed'>
+}
+
+export function startRetention(deps: RetentionDeps) {
   const { log } = deps
+  const stopping = new AbortController()
   let timer: NodeJS.Timeout | undefined
-  let isStopped = false
   let pass = Promise.resolve()
 
   async function run() {
+    let nextInMs = everyMs
     try {
-      await retain({ ...deps, nowMs: Date.now(), isStopped: () => isStopped })
+      await retain({ ...deps, signal: stopping.signal })
     } catch (error) {
+      if (stopping.signal.aborted) return
+      nextInMs = againInMs
       log.backgroundFailed('retention', error)
     }
-    if (!isStopped) schedule(everyMs * (0.75 + Math.random() / 2))
+    if (!stopping.signal.aborted) schedule(nextInMs * (0.75 + Math.random() / 2))
   }
 
   function schedule(delayMs: number) {
@@ -54,111 +71,201 @@ export function startRetention(deps: {
   schedule(Math.random() * 2_000)
 
   return {
-    /** Resolves when the step under way has ended. */
+    /** Breaks off what is under way; resolves when it has ended. */
     async stop(): Promise<void> {
-      isStopped = true
+      stopping.abort()
       clearTimeout(timer)
       await pass
     },
   }
 }
 
-/** One pass; nothing happens while another worker is at it. */
-export async function retain(deps: {
-  database: Database
-  policy: RetentionPolicy
-  removeOldKeys: () => Promise<void>
-  nowMs: number
-  isStopped?: () => boolean
-}): Promise<void> {
-  const { database, policy, removeOldKeys, nowMs, isStopped = () => false } = deps
-  const lock = await database.pool.connect()
-  try {
-    const { rows } = await lock.query('SELECT pg_try_advisory_lock($1) AS taken', [retentionLockId])
-    if (!rows[0].taken) return
+/** One pass; nothing happens while another worker is at it. Throws when it could not begin. */
+export async function retain(deps: RetentionDeps & { signal?: AbortSignal }): Promise<void> {
+  const { database, signal } = deps
+  await database.onOwnConnection({ statementTimeoutMs, signal }, async (client) => {
+    // A process that freezes must not keep the others away for ever.
+    await client.query(`SET idle_session_timeout = '10min'`)
+    const { rows } = await client.query(beginSql, [retentionLockId])
+    const { isTaken, nowMs } = rows[0]
+    if (isTaken) await retainOn(client, nowMs, deps)
+  })
+}
+
+type Client = Parameters<Parameters<Database['onOwnConnection']>[1]>[0]
+
+async function retainOn(
+  client: Client,
+  nowMs: number,
+  { policy, removeOldKeys, log, signal }: RetentionDeps & { signal?: AbortSignal },
+): Promise<void> {
+  const isStopped = () => signal?.aborted ?? false
+  const months = Array.from({ length: monthsAhead }, (_, index) =>
+    monthOf(nowMs, index + 1),
+  ).filter(({ fromMs }) => fromMs - nowMs >= leastAheadMs)
+
+  await alone('checks left over', dropLeftOverChecks)
+  for (const month of months) await alone(`partition ${month.name}`, () => makePartition(month))
+  await alone('old months', dropOldMonths)
+  await alone('old rows', emptyDefault)
+  await alone('recipients', eraseRecipients)
+  await alone('idempotency keys', async () => {
+    while (!isStopped() && (await removeOldKeys()) > 0);
+  })
+
+  async function alone(what: string, step: () => Promise<void>): Promise<void> {
+    if (isStopped()) return
     try {
-      for (let month = 1; month <= monthsAhead; month++) await makePartition(monthOf(nowMs, month))
-      await dropPartitions(nowMs - policy.rowsMs)
-      await emptyDefault(nowMs - policy.rowsMs)
-      await eraseRecipients(nowMs - policy.recipientMs)
-      await removeOldKeys()
-    } finally {
-      await lock.query('SELECT pg_advisory_unlock($1)', [retentionLockId])
-    }
-  } finally {
-    lock.release()
-  }
-
-  /** Attached, not created in place: that would stop every reader of the table for a moment. */
-  async function makePartition({ name, fromMs, untilMs }: Month): Promise<void> {
-    const { rows } = await lock.query('SELECT to_regclass($1) IS NOT NULL AS exists', [name])
-    if (rows[0].exists) return
-    const from = idFloor(fromMs)
-    const until = idFloor(untilMs)
-    // Clocks that are ahead may have put rows into the default partition; they stay there.
-    const early = await lock.query(
-      'SELECT 1 FROM notice_default WHERE id >= $1 AND id < $2 LIMIT 1',
-      [from, until],
-    )
-    if (early.rows.length > 0) return
-    await inTransaction(`
-      CREATE TABLE ${name} (LIKE notice INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
-      ALTER TABLE notice ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${until}')`)
-  }
-
-  async function dropPartitions(beforeMs: number): Promise<void> {
-    const { rows } = await lock.query(
-      "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'notice'::regclass",
-    )
-    for (const { name } of rows) {
-      const month = /^notice_(\d{4})_(\d{2})$/.exec(name)
-      if (!month) continue
-      const endsAtMs = Date.UTC(Number(month[1]), Number(month[2]))
-      if (endsAtMs <= beforeMs) await inTransaction(`DROP TABLE ${name}`)
-    }
-  }
-
-  async function emptyDefault(beforeMs: number): Promise<void> {
-    for (let deleted = perStep; deleted === perStep && !isStopped(); ) {
-      const rows = await database.query('retention-delete', deleteSql, [idFloor(beforeMs), perStep])
-      deleted = rows.length
+      await step()
+    } catch (error) {
+      if (!isStopped()) log.backgroundFailed(`retention, ${what}`, error)
     }
   }
 
   /**
-   * In the order of ids, going on where the last pass ended. An open notice still needs its recipient:
-   * the next pass begins again with the first of those.
+   * Attached, not created in place: that would stop every reader of the table for a moment. Attaching
+   * looks through the default partition, with all sends waiting, unless a checked constraint says that
+   * no row of the month is there. So that comes first: it is checked beside all work, and refuses rows
+   * of that month until the partition takes them. Hence the distance: there are none yet.
    */
-  async function eraseRecipients(beforeMs: number): Promise<void> {
-    const before = idFloor(beforeMs)
-    const [start] = await database.query<{ reached: string }>('retention-from', reachedSql, [])
-    let reached = start?.reached ?? idFloor(0)
+  async function makePartition({ name, fromMs, untilMs }: Month): Promise<void> {
+    if ((await partitions()).includes(name)) return
+    const from = idFloor(fromMs)
+    const until = idFloor(untilMs)
+    // PostgreSQL's clock was ahead once: they stay there.
+    const early = await client.query(
+      'SELECT 1 FROM notice_default WHERE id >= $1 AND id < $2 LIMIT 1',
+      [from, until],
+    )
+    if (early.rows.length > 0) return
+    const check = `${name}${checkSuffix}`
+    if (!(await checks()).includes(check)) {
+      await exclusively(
+        ['notice_default'],
+        `ALTER TABLE notice_default ADD CONSTRAINT ${check} CHECK (id < '${from}' OR id >= '${until}') NOT VALID`,
+      )
+    }
+    await inTransaction(`
+      SET LOCAL statement_timeout = '10min';
+      SET LOCAL lock_timeout = '5s';
+      ALTER TABLE notice_default VALIDATE CONSTRAINT ${check}`)
+    await exclusively(
+      ['notice_default'],
+      `CREATE TABLE ${name} (LIKE notice INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+       ALTER TABLE notice ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${until}');
+       ALTER TABLE notice_default DROP CONSTRAINT ${check}`,
+    )
+  }
+
+  /** Those of a pass that was cut short: their month must find a place when it comes. */
+  async function dropLeftOverChecks(): Promise<void> {
+    const stillWanted = months.map(({ name }) => `${name}${checkSuffix}`)
+    for (const check of await checks()) {
+      if (!stillWanted.includes(check)) await dropCheck(check)
+    }
+  }
+
+  async function dropCheck(check: string): Promise<void> {
+    await exclusively(['notice_default'], `ALTER TABLE notice_default DROP CONSTRAINT ${check}`)
+  }
+
+  async function dropOldMonths(): Promise<void> {
+    for (const name of await partitions()) {
+      const month = /^notice_(\d{4})_(\d{2})$/.exec(name)
+      if (!month) continue
+      const endsAtMs = Date.UTC(Number(month[1]), Number(month[2]))
+      if (endsAtMs > nowMs - policy.rowsMs) continue
+      // Looked for under the lock, so that no row comes in between; open rows are in an index of their own.
+      await alone(`month ${name}`, () =>
+        exclusively(
+          ['notice_default', name],
+          `LOCK TABLE ONLY notice IN ACCESS EXCLUSIVE MODE;
+           DO $$ BEGIN
+             IF NOT EXISTS (SELECT FROM ${name} WHERE due_at IS NOT NULL) THEN DROP TABLE ${name}; END IF;
+           END $$`,
+        ),
+      )
+    }
+  }
+
+  async function emptyDefault(): Promise<void> {
+    const before = idFloor(nowMs - policy.rowsMs)
+    for (let from: string | undefined = idFloor(0); from && !isStopped(); ) {
+      const values: unknown[] = [from, before, perStep, policy.rowsMs]
+      const step = await client.query<{ reached: string }>({
+        name: 'retention-delete',
+        text: deleteSql,
+        values,
+      })
+      from = step.rows[0]?.reached
+    }
+  }
+
+  /**
+   * In the order of ids, going on where the last pass ended. An open notice still needs its recipient,
+   * and so does one that is younger than its id: the next pass begins again with the first of those.
+   */
+  async function eraseRecipients(): Promise<void> {
+    const before = idFloor(nowMs - policy.recipientMs)
+    const start = await client.query<{ reached: string }>(reachedSql)
+    let reached = start.rows[0]?.reached ?? idFloor(0)
+    // Recipients are kept longer than before, or PostgreSQL's clock was ahead: what is between was left out.
+    if (reached >= before) reached = idFloor(0)
     /** Everything up to here is done. */
     let done: string | undefined
     while (!isStopped()) {
-      const step = await database.query<{ id: string; isOpen: boolean }>(
-        'retention-erase',
-        eraseSql,
-        [reached, before, perStep],
-      )
+      const { rows: step } = await client.query<{ id: string; isKept: boolean }>({
+        name: 'retention-erase',
+        text: eraseSql,
+        values: [reached, before, perStep, policy.recipientMs],
+      })
       const last = step.at(-1)
       if (!last) break
-      const firstOpen = step.findIndex(({ isOpen }) => isOpen)
-      if (firstOpen >= 0) done ??= step[firstOpen - 1]?.id ?? reached
+      const firstKept = step.findIndex(({ isKept }) => isKept)
+      if (firstKept >= 0) done ??= step[firstKept - 1]?.id ?? reached
       reached = last.id
     }
-    await database.query('retention-reached', keepReachedSql, [done ?? reached])
+    await client.query(keepReachedSql, [done ?? reached])
   }
 
-  async function inTransaction(sql: string): Promise<void> {
-    await lock.query('BEGIN')
+  async function partitions(): Promise<string[]> {
+    const { rows } = await client.query<{ name: string }>(partitionsSql)
+    return rows.map(({ name }) => name)
+  }
+
+  async function checks(): Promise<string[]> {
+    const { rows } = await client.query<{ name: string }>(checksSql, [`${checkSuffix}$`])
+    return rows.map(({ name }) => name)
+  }
+
+  /**
+   * For statements under locks that stop sends: each has a second, and a lock that is waited for stops
+   * those behind it too. A vacuum would be in the way for longer; it yields to the first lock, which
+   * stops nothing.
+   */
+  async function exclusively(tables: readonly string[], statements: string): Promise<void> {
+    for (let triesLeft = 2; ; triesLeft--) {
+      try {
+        return await inTransaction(`
+          SET LOCAL lock_timeout = '5s';
+          LOCK TABLE ONLY ${tables.join(', ONLY ')} IN SHARE UPDATE EXCLUSIVE MODE;
+          SET LOCAL lock_timeout = '250ms';
+          SET LOCAL statement_timeout = '1s';
+          ${statements}`)
+      } catch (error) {
+        const isLocked = (error as { code?: string }).code === '55P03'
+        if (!isLocked || triesLeft === 0) throw error
+        await sleep(1_000, undefined, signal ? { signal } : {})
+      }
+    }
+  }
+
+  /** In one message: a process that freezes between two of them would keep the locks. */
+  async function inTransaction(statements: string): Promise<void> {
     try {
-      // A lock that is waited for stops everyone behind it; the next pass tries again.
-      await lock.query("SET LOCAL lock_timeout = '500ms'")
-      await lock.query(sql)
-      await lock.query('COMMIT')
+      await client.query(`BEGIN; ${statements}; COMMIT`)
     } catch (error) {
-      await lock.query('ROLLBACK')
+      await client.query('ROLLBACK')
       throw error
     }
   }
@@ -178,10 +285,30 @@ function monthOf(nowMs: number, ahead: number): Month {
   return { name, fromMs: from.getTime(), untilMs: Date.UTC(year, month + 1) }
 }
 
+/** Behind a partition's name: the constraint by which its rows are known not to be in the default one. */
+const checkSuffix = '_apart'
+
+/** The lock ends with its connection. */
+const beginSql = `
+  SELECT pg_try_advisory_lock($1) AS "isTaken", floor(extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`
+
+const partitionsSql = `
+  SELECT relname AS name FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+  WHERE inhparent = 'notice'::regclass`
+
+const checksSql = `
+  SELECT conname AS name FROM pg_constraint WHERE conrelid = 'notice_default'::regclass AND conname ~ $1`
+
+/** How far it came; no row when there was nothing left to look at. */
 const deleteSql = `
-  DELETE FROM notice_default WHERE id IN (
-    SELECT id FROM notice_default WHERE id < $1 ORDER BY id LIMIT $2)
-  RETURNING id`
+  WITH step AS (
+    SELECT id FROM notice_default WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3
+  ), gone AS (
+    DELETE FROM notice_default AS old USING step
+    WHERE old.id = step.id AND old.due_at IS NULL
+      AND old.created_at < now() - $4 * interval '1 millisecond'
+  )
+  SELECT id AS reached FROM step ORDER BY id DESC LIMIT 1`
 
 const reachedSql = `SELECT reached FROM retention WHERE task = 'recipient'`
 
@@ -189,13 +316,13 @@ const keepReachedSql = `
   INSERT INTO retention (task, reached) VALUES ('recipient', $1)
   ON CONFLICT (task) DO UPDATE SET reached = excluded.reached`
 
-/** The ids stepped over, in order; those not open have lost their recipient. */
+/** The ids stepped over, in order; those not kept have lost their recipient. */
 const eraseSql = `
   WITH step AS (
-    SELECT id, due_at IS NOT NULL AS is_open FROM notice
-    WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3
+    SELECT id, due_at IS NOT NULL OR created_at >= now() - $4 * interval '1 millisecond' AS is_kept
+    FROM notice WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3
   ), erased AS (
     UPDATE notice SET recipient = NULL FROM step
-    WHERE notice.id = step.id AND NOT step.is_open AND notice.recipient IS NOT NULL
+    WHERE notice.id = step.id AND NOT step.is_kept AND notice.recipient IS NOT NULL
   )
-  SELECT id, is_open AS "isOpen" FROM step ORDER BY id`
+  SELECT id, is_kept AS "isKept" FROM step ORDER BY id`

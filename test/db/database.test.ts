@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
+import { moveDatabaseClock, testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 
 /** A PostgreSQL that turns every connection away with this SQLSTATE. */
 async function startRefusing(sqlState: string): Promise<string> {
@@ -44,3 +46,16 @@ test.each([
     )
   },
 )
+
+test("its time is PostgreSQL's from the first connection on, whatever the process's clock says (I24)", async () => {
+  const testing = await testDatabase()
+  await moveDatabaseClock(testing, `'2031-05-06 07:08:09Z'`)
+  const database = openDatabase(testing.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  await database.query('any', 'SELECT 1', [])
+  const saidMs = database.nowMs()
+  expect(saidMs - Date.UTC(2031, 4, 6, 7, 8, 9)).toBeGreaterThanOrEqual(0)
+  expect(saidMs - Date.UTC(2031, 4, 6, 7, 8, 9)).toBeLessThan(60_000)
+  expect(Number.isInteger(saidMs)).toBe(true)
+  await eventually(() => database.nowMs() > saidMs)
+})

@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { expect } from 'vitest'
-import { type Fleet, freshPhone } from '../support/fleet.ts'
+import { moveDatabaseClock } from '../support/database.ts'
+import { type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
+import { eventually } from '../support/wait.ts'
 import {
   expectAllWorks,
   expectUnavailable,
@@ -10,6 +12,7 @@ import {
   type Lab,
   strikeUnderLoad,
 } from './fault.ts'
+import { type Report, sendAtRate, settle, settleOne } from './ledger.ts'
 
 async function outage(
   { postgres }: Fleet,
@@ -102,4 +105,177 @@ const f13: Fault = {
   },
 }
 
-export const postgresqlFaults: readonly Fault[] = [f12, f13]
+const i24: Fault = {
+  id: 'I24',
+  breaks: 'API and worker processes whose clocks are an hour behind, two hours and a year ahead',
+  holds:
+    "ids and times are PostgreSQL's, a notice that is wanted later is kept for later, no row and no recipient goes",
+  proves: 'I24',
+  async prove() {
+    const fleet = await startFleet({ apis: 0, workers: 0 })
+    const hourMs = 3_600_000
+    let askedFor = 0
+    for (const shiftMs of [-hourMs, 2 * hourMs, 365 * 24 * hourMs]) {
+      const shifted = {
+        env: {
+          NODE_OPTIONS: `--import=${new URL('./shift-clock.ts', import.meta.url)}`,
+          CLOCK_SHIFT_MS: String(shiftMs),
+        },
+      }
+      const api = await fleet.startApi(shifted)
+      await eventually(async () => (await fleet.query('SELECT 1 FROM api_key')).length > 0)
+      await fleet.query(`DELETE FROM retention`)
+      const sends = await Promise.all(
+        Array.from({ length: 5 }, () => fleet.send(freshPhone(), api)),
+      )
+      expect(sends.map(({ status }) => status)).toEqual(Array(5).fill(202))
+      const sendAt = new Date(Date.now() + hourMs).toISOString()
+      const notice = {
+        channel: 'sms',
+        to: freshPhone(),
+        template: 'welcome',
+        params: { name: 'A' },
+      }
+      const later = await fleet.post('/v1/notices', { ...notice, sendAt }, api)
+      expect(later.status).toBe(202)
+      const [{ rows, off } = { rows: 0, off: 0 }] = await fleet.query<{
+        rows: number
+        off: number
+      }>(
+        `SELECT count(*)::int AS rows, max(abs(extract(epoch FROM created_at) * 1000 - id_ms))::float8 AS off
+         FROM notice, LATERAL (
+           SELECT ('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint AS id_ms) AS made`,
+      )
+      expect(off).toBeLessThan(60_000)
+
+      const worker = await fleet.startWorker(shifted)
+      for (const { body } of sends) expect(await settleOne(fleet, body.id)).toBe('sent')
+      // Written when a pass has looked at every row.
+      await eventually(async () => (await fleet.query(`SELECT 1 FROM retention`)).length > 0, {
+        withinMs: 20_000,
+      })
+      const [kept] = await fleet.query(
+        `SELECT count(*)::int AS rows, count(recipient)::int AS recipients, count(send_at)::int AS "askedFor"
+         FROM notice`,
+      )
+      askedFor += 1
+      expect(kept).toEqual({ rows, recipients: rows, askedFor })
+      await worker.terminate()
+      await api.terminate()
+    }
+    const months = await partitionsOf(fleet)
+    expect(months).toHaveLength(
+      months.filter((name) => /^notice_(20\d\d_\d\d|default)$/.test(name)).length,
+    )
+    expect(months.length).toBeLessThanOrEqual(3)
+    return undefined
+  },
+}
+
+async function partitionsOf(fleet: Fleet): Promise<string[]> {
+  const rows = await fleet.query<{ name: string }>(
+    `SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'notice'::regclass`,
+  )
+  return rows.map(({ name }) => name)
+}
+
+/**
+ * What each statement that changes a table has read of the default partition so far in its transaction,
+ * and whether it holds a lock that sends wait for.
+ */
+const watchStatements = `
+  CREATE TABLE statement_seen (command text, stops_sends boolean, rows_read bigint);
+  CREATE FUNCTION see_statement() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO statement_seen SELECT tg_tag,
+      EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND granted
+              AND relation IN ('notice'::regclass, 'notice_default'::regclass)
+              AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')),
+      coalesce((SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+                WHERE relname = 'notice_default'), 0);
+    -- These counts are those of all transactions since they were last handed on.
+    PERFORM pg_stat_force_next_flush();
+  END $$;
+  CREATE EVENT TRIGGER see_statement ON ddl_command_end EXECUTE FUNCTION see_statement()`
+
+/** Rows of a table as large as it gets, made where they lie. */
+const fill = (rows: number) => `
+  INSERT INTO notice_default (id, app, kind, channel, recipient, recipient_hash, template, locale, state,
+                              created_at, expires_at, sent_at, finished_at)
+  SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' ||
+          substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid,
+         'default', 'notice', 'sms', '+8613800138000', decode(md5(n::text), 'hex'), 'welcome', 'en', 'sent',
+         at, at, at, at
+  FROM generate_series(1, ${rows}) AS n, LATERAL (
+    SELECT now() - interval '1 day' + n * interval '1 hour' / ${rows} AS at) AS made`
+
+const f33: Fault = {
+  id: 'F33',
+  breaks:
+    '7,000,000 rows in the default partition, and a month turns, and then all of them are old',
+  holds:
+    'sends go on, partitions are made, no statement under a lock that stops sends looks at rows, old rows go',
+  proves: 'I9, I24',
+  async prove(lab) {
+    const rows = lab.length(5_000, 7_000_000)
+    const fleet = await startFleet({ workers: 0 })
+    // Before the connections of the load are made, so that they follow each move.
+    await moveClock(fleet, '0 months')
+    await fleet.apis.pop()?.terminate()
+    await fleet.startApi()
+    for (let left = rows; left > 0; left -= 1_000_000) {
+      await fleet.query(fill(Math.min(left, 1_000_000)))
+    }
+    await fleet.query(watchStatements)
+
+    let slowestMs = 0
+    /** A worker that starts does a pass at once; until it has done what is waited for, sends go on. */
+    async function passUnderLoad(isDone: () => Promise<boolean>): Promise<Report> {
+      let isOver = false
+      const load = sendAtRate(fleet, lab.length(20, 50), () => isOver)
+      try {
+        await fleet.startWorker()
+        await eventually(isDone, {
+          withinMs: lab.length(30_000, 1_200_000),
+          everyMs: lab.length(50, 2_000),
+        })
+      } finally {
+        isOver = true
+      }
+      const ledger = await load
+      expect(ledger.entries.filter(({ status }) => status !== 202)).toEqual([])
+      slowestMs = Math.max(slowestMs, ...ledger.entries.map(({ tookMs }) => tookMs))
+      const report = await settle(fleet, ledger)
+      expect({ lost: report.lost, doubled: report.doubled }).toEqual({ lost: 0, doubled: 0 })
+      return report
+    }
+
+    await passUnderLoad(async () => (await partitionsOf(fleet)).length >= 2)
+    const made = await partitionsOf(fleet)
+    await moveClock(fleet, '1 month')
+    await passUnderLoad(async () => (await partitionsOf(fleet)).length > made.length)
+    // All of them are older than rows may be.
+    await moveClock(fleet, '1 year')
+    const oldOne = `SELECT 1 FROM notice_default WHERE template = 'welcome' LIMIT 1`
+    const report = await passUnderLoad(async () => (await fleet.query(oldOne)).length === 0)
+
+    const seen = await fleet.query<{ command: string; stopsSends: boolean; rowsRead: number }>(
+      `SELECT command, stops_sends AS "stopsSends", rows_read::float8 AS "rowsRead" FROM statement_seen`,
+    )
+    const underLock = seen.filter(({ stopsSends }) => stopsSends)
+    expect(underLock.length).toBeGreaterThan(0)
+    expect(underLock.filter(({ rowsRead }) => rowsRead > 0)).toEqual([])
+    // What spares them the look has looked at all rows, beside the sends.
+    expect(Math.max(...seen.map(({ rowsRead }) => rowsRead))).toBeGreaterThanOrEqual(rows)
+    for (const worker of fleet.workers) expect(worker.output()).not.toContain('retention')
+    if (lab.isFull) console.log('F33: the slowest send took', Math.round(slowestMs), 'ms')
+    return report
+  },
+}
+
+/** PostgreSQL's, for every new connection. */
+async function moveClock(fleet: Fleet, ahead: string): Promise<void> {
+  const pool = { query: (sql: string) => fleet.query(sql) } as unknown as pg.Pool
+  await moveDatabaseClock({ pool }, `pg_catalog.now() + interval '${ahead}'`)
+}
+
+export const postgresqlFaults: readonly Fault[] = [f12, f13, i24, f33]

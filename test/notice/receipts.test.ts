@@ -92,6 +92,22 @@ describe('a receipt for a sent notice', () => {
     expect((await stateOf(id)).state).toBe('delivered')
   })
 
+  test.for([
+    ['delivered', 'failed'],
+    ['failed', 'delivered'],
+  ] as const)(
+    'two words in one batch, %s and then %s: the first stands',
+    async ([first, second]) => {
+      const id = await sent()
+      await receipts.take('a', [
+        { noticeId: id, outcome: first },
+        { noticeId: id, outcome: second },
+        { messageId: `m-${id}`, outcome: second },
+      ])
+      expect((await stateOf(id)).state).toBe(first)
+    },
+  )
+
   test("another provider's word, or one about another message, changes nothing", async () => {
     const id = await sent('a')
     await receipts.take('b', [{ noticeId: id, outcome: 'failed' }])
@@ -115,6 +131,48 @@ test('a receipt that comes before our own `sent` is kept and applied afterwards,
   })
   expect(await receipts.find(id)).toBeUndefined()
   expect(await countOf('delivered')).toBe(before + 1)
+})
+
+test.for([
+  ['delivered', 'failed'],
+  ['failed', 'delivered'],
+] as const)(
+  'two that came before our own `sent`, %s and then %s: the first stands',
+  async ([first, second]) => {
+    const { id, writeSent } = await claimed()
+    await receipts.take('a', [{ noticeId: id, outcome: first }])
+    await receipts.take('a', [{ messageId: `m-${id}`, noticeId: id, outcome: second }])
+    await writeSent()
+    await pool.query(
+      `UPDATE early_receipt SET look_at = now() - interval '1 minute' * (reference LIKE 'm-%')::int
+       WHERE notice_id = $1`,
+      [id],
+    )
+    await receipts.sweep()
+    expect((await stateOf(id)).state).toBe(first)
+    expect(await receipts.find(id)).toBeUndefined()
+  },
+)
+
+test('early receipts are looked at less and less often, and for the last time when their hour is over', async () => {
+  const { id } = await claimed()
+  await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])
+  const nextLookAfter = async (age: string) => {
+    await pool.query(
+      `UPDATE early_receipt SET received_at = now() - $2::interval, look_at = now() WHERE notice_id = $1`,
+      [id, age],
+    )
+    await receipts.sweep()
+    const { rows } = await pool.query(
+      `SELECT extract(epoch FROM look_at - received_at)::float8 / 60 AS "atMinutes"
+       FROM early_receipt WHERE notice_id = $1`,
+      [id],
+    )
+    return rows[0]?.atMinutes
+  }
+  expect(await nextLookAfter('10 minutes')).toBeCloseTo(20, 0)
+  expect(await nextLookAfter('40 minutes')).toBeCloseTo(60, 0)
+  expect(await nextLookAfter('60 minutes')).toBeUndefined()
 })
 
 test('a receipt that fits nothing is counted and dropped after an hour', async () => {

@@ -6,9 +6,75 @@ import { openDatabase } from '../../src/db/database.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { startReconciler } from '../../src/notice/reconcile.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { testDatabase } from '../support/database.ts'
+import { moveDatabaseClock, testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
+
+/** A reconciler over a table of its own whose clock stands still at `nowMs`. */
+async function standingStill(receipts = { sweep: async () => {} }) {
+  const testing = await testDatabase()
+  const nowMs = Date.UTC(2026, 10, 21)
+  await moveDatabaseClock(testing, `to_timestamp(${nowMs / 1_000})`)
+  const database = openDatabase(testing.url, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const queued: string[] = []
+  let passes = 0
+  /** Starts it and waits until it has looked so often. */
+  async function look(times: number) {
+    const reconciler = startReconciler({
+      store: {
+        ...store,
+        takeOverdue: async (...limits: [number, number, number]) => {
+          const taken = await store.takeOverdue(...limits)
+          passes += 1
+          return taken
+        },
+      },
+      producer: { add: async ({ id }: { id: string }) => void queued.push(id) } as never,
+      receipts,
+      metrics: createMetrics({ process: 'worker' }),
+      log: createLog({ level: 'silent', process: 'test' }),
+    })
+    try {
+      await eventually(() => passes >= times, { withinMs: 20_000 })
+    } finally {
+      await reconciler.stop()
+    }
+  }
+  async function due(agoMs: number): Promise<string> {
+    const id = newId(nowMs)
+    await testing.pool.query(
+      `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, due_at, created_at, expires_at)
+       VALUES ($1, 'default', 'notice', 'sms', '', 'welcome', 'en', $2, $2, $2)`,
+      [id, new Date(nowMs - agoMs)],
+    )
+    return id
+  }
+  return { look, due, queued }
+}
+
+test('a notice that has been due for less than 5 s is left to the job that carries it', async () => {
+  const { look, due, queued } = await standingStill()
+  await due(4_999)
+  await due(0)
+  await due(-60_000)
+  const nobodyCarries = await due(5_001)
+  await look(1)
+  expect(queued).toEqual([nobodyCarries])
+})
+
+test('early receipts that can not be looked at: notices are put back on the queue all the same', async () => {
+  const { look, due, queued } = await standingStill({
+    sweep: async () => {
+      throw new Error('no such table')
+    },
+  })
+  await look(1)
+  const overdue = await due(60_000)
+  await look(2)
+  expect(queued).toEqual([overdue])
+})
 
 test('four reconcilers: each overdue notice is queued exactly once, however often they look (I11)', async () => {
   const { url, pool } = await testDatabase()

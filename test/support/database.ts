@@ -38,3 +38,19 @@ async function runSql(sql: string): Promise<void> {
     await client.end()
   }
 }
+
+/**
+ * Moves PostgreSQL's clock: from now on every new connection to this database takes `time` (SQL, of type
+ * timestamptz) for now(). May be moved again. Defaults of columns keep the true time.
+ */
+export async function moveDatabaseClock(
+  { pool }: Pick<TestDatabase, 'pool'>,
+  time: string,
+): Promise<void> {
+  await pool.query(`
+    CREATE OR REPLACE FUNCTION public.now() RETURNS timestamptz LANGUAGE sql STABLE
+      AS $$ SELECT (${time})::timestamptz $$;
+    DO $$ BEGIN
+      EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+    END $$`)
+}
