@@ -97,5 +97,5 @@ function reasonOf(error: unknown): string {
   const [word = ''] = /ACL failure|executing the script can't/.test(error.message)
     ? ['NOPERM']
     : (/^[A-Z]+/.exec(error.message) ?? [])
-  return refusals[word] ?? `redis refuses to write (${word || 'unknown error'})`
+  return refusals[word] ?? `redis refuses what a send needs (${word || 'unknown error'})`
 }

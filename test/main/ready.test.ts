@@ -4,11 +4,14 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { startReadiness } from '../../src/main/readiness.ts'
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
+import { lookAtRedis } from '../../src/redis/ready.ts'
 import { testDatabase } from '../support/database.ts'
 import { ownPostgres, ownRedis } from '../support/own-servers.ts'
 import { clientOf, noLimits, type Postern, posternEnv, startPostern } from '../support/postern.ts'
 import { runCommand, startProcess } from '../support/processes.ts'
 import { testRedis } from '../support/redis.ts'
+import { ownCluster } from '../support/redis-topologies.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -237,6 +240,25 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
     expect(calls).toBeGreaterThan(0)
     expect(calls).toBeLessThanOrEqual(looks)
   })
+})
+
+test('I25: one master of a cluster out of memory: the whole is not ready, and recovers alone', async () => {
+  const { url, nodes } = await ownCluster()
+  const cluster = connectRedis(url, 'command', () => {})
+  releaseLater(() => closeRedis(cluster))
+  await eventually(async () => (await lookAtRedis(cluster, 'test:')).reasons.length === 0, {
+    withinMs: 15_000,
+  })
+  for (const { url: nodeUrl } of nodes) {
+    const hand = new Redis(nodeUrl)
+    releaseLater(() => hand.disconnect())
+    await hand.config('SET', 'maxmemory', '1')
+    expect((await lookAtRedis(cluster, 'test:')).reasons).toEqual([
+      'redis is out of memory (maxmemory is reached), so it refuses to write',
+    ])
+    await hand.config('SET', 'maxmemory', '0')
+    expect((await lookAtRedis(cluster, 'test:')).reasons).toEqual([])
+  }
 })
 
 describe('the log', () => {
