@@ -1,6 +1,13 @@
-import { expect, test } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
+import { describe, expect, test } from 'vitest'
+import { openDatabase } from '../../src/db/database.ts'
+import type { RouteRequest } from '../../src/http/route.ts'
+import { onceByKey } from '../../src/http/sending.ts'
+import { createIdempotency } from '../../src/notice/idempotency.ts'
+import { noLimits, type Reply, startPostern } from '../support/postern.ts'
+import { releaseLater } from '../support/release.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { templatesFolder } from '../support/templates-folder.ts'
+import { eventually } from '../support/wait.ts'
 
 const postern = await startPostern({
   policyFile: {
@@ -49,18 +56,11 @@ test('a repeat gets the identical answer, Location included, also with its field
   expect(await noticeCount()).toBe(before)
 })
 
-test('the key with another body or on another route: 422 idempotency_key_reused', async () => {
+test('the key with another body: 422 idempotency_key_reused', async () => {
   await notice('reused')
   const before = await noticeCount()
   const other = await notice('reused', { ...welcome, params: { name: 'Eve', order: 7 } })
   expect(other).toMatchObject({ status: 422, body: { code: 'idempotency_key_reused' } })
-  const headers = { 'idempotency-key': 'reused' }
-  const captcha = await postern.post(
-    '/v1/captchas',
-    { channel: 'sms', to: welcome.to },
-    { headers },
-  )
-  expect(captcha).toMatchObject({ status: 422, body: { code: 'idempotency_key_reused' } })
   expect(await noticeCount()).toBe(before)
 })
 
@@ -100,6 +100,18 @@ test.each([
   expect(reply).toMatchObject({ status: 400, body: { errors: [{ path: 'Idempotency-Key' }] } })
 })
 
+/** Rows come into being due tomorrow, so that no worker takes them meanwhile. */
+const holdNotices = `
+  CREATE OR REPLACE FUNCTION hold_notice() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN NEW.state = 'sending'; NEW.due_at = now() + interval '1 day'; RETURN NEW; END $$;
+  CREATE TRIGGER hold_notice BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION hold_notice()`
+
+/** Writing a row takes its time. */
+const slowNotices = `
+  CREATE OR REPLACE FUNCTION slow_notice() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$;
+  CREATE TRIGGER slow_notice BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION slow_notice()`
+
 /** A request that committed its notice and died before it could keep its answer, `ms` ago. */
 async function loseAnswer(ms: number): Promise<void> {
   await postern.database.pool.query(
@@ -108,16 +120,133 @@ async function loseAnswer(ms: number): Promise<void> {
   )
 }
 
-test('a captcha whose answer was lost after its commit: the repeat names the same notice, and the code that was sent passes', async () => {
-  const headers = { 'idempotency-key': 'lost-answer' }
-  const body = { channel: 'sms', to: '+8618600186000' }
-  const first = await postern.post('/v1/captchas', body, { headers })
-  const code = await postern.codeFor(first.body.id)
-  await loseAnswer(31_000)
-  const repeat = await postern.post('/v1/captchas', body, { headers })
-  expect(repeat.status).toBe(202)
-  expect(repeat.body.id).toBe(first.body.id)
-  expect((await postern.post('/v1/captchas/check', { ...body, code })).status).toBe(200)
+test('the key on another route, with the very same body: 422 idempotency_key_reused', async () => {
+  const database = openDatabase(postern.database.url, { maxConnections: 2, onError: () => {} })
+  const idempotency = createIdempotency(database)
+  releaseLater(() => [idempotency.close(), database.close()])
+  const request = {
+    app: 'other-route',
+    headers: { 'idempotency-key': 'other-route' },
+    body: { to: 'the same' },
+  } as unknown as RouteRequest
+  const sending = { send: async () => ({ status: 202 }), adopt: async () => null }
+  const first = await onceByKey(idempotency, request, 'notice', sending)
+  expect(await onceByKey(idempotency, request, 'notice', sending)).toEqual(first)
+  expect(await onceByKey(idempotency, request, 'captcha', sending)).toMatchObject({
+    code: 'idempotency_key_reused',
+  })
+})
+
+describe('a key whose first request never answered is taken over after 30 s', () => {
+  const captcha = (headers: Record<string, string>, to: string) =>
+    postern.post('/v1/captchas', { channel: 'sms', to }, { headers })
+
+  test('the notice was sent: the repeat names it, and its code passes', async () => {
+    const [headers, to] = [{ 'idempotency-key': 'lost-answer' }, '+8618600186000']
+    const first = await captcha(headers, to)
+    const code = await postern.codeFor(first.body.id)
+    await loseAnswer(31_000)
+    const repeat = await captcha(headers, to)
+    expect(repeat.status).toBe(202)
+    expect(repeat.body.id).toBe(first.body.id)
+    const check = await postern.post('/v1/captchas/check', { channel: 'sms', to, code })
+    expect(check.status).toBe(200)
+  })
+
+  test('captchas have no limits at all: the repeat is answered all the same, its resendAt now', async () => {
+    const unlimited = await startPostern({ policyFile: { policies: noLimits } })
+    const headers = { 'idempotency-key': 'no-limits' }
+    const send = () =>
+      unlimited.post('/v1/captchas', { channel: 'sms', to: '+8618600186000' }, { headers })
+    const first = await send()
+    await unlimited.codeFor(first.body.id)
+    await unlimited.database.pool.query(
+      "UPDATE idempotency_key SET answer = NULL, created_at = created_at - interval '31 s'",
+    )
+    const repeat = await send()
+    expect(repeat).toMatchObject({ status: 202, body: { id: first.body.id } })
+    expect(Math.abs(Date.parse(repeat.body.resendAt) - Date.now())).toBeLessThan(5_000)
+  })
+
+  const endings = {
+    'was abandoned':
+      "UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now() WHERE id = $1",
+    'is expired':
+      "UPDATE notice SET state = 'expired', error = 'too_late', due_at = NULL, sealed_params = NULL, finished_at = now() WHERE id = $1",
+    'is not there': 'DELETE FROM notice WHERE id = $1',
+  }
+  test.each(Object.entries(endings))(
+    'the notice %s: the repeat makes one of its own, is told its id from then on, and never that of the first (I26)',
+    async (what, sql) => {
+      const send = () => notice(`taken over, ${what}`.replaceAll(/\W+/g, '-'))
+      // No worker takes it: its state is what this test makes of it.
+      await postern.database.pool.query(holdNotices)
+      let first: Reply
+      try {
+        first = await send()
+        await postern.database.pool.query(sql, [first.body.id])
+      } finally {
+        await postern.database.pool.query('DROP TRIGGER hold_notice ON notice')
+      }
+      await loseAnswer(31_000)
+      const repeat = await send()
+      expect(repeat.status).toBe(202)
+      expect(repeat.body.id).not.toBe(first.body.id)
+      expect(await postern.messageFor(repeat.body.id)).toMatchObject({ noticeId: repeat.body.id })
+      expect((await send()).body).toEqual(repeat.body)
+      await loseAnswer(31_000)
+      expect((await send()).body.id).toBe(repeat.body.id)
+    },
+  )
+})
+
+test('the answer of the commit is lost: 503 within 2.5 s, and the repeat is accepted for a notice that is sent, the only one (I26)', async () => {
+  const proxy = await startTcpProxy(Number(new URL(postern.database.url).port))
+  const api = await startPostern({
+    on: postern,
+    roles: { api: true, worker: false },
+    env: { DATABASE_URL: proxy.through(postern.database.url) },
+    policyFile: { policies: noLimits },
+  })
+  const to = '+8615700157000'
+  const headers = { 'idempotency-key': 'lost-commit' }
+  const send = () => api.post('/v1/captchas', { channel: 'sms', to }, { headers })
+  await api.post('/v1/captchas', { channel: 'sms', to: '+8615700157001' })
+  // From the moment the row is written on, no answer of PostgreSQL arrives.
+  const { pool } = postern.database
+  await pool.query(slowNotices)
+  let answered: Promise<{ reply: Reply; tookMs: number }>
+  try {
+    const startMs = performance.now()
+    answered = send().then((reply) => ({ reply, tookMs: performance.now() - startMs }))
+    await eventually(async () => {
+      const { rows } = await pool.query(
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%INSERT INTO notice%' AND wait_event = 'PgSleep'",
+      )
+      return rows.length > 0
+    })
+    proxy.dropAnswers()
+  } finally {
+    await pool.query('DROP TRIGGER slow_notice ON notice')
+  }
+  const { reply, tookMs } = await answered
+  expect(reply.status).toBe(503)
+  expect(tookMs).toBeLessThan(2_500)
+  proxy.forward()
+  proxy.reset()
+  const repeat = await eventually(
+    async () => {
+      const again = await send()
+      return again.status === 202 && again
+    },
+    { withinMs: 15_000, everyMs: 100 },
+  )
+  await postern.codeFor(repeat.body.id)
+  const { rows } = await pool.query(
+    "SELECT id FROM notice WHERE recipient = $1 AND error IS DISTINCT FROM 'abandoned'",
+    [to],
+  )
+  expect(rows).toEqual([{ id: repeat.body.id }])
 })
 
 test('PostgreSQL fails between commit and answer: what was sent is never answered with 503', async () => {

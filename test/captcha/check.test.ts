@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import { noLimits, startPostern } from '../support/postern.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { eventually } from '../support/wait.ts'
+
+const policies = {
+  captcha: [],
+  notice: [],
+  check: [
+    { name: 'address', key: '{ip}', lockout: { limit: 10, window: '1h', lock: '1h' } },
+    { name: 'guesses', key: '{channel}:{to}', lockout: { limit: 3, window: '1h', lock: '1h' } },
+    { name: 'all', key: '{channel}:{to}', sliding: '5 per 1h' },
+  ],
+}
+const postern = await startPostern({ policyFile: { policies } })
+
+let people = 0
+function newPerson(): string {
+  people += 1
+  return `+86138009${String(people).padStart(5, '0')}`
+}
+function newAddress(): string {
+  people += 1
+  return `2001:db8:0:${people.toString(16)}::1`
+}
+
+async function sendTo(to: string): Promise<string> {
+  const { body } = await postern.post('/v1/captchas', { channel: 'sms', to })
+  return postern.codeFor(body.id)
+}
+const check = (to: string, code: string, ip: string) =>
+  postern.post('/v1/captchas/check', { channel: 'sms', to, code, ip })
+const otherThan = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
+
+test('a pass with a number of one’s own wins back no guess at the numbers of others: of 40 from one address 10 are compared', async () => {
+  const [own, ip] = [newPerson(), newAddress()]
+  let compared = 0
+  for (let guess = 0; guess < 40; guess++) {
+    // A number that nobody counts yet, each time, so that the address alone can hold it up.
+    const { status } = await check(newPerson(), '0000', ip)
+    if (status !== 429) compared++
+    const pass = await check(own, await sendTo(own), ip)
+    expect([200, 429]).toContain(pass.status)
+  }
+  expect(compared).toBe(10)
+})
+
+test('people who share an address and know their codes lock nobody out, however many they are', async () => {
+  const ip = newAddress()
+  for (let person = 0; person < 30; person++) {
+    const to = newPerson()
+    expect((await check(to, await sendTo(to), ip)).status).toBe(200)
+  }
+})
+
+test('a pass forgives the misses at its recipient, and a rule that is no lock-out counts it like any use', async () => {
+  const to = newPerson()
+  const guess = (code: string) => check(to, code, newAddress())
+  const first = await sendTo(to)
+  for (const wrong of [1, 2]) {
+    expect((await guess(otherThan(first))).status, `wrong guess ${wrong}`).toBe(422)
+  }
+  expect((await guess(first)).status).toBe(200)
+  const second = await sendTo(to)
+  // Two more would lock, had the first two not been forgiven.
+  expect((await guess(otherThan(second))).status).toBe(422)
+  expect((await guess(otherThan(second))).status).toBe(422)
+  // Five checks of this number in an hour: the pass was one of them.
+  expect(await guess(second)).toMatchObject({ status: 429, body: { rule: 'all' } })
+})
+
+test('Redis stands still under forty right checks: every one that is 503 passes afterwards (I23)', async () => {
+  const proxy = await startTcpProxy(Number(new URL(postern.redis.url).port))
+  const api = await startPostern({
+    on: postern,
+    roles: { api: true, worker: false },
+    env: { REDIS_URL: proxy.through(postern.redis.url), BOOTSTRAP_SECRET_KEY: postern.key },
+    // Without limits the guess itself is the first that Redis is asked.
+    policyFile: { policies: noLimits },
+  })
+  const codes: { to: string; code: string }[] = []
+  while (codes.length < 40) {
+    const to = newPerson()
+    codes.push({ to, code: await sendTo(to) })
+  }
+  const statusOf = async (one: (typeof codes)[number]) =>
+    (await api.post('/v1/captchas/check', { channel: 'sms', ...one })).status
+  // Connected, and the script known.
+  await eventually(async () => expect(await statusOf({ to: newPerson(), code: '0000' })).toBe(410))
+
+  const answers = codes.map(statusOf)
+  proxy.stall()
+  const statuses = await Promise.all(answers)
+  const unheard = codes.filter((_, index) => statuses[index] === 503)
+  expect(unheard.length).toBeGreaterThan(0)
+  // What Redis was sent reaches it now, long after its callers gave up.
+  proxy.forward()
+  await Promise.all(
+    unheard.map((one) =>
+      eventually(async () => expect(await statusOf(one)).toBe(200), {
+        withinMs: 10_000,
+        everyMs: 500,
+      }),
+    ),
+  )
+})
