@@ -97,8 +97,8 @@ export const problems = {
   unavailable: {
     status: 503,
     title: 'Temporarily unavailable',
-    en: 'Temporarily unavailable. Nothing was taken and nothing was sent. Try again soon.',
-    zh: '服务暂时不可用，本次未计次也未发送，请稍后再试。',
+    en: 'Temporarily unavailable. Nothing was taken, and as a rule nothing was sent. Try again soon.',
+    zh: '服务暂时不可用，本次未计次，通常也未发送，请稍后再试。',
   },
   internal: {
     status: 500,
