@@ -228,7 +228,13 @@ export function parsePolicyFile(
     problems.push(located(lineOf(at), `${at.join('.')}: ${message}`))
   }
 
-  const raw: unknown = document.toJS()
+  let raw: unknown
+  try {
+    raw = document.toJS()
+  } catch (error) {
+    // An alias without its anchor, or aliases of aliases that would fill the memory.
+    return { ok: false, problems: [...problems, `${path}: ${(error as Error).message}`] }
+  }
   const parsed = policyFileSchema.safeParse(raw)
   for (const issue of parsed.error?.issues ?? []) {
     if (issue.code === 'unrecognized_keys') {

@@ -1,5 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
+
+/** Far above any settings; something else that is called .env would be read for minutes. */
+const maxBytes = 1_048_576
 
 /**
  * Reads `.env` of the current folder into the environment, as every command does first. What is set
@@ -9,6 +12,7 @@ import { parseEnv } from 'node:util'
 export function loadEnvFile(): void {
   let text: string
   try {
+    if (statSync('.env').size > maxBytes) throw Object.assign(new Error(), { code: 'above 1 MB' })
     text = readFileSync('.env', 'utf8')
   } catch (error) {
     const { code } = error as { code?: string }

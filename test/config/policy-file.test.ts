@@ -176,3 +176,14 @@ templates: ./other`
     'templates',
   ])
 })
+
+test.each([
+  ['without an anchor', 'policies: *gone\n'],
+  [
+    'of aliases without end',
+    `a: &a [${'x,'.repeat(20)}]\nb: &b [${'*a,'.repeat(20)}]\nc: [${'*b,'.repeat(20)}]\n`,
+  ],
+])('an alias %s is refused as a problem of the file', (_, text) => {
+  const problems = problemsOf(read(text))
+  expect(problems).toContainEqual(expect.stringMatching(/^\/etc\/postern\/postern\.yaml: .*alias/i))
+})

@@ -1,7 +1,7 @@
 /** How a process starts, reloads and ends: its `.env`, its signals, what is in its way. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -64,6 +64,17 @@ test('an .env that can not be read stops every command with one line that says s
       stderr: 'Postern can not start: .env can not be read (EISDIR).\n',
     })
   }
+})
+
+test('an .env of 3 GB is refused at once', async () => {
+  const folder = newFolder()
+  writeFileSync(join(folder, '.env'), '')
+  truncateSync(join(folder, '.env'), 3 * 2 ** 30)
+  expect(await runCommand('keys', ['list'], {}, folder)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'Postern can not start: .env can not be read (above 1 MB).\n',
+  })
 })
 
 test('SIGHUP takes policies and the limits of providers, and names every other section that has changed', async () => {
