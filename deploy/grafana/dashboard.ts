@@ -226,6 +226,12 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         ],
       },
       {
+        title: 'Asked for ahead of time',
+        description: 'Notices that wait for their time; their jobs are among the delayed ones.',
+        unit: 'short',
+        queries: [['notices', `max(${of('postern_scheduled_notices')})`]],
+      },
+      {
         title: 'Oldest pending',
         description:
           'Age of the oldest notice without a final state; the alert for codes is at two minutes.',

@@ -249,7 +249,7 @@ export function createDeliver(deps: {
     const labels = { kind: notice.kind, channel: notice.channel }
     metrics.finished.inc({ ...labels, state })
     if (state === 'sent') {
-      const waitedMs = Math.max(0, Date.now() - notice.wantedAt.getTime())
+      const waitedMs = Math.max(0, performance.now() - notice.wantedAtMs)
       metrics.acceptedToSentSeconds.observe(labels, waitedMs / 1_000)
     }
     log.finished({
@@ -271,8 +271,8 @@ const triesUsedUp = (tries: Tries): Ending =>
   tries.unknowns().length > 0 ? outcomeUnknown : { state: 'failed', error: 'tries_used_up' }
 
 /** The older the notice, the longer until it is looked at again. */
-function newerWorkerPauseMs({ wantedAt }: OpenNotice): number {
-  const ageMs = Date.now() - wantedAt.getTime()
+function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
+  const ageMs = performance.now() - wantedAtMs
   return Math.min(Math.max(ageMs / 4, soonestNewerMs), latestNewerMs)
 }
 

@@ -105,6 +105,7 @@ async function measure(
     readiness().then(({ reasons }) => metrics.ready.set(reasons.length === 0 ? 1 : 0)),
     metrics.queueDepth.measure(producer.depths),
     metrics.oldestPendingSeconds.measure(store.oldestOpenSeconds),
+    metrics.scheduled.measure(async () => [{ value: await store.scheduledCount() }]),
     metrics.oldestEventSeconds.measure(async () => [{ value: await events.oldestSeconds() }]),
   ])
 }

@@ -214,6 +214,11 @@ export function createMetrics(options: {
       channel: channels,
       state: jobStates,
     }),
+    scheduled: measured(
+      'postern_scheduled_notices',
+      'Notices that wait for the time they were asked for.',
+      {},
+    ),
     oldestPendingSeconds: measured(
       'postern_oldest_pending_seconds',
       'Age of the oldest notice that has not reached a final state, by kind.',

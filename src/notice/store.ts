@@ -41,8 +41,8 @@ export interface OpenNotice {
   attempts: Attempt[]
   /** How often it has been claimed: the fence. */
   claims: number
-  /** When its sender wanted it sent. */
-  wantedAt: Date
+  /** When its sender wanted it sent: by PostgreSQL's clock, in terms of our `performance.now()`. */
+  wantedAtMs: number
   /** What is left of its time, by PostgreSQL's clock; negative when it is over. */
   remainingMs: number
   /** Until its `sendAt`; 0 when that has come, or it has none. */
@@ -134,8 +134,15 @@ export function createNoticeStore(
     maxConcurrent: 1,
     spacingMs: workerSpacingMs,
     async run(ids) {
-      const rows = await database.query<OpenNotice>('notice-open', openSql, [ids])
-      const open = new Map(rows.map((row) => [row.id, row]))
+      const rows = await database.query<Omit<OpenNotice, 'wantedAtMs'> & { waitedMs: number }>(
+        'notice-open',
+        openSql,
+        [ids],
+      )
+      const nowMs = performance.now()
+      const open = new Map(
+        rows.map(({ waitedMs, ...row }) => [row.id, { ...row, wantedAtMs: nowMs - waitedMs }]),
+      )
       return ids.map((id) => open.get(id) ?? null)
     },
   })
@@ -229,6 +236,12 @@ export function createNoticeStore(
       return row ?? null
     },
 
+    /** How many notices wait for their `sendAt`. */
+    async scheduledCount(): Promise<number> {
+      const [row] = await database.query<{ count: number }>('notice-scheduled', scheduledSql, [])
+      return row?.count ?? 0
+    },
+
     /** Seconds that the oldest open notice of each kind has been waiting for, 0 when there is none. */
     oldestOpenSeconds() {
       return database.query<{ kind: NewNotice['kind']; value: number }>(
@@ -308,7 +321,8 @@ const remainingMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 A
 const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
          n.sealed_params AS "sealedParams", ${attemptsWithLostOne} AS attempts, n.claims,
-         coalesce(n.send_at, n.created_at) AS "wantedAt", ${remainingMs},
+         (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
+         ${remainingMs},
          coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"
   FROM notice n
   WHERE n.id = ANY ($1::uuid[]) AND ${isFree}`
@@ -382,3 +396,6 @@ const oldestSql = `
   FROM (VALUES ('captcha'), ('notice')) AS kinds (kind)
   LEFT JOIN (SELECT kind, send_at, created_at FROM notice WHERE due_at IS NOT NULL) AS open USING (kind)
   GROUP BY kind`
+
+const scheduledSql = `
+  SELECT count(*)::float8 AS count FROM notice WHERE due_at > now() AND send_at > now()`

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { noticeStates } from '../../src/notice/states.ts'
@@ -125,6 +125,19 @@ describe('findOpen', () => {
     expect(open?.remainingMs).toBeGreaterThan(290_000)
     expect(open?.remainingMs).toBeLessThanOrEqual(300_000)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0 })
+  })
+
+  test('how long it has been wanted is told by PostgreSQL, whatever our clock says', async () => {
+    const id = await created()
+    await pool.query(`UPDATE notice SET created_at = created_at - interval '90 s' WHERE id = $1`, [
+      id,
+    ])
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 7_200_000)
+    const open = await store.findOpen(id)
+    clock.mockRestore()
+    const waitedMs = performance.now() - (open?.wantedAtMs ?? 0)
+    expect(waitedMs).toBeGreaterThan(89_000)
+    expect(waitedMs).toBeLessThan(120_000)
   })
 
   test('null for one that a worker holds, for one that is final, and for an unknown id', async () => {
@@ -420,6 +433,18 @@ test('abandon: closes a row nobody has claimed and leaves one that a worker hold
   })
   expect((await rowOf(held)).state).toBe('sending')
   expect((await rowOf(retried)).state).toBe('pending')
+})
+
+test('scheduledCount: those whose time has not come, and no others', async () => {
+  const other = await testDatabase()
+  const database = openDatabase(other.url, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  const own = createNoticeStore(database, { claimMs })
+  expect(await own.scheduledCount()).toBe(0)
+  await own.create(newNotice())
+  await own.create(newNotice({ kind: 'notice', sendAt: new Date(Date.now() + 3_600_000) }))
+  await own.create(newNotice({ kind: 'notice', sendAt: new Date(Date.now() - 3_600_000) }))
+  expect(await own.scheduledCount()).toBe(1)
 })
 
 test('oldestOpenSeconds: the age of the oldest open notice of each kind, finished ones not counted', async () => {
