@@ -2,6 +2,9 @@ import { Queue } from 'bullmq'
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { startLiveness } from '../../src/delivery/liveness.ts'
+import { createAdminServer } from '../../src/http/admin.ts'
+import { closeServer, listen } from '../../src/main/listen.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
 import { queueName, queuePrefix } from '../../src/queue/contract.ts'
 import { noLimits, startPostern } from '../support/postern.ts'
 import { releaseLater } from '../support/release.ts'
@@ -113,9 +116,27 @@ describe('liveness is progress', () => {
     expect(liveness.reasonsNotLive()).toEqual([])
   })
 
-  test('/livez of a worker at rest is 200; of one that is stuck 503 by the same list', async () => {
+  test('/livez of a worker at rest is 200', async () => {
     const postern = await startPostern({ policyFile })
     expect((await fetch(`${postern.adminUrl}/livez`)).status).toBe(200)
+  })
+
+  test('/livez of a worker that is stuck is 503 and says why', async () => {
+    const { reasonsNotLive } = watch(3, 1_000)
+    const server = createAdminServer({
+      metrics: createMetrics({ process: 'worker' }),
+      measure: async () => {},
+      readiness: async () => ({ reasons: [], warnings: [] }),
+      reasonsNotLive,
+    })
+    const url = await listen(server, 0, '127.0.0.1')
+    releaseLater(() => closeServer(server))
+    const look = () => fetch(`${url}/livez`, { headers: { connection: 'close' } })
+    await eventually(async () => (await look()).status === 503)
+    expect(await (await look()).json()).toEqual({
+      status: 'stuck',
+      reasons: ['sms jobs are waiting and the worker takes none'],
+    })
   })
 })
 

@@ -4,6 +4,7 @@ import { expect } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { signWebhook } from '../../src/base/standard-webhooks.ts'
 import { startAliyunFarEnd } from '../providers/far-ends/aliyun.ts'
+import { startSmppFarEnd } from '../providers/far-ends/smpp.ts'
 import { startFarEnd, takesAll } from '../support/far-end.ts'
 import { type Fleet, farEndSecret, freshPhone, startFleet } from '../support/fleet.ts'
 import { releaseLater } from '../support/release.ts'
@@ -330,4 +331,144 @@ const f21: Fault = {
   },
 }
 
-export const farEndFaults: readonly Fault[] = [f14, f15, f16, f17, f18, f19, f20, f21, calm]
+const f29: Fault = {
+  id: 'F29',
+  breaks: 'a provider that accepts every message, always after 2 s',
+  holds: 'all are delivered at its pace and at their first try; it is never locked out',
+  proves: 'I1, I8, I22',
+  async prove(lab) {
+    const atOnce = 5
+    const fleet = await startFleet({
+      workers: 0,
+      policyFile: { delivery: { concurrency: atOnce } },
+    })
+    const times: number[] = []
+    fleet.farEnd.behave = async () => {
+      times.push(performance.now())
+      await sleep(2_000)
+      times.push(performance.now())
+      return { status: 200 }
+    }
+    const rounds = lab.length(5, 20)
+    const sends = await Promise.all(
+      Array.from({ length: rounds * atOnce }, () => fleet.send(freshPhone())),
+    )
+    await fleet.startWorker()
+    for (const { body } of sends) {
+      expect(await settleOne(fleet, body.id, 20_000 + rounds * 4_000)).toBe('sent')
+      expect(await outcomesOf(fleet, body.id)).toEqual(['accepted'])
+    }
+    const over = (Math.max(...times) - Math.min(...times)) / (rounds * 2_000)
+    console.log(`time at work, compared with the least possible: ${over.toFixed(2)}`)
+    expect(over).toBeLessThan(lab.length(1.5, 1.1))
+    // Once, before anything was known of it, it may have looked dead for half a second.
+    const openings = fleet.workers[0]?.output().match(/kept away from/g)?.length ?? 0
+    expect(openings).toBeLessThanOrEqual(1)
+    expect(Math.max(...fleet.farEnd.taken.values())).toBe(1)
+    return undefined
+  },
+}
+
+const f31: Fault = {
+  id: 'F31',
+  breaks:
+    'the first provider of a route rejects a message for good, the second asks to wait, again and again',
+  holds: 'the first is asked once, and the second sends it within its time',
+  proves: 'I1, I8',
+  async prove() {
+    const never = await startFarEnd()
+    never.behave = () => ({ status: 422 })
+    const webhook = { kind: 'webhook', secret: farEndSecret }
+    const fleet = await startFleet({
+      policyFile: (url) => ({
+        providers: { never: { ...webhook, url: never.url }, later: { ...webhook, url } },
+        routes: { sms: [{ use: ['never', 'later'] }], email: [] },
+      }),
+    })
+    fleet.farEnd.behave = ({ nth }) =>
+      nth > 6 ? { status: 200 } : { status: 429, headers: { 'retry-after': '1' } }
+    const { body } = await fleet.send(freshPhone())
+    expect(await settleOne(fleet, body.id, 30_000)).toBe('sent')
+    expect(never.calls.get(body.id)).toBe(1)
+    expect((await outcomesOf(fleet, body.id))?.filter((one) => one === 'rejected')).toHaveLength(1)
+    return undefined
+  },
+}
+
+/** What a far end may call its id for a message. */
+const strangeIds: readonly unknown[] = [
+  'with a NUL \u0000 inside',
+  '\ud800 half a character',
+  'x'.repeat(10_000),
+  'line\r\nbreak',
+  '',
+  7,
+  null,
+  { an: 'object' },
+  ['a', 'list'],
+]
+
+const f32: Fault = {
+  id: 'F32',
+  breaks: 'far ends answer with ids that hold NUL, 10 kB, control characters, and with wrong types',
+  holds: 'each row ends sent without such an id, the slot is free again, the process stops in time',
+  proves: 'I1, I8, I13',
+  async prove() {
+    const smscIds = ['\u0001\u0002', 'f'.repeat(10_000), 'smsc-1']
+    const smsc = await startSmppFarEnd({ messageId: (n) => smscIds[n - 1] ?? 'more' })
+    releaseLater(() => smsc.close())
+    const fleet = await startFleet({
+      policyFile: (url) => ({
+        // One slot each: were it not left, nothing more would be sent.
+        delivery: { concurrency: 1 },
+        providers: {
+          far: { kind: 'webhook', url, secret: farEndSecret },
+          smsc: {
+            kind: 'smpp',
+            url: `smpp://postern:pass@127.0.0.1:${smsc.port}`,
+            from: 'Acme',
+            window: 1,
+            receiptIds: 'hex',
+          },
+        },
+        routes: { email: [{ use: ['far'] }], sms: [{ use: ['smsc'] }] },
+      }),
+    })
+    const answers = strangeIds.map((id) => JSON.stringify({ id }))
+    fleet.farEnd.behave = () => ({ status: 200, body: answers.shift() ?? '{"id":"x"}' })
+    const idOf = async (reply: { body: { id: string } }) => {
+      expect(await settleOne(fleet, reply.body.id)).toBe('sent')
+      const [row] = await fleet.query<{ id: string | null }>(
+        'SELECT provider_message_id AS id FROM notice WHERE id = $1',
+        [reply.body.id],
+      )
+      return row?.id
+    }
+    for (const index of strangeIds.keys()) {
+      expect(await idOf(await mailTo(fleet, `user${index}@example.test`))).toBe(null)
+    }
+    expect(await idOf(await mailTo(fleet, 'last@example.test'))).toBe('x')
+    for (const kept of [null, null, 'smsc-1']) {
+      expect(await idOf(await fleet.send(freshPhone()))).toBe(kept)
+    }
+    expect(Math.max(...fleet.farEnd.taken.values())).toBe(1)
+    expect(smsc.taken).toHaveLength(3)
+    expect(await fleet.workers[0]?.terminate()).toBe(0)
+    return undefined
+  },
+}
+
+export const farEndFaults: readonly Fault[] = [
+  f14,
+  f15,
+  f16,
+  f17,
+  f18,
+  f19,
+  f20,
+  f21,
+  f29,
+  f31,
+  f32,
+  calm,
+]

@@ -278,4 +278,38 @@ async function moveClock(fleet: Fleet, ahead: string): Promise<void> {
   await moveDatabaseClock({ pool }, `pg_catalog.now() + interval '${ahead}'`)
 }
 
-export const postgresqlFaults: readonly Fault[] = [f12, f13, i24, f33]
+const f30: Fault = {
+  id: 'F30',
+  breaks:
+    'workers are started in the very second in which PostgreSQL returns, after claims have ended',
+  holds: 'what the others sent meanwhile is written by them, and nothing is sent again',
+  proves: 'I1, I8',
+  async prove(lab) {
+    // Claims of two seconds more than twice the time-out, and the reconciler's grace, pass while it is away.
+    const fleet = await startFleet({ policyFile: { delivery: { timeout: '1s' } } })
+    let answer = () => {}
+    const isAway = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    fleet.farEnd.behave = async () => {
+      await isAway
+      return { status: 200 }
+    }
+    const sends = 80
+    const posted = Promise.all(Array.from({ length: sends }, () => fleet.send(freshPhone())))
+    await eventually(() => fleet.farEnd.calls.size >= sends / 2, { withinMs: 10_000, everyMs: 5 })
+    await fleet.postgres.stop()
+    answer()
+    await sleep(lab.length(10_000, 20_000))
+    await Promise.all([fleet.postgres.start(), fleet.startWorker(), fleet.startWorker()])
+    for (const { status, body } of await posted) {
+      if (status === 202) expect(await settleOne(fleet, body.id, 40_000)).toBe('sent')
+    }
+    expect([...fleet.farEnd.taken.values()].filter((times) => times > 1)).toEqual([])
+    expect(fleet.farEnd.taken.size).toBeGreaterThanOrEqual(sends / 2)
+    await expectAllWorks(fleet)
+    return undefined
+  },
+}
+
+export const postgresqlFaults: readonly Fault[] = [f12, f13, i24, f30, f33]

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -9,6 +9,8 @@ import { createNoticeStore } from '../../src/notice/store.ts'
 import { moveDatabaseClock, testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
+
+const log = createLog({ level: 'silent', process: 'test' })
 
 /** A reconciler over a table of its own whose clock stands still at `nowMs`. */
 async function standingStill(receipts = { sweep: async () => {} }) {
@@ -34,7 +36,7 @@ async function standingStill(receipts = { sweep: async () => {} }) {
       producer: { add: async ({ id }: { id: string }) => void queued.push(id) } as never,
       receipts,
       metrics: createMetrics({ process: 'worker' }),
-      log: createLog({ level: 'silent', process: 'test' }),
+      log,
     })
     try {
       await eventually(() => passes >= times, { withinMs: 20_000 })
@@ -106,7 +108,6 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
     queued.push(id)
   }
   const metrics = createMetrics({ process: 'worker' })
-  const log = createLog({ level: 'silent', process: 'test' })
   const copies = [1, 2, 3, 4].map(() =>
     startReconciler({
       store,
@@ -122,4 +123,56 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
   expect([...queued].sort()).toEqual([...ids].sort())
   const { values } = await metrics.reconciled.get()
   expect(values[0]?.value).toBe(300)
+})
+
+describe('after PostgreSQL was away every claim looks lost, and those who hold them need time to write', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** A reconciler over a table that says when it was asked for overdue notices, and fails as told. */
+  function start() {
+    const metrics = createMetrics({ process: 'worker' })
+    vi.useFakeTimers()
+    const table = { isAway: false, takes: 0 }
+    const ask = async () => {
+      if (table.isAway) throw new Error('away')
+      return 0
+    }
+    const reconciler = startReconciler({
+      store: {
+        oldestOpenSeconds: ask,
+        async takeOverdue() {
+          await ask()
+          table.takes++
+          return []
+        },
+      } as never,
+      producer: {} as never,
+      receipts: { sweep: async () => {} },
+      metrics,
+      log,
+    })
+    releaseLater(() => reconciler.stop())
+    return { table, nextLook: () => vi.advanceTimersToNextTimerAsync() }
+  }
+
+  test('a process that has just started: its first look takes nothing, the second does (F30)', async () => {
+    const { table, nextLook } = start()
+    await nextLook()
+    expect(table.takes).toBe(0)
+    await nextLook()
+    expect(table.takes).toBe(1)
+  })
+
+  test('a look that failed: the first good one takes nothing, the next does (F12)', async () => {
+    const { table, nextLook } = start()
+    await nextLook()
+    await nextLook()
+    table.isAway = true
+    await nextLook()
+    table.isAway = false
+    await nextLook()
+    expect(table.takes).toBe(1)
+    await nextLook()
+    expect(table.takes).toBe(2)
+  })
 })

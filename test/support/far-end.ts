@@ -4,7 +4,12 @@ import { releaseLater } from './release.ts'
 
 /** What the far end does with one call. */
 export type FarEndAnswer =
-  | { readonly status: number; readonly headers?: Readonly<Record<string, string>> }
+  | {
+      readonly status: number
+      readonly headers?: Readonly<Record<string, string>>
+      /** Instead of its id for the message. */
+      readonly body?: string
+    }
   /** Never answers. */
   | 'hang'
   /** Cuts the connection without having taken the message. */
@@ -65,7 +70,7 @@ export async function startFarEnd(): Promise<FarEnd> {
       if (isTaken) count(farEnd.taken, noticeId)
       if (answer === 'lose') return void incoming.socket.resetAndDestroy()
       response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
-      response.end(JSON.stringify(isTaken ? { id: `far-${noticeId}` } : {}))
+      response.end(answer.body ?? JSON.stringify(isTaken ? { id: `far-${noticeId}` } : {}))
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
