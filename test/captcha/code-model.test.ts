@@ -1,0 +1,82 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { createSecrets } from '../../src/base/secrets.ts'
+import { type CodeOwner, createCodeStore } from '../../src/captcha/code-store.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+
+const redis = await testRedis()
+const store = createCodeStore(
+  await redis.connect('code'),
+  createSecrets('a secret of at least thirty-two bytes'),
+  { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: 3 },
+)
+releaseLater(() => store.close())
+
+/** A send that is under way, and what it has come to. */
+interface Send {
+  id: string
+  code: string
+  state: 'under way' | 'accepted' | 'undone'
+}
+
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('begin' as const) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('accept' as const), which: fc.nat(2) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('undo' as const), which: fc.nat(2) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('guess' as const), which: fc.nat(4) }) },
+)
+
+test('whatever sends begin, succeed or are undone: the code accepted last passes, once, and no other ever does (I4, I5, I6, I23)', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 20 }), async (steps) => {
+      const owner: CodeOwner = {
+        app: newId(),
+        scene: 'login',
+        channel: 'sms',
+        to: '+8613800138000',
+      }
+      const sends: Send[] = []
+      let current: (Send & { tries: number }) | undefined
+      let lastAccepted = -1
+      const underWay = () => sends.filter(({ state }) => state === 'under way')
+      for (const one of steps) {
+        if (one.do === 'begin') {
+          if (underWay().length >= 3) continue
+          const send: Send = { id: newId(), code: String(1_000 + sends.length), state: 'under way' }
+          sends.push(send)
+          await store.remember(owner, send.id, send.code)
+        } else if (one.do === 'accept') {
+          const send = underWay()[one.which]
+          if (!send) continue
+          // One that began before the one accepted last is replaced by it already.
+          const isNewer = sends.indexOf(send) > lastAccepted
+          send.state = 'accepted'
+          expect(await store.settle(owner, send.id)).toBe(isNewer)
+          if (!isNewer) continue
+          lastAccepted = sends.indexOf(send)
+          current = { ...send, tries: 3 }
+        } else if (one.do === 'undo') {
+          const send = underWay()[one.which]
+          if (!send) continue
+          send.state = 'undone'
+          store.forget(owner, send.id)
+        } else {
+          const send = sends[one.which]
+          // The very first code passes from the start, because nobody has another that it could harm.
+          if (!send || send.state === 'under way') continue
+          const guess = await store.guess(owner, send.code)
+          const isRight = current !== undefined && current.tries > 0 && send.id === current.id
+          expect(guess.result === 'passed').toBe(isRight)
+          if (isRight) current = undefined
+          else if (guess.result === 'mismatch' && current) {
+            current.tries -= 1
+            expect(guess.triesLeft).toBe(current.tries)
+          }
+        }
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
