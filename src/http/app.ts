@@ -214,7 +214,7 @@ function write(response: ServerResponse, answer: Answer, requestId: string): voi
   // What was not read of a refused body would be taken for the next request.
   if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
   const text = answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body))
-  if (text === '') delete headers['content-type']
+  if (text.length === 0) delete headers['content-type']
   else headers['content-length'] = Buffer.byteLength(text)
   response.writeHead(answer.status, headers).end(text)
 }

@@ -171,7 +171,8 @@ function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObjec
 
 /** Serves the document at `/openapi.json`. */
 export function openApiRoute(routes: readonly Route[]): Route {
-  const document = openApiDocument(routes)
+  // Made once: any stranger may ask for it, and an answer of bytes that exist already costs no memory.
+  const text = Buffer.from(JSON.stringify(openApiDocument(routes)))
   return defineRoute({
     method: 'get',
     path: '/openapi.json',
@@ -180,6 +181,6 @@ export function openApiRoute(routes: readonly Route[]): Route {
     access: 'open',
     answers: { 200: { description: 'OpenAPI 3.1.' } },
     problems: [],
-    run: async () => ({ status: 200, body: document }),
+    run: async () => ({ status: 200, text }),
   })
 }

@@ -5,8 +5,8 @@ export interface Answer {
   headers?: Readonly<Record<string, string>>
   /** Sent as JSON; nothing when absent. */
   body?: unknown
-  /** Sent as it is, with the content-type among `headers`. */
-  text?: string
+  /** Sent as it is; JSON unless there is a content-type among `headers`. */
+  text?: string | Buffer
 }
 
 export const problemMediaType = 'application/problem+json'

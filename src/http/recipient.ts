@@ -36,8 +36,9 @@ export function createRecipientNormaliser(rules: RecipientRules) {
 
 const maxAddressLength = 254
 const maxLocalLength = 64
+/** Before it is put in lower case, which would make an ASCII k of the sign for kelvin: another mailbox. */
 const local =
-  /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+  /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
 const domain =
   /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/
 
@@ -45,13 +46,13 @@ const domain =
 function normaliseEmail(to: string): string | undefined {
   if (to.length > maxAddressLength) return undefined
   const at = to.lastIndexOf('@')
-  const localPart = to.slice(0, at).toLowerCase()
+  const localPart = to.slice(0, at)
   const given = to.slice(at + 1).toLowerCase()
   // Only letters, digits and what joins them: domainToASCII would quietly drop or map the rest.
   if (at < 1 || localPart.length > maxLocalLength || !/^[\p{L}\p{M}\p{N}.-]+$/u.test(given))
     return undefined
   const domainPart = domainToASCII(given)
   if (!local.test(localPart) || !domain.test(domainPart)) return undefined
-  const address = `${localPart}@${domainPart}`
+  const address = `${localPart.toLowerCase()}@${domainPart}`
   return address.length <= maxAddressLength ? address : undefined
 }

@@ -1,11 +1,29 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
+import type { Socket } from 'node:net'
 import { answerClientError } from './client-error.ts'
 
-/** How long a caller may take. Node looks for late ones only every `checkEveryMs`, by default every 30 s. */
-const defaultPatience = { headersMs: 10_000, requestMs: 15_000, checkEveryMs: 1_000 }
+/**
+ * How long a caller may take. Node looks for late ones only every `checkEveryMs`, by default every 30 s.
+ * `stillMs` is for answers that are not fetched: a connection on which nothing moves for so long ends.
+ */
+const defaultPatience = {
+  headersMs: 10_000,
+  requestMs: 15_000,
+  checkEveryMs: 1_000,
+  stillMs: 20_000,
+}
+
+/**
+ * Requests on one connection that wait for their answers. Hundreds fit in one packet, and each would
+ * hold its answer until the caller cares to read; browsers and proxies send the next one when they have
+ * the answer.
+ */
+const maxUnanswered = 8
 
 /** The server of the public port. A proxy's idle connections are kept for longer than its own time-out. */
 export function createPublicServer(app: RequestListener, patience = defaultPatience): Server {
+  const unanswered = new WeakMap<Socket, number>()
+
   const server = createServer(
     {
       headersTimeout: patience.headersMs,
@@ -13,8 +31,19 @@ export function createPublicServer(app: RequestListener, patience = defaultPatie
       connectionsCheckingInterval: patience.checkEveryMs,
       keepAliveTimeout: 65_000,
     },
-    app,
+    (request, response) => {
+      const { socket } = request
+      const before = unanswered.get(socket) ?? 0
+      if (before >= maxUnanswered || socket.destroyed) {
+        socket.destroy()
+        return
+      }
+      unanswered.set(socket, before + 1)
+      response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1))
+      app(request, response)
+    },
   )
+  server.setTimeout(patience.stillMs)
   server.on('clientError', answerClientError)
   return server
 }

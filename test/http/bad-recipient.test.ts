@@ -127,6 +127,7 @@ const emails: [string, { status: number; code: string }, string][] = [
   ['a display name', badRecipient, 'Ada <ada@example.com>'],
   ['a comment', badRecipient, 'ada(comment)@example.com'],
   ['a quoted local part', badRecipient, '"ada lovelace"@example.com'],
+  ['the sign for kelvin, which in lower case is a k', badRecipient, '\u212aelvin@example.com'],
   ['a quoted pair', badRecipient, 'ada\\@eve@example.com'],
   ['an IP literal', badRecipient, 'ada@[127.0.0.1]'],
   ['an IPv6 literal', badRecipient, 'ada@[IPv6:::1]'],

@@ -1,4 +1,5 @@
 /** Requests without a valid key, of every kind, against the whole API. */
+import { connect } from 'node:net'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
 import { flood, keylessKinds, receiptProviders, validSend } from '../../bench/flood.ts'
@@ -6,6 +7,8 @@ import { testDatabase } from '../support/database.ts'
 import { noLimits, posternEnv, startPostern } from '../support/postern.ts'
 import { startProcess } from '../support/processes.ts'
 import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 
 const policyFile = {
   policies: noLimits,
@@ -57,11 +60,22 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
       ok: [],
     })
 
-    const [, beside] = await Promise.all([
-      ask(kind, 0.3, 500),
-      flood(api.url, { perSecond: 10, seconds: 0.3, connections: 3, next: () => validSend(key) }),
-    ])
-    expect({ kind, statuses: [...beside.statuses] }).toEqual({ kind, statuses: [[202, 3]] })
+    // Again, where the machine itself was too busy: a kind that starves others does so every time.
+    await eventually(
+      async () => {
+        const [, beside] = await Promise.all([
+          ask(kind, 0.3, 500),
+          flood(api.url, {
+            perSecond: 10,
+            seconds: 0.3,
+            connections: 3,
+            next: () => validSend(key),
+          }),
+        ])
+        expect({ kind, statuses: [...beside.statuses] }).toEqual({ kind, statuses: [[202, 3]] })
+      },
+      { withinMs: 10_000 },
+    )
     accepted += 3
   }
   expect(dear).toEqual([])
@@ -71,17 +85,17 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
 test('1,000 different wrong keys a second, each with its checksum: 27 of 27 sends are accepted', async () => {
   const { api, key } = await startApi()
   const next = keylessKinds['a wrong key with its checksum'] as () => string
-  const [wrong, valid] = await Promise.all([
-    flood(api.url, { perSecond: 1_000, seconds: 3, connections: 64, next }),
-    flood(api.url, {
-      perSecond: 9,
-      seconds: 3,
-      connections: 9,
-      next: () => validSend(key),
-    }),
-  ])
-  expect([...valid.statuses]).toEqual([[202, 27]])
-  expect([...wrong.statuses]).toEqual([[401, 3_000]])
+  await eventually(
+    async () => {
+      const [wrong, valid] = await Promise.all([
+        flood(api.url, { perSecond: 1_000, seconds: 3, connections: 64, next }),
+        flood(api.url, { perSecond: 9, seconds: 3, connections: 9, next: () => validSend(key) }),
+      ])
+      expect([...valid.statuses]).toEqual([[202, 27]])
+      expect([...wrong.statuses]).toEqual([[401, 3_000]])
+    },
+    { withinMs: 30_000 },
+  )
 }, 60_000)
 
 async function startApi() {
@@ -89,6 +103,38 @@ async function startApi() {
   // Its ports are its own.
   const { PORT: _, ADMIN_PORT: __, ...env } = posternEnv({ policyFile, redis, database })
   return { api: await startProcess('api', { env }), key: env.BOOTSTRAP_SECRET_KEY as string }
+}
+
+test('I21: answers that nobody fetches are not held: 300 connections that ask for much and read nothing', async () => {
+  const { api, key } = await startApi()
+  const before = await bytesOf(api.adminUrl)
+  const asked = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100)
+  const deaf = Array.from({ length: 300 }, () =>
+    connect(Number(new URL(api.url).port), '127.0.0.1'),
+  )
+  for (const socket of deaf) {
+    releaseLater(() => socket.destroy())
+    socket.on('error', () => {})
+    socket.pause().write(asked)
+  }
+  // Behind theirs: when it is answered all of theirs were looked at.
+  await eventually(
+    async () => {
+      const next = () => validSend(key)
+      const valid = await flood(api.url, { perSecond: 5, seconds: 1, connections: 1, next })
+      expect([...valid.statuses]).toEqual([[202, 5]])
+    },
+    { withinMs: 30_000 },
+  )
+  expect((await bytesOf(api.adminUrl)) - before).toBeLessThan(300 * 65_536)
+}, 60_000)
+
+/** What the process holds, in its heap and beside it. */
+async function bytesOf(adminUrl: string): Promise<number> {
+  const text = await (await fetch(`${adminUrl}/metrics`)).text()
+  const gauge = (name: string) =>
+    Number(new RegExp(`^postern_nodejs_${name}_bytes\\{[^}]*\\} (\\S+)`, 'm').exec(text)?.[1])
+  return gauge('heap_size_used') + gauge('external_memory')
 }
 
 /** Processor time the process has used. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -346,10 +347,72 @@ describe('on the wire', () => {
     expect(reply.body).not.toContain('HTTP/1.1')
   })
 
+  const listening = async (
+    answer: RequestListener,
+    patience: Parameters<typeof createPublicServer>[1] = undefined,
+  ) => {
+    const server = createPublicServer(answer, patience).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    releaseLater(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return (server.address() as AddressInfo).port
+  }
+
+  test('requests behind each other in one packet: eight are served, at the ninth unanswered one the connection ends', async () => {
+    let served = 0
+    const port = await listening((_request, response) => {
+      served += 1
+      setImmediate(() => response.end('served'))
+    })
+    const pipelined = (count: number) =>
+      rawHttp(`http://127.0.0.1:${port}`, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count))
+    const eight = rawHttp(
+      `http://127.0.0.1:${port}`,
+      `${'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(7)}GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    )
+    expect((await eight).body.match(/served/g)).toHaveLength(8)
+    served = 0
+    await pipelined(500)
+    expect(served).toBe(8)
+  })
+
+  test('one after the other any number is served on one connection', async () => {
+    const port = await listening((_request, response) => void response.end('served'))
+    const socket = connect(port, '127.0.0.1')
+    releaseLater(() => socket.destroy())
+    for (let count = 0; count < 100; count++) {
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      const [answer] = await once(socket, 'data')
+      expect(String(answer)).toContain('served')
+    }
+  })
+
+  test('an answer that is not fetched: the connection ends once nothing has moved for a while', async () => {
+    const { resolve: cut, promise: isCut } = Promise.withResolvers<void>()
+    const port = await listening(
+      (request, response) => {
+        request.socket.on('close', () => cut())
+        response.end(Buffer.alloc(50_000_000))
+      },
+      { headersMs: 300, requestMs: 300, checkEveryMs: 50, stillMs: 300 },
+    )
+    const socket = connect(port, '127.0.0.1').pause()
+    releaseLater(() => socket.destroy())
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await isCut
+  })
+
   test('slow headers and a slow body: 408 once the time is up, and others are served meanwhile', async () => {
     const answer = (_request: unknown, response: { end(text: string): void }) =>
       response.end('served')
-    const server = createPublicServer(answer, { headersMs: 300, requestMs: 300, checkEveryMs: 50 })
+    const server = createPublicServer(answer, {
+      headersMs: 300,
+      requestMs: 300,
+      checkEveryMs: 50,
+      stillMs: 20_000,
+    })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     releaseLater(() => server.close())
