@@ -12,6 +12,9 @@ import { type FieldError, Problem } from '../base/problems.ts'
 
 const maxBodyBytes = 16_384
 
+/** A request whose body a parser before us may have read. */
+type ParsedMessage = IncomingMessage & { body?: unknown; rawBody?: unknown }
+
 export type BodyRoom = ReturnType<typeof createBodyRoom>
 /** What one request holds of it. */
 export type BodyShare = ReturnType<BodyRoom['open']>
@@ -47,7 +50,7 @@ export function createBodyRoom(maxBytes: number) {
  * Throws Problem: 400 for no body, no UTF-8 or no JSON, 413 above 16 kB, 415 for anything but plain
  * JSON, 503 when there is no room for it now.
  */
-export async function readJson(request: IncomingMessage, share: BodyShare): Promise<unknown> {
+export async function readJson(request: ParsedMessage, share: BodyShare): Promise<unknown> {
   const { headers } = request
   const announcedBytes = Number(headers['content-length'])
   if (headers['transfer-encoding'] === undefined && !(announcedBytes > 0)) {
@@ -67,6 +70,11 @@ export async function readJson(request: IncomingMessage, share: BodyShare): Prom
   }
 }
 
+/** What a parser of the host's, before us, has made of the body; undefined where there was none. */
+export function givenJson(request: ParsedMessage): unknown {
+  return Buffer.isBuffer(request.body) ? undefined : request.body
+}
+
 const isPlainJson = (type = '') =>
   type === 'application/json' || /^application\/json\s*(;\s*charset="?utf-8"?\s*)?;?$/i.test(type)
 
@@ -74,13 +82,15 @@ const isEncoded = (encoding = '') => encoding !== '' && encoding !== 'identity'
 
 /** The body as it came. Throws Problem: 413 above `maxBytes`, 400 when it ends early, 503 without room. */
 export function readBytes(
-  request: IncomingMessage,
+  request: ParsedMessage,
   maxBytes: number,
   share: BodyShare,
 ): Promise<Buffer> {
   if (Number(request.headers['content-length']) > maxBytes) {
     return Promise.reject(new Problem('payload_too_large'))
   }
+  const given = givenBytes(request)
+  if (given) return Promise.resolve(given)
   return new Promise((resolve, reject) => {
     // One buffer that grows, because a list of pieces of one byte would hold hundreds of bytes for each.
     let held: Buffer = noBytes
@@ -115,6 +125,14 @@ export function readBytes(
       if (!isEnded) reject(bodyProblem('the body ended early'))
     })
   })
+}
+
+/** The bytes that a host's parser has read: express.raw's body, or the `rawBody` that a `verify` keeps. */
+function givenBytes({ body, rawBody }: ParsedMessage): Buffer | undefined {
+  if (Buffer.isBuffer(body)) return body
+  if (Buffer.isBuffer(rawBody)) return rawBody
+  if (body === undefined) return undefined
+  throw new Error('a parser before Postern has used up a body that must be read as bytes')
 }
 
 const noBytes = Buffer.alloc(0)

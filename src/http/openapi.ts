@@ -18,7 +18,7 @@ const withBody: ProblemCode[] = ['invalid_request', 'payload_too_large', 'unsupp
 const withIdempotency: ProblemCode[] = ['idempotency_in_progress', 'idempotency_key_reused']
 
 /** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. `base` is the path that the routes lie under. */
-export function openApiDocument(routes: readonly Route[], base = '/') {
+export function openApiDocument(routes: readonly Route[], base: string) {
   const paths: Record<string, Partial<Record<Route['method'], ZodOpenApiOperationObject>>> = {}
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}')
@@ -172,7 +172,15 @@ function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObjec
 /** Serves the document at `/openapi.json`. */
 export function openApiRoute(routes: readonly Route[]): Route {
   // Made once: any stranger may ask for it, and an answer of bytes that exist already costs no memory.
-  const text = Buffer.from(JSON.stringify(openApiDocument(routes)))
+  let made: { basePath: string; text: Buffer } | undefined
+  function documentAt(basePath: string): Buffer {
+    if (made?.basePath !== basePath) {
+      const document = openApiDocument(routes, basePath || '/')
+      made = { basePath, text: Buffer.from(JSON.stringify(document)) }
+    }
+    return made.text
+  }
+
   return defineRoute({
     method: 'get',
     path: '/openapi.json',
@@ -181,6 +189,6 @@ export function openApiRoute(routes: readonly Route[]): Route {
     access: 'open',
     answers: { 200: { description: 'OpenAPI 3.1.' } },
     problems: [],
-    run: async () => ({ status: 200, text }),
+    run: async ({ basePath }) => ({ status: 200, text: documentAt(basePath) }),
   })
 }

@@ -17,6 +17,8 @@ export interface RouteRequest<Body = unknown> extends RequestHead {
   /** Whose key it was; empty on open routes. */
   app: string
   requestId: string
+  /** Where a host has mounted us, e.g. `/otp`; empty in our own app. */
+  basePath: string
   /** The caller's address, after the trusted proxies. */
   ip: string
   body: Body

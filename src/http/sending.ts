@@ -87,7 +87,7 @@ export function acceptedAnswer(
   request.note({ noticeId: id, channel, template })
   return {
     status: 202,
-    headers: { location: `/v1/notices/${id}` },
+    headers: { location: `${request.basePath}/v1/notices/${id}` },
     body: {
       id,
       channel,

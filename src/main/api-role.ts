@@ -12,6 +12,7 @@ import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { type ReceiptReader, receiptRoute } from '../http/receipts.ts'
 import { createRecipientNormaliser } from '../http/recipient.ts'
+import { answerUnknownPath, createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
 import { createAdmission } from '../notice/admission.ts'
@@ -80,10 +81,8 @@ export async function startApiRole(parts: Parts): Promise<string> {
     ...(outbox ? sandboxRoutes(outbox) : []),
   ]
   const app = createApp({
-    routes: [...routes, openApiRoute(routes)],
-    keys,
-    metrics,
-    log,
+    router: createRouter({ routes: [...routes, openApiRoute(routes)], keys, metrics, log }),
+    unknownPath: answerUnknownPath({ metrics, log }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })
   const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY

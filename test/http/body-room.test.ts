@@ -5,13 +5,14 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import express from 'express'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { ApiKeys } from '../../src/access/api-keys.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createApp } from '../../src/http/app.ts'
 import { createBodyRoom, readBytes } from '../../src/http/body.ts'
 import { defineRoute } from '../../src/http/route.ts'
+import { createRouter } from '../../src/http/router.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
@@ -30,7 +31,7 @@ function heldBytes(): number {
 /** An API of one route under a key and one without, both of which want a body. */
 async function startDoor(): Promise<number> {
   const common = { method: 'post', summary: 'A test.', answers: {}, problems: [] } as const
-  const app = createApp({
+  const router = createRouter({
     routes: [
       defineRoute({
         ...common,
@@ -52,10 +53,9 @@ async function startDoor(): Promise<number> {
     keys: { find: async () => ({ id: 'x', app: 'default' }) } as unknown as ApiKeys,
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),
-    trustProxyHops: 0,
     maxHeldBodyBytes,
   })
-  const server = createServer(app).listen(0, '127.0.0.1')
+  const server = createServer(express().use(router)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   releaseLater(() => {
     server.closeAllConnections()

@@ -1,0 +1,96 @@
+/** Answers a request, whatever happens while its answer is made, then counts and logs it. */
+import type { Request, Response } from 'express'
+import { createShortIds } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import { Problem, Unavailable } from '../base/problems.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { type Answer, problemAnswer } from './problem.ts'
+
+/** What a request's log line says beside its route: ids and names only. */
+export type Facts = Record<string, string | number>
+
+/** Makes the answer. Throws Problem, Unavailable, or what is a fault of ours. */
+type Work = (requestId: string, facts: Facts) => Promise<Answer | Problem>
+
+export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+export type Respond = ReturnType<typeof createRespond>
+
+export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) {
+  const newRequestId = createShortIds()
+
+  /** `route` is the path of the contract, never the one that was asked for. Never rejects. */
+  return async function respond(
+    route: string,
+    request: Request,
+    response: Response,
+    work: Work,
+  ): Promise<void> {
+    const startMs = performance.now()
+    const given = request.headers['x-request-id'] as string | undefined
+    const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : newRequestId()
+    const facts: Facts = {}
+    let outcome: Answer | Problem
+    try {
+      outcome = await work(requestId, facts)
+    } catch (error) {
+      outcome = asProblem(error, requestId)
+      if (outcome.code === 'internal' || outcome.code === 'unavailable')
+        log.requestFailed(requestId, error)
+    }
+    let isRepeat = false
+    if (outcome instanceof Problem) {
+      isRepeat = outcome.isRepeat
+      Object.assign(facts, factsOf(outcome))
+      outcome = problemAnswer(outcome, request.headers['accept-language'])
+    }
+    write(response, outcome, requestId)
+
+    const { status } = outcome
+    const durationMs = performance.now() - startMs
+    const method = knownMethods.has(request.method) ? request.method : 'other'
+    metrics.requests.inc({ route, method, status: String(status) })
+    metrics.requestSeconds.observe({ route }, durationMs / 1_000)
+    if (status === 429) metrics.refusalSeconds.observe({}, durationMs / 1_000)
+    log.requestFinished(isRepeat, {
+      requestId,
+      method,
+      route,
+      status,
+      durationMs: Math.round(durationMs * 10) / 10,
+      ...facts,
+    })
+  }
+}
+
+function factsOf({ code, members }: Problem): Facts {
+  const facts: Facts = { code }
+  for (const name of ['policy', 'rule', 'retryAfterMs']) {
+    if (members[name] !== undefined) facts[name] = members[name] as string | number
+  }
+  return facts
+}
+
+function asProblem(error: unknown, requestId: string): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof Unavailable) return new Problem('unavailable', {}, { 'Retry-After': '2' })
+  return new Problem('internal', { requestId })
+}
+
+/** Node's own writing: Express's would compute an ETag for what no cache may keep. */
+function write(response: Response, answer: Answer, requestId: string): void {
+  if (response.headersSent || response.destroyed) return
+  const headers: Record<string, string | number> = {
+    'x-request-id': requestId,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'content-type': 'application/json; charset=utf-8',
+    ...answer.headers,
+  }
+  // What was not read of a refused body would be taken for the next request.
+  if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
+  const text = answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body))
+  if (text.length === 0) delete headers['content-type']
+  else headers['content-length'] = Buffer.byteLength(text)
+  response.writeHead(answer.status, headers).end(text)
+}

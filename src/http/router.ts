@@ -1,0 +1,179 @@
+/**
+ * Every route as an express.Router, for our own app or a host's: key → body → route → answer.
+ *
+ * The order of refusals: method (405), key (401), body (415, 413, 400). Nothing is read from a body before
+ * the key is known to be good, and nothing is counted before all of it passed. A path that is not ours
+ * goes on to the next handler.
+ */
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type RequestHandler,
+  type Router,
+} from 'express'
+import type { ApiKeys } from '../access/api-keys.ts'
+import type { Log } from '../base/log.ts'
+import { Problem, problems } from '../base/problems.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
+import { limitableAddress } from './limitable-address.ts'
+import { isLocalCaller, notLocal } from './local-caller.ts'
+import { problemCodesOf } from './openapi.ts'
+import type { Answer } from './problem.ts'
+import { createRespond, type Facts, knownMethods, type Respond } from './respond.ts'
+import type { Route, RouteRequest } from './route.ts'
+
+export function createRouter(deps: {
+  routes: readonly Route[]
+  keys: ApiKeys
+  metrics: Metrics
+  log: Log
+  /** Of bodies held at a time: those under a key, and as much again for those without. */
+  maxHeldBodyBytes?: number
+}): Router {
+  const { routes, keys, metrics, maxHeldBodyBytes = 16_777_216 } = deps
+  // Apart, so that a stranger's slow receipts can't take the room of sends.
+  const keyedBodies = createBodyRoom(maxHeldBodyBytes)
+  const openBodies = createBodyRoom(maxHeldBodyBytes)
+  const respond = createRespond(deps)
+  startRequestsAtZero(metrics, routes)
+
+  const router = express.Router({ caseSensitive: true })
+  for (const path of pathsOf(routes)) {
+    const atPath = routes.filter((route) => route.path === path)
+    for (const route of atPath) {
+      router[route.method](path, (request, response) =>
+        respond(path, request, response, (requestId, facts) =>
+          run(route, request, requestId, facts),
+        ),
+      )
+    }
+    const allow = atPath.flatMap(methodsOf).join(', ')
+    router.all(path, (request, response) =>
+      respond(
+        path,
+        request,
+        response,
+        async () => new Problem('method_not_allowed', {}, { allow }),
+      ),
+    )
+  }
+  router.use(answerBadPath(respond))
+  return router
+
+  async function run(
+    route: Route,
+    request: Request,
+    requestId: string,
+    facts: Facts,
+  ): Promise<Answer | Problem> {
+    const app = route.access === 'key' ? await appOf(request) : ''
+    if (route.access === 'local' && !isLocalCaller(request)) {
+      throw new Problem('forbidden', { message: notLocal })
+    }
+    if (app) facts.app = app
+    const share = (app ? keyedBodies : openBodies).open()
+    try {
+      return await route.run({
+        app,
+        requestId,
+        basePath: request.baseUrl,
+        ip: callerOf(request),
+        params: paramsOf(request),
+        headers: request.headers,
+        note: (more) => Object.assign(facts, more),
+        ...(await inputOf(route, request, share)),
+      })
+    } finally {
+      share.close()
+    }
+  }
+
+  async function appOf({ headers }: Request): Promise<string> {
+    const match = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')
+    const key = match ? await keys.find(match[1] as string) : null
+    if (!key) throw new Problem('unauthorized', {}, { 'www-authenticate': 'Bearer' })
+    return key.app
+  }
+}
+
+/** Paths without a parameter first: `/v1/notices/search` is no `/v1/notices/:id`. */
+function pathsOf(routes: readonly Route[]): string[] {
+  const paths = [...new Set(routes.map(({ path }) => path))]
+  return paths.sort((a, b) => Number(a.includes(':')) - Number(b.includes(':')))
+}
+
+/** Query and body, read and checked as the route wants them. */
+async function inputOf(
+  route: Route,
+  request: Request,
+  share: BodyShare,
+): Promise<Pick<RouteRequest, 'query' | 'body' | 'rawBody'>> {
+  const { headers } = request
+  const params = paramsOf(request)
+  const query = route.query ? checked(route.query, { ...request.query }, 'query') : request.query
+  const head = { params, headers, query: query as RouteRequest['query'] }
+  const rawBodyBytes = route.admitBody?.(head)
+  const given = givenJson(request)
+  return {
+    query: head.query,
+    body: route.body
+      ? checked(route.body, given === undefined ? await readJson(request, share) : given, '')
+      : undefined,
+    rawBody: rawBodyBytes === undefined ? noBytes : await readBytes(request, rawBodyBytes, share),
+  }
+}
+
+const noBytes = Buffer.alloc(0)
+
+/** No path of ours has a wildcard, the only parameter that is a list. */
+const paramsOf = ({ params }: Request) => params as Record<string, string>
+
+/** What limits count: the address a trusted proxy names, or who is connected when that is none. */
+function callerOf({ ip = '', socket }: Request): string {
+  return limitableAddress(ip) ?? limitableAddress(socket.remoteAddress ?? '') ?? ''
+}
+
+/** Who may GET may ask for the headers alone. */
+const methodsOf = ({ method }: Route) =>
+  method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]
+
+/** A percent escape that is none, in a path of ours. */
+function answerBadPath(respond: Respond): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    if (!(error instanceof URIError)) return next(error)
+    const errors = [{ path: '', message: 'the address is not valid' }]
+    void respond(
+      'unknown',
+      request,
+      response,
+      async () => new Problem('invalid_request', { errors }),
+    )
+  }
+}
+
+/** For an app of our own: nothing comes after us. */
+export function answerUnknownPath(deps: { metrics: Metrics; log: Log }): RequestHandler {
+  const respond = createRespond(deps)
+  return (request, response) =>
+    respond('unknown', request, response, async () => new Problem('not_found'))
+}
+
+/** Every answer of the contract; what a wrong method or a broken address hears is counted when it comes. */
+function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]): void {
+  for (const route of routes) {
+    const statuses = new Set([
+      ...Object.keys(route.answers).map(Number),
+      ...problemCodesOf(route).map((code) => problems[code].status),
+    ])
+    const answers = methodsOf(route).flatMap((method) =>
+      [...statuses].map((status) => ({ method, status })),
+    )
+    metrics.startRequestsAtZero(route.path, answers)
+  }
+  const { status } = problems.not_found
+  metrics.startRequestsAtZero(
+    'unknown',
+    [...knownMethods, 'other'].map((method) => ({ method, status })),
+  )
+}
