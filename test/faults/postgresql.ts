@@ -288,7 +288,10 @@ const f30: Fault = {
   proves: 'I1, I8',
   async prove(lab) {
     // Claims of two seconds more than twice the time-out, and the reconciler's grace, pass while it is away.
-    const fleet = await startFleet({ policyFile: { delivery: { timeout: '1s' } } })
+    const fleet = await startFleet({
+      proxied: true,
+      policyFile: { delivery: { timeout: '3s' } },
+    })
     let answer = () => {}
     const isAway = new Promise<void>((resolve) => {
       answer = resolve
@@ -297,18 +300,20 @@ const f30: Fault = {
       await isAway
       return { status: 200 }
     }
-    const sends = 80
-    const posted = Promise.all(Array.from({ length: sends }, () => fleet.send(freshPhone())))
-    await eventually(() => fleet.farEnd.calls.size >= sends / 2, { withinMs: 10_000, everyMs: 5 })
-    await fleet.postgres.stop()
+    const posted = Promise.all(Array.from({ length: 80 }, () => fleet.send(freshPhone())))
+    await eventually(() => fleet.farEnd.calls.size > 0, { withinMs: 10_000, everyMs: 5 })
+    // While more of them come in, and all within the time of the first call.
+    await sleep(300)
+    fleet.network?.cut()
     answer()
-    await sleep(lab.length(10_000, 20_000))
-    await Promise.all([fleet.postgres.start(), fleet.startWorker(), fleet.startWorker()])
+    await sleep(lab.length(13_500, 20_000))
+    fleet.network?.forward()
+    await Promise.all([fleet.startWorker(), fleet.startWorker()])
     for (const { status, body } of await posted) {
       if (status === 202) expect(await settleOne(fleet, body.id, 40_000)).toBe('sent')
     }
     expect([...fleet.farEnd.taken.values()].filter((times) => times > 1)).toEqual([])
-    expect(fleet.farEnd.taken.size).toBeGreaterThanOrEqual(sends / 2)
+    expect(fleet.farEnd.taken.size).toBeGreaterThan(0)
     await expectAllWorks(fleet)
     return undefined
   },
