@@ -207,6 +207,41 @@ test('a send that was surely not taken gives its quota back', async () => {
   expect(row.attempts).toHaveLength(3)
 })
 
+test('stopped with a backlog before a slow provider: it ends within a call’s time, and another sends the rest, once each (I13, I22)', {
+  timeout: 60_000,
+}, async () => {
+  const policyFile = {
+    policies: noLimits,
+    delivery: { concurrency: 2 },
+    providers: { phone: { kind: 'sandbox', faults: [{ delay: '200ms' }] } },
+    routes: { sms: [{ use: ['phone'] }] },
+  }
+  const api = await startPostern({ policyFile, roles: { api: true, worker: false } })
+  const replies = await Promise.all(
+    Array.from({ length: 60 }, () => api.post('/v1/notices', noticeBody('sms', freshPhone()))),
+  )
+  const first = await startPostern({ policyFile, on: api, roles: { api: false, worker: true } })
+  await eventually(async () => (await api.messages()).length > 0, { withinMs: 10_000 })
+  await first.stop()
+  const left = 60 - (await api.messages()).length
+  expect(left).toBeGreaterThan(0)
+  const { rows } = await api.database.pool.query(
+    `SELECT state, claims, jsonb_array_length(attempts) AS tries, count(*)::int AS n FROM notice
+     GROUP BY 1, 2, 3 ORDER BY 1`,
+  )
+  expect(rows).toEqual([
+    { state: 'pending', claims: 0, tries: 0, n: left },
+    { state: 'sent', claims: 1, tries: 1, n: 60 - left },
+  ])
+  await startPostern({ policyFile, on: api, roles: { api: false, worker: true } })
+  await untilFinal(
+    api,
+    replies.map(({ body }) => body.id),
+    30_000,
+  )
+  expect(await api.messages()).toHaveLength(60)
+})
+
 test('slow mail does not delay SMS, and a code overtakes bulk that waits', {
   timeout: 60_000,
 }, async () => {
