@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import { isSignedWebhook, isUsableSecret, signWebhook } from '../../src/base/standard-webhooks.ts'
+import {
+  isSignedWebhook,
+  isUsableSecret,
+  mayBeSignedWebhook,
+  signWebhook,
+} from '../../src/base/standard-webhooks.ts'
 
 // The example of the specification.
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
@@ -81,5 +86,16 @@ test('isUsableSecret: sixteen bytes or more, and what follows the prefix is base
   const unusable = ['', 'x'.repeat(15), base64(15), 'whsec_', `whsec_${'!'.repeat(40)}`]
   for (const wrong of [...unusable, `${secret} `, 'whsec_'.padEnd(40, '=')]) {
     expect(isUsableSecret(wrong)).toBe(false)
+  }
+})
+
+test('mayBeSignedWebhook: told from the headers alone, and never false for what is signed', () => {
+  for (const offMs of [0, 5 * minutes, -5 * minutes]) {
+    expect(mayBeSignedWebhook({ ...signed }, atMs + offMs)).toBe(true)
+    expect(mayBeSignedWebhook({ ...signed, 'webhook-signature': 'v1,x' }, atMs + offMs)).toBe(true)
+  }
+  expect(mayBeSignedWebhook({ ...signed }, atMs + 5 * minutes + 1)).toBe(false)
+  for (const name of Object.keys(signed)) {
+    expect(mayBeSignedWebhook({ ...signed, [name]: undefined }, atMs)).toBe(false)
   }
 })

@@ -162,18 +162,18 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'an old webhook may be played again',
-      find: 'Math.abs(nowMs - Number(timestamp) * 1_000) > toleranceMs',
-      replace: 'Number(timestamp) * 1_000 - nowMs > toleranceMs',
+      find: 'Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs',
+      replace: 'Number(timestamp) * 1_000 - nowMs <= toleranceMs',
     },
     {
       breaks: 'a webhook of the far future passes',
-      find: 'Math.abs(nowMs - Number(timestamp) * 1_000) > toleranceMs',
-      replace: 'nowMs - Number(timestamp) * 1_000 > toleranceMs',
+      find: 'Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs',
+      replace: 'nowMs - Number(timestamp) * 1_000 <= toleranceMs',
     },
     {
       breaks: 'a webhook exactly at its tolerance is refused',
-      find: '* 1_000) > toleranceMs',
-      replace: '* 1_000) >= toleranceMs',
+      find: '* 1_000) <= toleranceMs',
+      replace: '* 1_000) < toleranceMs',
     },
     {
       breaks: 'a webhook is good for fifty minutes',
@@ -192,8 +192,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'every signature must agree',
-      find: '.some((signature) => isSameSecret(signature, expected))',
-      replace: '.every((signature) => isSameSecret(signature, expected))',
+      find: '.some((one) => isSameSecret(one, expected))',
+      replace: '.every((one) => isSameSecret(one, expected))',
     },
     {
       breaks: 'a base64 secret is used as it is written',

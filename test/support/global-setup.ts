@@ -2,7 +2,11 @@ import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { migrate } from '../../src/db/migrate.ts'
-import { startPrivatePostgres, startPrivateRedis } from '../../src/main/private-servers.ts'
+import {
+  type PrivateServer,
+  startPrivatePostgres,
+  startPrivateRedis,
+} from '../../src/main/private-servers.ts'
 import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
 
 declare module 'vitest' {
@@ -29,21 +33,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const redisIsGiven = Boolean(process.env.REDIS_URL)
   const postgresIsGiven = Boolean(process.env.DATABASE_URL)
   const [redis, postgres] = await Promise.all([
-    redisIsGiven
-      ? undefined
-      : startPrivateRedis({
-          dataDir: join(folder, 'redis'),
-          flags: ['--appendonly', 'no', '--databases', '1024'],
-        }),
-    postgresIsGiven
-      ? undefined
-      : startPrivatePostgres({
-          dataDir: join(folder, 'postgres'),
-          flags: ['fsync=off', 'full_page_writes=off', 'max_connections=400'].flatMap((setting) => [
-            '-c',
-            setting,
-          ]),
-        }),
+    redisIsGiven ? undefined : startTestRedis(folder),
+    postgresIsGiven ? undefined : startTestPostgres(folder),
   ])
   const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
   const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
@@ -72,6 +63,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
       removeRunFolder(folder)
     }
   }
+}
+
+export function startTestRedis(folder: string): Promise<PrivateServer> {
+  const flags = ['--appendonly', 'no', '--databases', '1024']
+  return startPrivateRedis({ dataDir: join(folder, 'redis'), flags })
+}
+
+export function startTestPostgres(folder: string): Promise<PrivateServer> {
+  const settings = ['fsync=off', 'full_page_writes=off', 'max_connections=400']
+  const flags = settings.flatMap((setting) => ['-c', setting])
+  return startPrivatePostgres({ dataDir: join(folder, 'postgres'), flags })
 }
 
 async function runSql(url: string, sql: string): Promise<void> {

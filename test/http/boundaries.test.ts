@@ -1,0 +1,315 @@
+/** The last value that is taken, and the first that is not. */
+import { describe, expect, test } from 'vitest'
+import { noLimits, type RequestOptions, startPostern } from '../support/postern.ts'
+import { badRequest, expectRefused } from './ledger.ts'
+
+const postern = await startPostern({
+  roles: { api: true, worker: false },
+  policyFile: {
+    policies: {
+      ...noLimits,
+      free: [{ name: 'r', key: '{user}', sliding: '1000 per 1h' }],
+      login: [
+        { name: 'tries', key: '{app}:{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+      ],
+    },
+  },
+})
+
+let recipientCount = 0
+const newPhone = () => {
+  recipientCount += 1
+  return `+86138004${String(recipientCount).padStart(5, '0')}`
+}
+const welcome = (name: unknown = 'Ada', more: object = {}) => ({
+  channel: 'sms',
+  to: newPhone(),
+  template: 'welcome',
+  params: { name },
+  ...more,
+})
+const post = (path: string, body: unknown, options?: RequestOptions) =>
+  postern.post(path, body, options)
+
+async function expectTaken(path: string, body: unknown, options?: RequestOptions) {
+  const reply = await post(path, body, options)
+  expect({ status: reply.status, body: reply.body }).toMatchObject({
+    status: expect.toSatisfy((status: number) => [200, 202, 204].includes(status)),
+  })
+  return reply
+}
+async function expectFieldRefused(path: string, body: unknown, field: string) {
+  const reply = await expectRefused(postern, badRequest, () => post(path, body))
+  expect(reply.body.errors.map((error: { path: string }) => error.path)).toContain(field)
+}
+
+describe('length', () => {
+  test('a variable has 1,000 characters at most', async () => {
+    await expectTaken('/v1/notices', welcome('x'.repeat(1_000)))
+    await expectFieldRefused('/v1/notices', welcome('x'.repeat(1_001)), 'params.name')
+  })
+
+  test('a body has 16 kB at most, announced or not', async () => {
+    const body = JSON.stringify(welcome())
+    const padded = (bytes: number) => body + ' '.repeat(bytes - body.length)
+    await expectTaken('/v1/notices', padded(16_384))
+    const tooLarge = { status: 413, code: 'payload_too_large' }
+    await expectRefused(postern, tooLarge, () => post('/v1/notices', padded(16_385)))
+  })
+
+  test('an Idempotency-Key has 255 characters at most, of which none is a space', async () => {
+    const withKey = (key: string) => ({ headers: { 'idempotency-key': key } })
+    await expectTaken('/v1/notices', welcome(), withKey('!'))
+    await expectTaken('/v1/notices', welcome(), withKey('x'.repeat(255)))
+    const { status } = await post('/v1/notices', welcome(), withKey('x'.repeat(256)))
+    expect(status).toBe(400)
+  })
+
+  test('a scene has 32 characters at most, small letters first', async () => {
+    const captcha = (scene: string) => ({ channel: 'sms', to: newPhone(), scene })
+    await expectTaken('/v1/captchas', captcha('s'))
+    await expectTaken('/v1/captchas', captcha(`s${'9'.repeat(29)}_-`))
+    for (const scene of ['', 's'.repeat(33), '9s', 'S', 'a b', 'a.b']) {
+      await expectFieldRefused('/v1/captchas', captcha(scene), 'scene')
+    }
+  })
+
+  test('a subject has 320 characters at most, and a policy 64', async () => {
+    const attempt = (subject: string, policy = 'login') => ({ policy, subject })
+    await expectTaken('/v1/attempts', attempt('x'.repeat(320)))
+    await expectFieldRefused('/v1/attempts', attempt('x'.repeat(321)), 'subject')
+    await expectFieldRefused('/v1/attempts', attempt(''), 'subject')
+    await expectFieldRefused('/v1/attempts', attempt('x', 'x'.repeat(65)), 'policy')
+  })
+
+  test('32 fields at most, each of 320 characters, with names of letters, digits and _', async () => {
+    const acquire = (fields: object) => ({ fields })
+    const path = '/v1/limits/free/acquire'
+    const fields = (count: number) => ({
+      user: 'ada',
+      ...Object.fromEntries(Array.from({ length: count - 1 }, (_, index) => [`f${index}`, index])),
+    })
+    await expectTaken(path, acquire(fields(32)))
+    await expectFieldRefused(path, acquire(fields(33)), 'fields')
+    await expectTaken(path, acquire({ user: 'x'.repeat(320), _a1: 'y' }))
+    await expectFieldRefused(path, acquire({ user: 'x'.repeat(321) }), 'fields.user')
+    await expectFieldRefused(path, acquire({ user: 'x', '1a': 'y' }), 'fields.1a')
+    await expectFieldRefused(path, acquire({ user: 'x', app: 'shop' }), 'fields')
+  })
+})
+
+describe('number', () => {
+  test('a page has 1 to 100 items, and a next one only where there is more', async () => {
+    const to = newPhone()
+    for (let count = 0; count < 3; count++) await post('/v1/notices', welcome(`n${count}`, { to }))
+    const search = (limit: number) =>
+      post('/v1/notices/search', { channel: 'sms', to, limit }).then(({ body }) => body)
+    const two = await search(2)
+    expect(two.items).toHaveLength(2)
+    expect(two.nextCursor).toEqual(expect.any(String))
+    expect((await search(3)).items).toHaveLength(3)
+    expect(await search(3)).not.toHaveProperty('nextCursor')
+    expect((await search(100)).items).toHaveLength(3)
+    for (const limit of [0, 101, 1.5, '2']) {
+      await expectFieldRefused('/v1/notices/search', { limit }, 'limit')
+    }
+    const rest = await post('/v1/notices/search', {
+      channel: 'sms',
+      to,
+      limit: 2,
+      cursor: two.nextCursor,
+    })
+    expect(rest.body.items).toHaveLength(1)
+    expect(rest.body).not.toHaveProperty('nextCursor')
+    expect(two.items.map(({ id }: { id: string }) => id)).not.toContain(rest.body.items[0].id)
+  })
+
+  test('a recipient is searched for with its channel alone', async () => {
+    await expectFieldRefused('/v1/notices/search', { to: newPhone() }, 'channel')
+    const invalid = { status: 422, code: 'invalid_recipient' }
+    await expectRefused(postern, invalid, () =>
+      post('/v1/notices/search', { channel: 'sms', to: 'ada@example.test' }),
+    )
+  })
+
+  test('permits are whole and at least 1', async () => {
+    const path = '/v1/limits/free/acquire'
+    const acquire = (permits: unknown) => ({ fields: { user: 'permits' }, permits })
+    const { body } = await expectTaken(path, acquire(3))
+    expect(body).toEqual({ allowed: true, remaining: [{ rule: 'r', window: '1h', left: 997 }] })
+    for (const permits of [0, -1, 1.5, '1', null]) {
+      await expectFieldRefused(path, acquire(permits), 'permits')
+    }
+  })
+
+  test('what the sandbox lists has 1 to 1,000 items', async () => {
+    for (const limit of ['1', '1000']) {
+      expect((await postern.get(`/sandbox/messages?limit=${limit}`)).status).toBe(200)
+    }
+    for (const limit of ['0', '1001', '1.5', 'x']) {
+      expect((await postern.get(`/sandbox/messages?limit=${limit}`)).status).toBe(400)
+    }
+  })
+})
+
+describe('time', () => {
+  const viewOf = async (body: object) => {
+    const sent = await expectTaken('/v1/notices', welcome('Ada', body))
+    return (await postern.get(`/v1/notices/${sent.body.id}`)).body
+  }
+  const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
+
+  test('sendAt is at most seven days ahead; the time to live counts from it', async () => {
+    const sendAt = inMs(7 * 86_400_000 - 60_000)
+    const view = await viewOf({ sendAt, ttl: '5m' })
+    expect(view.sendAt).toBe(sendAt)
+    expect(Date.parse(view.expiresAt)).toBe(Date.parse(sendAt) + 300_000)
+    await expectFieldRefused(
+      '/v1/notices',
+      welcome('Ada', { sendAt: inMs(7 * 86_400_000 + 60_000) }),
+      'sendAt',
+    )
+    await expectFieldRefused('/v1/notices', welcome('Ada', { sendAt: 'tomorrow' }), 'sendAt')
+  })
+
+  test('a sendAt that has passed means now, and ttl counts from the row', async () => {
+    const view = await viewOf({ sendAt: inMs(-60_000), ttl: '90s' })
+    expect(view).not.toHaveProperty('sendAt')
+    expect(Date.parse(view.expiresAt) - Date.parse(view.createdAt)).toBe(90_000)
+  })
+
+  test.each(['0', '0s', '-5m', '5', '5 minutes', 'five', ''])('ttl %j is none', async (ttl) => {
+    await expectFieldRefused('/v1/notices', welcome('Ada', { ttl }), 'ttl')
+  })
+})
+
+describe('what a body may say', () => {
+  test('its type is JSON in UTF-8, in any spelling', async () => {
+    for (const type of [
+      'application/json',
+      'Application/JSON',
+      'application/json; charset=utf-8',
+      'application/json;charset="UTF-8"',
+    ]) {
+      const headers = { 'content-type': type }
+      const reply = await post('/v1/notices', JSON.stringify(welcome()), { headers })
+      expect({ type, status: reply.status }).toEqual({ type, status: 202 })
+    }
+    for (const [name, value] of [
+      ['content-type', 'application/json; charset=utf-16'],
+      ['content-type', 'application/jsonp'],
+      ['content-encoding', 'br'],
+    ] as const) {
+      const headers = { [name]: value }
+      const reply = await post('/v1/notices', JSON.stringify(welcome()), { headers })
+      expect({ value, status: reply.status }).toEqual({ value, status: 415 })
+    }
+  })
+
+  test.each(['code', 'minutes'])(
+    'a captcha’s own variable %s is Postern’s to set',
+    async (name) => {
+      const body = { channel: 'sms', to: newPhone(), params: { [name]: '1234' } }
+      await expectFieldRefused('/v1/captchas', body, `params.${name}`)
+    },
+  )
+
+  test('a captcha’s template says the code', async () => {
+    const body = { channel: 'sms', to: newPhone(), template: 'welcome', params: { name: 'Ada' } }
+    await expectFieldRefused('/v1/captchas', body, 'template')
+    await expectFieldRefused('/v1/captchas', { ...body, template: 'nothing' }, 'template')
+  })
+
+  test('a code has as many digits as are sent', async () => {
+    const body = { channel: 'sms', to: newPhone() }
+    for (const code of ['12345', '123456']) {
+      await expectFieldRefused('/v1/captchas/check', { ...body, code }, 'code')
+    }
+    expect((await post('/v1/captchas/check', { ...body, code: '1234' })).status).toBe(410)
+  })
+
+  test('of a wide body 20 problems are listed', async () => {
+    const params = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`1${index}`, 'x']))
+    const reply = await post('/v1/notices', welcome('Ada', { params }))
+    expect(reply.body.errors).toHaveLength(20)
+  })
+})
+
+describe('key', () => {
+  test('the scheme is Bearer in any case', async () => {
+    for (const [scheme, status] of [
+      ['bearer', 202],
+      ['BEARER', 202],
+      ['Basic', 401],
+      ['', 401],
+    ] as const) {
+      const headers = { authorization: `${scheme} ${postern.key}`.trim() }
+      const reply = await post('/v1/notices', welcome(), { key: null, headers })
+      expect({ scheme, status: reply.status }).toEqual({ scheme, status })
+    }
+  })
+})
+
+describe('path', () => {
+  test('a slash behind it, or a query, changes nothing', async () => {
+    expect((await post('/v1/notices/', welcome())).status).toBe(202)
+    expect((await post('/v1/notices?x=1', welcome())).status).toBe(202)
+  })
+
+  test('a request id of 8 to 64 plain characters comes back; any other is replaced', async () => {
+    const idOf = async (id: string) =>
+      (await postern.get('/nothing', { headers: { 'x-request-id': id } })).headers.get(
+        'x-request-id',
+      )
+    for (const id of ['a'.repeat(8), 'Z-_9'.repeat(16)]) expect(await idOf(id)).toBe(id)
+    for (const id of ['a'.repeat(7), 'a'.repeat(65), 'a.b.c.d.e']) {
+      expect(await idOf(id)).not.toBe(id)
+    }
+    expect(await idOf('x')).not.toBe(await idOf('x'))
+  })
+})
+
+test('each answer is counted once, by route, method and status; what has no route as unknown', async () => {
+  const counted = async (wanted: string) => {
+    const metrics = await (await fetch(`${postern.adminUrl}/metrics`)).text()
+    const [name = '', labels = ''] = wanted.split('{')
+    const match = metrics
+      .split('\n')
+      .find(
+        (line) =>
+          line.startsWith(`${name}{`) && labels.split(',').every((one) => line.includes(one)),
+      )
+    return Number(match?.split(' ').at(-1) ?? 0)
+  }
+  const lines = {
+    accepted: 'postern_http_requests_total{route="/v1/notices",method="POST",status="202"',
+    refused: 'postern_http_requests_total{route="/v1/notices",method="POST",status="400"',
+    wrongMethod: 'postern_http_requests_total{route="/v1/notices",method="PUT",status="405"',
+    oddMethod: 'postern_http_requests_total{route="/v1/notices",method="other",status="405"',
+    unknown: 'postern_http_requests_total{route="unknown",method="GET",status="404"',
+    seconds: 'postern_http_request_duration_seconds_count{route="/v1/notices"',
+  }
+  const read = async () =>
+    Object.fromEntries(
+      await Promise.all(
+        Object.entries(lines).map(async ([name, line]) => [name, await counted(line)] as const),
+      ),
+    ) as Record<keyof typeof lines, number>
+  const before = await read()
+  await post('/v1/notices', welcome())
+  await post('/v1/notices', welcome())
+  await post('/v1/notices', {})
+  await postern.get('/v1/notices', { method: 'PUT' })
+  await postern.get('/v1/notices', { method: 'PROPFIND' })
+  await postern.get('/nothing/here')
+  const after = await read()
+  const change = (name: keyof typeof lines) => after[name] - before[name]
+  expect(Object.keys(lines).map((name) => [name, change(name as keyof typeof lines)])).toEqual([
+    ['accepted', 2],
+    ['refused', 1],
+    ['wrongMethod', 1],
+    ['oddMethod', 1],
+    ['unknown', 1],
+    ['seconds', 5],
+  ])
+})

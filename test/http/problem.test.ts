@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest'
+import { Problem, problems } from '../../src/base/problems.ts'
+import { preferredLanguage, problemAnswer } from '../../src/http/problem.ts'
+import { refusalProblem } from '../../src/http/sending.ts'
+
+const refusal = {
+  admitted: false,
+  rule: 'recipient',
+  window: '60s',
+  limit: 1,
+  windowMs: 60_000,
+  kind: 'sliding',
+  retryAfterMs: 1_001,
+  isRepeat: false,
+} as const
+
+describe('problemAnswer', () => {
+  test('says code, status, title and detail of the catalogue, and the members of this one', () => {
+    const answer = problemAnswer(new Problem('code_mismatch', { triesLeft: 2 }), undefined)
+    expect(answer).toEqual({
+      status: 422,
+      headers: { 'content-type': 'application/problem+json' },
+      body: {
+        type: 'urn:postern:problem:code_mismatch',
+        title: problems.code_mismatch.title,
+        status: 422,
+        detail: problems.code_mismatch.en,
+        code: 'code_mismatch',
+        triesLeft: 2,
+      },
+    })
+  })
+
+  test('speaks the language asked for, and the words of a rule in none but its own', () => {
+    const inChinese = problemAnswer(new Problem('code_gone'), 'zh-CN')
+    expect(inChinese.body).toMatchObject({ detail: problems.code_gone.zh })
+    const ofRule = new Problem('limited', { message: 'Bitte warten.', retryAfterMs: 5_000 })
+    for (const language of ['en', 'zh']) {
+      const { body } = problemAnswer(ofRule, language)
+      expect(body).toMatchObject({ detail: 'Bitte warten.', retryAfterMs: 5_000 })
+      expect(body).not.toHaveProperty('message')
+    }
+  })
+
+  test.each([
+    [1, '1'],
+    [999, '1'],
+    [1_000, '1'],
+    [1_001, '2'],
+    [59_999, '60'],
+  ])('a wait of %i ms is Retry-After %s, in the detail too', (retryAfterMs, seconds) => {
+    for (const [language, words] of [
+      ['en', `Try again in ${seconds} s.`],
+      ['zh', `请 ${seconds} 秒后再试`],
+    ] as const) {
+      const { headers, body } = problemAnswer(new Problem('limited', { retryAfterMs }), language)
+      expect(headers?.['Retry-After']).toBe(seconds)
+      expect((body as { detail: string }).detail).toContain(words)
+    }
+  })
+
+  test('a problem’s own headers are on the answer, its wait only where it has one', () => {
+    const { headers } = problemAnswer(new Problem('unavailable', {}, { 'Retry-After': '2' }), 'en')
+    expect(headers?.['Retry-After']).toBe('2')
+    expect(problemAnswer(new Problem('forbidden'), 'en').headers).not.toHaveProperty('Retry-After')
+  })
+})
+
+describe('refusalProblem', () => {
+  test('limited: which policy, rule and window, how long, and the headers that say the same', () => {
+    const problem = refusalProblem('captcha', refusal)
+    expect(problem.code).toBe('limited')
+    expect(problem.isRepeat).toBe(false)
+    const { status, headers, body } = problemAnswer(problem, undefined)
+    expect(status).toBe(429)
+    expect(headers).toMatchObject({
+      'Retry-After': '2',
+      RateLimit: '"captcha/recipient 60s";r=0;t=2',
+      'RateLimit-Policy': '"captcha/recipient 60s";q=1;w=60',
+    })
+    expect(body).toMatchObject({
+      policy: 'captcha',
+      rule: 'recipient',
+      window: '60s',
+      retryAfterMs: 1_001,
+    })
+  })
+
+  test('locked: no window, whatever the lockout’s is', () => {
+    const problem = refusalProblem('check', { ...refusal, kind: 'lockout', isRepeat: true })
+    expect(problem.isRepeat).toBe(true)
+    const { status, headers, body } = problemAnswer(problem, undefined)
+    expect(status).toBe(429)
+    expect(headers).toMatchObject({ 'Retry-After': '2' })
+    expect(body).toMatchObject({ code: 'locked', policy: 'check', rule: 'recipient' })
+    expect(body).not.toHaveProperty('window')
+  })
+
+  test('the words of the rule are the detail', () => {
+    const problem = refusalProblem('notice', { ...refusal, message: 'notice duplicated' })
+    expect(problemAnswer(problem, 'zh').body).toMatchObject({ detail: 'notice duplicated' })
+  })
+})
+
+test.each([
+  ['zh;q=0.5, en;q=0.5', 'en'],
+  ['zh;q=1.0, en;q=0.999', 'zh'],
+  ['fr, zh;q=0.3', 'zh'],
+  ['zh;q=0.2, zh-TW;q=0.9, en;q=0.8', 'zh'],
+  ['', 'en'],
+  [`zh${' '.repeat(498)}`, 'zh'],
+  [`zh${' '.repeat(499)}`, 'en'],
+])('preferredLanguage of %j: %s', (header, language) => {
+  expect(preferredLanguage(header)).toBe(language)
+})
