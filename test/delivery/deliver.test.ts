@@ -333,3 +333,221 @@ test('a far end’s words that PostgreSQL does not take: written without them, t
   expect(row).toMatchObject({ state: 'sent', provider: 'a', provider_message_id: null })
   expect(await outcomesOf(id)).toEqual(['a unavailable', 'a accepted'])
 })
+
+describe('what a provider says', () => {
+  const unknown: SendResult = { kind: 'unknown', detail: 'the answer was lost' }
+  const againInMs = (verdict: Verdict) => (verdict.done ? Number.NaN : verdict.againInMs)
+  const isOpenRow = { state: 'pending', finished_at: null, provider: null, error: null }
+
+  test('accepted: sent, by whom and under which id, and the variables are gone from the row', async () => {
+    const texts: Message[] = []
+    const { gate } = gateOf('a', [
+      async (message) => {
+        texts.push(message)
+        return accepted
+      },
+    ])
+    const id = await created()
+    expect(await worker([gate])(id)).toEqual({ done: true })
+    expect(await rowOf(id)).toMatchObject({
+      state: 'sent',
+      provider: 'a',
+      provider_message_id: 'm1',
+      sealed_params: null,
+      error: null,
+      due_at: null,
+      sent_at: expect.any(Date),
+      finished_at: expect.any(Date),
+    })
+    expect(texts).toMatchObject([
+      {
+        noticeId: id,
+        channel: 'sms',
+        to: '+8613800138000',
+        template: 'welcome',
+        locale: 'en',
+        variables: { name: 'Ada' },
+        text: 'Welcome, Ada! Your account is ready.',
+      },
+    ])
+  })
+
+  test('invalid_recipient: failed at once, and no other provider is called', async () => {
+    const [a, b] = [
+      gateOf('a', [{ kind: 'invalid_recipient', detail: 'no' }]),
+      gateOf('b', [accepted]),
+    ]
+    const id = await created()
+    await worker([a.gate, b.gate])(id)
+    expect(await rowOf(id)).toMatchObject({
+      state: 'failed',
+      error: 'invalid_recipient',
+      provider: 'a',
+      sent_at: null,
+    })
+    expect(b.calls).toEqual([])
+  })
+
+  test.for([
+    ['unavailable', unavailable],
+    ['rejected', rejected],
+    ['throttled', tooFast(60_000)],
+  ] as const)('%s: the next provider sends it in the same pass', async ([outcome, answer]) => {
+    const [a, b] = [gateOf('a', [answer]), gateOf('b', [accepted])]
+    const id = await created()
+    expect(await worker([a.gate, b.gate])(id)).toEqual({ done: true })
+    expect(await outcomesOf(id)).toEqual([`a ${outcome}`, 'b accepted'])
+    expect(await rowOf(id)).toMatchObject({ state: 'sent', provider: 'b', error: null })
+  })
+
+  test('unavailable everywhere: tried again after a pause that grows', async () => {
+    const { gate } = gateOf('a', [unavailable])
+    const deliver = worker([gate])
+    const id = await created()
+    const first = againInMs(await deliver(id))
+    expect(first).toBeGreaterThanOrEqual(250)
+    expect(first).toBeLessThanOrEqual(500)
+    const second = againInMs(await deliver(id))
+    expect(second).toBeGreaterThanOrEqual(500)
+    expect(second).toBeLessThanOrEqual(1_000)
+    expect(await rowOf(id)).toMatchObject(isOpenRow)
+  })
+
+  test('throttled: again when it may, those that were kept waiting first, and no try is used', async () => {
+    const { gate } = gateOf('a', [tooFast(3_000)])
+    const id = await created()
+    const waitMs = againInMs(await worker([gate], { tries: 1 })(id))
+    expect(waitMs).toBeGreaterThan(3_000)
+    expect(waitMs).toBeLessThanOrEqual(3_500)
+    expect(await rowOf(id)).toMatchObject(isOpenRow)
+  })
+
+  test('a pause is never longer than what is left of the notice’s time', async () => {
+    const { gate } = gateOf('a', [unavailable])
+    const id = await created({ ttlMs: 200 })
+    expect(againInMs(await worker([gate])(id))).toBeLessThanOrEqual(200)
+    const { due_at, expires_at } = await rowOf(id)
+    expect(due_at.getTime()).toBeLessThanOrEqual(expires_at.getTime() + 50)
+  })
+
+  test('unknown: no other provider is called; what can not be asked is tried once more, then failed', async () => {
+    const [a, b] = [gateOf('a', [unknown]), gateOf('b', [accepted])]
+    const deliver = worker([a.gate, b.gate])
+    const id = await created()
+    expect((await deliver(id)).done).toBe(false)
+    expect(await rowOf(id)).toMatchObject(isOpenRow)
+    expect(b.calls).toEqual([])
+    await untilDone(deliver, id)
+    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+    expect([a.calls.length, b.calls.length]).toEqual([2, 0])
+  })
+
+  test('unknown, then its time is over: failed, because it may have arrived, not expired', async () => {
+    const { gate } = gateOf('a', [unknown])
+    const deliver = worker([gate])
+    const id = await created({ ttlMs: 300 })
+    await deliver(id)
+    await eventually(async () => (await deliver(id)).done)
+    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+  })
+
+  test('its time is over before the first call: expired, no call', async () => {
+    const { gate, calls } = gateOf('a', [accepted])
+    const id = await created({ ttlMs: 1 })
+    await eventually(async () => (await rowOf(id)).expires_at.getTime() < Date.now())
+    expect(await worker([gate])(id)).toEqual({ done: true })
+    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
+    expect(calls).toEqual([])
+  })
+
+  test('not before its sendAt, however early its job comes', async () => {
+    const { gate, calls } = gateOf('a', [accepted])
+    const id = await created({ sendAt: new Date(Date.now() + 60_000) })
+    const waitMs = againInMs(await worker([gate])(id))
+    expect(waitMs).toBeGreaterThan(50_000)
+    expect(waitMs).toBeLessThanOrEqual(61_000)
+    expect(calls).toEqual([])
+    expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0 })
+  })
+
+  test('a notice that is final, or another worker’s, is left alone', async () => {
+    const { gate, calls } = gateOf('a', [accepted])
+    const deliver = worker([gate])
+    const [sent, held] = [await created(), await created()]
+    await deliver(sent)
+    await pool.query(
+      `UPDATE notice SET state = 'sending', claims = 1, due_at = now() + interval '1 min' WHERE id = $1`,
+      [held],
+    )
+    for (const id of [sent, held, newId()]) expect(await deliver(id)).toEqual({ done: true })
+    expect(calls).toEqual([sent])
+  })
+
+  test('what the gate is told: codes are urgent, how long there is, and whether there is another', async () => {
+    const told: object[] = []
+    const gate = (name: string): Gate => ({
+      name,
+      channels: ['sms'],
+      capacity: 10,
+      async send(_, { isUrgent, leftMs, hasOther, begin }) {
+        told.push({ name, isUrgent, hasOther, isLong: leftMs > 50_000 && leftMs <= 60_000 })
+        expect(await begin()).toBe(1_000)
+        return unavailable
+      },
+      stopWaiting() {},
+    })
+    const deliver = worker([gate('a'), gate('b')])
+    await deliver(await created())
+    const id = newId()
+    const sealedParams = secrets.seal(JSON.stringify({ code: '0042', minutes: 5 }), id)
+    await deliver(await created({ id, kind: 'captcha', template: 'captcha', sealedParams }))
+    const one = { isLong: true, isUrgent: false }
+    const two = { isLong: true, isUrgent: true }
+    expect(told).toEqual([
+      { name: 'a', hasOther: true, ...one },
+      { name: 'b', hasOther: false, ...one },
+      { name: 'a', hasOther: true, ...two },
+      { name: 'b', hasOther: false, ...two },
+    ])
+  })
+
+  test('a call has what is left of the notice’s time, where that is less than a call may take', async () => {
+    let timeoutMs = 0
+    const gate: Gate = {
+      name: 'a',
+      channels: ['sms'],
+      capacity: 10,
+      async send(_, { begin }) {
+        timeoutMs = (await begin()) as number
+        return accepted
+      },
+      stopWaiting() {},
+    }
+    await worker([gate])(await created({ ttlMs: 400 }))
+    expect(timeoutMs).toBeGreaterThan(0)
+    expect(timeoutMs).toBeLessThanOrEqual(400)
+  })
+
+  test('held elsewhere or by its pace: no try, and back when the soonest of them opens', async () => {
+    const held = (
+      name: string,
+      reason: 'paused' | 'circuit' | 'quota' | 'pace',
+      retryInMs: number,
+    ): Gate => ({
+      name,
+      channels: ['sms'],
+      capacity: 10,
+      send: async () => ({ kind: 'held', reason, retryInMs }),
+      stopWaiting() {},
+    })
+    const id = await created()
+    const both = worker([held('a', 'paused', 9_000), held('b', 'circuit', 4_000)])
+    expect(againInMs(await both(id))).toBe(4_000)
+    // A message that only has to wait for its turn does not go elsewhere; for any other reason it does.
+    const b = gateOf('b', [accepted])
+    expect(againInMs(await worker([held('a', 'pace', 7_000), b.gate])(id))).toBe(7_000)
+    expect(b.calls).toEqual([])
+    expect((await worker([held('a', 'quota', 7_000), b.gate])(id)).done).toBe(true)
+    expect(await outcomesOf(id)).toEqual(['b accepted'])
+  })
+})
