@@ -109,6 +109,15 @@ test('a send: the notice says the code that passes, its minutes rounded up, and 
   })
 })
 
+test('the code is drawn, whatever the caller calls a variable', async () => {
+  const { captcha, made, codes } = await openRoom()
+  const asked = request({ params: { code: '0000', minutes: 99 } })
+  await captcha.send(asked)
+  const { params } = made[0] as (typeof made)[0]
+  expect(params).toEqual({ code: expect.stringMatching(/^\d{6}$/), minutes: 5 })
+  expect(await codes.guess(asked, String(params.code))).toMatchObject({ result: 'passed' })
+})
+
 test('resendAt: when the limits admit the same request again, counted from the row', async () => {
   const { captcha } = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
   const outcome = await captcha.send(request())

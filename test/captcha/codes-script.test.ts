@@ -1,0 +1,136 @@
+/** The script of the codes, one step after the other: what no single request shows. */
+import { expect, test } from 'vitest'
+import { loadScript } from '../../src/redis/script.ts'
+import { testRedis } from '../support/redis.ts'
+
+const server = await testRedis()
+const redis = await server.connect('code')
+const script = loadScript('codes-N')
+
+let count = 0
+function owner() {
+  count += 1
+  const key = `${server.prefix}${count}`
+  /** Several steps in one call, as in one turn of the event loop. */
+  const take = (...steps: string[][]) =>
+    script.run(
+      redis,
+      steps.map(() => key),
+      steps.flatMap((step) => [step.length, ...step]),
+    ) as Promise<unknown[]>
+  const one = async (...step: string[]) => (await take(step))[0]
+  return {
+    key,
+    take,
+    remember: (id: string, digest = `d-${id}`, ttlMs = 60_000) =>
+      one('remember', id, '3', digest, String(ttlMs), '0'),
+    settle: (id: string) => one('settle', id),
+    forget: (id: string) => one('forget', id),
+    guess: (request: string, ...digests: string[]) => one('guess', request, '', ...digests),
+    takeBack: (request: string) => one('takeBack', request),
+  }
+}
+
+test('a wrong guess that is taken back after the right one gives its try back, and the code stays used', async () => {
+  const { remember, guess, takeBack, settle } = owner()
+  await remember('n1')
+  expect(await guess('wrong', 'x')).toBe(2)
+  expect(await guess('right', 'd-n1')).toBe('n1')
+  expect(await takeBack('wrong')).toBe(1)
+  expect(await guess('again', 'd-n1')).toBe(-1)
+  expect(await settle('n1')).toBe(0)
+  // Only the right one's own take-back makes it valid again.
+  expect(await takeBack('right')).toBe(1)
+  expect(await guess('again', 'd-n1')).toBe('n1')
+})
+
+test('a guess is taken back once; one that never came changes nothing', async () => {
+  const { remember, guess, takeBack } = owner()
+  await remember('n1')
+  await guess('one', 'x')
+  expect(await takeBack('nothing')).toBe(0)
+  expect(await takeBack('one')).toBe(1)
+  expect(await takeBack('one')).toBe(0)
+  expect(await guess('two', 'x')).toBe(2)
+  expect(await guess('three', 'x')).toBe(1)
+  expect(await takeBack('on')).toBe(0)
+})
+
+test('the last try that is taken back may be used: a right code passes with it', async () => {
+  const { remember, guess, takeBack } = owner()
+  await remember('n1')
+  for (const request of ['a', 'b', 'c']) await guess(request, 'x')
+  expect(await guess('d', 'd-n1')).toBe(-1)
+  await takeBack('c')
+  expect(await guess('e', 'd-n1')).toBe('n1')
+})
+
+test('forget takes the code that is meant, wherever it stands', async () => {
+  const { remember, forget, settle, guess } = owner()
+  expect(await remember('n1')).toBe(0)
+  expect(await remember('n2')).toBe(1)
+  expect(await remember('n3')).toBe(1)
+  expect(await forget('n2')).toBe(1)
+  expect(await forget('n2')).toBe(0)
+  expect(await settle('n2')).toBe(0)
+  expect(await settle('n3')).toBe(1)
+  expect(await settle('n1')).toBe(0)
+  expect(await guess('a', 'd-n3')).toBe('n3')
+})
+
+test('settle leaves what is newer pending, and settling again changes nothing', async () => {
+  const { remember, settle, guess } = owner()
+  await remember('n1')
+  await remember('n2')
+  await remember('n3')
+  expect(await settle('n2')).toBe(1)
+  expect(await settle('n2')).toBe(1)
+  expect(await guess('a', 'd-n3')).toBe(2)
+  expect(await guess('b', 'd-n1')).toBe(1)
+  expect(await settle('n3')).toBe(1)
+  expect(await guess('c', 'd-n3')).toBe('n3')
+})
+
+test('each code ends at its own time, not at that of its key', async () => {
+  const { remember, settle, guess, key } = owner()
+  await remember('n1', 'd-n1', 1)
+  await remember('n2', 'd-n2', 60_000)
+  expect(await server.client.pttl(key)).toBeGreaterThan(50_000)
+  expect(await guess('a', 'd-n1')).toBe(-1)
+  expect(await settle('n1')).toBe(0)
+  expect(await settle('n2')).toBe(1)
+  expect(await guess('b', 'd-n2')).toBe('n2')
+})
+
+test('any of the digests of a guess may be the right one', async () => {
+  const { remember, guess } = owner()
+  await remember('n1')
+  expect(await guess('a', 'x', 'y')).toBe(2)
+  expect(await guess('b', 'x', 'd-n1')).toBe('n1')
+})
+
+test('steps of one call are taken in turn, each seeing what the one before left', async () => {
+  const { take } = owner()
+  expect(
+    await take(
+      ['remember', 'n1', '2', 'd', '60000', '0'],
+      ['guess', 'a', '', 'x'],
+      ['guess', 'b', 'n2', 'd'],
+      ['guess', 'c', 'n1', 'd'],
+      ['guess', 'd', '', 'd'],
+    ),
+  ).toEqual([0, 1, -1, 'n1', -1])
+})
+
+test('a value that is not ours counts as none', async () => {
+  const { key, guess, remember } = owner()
+  for (const value of ['', 'x', '1', '"x"', 'null', '{}']) {
+    await server.client.set(key, value)
+    expect(await guess('a', 'x')).toBe(-1)
+  }
+  await server.client.del(key)
+  await server.client.rpush(key, 'x')
+  expect(await guess('a', 'x')).toBe(-1)
+  expect(await remember('n1')).toBe(0)
+  expect(await guess('b', 'd-n1')).toBe('n1')
+})

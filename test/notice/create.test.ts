@@ -1,0 +1,175 @@
+import { expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
+import { Unavailable } from '../../src/base/problems.ts'
+import { createSecrets } from '../../src/base/secrets.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createNoticeCreator, type PreparedNotice } from '../../src/notice/create.ts'
+import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
+import type { Producer } from '../../src/queue/producer.ts'
+import { testDatabase } from '../support/database.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
+releaseLater(() => database.close())
+const store = createNoticeStore(database, { claimMs: 10_000 })
+const secrets = createSecrets('the first secret, of thirty-two bytes or more')
+const log = createLog({ level: 'silent', process: 'test' })
+
+function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
+  const queued: { id: string; delayMs?: number }[] = []
+  const metrics = createMetrics({ process: 'api' } as never)
+  const producer = {
+    add: async (job: { id: string; delayMs?: number }) => {
+      queued.push(job)
+      await add?.()
+    },
+  } as unknown as Producer
+  const creator = createNoticeCreator({
+    store: { ...store, ...over },
+    producer,
+    secrets,
+    metrics,
+    log,
+  })
+  releaseLater(() => creator.close())
+  const accepted = async () =>
+    (await metrics.accepted.get()).values
+      .filter(({ value }) => value > 0)
+      .map(({ labels, value }) => `${labels.kind} ${labels.channel} ${value}`)
+  return { create: creator.createNotice, queued, accepted }
+}
+
+const draft = (over: Partial<PreparedNotice> = {}): PreparedNotice => ({
+  id: newId(),
+  app: 'shop',
+  kind: 'captcha',
+  channel: 'sms',
+  to: '+8613800138000',
+  scene: 'login',
+  template: 'captcha',
+  locale: 'en',
+  ttlMs: 300_000,
+  ...over,
+})
+
+const rowOf = async (id: string) =>
+  (await pool.query('SELECT * FROM notice WHERE id = $1', [id])).rows[0]
+
+test('a notice: its row as it was asked for, its variables sealed under its id, and a job', async () => {
+  const { create, queued, accepted } = open()
+  const notice = draft()
+  const created = await create(notice, { code: '0042', minutes: 5 }, 2_000)
+  const row = await rowOf(notice.id)
+  expect(row).toMatchObject({
+    app: 'shop',
+    kind: 'captcha',
+    channel: 'sms',
+    recipient: '+8613800138000',
+    scene: 'login',
+    template: 'captcha',
+    locale: 'en',
+    state: 'pending',
+  })
+  expect(row.recipient_hash).toEqual(secrets.recipientHashes('sms', '+8613800138000')[0])
+  expect(JSON.parse(secrets.unseal(row.sealed_params, notice.id))).toEqual({
+    code: '0042',
+    minutes: 5,
+  })
+  expect(row.sealed_params.includes('0042')).toBe(false)
+  expect(created.createdAt.getTime()).toBe(row.created_at.getTime())
+  expect(created.expiresAt.getTime() - created.createdAt.getTime()).toBe(300_000)
+  expect(queued).toMatchObject([{ id: notice.id, kind: 'captcha', channel: 'sms', delayMs: 0 }])
+  expect(await accepted()).toEqual(['captcha sms 1'])
+})
+
+test('sendAt: its job waits until then, and its time counts from there', async () => {
+  const { create, queued } = open()
+  const sendAt = new Date(Date.now() + 3_600_000)
+  const created = await create(draft({ kind: 'notice', sendAt, scene: undefined }), {}, 2_000)
+  expect(created.expiresAt.getTime()).toBe(sendAt.getTime() + 300_000)
+  expect(queued[0]?.delayMs).toBeGreaterThan(3_590_000)
+  expect(queued[0]?.delayMs).toBeLessThanOrEqual(3_600_000)
+  expect((await rowOf(created.id)).scene).toBe(null)
+})
+
+test('the queue is away: the notice is made all the same', async () => {
+  const { create, accepted } = open({}, () => Promise.reject(new Error('away')))
+  const notice = draft()
+  await create(notice, {}, 2_000)
+  expect((await rowOf(notice.id)).state).toBe('pending')
+  expect(await accepted()).toEqual(['captcha sms 1'])
+})
+
+test('no time left, or an id that is there already: an error, no job, and nothing counted', async () => {
+  const { create, queued, accepted } = open()
+  const notice = draft()
+  await expect(create(notice, {}, 0)).rejects.toBeInstanceOf(Unavailable)
+  expect(await rowOf(notice.id)).toBeUndefined()
+  await create(notice, {}, 2_000)
+  await expect(create(notice, {}, 2_000)).rejects.toThrow(notice.id)
+  expect(queued).toHaveLength(1)
+  expect(await accepted()).toEqual(['captcha sms 1'])
+  // The one that was there first stays.
+  expect((await rowOf(notice.id)).state).toBe('pending')
+})
+
+test('the commit takes longer than the request may: Unavailable, and the row that appears is closed unsent', async () => {
+  const { create, queued, accepted } = open({
+    async create(notice) {
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return store.create(notice)
+    },
+  })
+  const notice = draft()
+  await expect(create(notice, {}, 50)).rejects.toBeInstanceOf(Unavailable)
+  await eventually(async () => expect(await rowOf(notice.id)).toMatchObject({ state: 'failed' }))
+  expect(await rowOf(notice.id)).toMatchObject({ error: 'abandoned', sealed_params: null })
+  expect(queued).toEqual([])
+  expect(await accepted()).toEqual([])
+})
+
+test('the answer of a commit is lost: Unavailable, and the row is closed as soon as PostgreSQL answers', async () => {
+  let failures = 2
+  const { create } = open({
+    async create(notice) {
+      await store.create(notice)
+      throw new Unavailable('postgresql', undefined)
+    },
+    async abandon(ids) {
+      failures -= 1
+      if (failures >= 0) throw new Unavailable('postgresql', undefined)
+      await store.abandon(ids)
+    },
+  })
+  const notice = draft()
+  await expect(create(notice, {}, 2_000)).rejects.toBeInstanceOf(Unavailable)
+  await eventually(async () => expect((await rowOf(notice.id)).state).toBe('failed'))
+})
+
+test('a fault of ours is no outage: thrown as it is, and nothing is closed', async () => {
+  const { create } = open({ create: () => Promise.reject(new Error('a fault of ours')) })
+  await expect(create(draft(), {}, 2_000)).rejects.toThrow('a fault of ours')
+})
+
+test('adopt: an open notice is promised and no longer abandoned; a sent one is told; what ended unsent is not', async () => {
+  const { create } = open()
+  const [open_, sent, failed] = [draft(), draft(), draft()]
+  for (const notice of [open_, sent, failed]) await create(notice, {}, 2_000)
+  await store.record({ id: sent.id, claims: 0, state: 'sent', attempts: [] })
+  await store.record({ id: failed.id, claims: 0, state: 'failed', attempts: [], error: 'x' })
+  expect(await store.adopt('shop', open_.id)).toMatchObject({
+    isOpen: true,
+    createdAt: expect.any(Date),
+    expiresAt: expect.any(Date),
+  })
+  expect(await store.adopt('shop', sent.id)).toMatchObject({ isOpen: false })
+  expect(await store.adopt('shop', failed.id)).toBe(null)
+  expect(await store.adopt('shop', newId())).toBe(null)
+  expect(await store.adopt('bank', open_.id)).toBe(null)
+  await store.abandon([open_.id])
+  expect((await rowOf(open_.id)).state).toBe('pending')
+})
