@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest'
+import { createLog } from '../../src/base/log.ts'
+import { Unavailable } from '../../src/base/problems.ts'
+import { createSecrets } from '../../src/base/secrets.ts'
+import { createDeliver } from '../../src/delivery/deliver.ts'
+import type { Gate } from '../../src/delivery/gate.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import type { NoticeOutcome, NoticeStore, OpenNotice } from '../../src/notice/store.ts'
+import type { SendResult } from '../../src/providers/provider.ts'
+import type { Templates } from '../../src/templates/templates.ts'
+
+/** The table here is the part that fails: what a worker does while its words are not taken. */
+const secrets = createSecrets('a secret of at least thirty-two bytes')
+const log = createLog({ level: 'silent', process: 'test' })
+const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }
+
+function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: SendResult = accepted) {
+  const notice: OpenNotice = {
+    id: '019aa000-0000-7000-8000-000000000000',
+    app: 'shop',
+    kind: 'captcha',
+    channel: 'sms',
+    recipient: '+8613800138000',
+    scene: 'login',
+    template: 'captcha',
+    locale: 'en',
+    sealedParams: secrets.seal('{}', '019aa000-0000-7000-8000-000000000000'),
+    attempts: [],
+    claims: 0,
+    wantedAtMs: performance.now() - 1_000,
+    remainingMs: 60_000,
+    opensInMs: 0,
+  }
+  let calls = 0
+  const gate: Gate = {
+    name: 'a',
+    channels: ['sms'],
+    capacity: 1,
+    async send(_, { begin }) {
+      await begin()
+      calls += 1
+      return answer
+    },
+    stopWaiting() {},
+  }
+  const metrics = createMetrics({ process: 'worker' })
+  const store = {
+    findOpen: async () => notice,
+    claim: async () => ({ claims: 1, remainingMs: 60_000 }),
+    record,
+  } as unknown as NoticeStore
+  const pauses = { longestPauseMs: 10_000, askAgainMs: 5_000 }
+  const retry = { tries: 3, unknownRetries: 1, ...pauses }
+  const deliver = createDeliver({
+    store,
+    templates: { render: () => ({ text: 'text' }) } as unknown as Templates,
+    routeOf: () => [gate],
+    settle: async () => undefined,
+    secrets,
+    isCodeCurrent: async () => true,
+    retry: { captcha: retry, notice: retry },
+    timeoutMs: 1_000,
+    metrics,
+    log,
+  })
+  return {
+    run: () => deliver(notice.id),
+    calls: () => calls,
+    finished: async () =>
+      (await metrics.finished.get()).values
+        .filter(({ value }) => value > 0)
+        .map(({ labels, value }) => `${labels.kind} ${labels.channel} ${labels.state} ${value}`),
+    sentSeconds: async () =>
+      Number(
+        /postern_accepted_to_sent_seconds_sum\{[^}]*kind="captcha",channel="sms"[^}]*\} (.+)/.exec(
+          await metrics.registry.metrics(),
+        )?.[1],
+      ),
+  }
+}
+
+test('PostgreSQL away after the call: written again until it is taken, and never called again (F12)', async () => {
+  const written: NoticeOutcome[] = []
+  const { run, calls, finished, sentSeconds } = open(async (outcome) => {
+    written.push(outcome)
+    if (written.length < 4) throw new Unavailable('postgresql', undefined)
+    return true
+  })
+  expect(await run()).toEqual({ done: true })
+  expect(calls()).toBe(1)
+  expect(written).toHaveLength(4)
+  expect(new Set(written.map((outcome) => JSON.stringify(outcome))).size).toBe(1)
+  expect(written[0]).toMatchObject({ claims: 1, state: 'sent', provider: 'a' })
+  expect(await finished()).toEqual(['captcha sms sent 1'])
+  expect(await sentSeconds()).toBeGreaterThanOrEqual(1)
+})
+
+test('another worker has claimed it since: nothing is counted as finished, and the job is over', async () => {
+  for (const answer of [accepted, { kind: 'unavailable', detail: 'down' } as const]) {
+    const { run, finished } = open(async () => false, answer)
+    expect(await run()).toEqual({ done: true })
+    expect(await finished()).toEqual([])
+  }
+})
+
+test('what PostgreSQL does not take is written without the words of the far end; a fault of ours is thrown', async () => {
+  const written: NoticeOutcome[] = []
+  const { run } = open(
+    async (outcome) => {
+      written.push(outcome)
+      if (written.length === 1) throw new Error('invalid byte sequence')
+      return true
+    },
+    { kind: 'invalid_recipient', detail: 'odd words' },
+  )
+  expect(await run()).toEqual({ done: true })
+  expect(written[0]?.attempts).toMatchObject([{ detail: 'odd words' }])
+  expect(written[1]?.attempts[0]).not.toHaveProperty('detail')
+  expect(written[1]).toMatchObject({ state: 'failed', error: 'invalid_recipient' })
+  const broken = open(() => Promise.reject(new Error('a fault of ours')))
+  await expect(broken.run()).rejects.toThrow('a fault of ours')
+})
