@@ -4,11 +4,25 @@ import { defineConfig } from 'vitest/config'
 const resultsFile = process.env.TEST_RESULTS
 
 const faults = 'test/faults/**/*.test.ts'
+/** What a caller of the HTTP sees, once more with the router mounted in a foreign Express app. */
+const mounted = [
+  'attempts',
+  'bad-body',
+  'bad-recipient',
+  'bad-text-and-code',
+  'captchas',
+  'idempotency',
+  'limits',
+  'notices',
+  'openapi',
+  'receipts',
+].map((name) => `test/http/${name}.test.ts`)
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
 
 export default defineConfig({
   test: {
+    provide: { mountAt: '' },
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     testTimeout: 30_000,
@@ -24,6 +38,17 @@ export default defineConfig({
           exclude: [faults],
           setupFiles: ['test/support/each-file.ts'],
           // Most of them wait for servers and time, so more of them than there are cores overlap.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'mounted',
+          include: mounted,
+          provide: { mountAt: '/otp' },
+          setupFiles: ['test/support/each-file.ts'],
           maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },

@@ -11,7 +11,7 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
 
 export type Log = ReturnType<typeof createLog>
 
-interface RequestFacts extends Record<string, string | number> {
+export interface RequestFacts extends Record<string, string | number> {
   requestId: string
   method: string
   route: string

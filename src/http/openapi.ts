@@ -18,7 +18,10 @@ const withBody: ProblemCode[] = ['invalid_request', 'payload_too_large', 'unsupp
 const withIdempotency: ProblemCode[] = ['idempotency_in_progress', 'idempotency_key_reused']
 
 /** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. `base` is the path that the routes lie under. */
-export function openApiDocument(routes: readonly Route[], base: string) {
+export function openApiDocument(
+  routes: readonly Route[],
+  base: string,
+): ReturnType<typeof createDocument> {
   const paths: Record<string, Partial<Record<Route['method'], ZodOpenApiOperationObject>>> = {}
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}')

@@ -1,4 +1,5 @@
-/** The API role: every route with what stands behind it. */
+/** The API role. */
+import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createAttempts } from '../attempt/attempts.ts'
 import { createCaptchaAnnouncer } from '../captcha/announce.ts'
@@ -23,8 +24,8 @@ import { findProviderKind } from '../providers/index.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Parts } from './parts.ts'
 
-/** Resolves with the public address once it listens. */
-export async function startApiRole(parts: Parts): Promise<string> {
+/** Every route with what stands behind it, for our own app or a host's. */
+export async function createApiRouter(parts: Parts): Promise<Router> {
   const { environment, file, templates, keyPrefix, closers, log, metrics, secrets } = parts
   const { database, redis, announced, store, receipts, events, codes, producer, outbox } = parts
   const { limiter, policies } = parts
@@ -80,17 +81,23 @@ export async function startApiRole(parts: Parts): Promise<string> {
     ...limitRoutes({ attempts: createAttempts({ limiter, policies }), limiter, policies }),
     ...(outbox ? sandboxRoutes(outbox) : []),
   ]
-  const app = createApp({
-    router: createRouter({ routes: [...routes, openApiRoute(routes)], keys, metrics, log }),
-    unknownPath: answerUnknownPath({ metrics, log }),
-    trustProxyHops: environment.TRUST_PROXY_HOPS,
-  })
   const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
   if (bootstrapKey) {
     // Awaited once, because whoever sees `ready` may use the key at once.
     await keepTrying(parts, () => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
   }
 
+  return createRouter({ routes: [...routes, openApiRoute(routes)], keys, metrics, log })
+}
+
+/** The API on a port of its own. Resolves with its address once it listens. */
+export async function startApiRole(parts: Parts): Promise<string> {
+  const { environment, closers } = parts
+  const app = createApp({
+    router: await createApiRouter(parts),
+    unknownPath: answerUnknownPath(parts),
+    trustProxyHops: environment.TRUST_PROXY_HOPS,
+  })
   const server = createPublicServer(app)
   const address = await listen(server, environment.PORT, environment.HOST)
   closers.onClose(() => closeServer(server))

@@ -12,7 +12,7 @@ import { lookAtRedis } from '../redis/ready.ts'
 import { startApiRole } from './api-role.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Config } from './load-config.ts'
-import { openParts, type Parts } from './parts.ts'
+import { defaultKeyPrefix, openParts, type Parts } from './parts.ts'
 import { type Readiness, startReadiness } from './readiness.ts'
 import { startWorkerRole } from './worker-role.ts'
 
@@ -29,9 +29,6 @@ export interface Running {
   /** Takes nothing new, ends what is under way, closes everything. */
   close(): Promise<void>
 }
-
-/** Before every key in Redis; another value in tests, so that files don't meet. */
-const defaultKeyPrefix = 'postern:'
 
 export async function start(
   config: Config,
@@ -71,7 +68,10 @@ async function startRoles(parts: Parts, roles: Roles): Promise<Record<string, st
   closers.onClose(() => readiness.stop())
   const adminServer = createAdminServer({
     metrics: parts.metrics,
-    measure: () => measure(parts, readiness.ask),
+    measure: async () => {
+      const [{ reasons }] = await Promise.all([readiness.ask(), parts.measureGauges()])
+      parts.metrics.ready.set(reasons.length === 0 ? 1 : 0)
+    },
     readiness: readiness.ask,
     reasonsNotLive: liveness.reasonsNotLive,
   })
@@ -94,18 +94,4 @@ async function lookAtServers({ redis, keyPrefix, database }: Parts): Promise<Rea
     reasonsPostgresNotReady(database),
   ])
   return { reasons: [...ofRedis.reasons, ...ofPostgres], warnings: ofRedis.warnings }
-}
-
-/** Gauges are measured at each scrape, those of queue and tables by every process alike. */
-async function measure(
-  { metrics, producer, store, events }: Parts,
-  readiness: () => Promise<Readiness>,
-): Promise<void> {
-  await Promise.all([
-    readiness().then(({ reasons }) => metrics.ready.set(reasons.length === 0 ? 1 : 0)),
-    metrics.queueDepth.measure(producer.depths),
-    metrics.oldestPendingSeconds.measure(store.oldestOpenSeconds),
-    metrics.scheduled.measure(async () => [{ value: await store.scheduledCount() }]),
-    metrics.oldestEventSeconds.measure(async () => [{ value: await events.oldestSeconds() }]),
-  ])
 }

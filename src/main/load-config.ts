@@ -3,6 +3,7 @@ import { type Environment, readEnvironment } from '../config/environment.ts'
 import {
   type Finding,
   type PolicyFile,
+  parsePolicyFile,
   readPolicyFile,
   type SectionChecks,
 } from '../config/policy-file.ts'
@@ -17,20 +18,25 @@ export interface Config {
   readonly templates: Templates
 }
 
-/** The environment, the policy file and the templates; every problem of all at once. */
+/** The environment, the policy file (or its text) and the templates; every problem of all at once. */
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
+  policy: string | { text: string; path: string } = env.POSTERN_CONFIG || './postern.yaml',
 ): { ok: true; config: Config } | { ok: false; problems: string[] } {
   const environment = readEnvironment(env)
   let templates: Templates | undefined
-  const file = readPolicyFile(env.POSTERN_CONFIG || './postern.yaml', env, {
+  const checks: SectionChecks = {
     ...sectionChecks,
     templates(folder) {
       const checked = readTemplates(folder)
       if ('has' in checked) templates = checked
       return checked
     },
-  })
+  }
+  const file =
+    typeof policy === 'string'
+      ? readPolicyFile(policy, env, checks)
+      : parsePolicyFile(policy.text, policy.path, env, checks)
   if (environment.ok && file.ok && templates) {
     return {
       ok: true,

@@ -22,9 +22,12 @@ import type { Config } from './load-config.ts'
 
 export type Parts = ReturnType<typeof openParts>
 
+/** Before every key in Redis; another value in tests, so that files don't meet. */
+export const defaultKeyPrefix = 'postern:'
+
 export function openParts(
   config: Config,
-  processName: 'api' | 'worker' | 'demo',
+  processName: 'api' | 'worker' | 'demo' | 'embedded',
   keyPrefix: string,
 ) {
   const { environment, file, templates } = config
@@ -113,6 +116,15 @@ export function openParts(
     producer,
     outbox,
     limiter,
+    /** Those of queue and tables, measured at each scrape; every process says the same of them. */
+    async measureGauges(): Promise<void> {
+      await Promise.all([
+        metrics.queueDepth.measure(producer.depths),
+        metrics.oldestPendingSeconds.measure(store.oldestOpenSeconds),
+        metrics.scheduled.measure(async () => [{ value: await store.scheduledCount() }]),
+        metrics.oldestEventSeconds.measure(async () => [{ value: await events.oldestSeconds() }]),
+      ])
+    },
     /** The rules as they are now. */
     policies: () => rules,
     /** Called with the file as it is in force from now on. */

@@ -26,7 +26,7 @@ const sendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 
 export function createMetrics(options: {
-  process: 'api' | 'worker' | 'demo'
+  process: 'api' | 'worker' | 'demo' | 'embedded'
   /** The names under `providers:` in the policy file. */
   providers?: readonly string[]
 }) {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { noLimits, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
@@ -38,7 +38,7 @@ describe('POST /v1/captchas', () => {
       resendAt: expect.any(String),
       codeLength: 4,
     })
-    expect(headers.get('location')).toBe(`/v1/notices/${body.id}`)
+    expect(headers.get('location')).toBe(`${inject('mountAt')}/v1/notices/${body.id}`)
     expect(Math.abs(Date.parse(body.expiresAt) - startedAt - 300_000)).toBeLessThan(5_000)
     const message = await postern.messageFor(body.id)
     expect(message).toMatchObject({ channel: 'sms', to: '+8613800138000', provider: 'sandbox' })
@@ -83,7 +83,9 @@ describe('POST /v1/captchas', () => {
   test('Location leads to the notice, which ends in sent', async () => {
     const { headers } = await send({ channel: 'sms', to: newPhone() })
     const notice = await eventually(async () => {
-      const reply = await postern.get(headers.get('location') ?? '')
+      const reply = await postern.get(
+        (headers.get('location') ?? '').replace(inject('mountAt'), ''),
+      )
       return reply.body.state === 'sent' && reply
     })
     expectPromised('get /v1/notices/{id}', notice)

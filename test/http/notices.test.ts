@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { noLimits, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
@@ -50,7 +50,7 @@ describe('POST /v1/notices', () => {
       expiresAt: expect.any(String),
       resendAt: expect.any(String),
     })
-    expect(headers.get('location')).toBe(`/v1/notices/${body.id}`)
+    expect(headers.get('location')).toBe(`${inject('mountAt')}/v1/notices/${body.id}`)
     expect(Math.abs(Date.parse(body.expiresAt) - Date.now() - 3_600_000)).toBeLessThan(5_000)
     expect((await postern.messageFor(body.id)).text).toBe('Ada，欢迎加入！您的账号已开通。')
   })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { signWebhook } from '../../src/base/standard-webhooks.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
@@ -135,7 +135,7 @@ describe('before a byte of the body is read', () => {
     ['twilio without a signature', 'twilio', '', 403],
     ['twilio with one, announcing 1 MB', 'twilio', 'x-twilio-signature: AAAA\r\n', 413],
   ] as const)('%s', async ([, path, headers, status]) => {
-    const head = `POST /v1/receipts/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
+    const head = `POST ${inject('mountAt')}/v1/receipts/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
     const announced = `${head}${headers}Content-Length: 1000000\r\n\r\n`
     expect((await rawHttp(postern.url, announced)).status).toBe(status)
   })

@@ -22,9 +22,10 @@ describe('postern/limiter from a packed tarball, in a project outside the reposi
     const { stdout } = await run('npm', pack, { cwd: repository })
     const [{ filename }] = JSON.parse(stdout) as [{ filename: string }]
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
-    const { devDependencies } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'))
+    const ours = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'))
+    const versions = { ...ours.dependencies, ...ours.devDependencies }
     const beside = ['express', '@types/express', '@types/node'].map(
-      (name) => `${name}@${devDependencies[name]}`,
+      (name) => `${name}@${versions[name]}`,
     )
     const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund']
     await run('npm', [...install, `./${filename}`, ...beside], { cwd: project })

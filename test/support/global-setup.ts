@@ -19,6 +19,8 @@ declare module 'vitest' {
     templateDatabase: string
     /** Removed after the run; servers of a test's own live in it. */
     runFolder: string
+    /** The path at which a host has mounted Postern; empty where it stands alone. */
+    mountAt: string
   }
 }
 

@@ -1,10 +1,14 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import express from 'express'
 import { inject } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { type Roles, start } from '../../src/main/compose.ts'
+import { createPostern } from '../../src/main/create-postern.ts'
 import { loadConfig } from '../../src/main/load-config.ts'
 import type { OutboxItem } from '../../src/providers/sandbox/outbox.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
@@ -87,6 +91,12 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
     database: await testDatabase(),
   }
   const env = posternEnv({ ...options, redis, database })
+  const key = env.BOOTSTRAP_SECRET_KEY as string
+  const mountAt = inject('mountAt')
+  if (mountAt) {
+    const { url, adminUrl, stop } = await startInHost(mountAt, env, redis.prefix, options.roles)
+    return { url, adminUrl, key, redis, database, stop, ...clientOf(url, key) }
+  }
   const loaded = loadConfig(env)
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
   const running = await start(loaded.config, options.roles ?? { api: true, worker: true }, {
@@ -96,12 +106,38 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
   return {
     url: running.addresses.api ?? '',
     adminUrl: running.addresses.admin as string,
-    key: env.BOOTSTRAP_SECRET_KEY as string,
+    key,
     redis,
     database,
     stop: () => running.close(),
-    ...clientOf(running.addresses.api ?? '', env.BOOTSTRAP_SECRET_KEY as string),
+    ...clientOf(running.addresses.api ?? '', key),
   }
+}
+
+/** The same, mounted in an Express app of somebody else, which must never be asked about a path of ours. */
+async function startInHost(
+  mountAt: string,
+  env: Readonly<Record<string, string>>,
+  keyPrefix: string,
+  roles: Roles = { api: true, worker: true },
+) {
+  const postern = await createPostern({ environment: env, policy: env.POSTERN_CONFIG, keyPrefix })
+  releaseLater(() => postern.close())
+  if (roles.worker) postern.startWorker()
+  const app = express().set('trust proxy', Number(env.TRUST_PROXY_HOPS ?? 0))
+  app.use(mountAt, postern.router)
+  app.get('/metrics', async (_, response) => void response.send(await postern.metrics()))
+  app.use((_, response) => void response.status(404).json({ of: 'the host' }))
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const stop = async () => {
+    server.closeAllConnections()
+    server.close()
+    await postern.close()
+  }
+  releaseLater(stop)
+  const adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url: `${adminUrl}${mountAt}`, adminUrl, stop }
 }
 
 /** The calls of tests, to any running API. */

@@ -1,0 +1,67 @@
+/**
+ * Postern inside another Express app: the router of the API, and a worker where one is wanted. It is what the
+ * standalone processes are made of, without ports of its own.
+ */
+import { stringify } from 'yaml'
+import { createApiRouter } from './api-role.ts'
+import { loadConfig } from './load-config.ts'
+import { defaultKeyPrefix, openParts } from './parts.ts'
+import { startWorkerRole } from './worker-role.ts'
+
+export interface PosternOptions {
+  /**
+   * `DATABASE_URL`, `REDIS_URL`, `SECRET` and whatever else `.env.example` lists, `process.env` by default. Ports, host and
+   * proxy hops are the host's: the caller's address is `req.ip` by the host's `trust proxy`.
+   */
+  environment?: Readonly<Record<string, string | undefined>>
+  /** The policy file: its path, `./postern.yaml` by default, or what would stand in it. */
+  policy?: string | Readonly<Record<string, unknown>>
+  /** Before every key in Redis; `postern:` by default. */
+  keyPrefix?: string
+}
+
+export interface Postern {
+  /**
+   * An `express.Router`, to be mounted anywhere. Paths that are not Postern's go on to the next handler; a body that
+   * was parsed before is taken as it is.
+   */
+  readonly router: Awaited<ReturnType<typeof createApiRouter>>
+  /** Begins to carry messages in this process; a second call changes nothing. */
+  startWorker(): void
+  /** What Prometheus reads of this Postern, to be served where the host serves its own. */
+  metrics(): Promise<string>
+  /** Takes nothing new, ends what is under way, closes every connection. */
+  close(): Promise<void>
+}
+
+/** Resolves at once, also while Redis or PostgreSQL is away. Throws an Error that lists every problem of the settings. */
+export async function createPostern(options: PosternOptions = {}): Promise<Postern> {
+  const { environment = process.env, policy = environment.POSTERN_CONFIG, keyPrefix } = options
+  const loaded = loadConfig(
+    environment,
+    typeof policy === 'object' ? { text: stringify(policy), path: 'policy' } : policy,
+  )
+  if (!loaded.ok) throw new Error(`Postern can not start:\n  ${loaded.problems.join('\n  ')}`)
+  const parts = openParts(loaded.config, 'embedded', keyPrefix ?? defaultKeyPrefix)
+  const { closers } = parts
+  let hasWorker = false
+  try {
+    return {
+      router: await createApiRouter(parts),
+      startWorker() {
+        if (!hasWorker) startWorkerRole(parts)
+        hasWorker = true
+      },
+      async metrics() {
+        await parts.measureGauges()
+        return parts.metrics.registry.metrics()
+      },
+      close: () => closers.close(),
+    }
+  } catch (error) {
+    await closers.close().catch(() => {})
+    throw error
+  }
+}
+
+export { migrate } from '../db/migrate.ts'
