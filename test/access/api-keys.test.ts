@@ -167,7 +167,7 @@ test('strangers: a thousand at once are one statement at a time, and a known key
 
 test('strangers beyond what may wait are told to come again, a known key is not', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
-  const { keys } = openKeys(proxy.through(url), { maxAsking: 10 })
+  const { keys } = openKeys(proxy.through(url), { maxAsking: 10, freshMs: 0 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   await keys.find(token)
   proxy.stall()
@@ -265,4 +265,12 @@ test('each key is found with its own app, also when many are asked for in one st
   const found = await Promise.all([...made.map(({ token }) => token), ...wrong].map(keys.find))
   expect(found.slice(0, 20)).toEqual(made.map(({ id }, index) => ({ id, app: `app-${index}` })))
   expect(found.slice(20)).toEqual(wrong.map(() => null))
+})
+
+test('ensure: a key that was looked for before works in this process at once', async () => {
+  const { keys } = openKeys()
+  const token = createKeyToken('secret')
+  expect(await keys.find(token)).toBe(null)
+  await keys.ensure(token, { name: 'late', app: 'shop' })
+  expect(await keys.find(token)).toMatchObject({ app: 'shop' })
 })

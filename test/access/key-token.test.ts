@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { createKeyToken, keyKindOf } from '../../src/access/key-token.ts'
 
@@ -39,4 +40,32 @@ test('of 10,000 made-up keys of the right shape none passes', () => {
     if (keyKindOf(random().slice(0, -6) + random().slice(-6))) passed += 1
   }
   expect(passed).toBe(0)
+})
+
+test('a checksum alone makes no key: shape, length and prefix are looked at too', () => {
+  const withChecksum = (body: string) => {
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32BE(crc32(body))
+    return body + bytes.toString('base64url')
+  }
+  const random = createKeyToken('secret').slice(4, -6)
+  expect(keyKindOf(withChecksum(`psk_${random}`))).toBe('secret')
+  for (const body of [
+    `psk_${random.slice(1)}`,
+    `psk_${random}A`,
+    `xyz_${random}`,
+    `psk-${random}`,
+    '',
+  ]) {
+    expect(keyKindOf(withChecksum(body))).toBe(undefined)
+  }
+})
+
+test('every character between prefix and checksum is drawn', () => {
+  const keys = Array.from({ length: 200 }, () => createKeyToken('secret').slice(4, -6))
+  expect(new Set(keys).size).toBe(200)
+  for (let at = 0; at < 43; at++) {
+    // The last one holds four bits, which are sixteen characters.
+    expect(new Set(keys.map((key) => key[at])).size, `at ${at}`).toBeGreaterThan(8)
+  }
 })
