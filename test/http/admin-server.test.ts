@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { createAdminServer } from '../../src/http/admin.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { releaseLater } from '../support/release.ts'
+
+async function open(
+  over: {
+    reasons?: string[]
+    warnings?: string[]
+    notLive?: string[]
+    measure?: () => Promise<void>
+  } = {},
+) {
+  const { reasons = [], warnings = [], notLive = [], measure = async () => {} } = over
+  const server = createAdminServer({
+    metrics: createMetrics({ process: 'worker' }),
+    measure,
+    readiness: async () => ({ reasons, warnings }),
+    reasonsNotLive: () => notLive,
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return async (path: string, method = 'GET') => {
+    const response = await fetch(url + path, { method })
+    const text = await response.text()
+    return { status: response.status, text, headers: response.headers }
+  }
+}
+
+test('ready and live: 200; not ready, or stuck: 503, each with its reasons', async () => {
+  const good = await open()
+  expect(await good('/readyz')).toMatchObject({ status: 200 })
+  expect(await good('/livez?verbose')).toMatchObject({ status: 200 })
+  const bad = await open({ reasons: ['redis is away'], notLive: ['sms jobs are waiting'] })
+  const [ready, live] = [await bad('/readyz'), await bad('/livez')]
+  expect(ready.status).toBe(503)
+  expect(ready.text).toContain('redis is away')
+  expect(live.status).toBe(503)
+  expect(live.text).toContain('sms jobs are waiting')
+  expect(live.text).not.toContain('redis is away')
+  expect(ready.headers.get('cache-control')).toBe('no-store')
+})
+
+test('a warning is told and is no reason to be out of service', async () => {
+  const { status, text } = await (await open({ warnings: ['no append-only file'] }))('/readyz')
+  expect(status).toBe(200)
+  expect(text).toContain('no append-only file')
+})
+
+test('metrics are measured before they are shown; a measure that fails is 500, not silence', async () => {
+  let measured = 0
+  const call = await open({
+    measure: async () => {
+      measured += 1
+      if (measured > 1) throw new Error('away')
+    },
+  })
+  const { status, text, headers } = await call('/metrics')
+  expect(status).toBe(200)
+  expect(text).toContain('postern_ready')
+  expect(headers.get('content-type')).toContain('text/plain')
+  expect(measured).toBe(1)
+  expect((await call('/metrics')).status).toBe(500)
+})
+
+test('HEAD has the status alone; other methods and paths are none of its', async () => {
+  const call = await open({ reasons: ['x'] })
+  expect(await call('/readyz', 'HEAD')).toMatchObject({ status: 503, text: '' })
+  const post = await call('/readyz', 'POST')
+  expect(post.status).toBe(405)
+  expect(post.headers.get('allow')).toBe('GET, HEAD')
+  expect((await call('/v1/notices')).status).toBe(404)
+})
