@@ -1,18 +1,18 @@
 /**
- * How fast and how small is the limiter, beside what else one would use? All in one run, interleaved,
- * medians over rounds; the rules are 1 per 60 s, 5 per 1 h and 10 per 24 h unless a contender can't.
+ * How fast and how small is the limiter, beside what else one would use and the version before it was made
+ * plain? All in one run, interleaved, medians over rounds; the rules are 1 per 60 s, 5 per 1 h and 10 per
+ * 24 h unless a contender can't. Ends with the goals that stand.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { type RedisReply, RedisStore } from 'rate-limit-redis'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
-import { createScriptPlans } from '../src/limiter/acquire-script.ts'
-import { createLimiter, parsePolicies } from '../src/limiter/index.ts'
-import { compilePolicies } from '../src/limiter/plan.ts'
+import { createLimiter, type Limiter } from '../src/limiter/index.ts'
 import { startPrivateRedis } from '../src/main/private-servers.ts'
 
 const rounds = Number(process.env.ROUNDS ?? 5)
@@ -21,14 +21,16 @@ const policies = {
   captcha: [{ name: 'recipient', key: '{to}', sliding: ['1 per 60s', '5 per 1h', '10 per 24h'] }],
 }
 
-const parsed = parsePolicies(policies)
-if (!parsed.ok) throw new Error('the policies of this bench do not hold')
-/** The script that the limiter runs for them. */
-const plan = createScriptPlans()(compilePolicies(parsed.policies, '').get('captcha')?.parts ?? [])
+/** The last version with generated scripts, byte records and two memories of refusals. */
+const commitBefore = 'd60b39df7e0a9ed7a584a4aea93c8b45c526969c'
+const repository = fileURLToPath(new URL('..', import.meta.url))
 
 const dataDir = mkdtempSync(join(tmpdir(), 'postern-bench-'))
 const server = await startPrivateRedis({ dataDir, flags: ['--appendonly', 'no'] })
 const closers: { close(): void }[] = []
+
+/** The limiter of `commitBefore`; undefined where there is no history. */
+const createLimiterBefore = await loadBefore()
 
 /** One check of one subject; true if admitted. */
 type Check = (subject: string) => Promise<boolean>
@@ -63,7 +65,6 @@ async function run(): Promise<void> {
         note(`${name} p99 ${inFlight}`, admitted.p99)
       }
     }
-    if (round >= 0) note('ceiling', ceiling(admin.options.password as string))
   }
   const of = (name: string) => median(rates.get(name) ?? [0])
   const base = 'sorted set (S1)'
@@ -91,11 +92,19 @@ async function run(): Promise<void> {
     ]
     console.log(`| ${cells.join(' | ')} |`)
   }
-  console.log(
-    `\nredis-benchmark, our script, batches of 128: ${thousands(of('ceiling'))} admitted/s`,
-  )
-  await bytes(admin, contenders)
-  await inProcess()
+  const bytesPerSubject = await bytes(admin, contenders)
+  const local = await inProcess()
+  const union = 'rate-limiter-flexible, union of 3'
+  const floor = 'floor: GET + SET PX, batched'
+  const share = (what: string, other: string) => of(`postern ${what}`) / of(`${other} ${what}`)
+  printGoals([
+    ['admitted/s at 256 in flight, × the union', share('admitted 256', union), 6, 'at least'],
+    ['refused/s at 256 in flight, × the union', share('refused 256', union), 9, 'at least'],
+    ['server µs per admitted, × the batched floor', share('admitted µs', floor), 1.35, 'at most'],
+    ['bytes per subject in Redis, ten uses', bytesPerSubject, 260, 'at most'],
+    ['in process, × the in-memory union', local.ratio, 4, 'at least'],
+    ['in process, bytes per subject, ten uses', local.bytes, 400, 'at most'],
+  ])
   for (const one of closers) one.close()
   admin.disconnect()
 }
@@ -108,33 +117,43 @@ function connect(): Redis {
 }
 
 function makeContenders(): Contender[] {
-  const ours = createLimiter({
-    policies,
-    redis: connect(),
-    rememberRefusalsMs: 0,
-    subjectKey: 'bench',
-    deadlineMs: 5_000,
-  })
-  closers.push(ours)
-  const withIds = createLimiter({
-    policies,
-    redis: connect(),
-    rememberRefusalsMs: 0,
-    keyPrefix: 'ids:',
-    deadlineMs: 5_000,
-  })
-  closers.push(withIds)
-  let id = 0
+  const shared = { policies, rememberRefusalsMs: 0, deadlineMs: 5_000 }
+  const limiterOf = (create: typeof createLimiter, keyPrefix: string, more: object = {}) => {
+    const limiter = create({ ...shared, redis: connect(), keyPrefix, ...more })
+    closers.push(limiter)
+    return limiter
+  }
+  const asking = (name: string, limiter: Limiter, hasIds = false): Contender => {
+    let id = 0
+    const options = () => (hasIds ? { requestId: `${id++}` } : {})
+    return {
+      name,
+      check: async (to) => (await limiter.acquire('captcha', { to }, options())).admitted,
+    }
+  }
+  /** Every subject is asked again and again, so its value is as long as that of a busy one. */
+  const open = { captcha: [{ name: 'r', key: '{to}', sliding: ['90 per 1h', '100 per 24h'] }] }
+  const busy = limiterOf(createLimiter, 'busy:', { policies: open })
   return [
+    asking('postern', limiterOf(createLimiter, 'postern:')),
+    asking('postern, with request ids', limiterOf(createLimiter, 'ids:'), true),
     {
-      name: 'postern',
-      check: async (to) => (await ours.acquire('captcha', { to })).admitted,
+      name: 'postern, subjects of 80 uses',
+      check: async (to) => {
+        const fields = { to: `${Number(to.slice(-2)) || 0}` }
+        return (await busy.acquire('captcha', fields, { permits: 1 })).admitted
+      },
     },
-    {
-      name: 'postern, with request ids',
-      check: async (to) =>
-        (await withIds.acquire('captcha', { to }, { requestId: `${id++}` })).admitted,
-    },
+    ...(createLimiterBefore
+      ? [
+          asking('the version before', limiterOf(createLimiterBefore, 'before:')),
+          asking(
+            'the version before, with request ids',
+            limiterOf(createLimiterBefore, 'bids:'),
+            true,
+          ),
+        ]
+      : []),
     scriptContender('sorted set (S1)', sortedSetScript),
     scriptContender('floor: GET + SET PX', floorScript),
     batchedFloor(),
@@ -281,55 +300,41 @@ async function cpuUs(admin: Redis): Promise<number> {
   return (seconds('user') + seconds('sys')) * 1_000_000
 }
 
-/** What Redis can do with our script when the client costs nothing: admitted checks per second. */
-function ceiling(password: string): number {
-  const keys = Array.from({ length: 128 }, () => 'postern:{ab}0123__rand_int__')
-  const calls = Math.ceil(opsPerRound / 128)
-  const output = execFileSync('redis-benchmark', [
-    ...['-p', String(server.port), '-a', password, '-n', String(calls), '-c', '4'],
-    ...['-r', '1000000000000', '--csv', 'evalsha', plan.script.sha, '128', ...keys, '1', '0'],
-  ]).toString()
-  const line = output.trim().split('\n').at(-1) as string
-  return Number(line.split('","').at(1)?.replaceAll('"', '')) * 128
-}
-
-/** Memory per subject with ten uses, keys and times to live included. */
-async function bytes(admin: Redis, contenders: Contender[]): Promise<void> {
+/** Memory per subject, keys and times to live included; ours with ten uses. */
+async function bytes(admin: Redis, contenders: Contender[]): Promise<number> {
   console.log('\n| bytes per subject | |\n|---|---|')
   const subjects = 20_000
   const usedMemory = async () => Number(/used_memory:(\d+)/.exec(await admin.info('memory'))?.[1])
-  await admin.flushdb()
-  const before = await usedMemory()
-  const now = Date.now()
-  let pipeline = admin.pipeline()
-  for (let subject = 0; subject < subjects; subject++) {
-    const value = Buffer.alloc(41)
-    for (let use = 0; use < 10; use++) {
-      value.writeUInt32BE((now - (10 - use) * 7_200_000) % 2 ** 32, 1 + use * 4)
-    }
-    const hash = createHash('sha256').update(`${subject}`).digest('base64url')
-    pipeline.set(`postern:{${hash.slice(0, 2)}}${hash.slice(2, 18)}`, value, 'PX', 86_400_000)
-    if (subject % 1_000 === 999) {
-      await pipeline.exec()
-      pipeline = admin.pipeline()
-    }
-  }
-  console.log(
-    `| postern, ten uses in 24 h | ${Math.round(((await usedMemory()) - before) / subjects)} |`,
-  )
-  for (const { name, check } of contenders) {
-    if (name.startsWith('floor')) continue
+  const perSubject = async (name: string, check: Check, uses: number) => {
     await admin.flushdb()
     const start = await usedMemory()
-    for (let first = 0; first < subjects; first += 500) {
-      await Promise.all(Array.from({ length: 500 }, (_, op) => check(`+8613${first + op}`)))
+    for (let first = 0; first < subjects * uses; first += 500) {
+      const subjectOf = (op: number) => `+8613${(first + op) % subjects}`
+      await Promise.all(Array.from({ length: 500 }, (_, op) => check(subjectOf(op))))
     }
-    console.log(`| ${name}, one use | ${Math.round(((await usedMemory()) - start) / subjects)} |`)
+    const each = Math.round(((await usedMemory()) - start) / subjects)
+    console.log(`| ${name} | ${each} |`)
+    return each
   }
+  const open = { p: [{ name: 'r', key: '{to}', sliding: ['10 per 1h', '20 per 24h'] }] }
+  const tenUses = (name: string, create: typeof createLimiter) => {
+    const shared = { policies: open, redis: connect(), deadlineMs: 5_000 }
+    const limiter = create({ ...shared, rememberRefusalsMs: 0 })
+    closers.push(limiter)
+    const check: Check = async (to) => (await limiter.acquire('p', { to })).admitted
+    return perSubject(`${name}, ten uses`, check, 10)
+  }
+  const ours = await tenUses('postern', createLimiter)
+  if (createLimiterBefore) await tenUses('the version before', createLimiterBefore)
+  for (const { name, check } of contenders) {
+    if (name.startsWith('floor')) continue
+    await perSubject(`${name}, one use`, check, 1)
+  }
+  return ours
 }
 
 /** Processor time per call, because other programs on the machine take their share of any rate. */
-async function inProcess(): Promise<void> {
+async function inProcess(): Promise<{ ratio: number; bytes: number }> {
   const ops = 1_000_000
   const rate = async (act: (op: number) => unknown) => {
     for (let op = 0; op < 50_000; op++) await act(op)
@@ -344,55 +349,84 @@ async function inProcess(): Promise<void> {
   const subjects = Array.from({ length: 100_000 }, (_, subject) => `+86138${subject}`)
   const subjectOf = (op: number) => subjects[op % subjects.length] as string
   let now = 0
+  const clock = () => now++
   const open = {
     p: [{ name: 'r', key: '{to}', sliding: ['10 per 60s', '50 per 1h', '100 per 24h'] }],
   }
-  const local = createLimiter({ policies: open, maxSubjects: 100_000, clock: () => now++ })
-  const flexibleMemory = new RateLimiterMemory({ points: 1_000, duration: 60 })
-  const flexibleUnion = new RateLimiterUnion(
+  const ten = { p: [{ name: 'r', key: '{to}', sliding: '10 per 24h' }] }
+  const print = (name: string, value: string) => console.log(`| ${name} | ${value} |`)
+  const perSecond = async (name: string, act: (op: number) => unknown) => {
+    const value = await rate(act)
+    print(name, thousands(value))
+    return value
+  }
+  const bytesOf = (create: typeof createLimiter) => {
+    const before = heapBytes()
+    const limiter = create({ policies: ten, maxSubjects: 100_000, clock })
+    for (let op = 0; op < 1_000_000; op++) limiter.tryAcquire('p', { to: subjectOf(op) })
+    const each = Math.round((heapBytes() - before) / subjects.length)
+    limiter.tryAcquire('p', { to: 'x' })
+    return each
+  }
+  console.log('\n| in process | per second of processor time |\n|---|---|')
+  const tryAll = (create: typeof createLimiter) => {
+    const limiter = create({ policies: open, maxSubjects: 100_000, clock })
+    return (op: number) => limiter.tryAcquire('p', { to: subjectOf(op) })
+  }
+  const ours = await perSecond('100,000 subjects, three windows', tryAll(createLimiter))
+  if (createLimiterBefore) {
+    await perSecond('the same, the version before', tryAll(createLimiterBefore))
+  }
+  const memory = new RateLimiterMemory({ points: 1_000, duration: 60 })
+  await perSecond('rate-limiter-flexible in memory, one rule', (op) =>
+    memory.consume(subjectOf(op)),
+  )
+  const union = new RateLimiterUnion(
     ...[60, 3_600, 86_400].map(
       (duration) => new RateLimiterMemory({ keyPrefix: `${duration}`, points: 1_000, duration }),
     ),
   )
+  const theirs = await perSecond('rate-limiter-flexible in memory, union of 3', (op) =>
+    union.consume(subjectOf(op)),
+  )
   const remembering = createLimiter({ policies, redis: connect(), rememberRefusalsMs: 59_000 })
   closers.push(remembering)
-  await remembering.acquire('captcha', { to: 'x' })
-  await remembering.acquire('captcha', { to: 'x' })
-  const fields = { to: 'x' }
-  const bytesBefore = heapBytes()
-  const ten = createLimiter({
-    policies: { p: [{ name: 'r', key: '{to}', sliding: '10 per 24h' }] },
-    maxSubjects: 100_000,
-    clock: () => now++,
-  })
-  for (let op = 0; op < 1_000_000; op++) ten.tryAcquire('p', { to: subjectOf(op) })
-  console.log(
-    `\nin process, ten uses: ${Math.round((heapBytes() - bytesBefore) / subjects.length)} bytes per subject`,
-  )
-  ten.tryAcquire('p', fields)
-  console.log('\n| in process | per second of processor time |\n|---|---|')
-  const print = (name: string, perSecond: number) =>
-    console.log(`| ${name} | ${thousands(perSecond)} |`)
-  print(
-    'tryAcquire, 100,000 subjects, three windows',
-    await rate((op) => local.tryAcquire('p', { to: subjectOf(op) })),
-  )
-  print('tryAcquire, one subject', await rate(() => local.tryAcquire('p', fields)))
-  const places = new Map(subjects.map((subject, place) => [`${subject}`, place]))
-  print(
-    'a Map of 100,000 subjects, looked up and nothing else',
-    await rate((op) => places.get(subjectOf(op))),
-  )
-  print(
-    'rate-limiter-flexible in memory, one rule',
-    await rate((op) => flexibleMemory.consume(subjectOf(op))),
-  )
-  print(
-    'rate-limiter-flexible in memory, union of 3',
-    await rate((op) => flexibleUnion.consume(subjectOf(op))),
-  )
-  print('remembered refusal, acquire', await rate(() => remembering.acquire('captcha', fields)))
-  print('remembered refusal, recall', await rate(() => remembering.recall('captcha', fields)))
+  for (let use = 0; use < 2; use++) await remembering.acquire('captcha', { to: 'x' })
+  await perSecond('remembered refusal', () => remembering.acquire('captcha', { to: 'x' }))
+  const bytes = bytesOf(createLimiter)
+  print('bytes per subject, ten uses', `${bytes}`)
+  if (createLimiterBefore) print('the version before', `${bytesOf(createLimiterBefore)}`)
+  return { ratio: ours / theirs, bytes }
+}
+
+type Goal = [what: string, value: number, bound: number, side: 'at least' | 'at most']
+
+function printGoals(goals: Goal[]): void {
+  console.log('\n| goal | bound | here | |\n|---|---|---|---|')
+  for (const [what, value, bound, side] of goals) {
+    const isMet = side === 'at least' ? value >= bound : value <= bound
+    const shown = value < 100 ? value.toFixed(2) : value.toFixed(0)
+    console.log(`| ${what} | ${side} ${bound} | ${shown} | ${isMet ? 'met' : 'MISSED'} |`)
+  }
+}
+
+async function loadBefore(): Promise<typeof createLimiter | undefined> {
+  const folder = join(dataDir, 'before')
+  mkdirSync(folder)
+  try {
+    const archive = execFileSync('git', ['archive', commitBefore, 'src', 'lua', 'package.json'], {
+      cwd: repository,
+      maxBuffer: 1e8,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    execFileSync('tar', ['-x', '-C', folder], { input: archive })
+  } catch {
+    console.log('no history here: the version before is left out')
+    return undefined
+  }
+  symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'))
+  const before = await import(join(folder, 'src/limiter/index.ts'))
+  return before.createLimiter
 }
 
 /** Run with --expose-gc to have garbage out of it. */

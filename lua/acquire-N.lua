@@ -1,56 +1,199 @@
 -- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a
--- lockout's refusal begins its lock. src/limiter/redis-values.ts tells what values are made of.
--- KEYS    per check: one per part of the policy, then its request's key if the checks have ids
--- ARGV    permits, ms to remember requests (0: they have no ids), then start and end of each calendar's period
--- returns now, then per check the value of every part as it is now (after a 0: it is observed, and full)
---         | wait * 1024 + window | -1, outside a calendar's period | -2 - part, whose value has another form
-local call, pcall, byte, type, KEYS, reply = redis.call, redis.pcall, string.byte, type, KEYS, {}
-local clock = call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+-- lockout's refusal begins its lock. Read it beside src/limiter/memory/kinds.ts: the names are the same.
+--
+-- A value is what one part of a rule knows of one subject: the byte 1, then its uses, oldest first: a time
+-- in ms (6 bytes) and how many uses it stands for (4 bytes). In front of a lockout's uses stand the end of
+-- its last lock and how many locks came in a row.
+--
+-- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
+-- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/plan.ts
+-- ARGV[2]  how long requests are remembered, in ms; 0: the checks have no ids
+-- ARGV[3]  for tests: now, in ms
+-- returns  now, and nothing more if that is outside the period of a calendar; then per check
+--          the value of every part, after a 0 where the rule is observed and full: admitted
+--          | twice the hold (see below) of what holds longest, and 1 more if that lock began now
+--          | -1: a value is not one of the limiter's
+local call, pcall = redis.call, redis.pcall
+local pack, unpack = struct.pack, struct.unpack
+local sub = string.sub
+local max = math.max
 
--- Here stand the looks that the policy needs, and its parts; see src/limiter/acquire-script.ts.
-local plan = {}
+local use, size = '>I6I4', 10
+local plan = cjson.decode(ARGV[1])
+local memoryMs = tonumber(ARGV[2])
+local clock = ARGV[3] and { 0, ARGV[3] * 1000 } or call('TIME')
+local micros = clock[1] * 1000000 + clock[2]
+local now = math.floor(micros / 1000)
 
-local permits, memoryMs, parts, last = tonumber(ARGV[1]), ARGV[2], #plan, 1
-local hasIds = memoryMs ~= '0'
-local keysPerCheck = hasIds and parts + 1 or parts
-local values, waits, news, ttls, stamps = {}, {}, {}, {}, {} -- per part of a check
-reply[1] = now
-for key = 0, #KEYS - 1, keysPerCheck do
-  local isKnown = hasIds and call('GET', KEYS[key + keysPerCheck])
-  local code, longest, locks, full = 0, 0, false, nil
+-- A wait and its window as one number: the greatest has the longest wait, and of those the first window.
+local function holdOf(waitMs, window)
+  return waitMs * 1024 + 1023 - window.index
+end
+
+-- The time of the newest use and how many uses it stands for.
+local function newest(part, value)
+  if #value < part.first then
+    return 0, 0
+  end
+  return unpack(use, value, #value - size + 1)
+end
+
+-- Without the uses that a clock far ahead of this one has written.
+local function trusted(part, value)
+  while newest(part, value) > now + part.trustMs do
+    value = sub(value, 1, -size - 1)
+  end
+  return value
+end
+
+-- Each use comes back a window after it was made. From the newest on, uses are counted until they and the
+-- permits are more than the limit: that one must leave the window first. The lowest limit comes first.
+local function sliding(part, value, permits)
+  local at = max(part.now, (newest(part, value)))
+  local hold, used, time, uses, place = 0, permits, at, 0, #value - size + 1
+  for w = 1, #part.windows do
+    local window = part.windows[w]
+    while used <= window.limit and place >= part.first do
+      time, uses = unpack(use, value, place)
+      used = used + uses
+      place = place - size
+    end
+    if used <= window.limit then
+      break
+    elseif time + window.ms > now then
+      hold = max(hold, holdOf(time + window.ms - now, window))
+    end
+  end
+  return hold, hold == 0 and value, at, at + part.longestMs
+end
+
+-- All uses come back together, a window after the first of them.
+local function fixed(part, value, permits)
+  local window = part.windows[1]
+  local at, used = newest(part, value)
+  if now - at >= window.ms then
+    at, used = now, 0
+  end
+  local hold = used + permits > window.limit and holdOf(at + window.ms - now, window) or 0
+  return hold, hold == 0 and '\1' .. pack(use, at, used), at, at + window.ms
+end
+
+-- All uses come back together, when the cron expression fires.
+local function calendar(part, value, permits)
+  local window = part.windows[1]
+  local at, used = newest(part, value)
+  if at < part.startsAt then
+    at, used = now, 0
+  end
+  local hold = used + permits > window.limit and holdOf(part.endsAt - now, window) or 0
+  return hold, hold == 0 and '\1' .. pack(use, at, used), at, part.endsAt
+end
+
+local function lockMs(part, locks)
+  return math.min(math.floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
+end
+
+-- As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten.
+local function lockout(part, value, permits)
+  local window = part.windows[1]
+  local endsAt, locks = unpack(use, value, 2)
+  if endsAt > now and endsAt <= now + part.trustMs then
+    return holdOf(endsAt - now, window)
+  end
+  if endsAt > now or part.growth == 1 or now - endsAt >= lockMs(part, locks) then
+    endsAt, locks = 0, 0
+  end
+  local hold, tries, at, expiresAt = sliding(part, value, permits)
+  if hold == 0 then
+    tries = '\1' .. pack(use, endsAt, locks) .. sub(tries, part.first)
+    return 0, tries, at, max(expiresAt, endsAt + lockMs(part, locks))
+  end
+  local ms = lockMs(part, locks + 1)
+  return holdOf(ms, window), '\1' .. pack(use, now + ms, locks + 1), now, now + 2 * ms
+end
+
+-- The value with the permits as its newest uses, and without those that have left every window.
+local function add(part, value, at, permits)
+  local time, uses = newest(part, value)
+  if time == at then
+    return sub(value, 1, -size - 1) .. pack(use, at, uses + permits)
+  end
+  local oldest = part.first
+  while oldest < #value and unpack(use, value, oldest) + part.longestMs <= now do
+    oldest = oldest + size
+  end
+  local kept = oldest == part.first and value or sub(value, 1, part.first - 1) .. sub(value, oldest)
+  return kept .. pack(use, at, permits)
+end
+
+local kinds = { sliding = sliding, fixed = fixed, calendar = calendar, lockout = lockout }
+for _, part in ipairs(plan) do
+  part.decide = kinds[part.kind]
+  part.empty = part.kind == 'lockout' and '\1' .. pack(use, 0, 0) or '\1'
+  part.now = math.ceil(now / part.granuleMs) * part.granuleMs
+  if part.startsAt and (now < part.startsAt or now >= part.endsAt) then
+    return { now }
+  end
+end
+
+-- Times of expiry are handed over as text, because Redis takes that faster than numbers.
+local texts = {}
+local function set(key, value, expiresAt)
+  texts[expiresAt] = texts[expiresAt] or string.format('%.0f', expiresAt)
+  call('SET', key, value, 'PXAT', texts[expiresAt])
+end
+
+local reply, parts = { now }, #plan
+local values, holds, news, times, ends = {}, {}, {}, {}, {} -- of one check, by part
+for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
+  local requestKey = memoryMs > 0 and KEYS[key + parts + 1]
+  local isKnown = requestKey and call('GET', requestKey)
+  local held, challenged, began, full = 0, 0, 0, {}
   for p = 1, parts do
-    local part, value, wait, window = plan[p], pcall('GET', KEYS[key + p]), 0, nil
-    if value and (type(value) == 'table' or byte(value) ~= part.form) then code = -1 - p break end
-    values[p], news[p] = value or '', nil
+    local part, value, hold = plan[p], pcall('GET', KEYS[key + p]), 0
+    if not value or value == '' then
+      value = part.empty
+    elseif type(value) == 'table' or value:byte() ~= 1 or #value % size ~= 1 then
+      held = -1
+      break
+    end
     if not isKnown then
-      wait, window, news[p], ttls[p], stamps[p] = part.look(part, value or part.empty, permits * part.weight)
-      if wait < 0 then code = -1 break end
+      hold, news[p], times[p], ends[p] = part.decide(part, trusted(part, value), part.permits)
     end
-    waits[p] = wait
-    if wait > 0 then
-      locks = locks or news[p]
-      if part.observe then full = full or {} full[part.observe] = true
-      elseif wait > longest then longest, code = wait, wait * 1024 + window end
+    values[p], holds[p] = value, hold
+    if hold > 0 and part.mode == 'enforce' then
+      held = max(held, hold)
+    elseif hold > 0 and part.mode == 'challenge' then
+      challenged = max(challenged, hold)
+    elseif hold > 0 then
+      full[part.rule] = true
     end
   end
-  for p = 1, (code == 0 or code > 0 and locks) and parts or 0 do
-    local isFull = full and full[plan[p].observe or 0]
-    if news[p] and (waits[p] > 0 or code == 0 and not isFull) then
-      call('SET', KEYS[key + p], news[p], 'PX', ttls[p])
+  held = held == 0 and challenged or held
+  for p = 1, held < 0 and 0 or parts do
+    local part = plan[p]
+    if holds[p] > 0 and news[p] then
       values[p] = news[p]
+      began = holds[p] == held and 1 or began
+      set(KEYS[key + p], values[p], ends[p])
+    elseif held == 0 and not full[part.rule] and not isKnown then
+      values[p] = add(part, news[p], times[p], part.permits)
+      set(KEYS[key + p], values[p], ends[p])
     end
-    if waits[p] > 0 or isFull then stamps[p] = 0 end
-    if code == 0 then
-      if isFull then reply[last + 1], last = 0, last + 1 end
-      reply[last + 1], last = values[p], last + 1
+    if held == 0 and full[part.rule] then
+      times[p] = 0
+      reply[#reply + 1] = 0
     end
+    reply[#reply + 1] = held == 0 and values[p] or nil
   end
-  if code ~= 0 then reply[last + 1], last = code, last + 1
-  elseif hasIds and not isKnown then
-    local memory = struct.pack('>I7', clock[1] * 1000000 + clock[2])
-    for p = 1, parts do memory = memory .. struct.pack('>I6I4', stamps[p], permits * plan[p].weight) end
-    call('SET', KEYS[key + keysPerCheck], memory, 'PX', memoryMs)
+  if held ~= 0 then
+    reply[#reply + 1] = held > 0 and 2 * held + began or held
+  elseif requestKey and not isKnown then
+    local memory = pack(use, now, micros % 1000)
+    for p = 1, parts do
+      memory = memory .. pack(use, times[p], plan[p].permits)
+    end
+    set(requestKey, memory, now + memoryMs)
   end
 end
 return reply

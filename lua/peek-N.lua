@@ -1,5 +1,7 @@
--- Reads what rules know of a subject, and the time by which to judge it.
--- KEYS    one per part
--- returns seconds, microseconds, list of values (nil: none, or of another type)
-local clock = redis.call('TIME')
-return { clock[1], clock[2], redis.call('MGET', unpack(KEYS)) }
+-- Reads what a policy knows of a subject, and the time by which to judge it.
+-- KEYS     the values of the parts, as in acquire-N.lua
+-- ARGV[1]  for tests: now, in ms
+-- returns  now in ms, and the values (nil: none, or of another type)
+local clock = ARGV[1] and { 0, ARGV[1] * 1000 } or redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+return { now, redis.call('MGET', unpack(KEYS)) }

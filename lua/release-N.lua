@@ -1,46 +1,61 @@
--- Gives back what one request took, once: a second call finds no memory of the request.
--- KEYS    one per part of the policy, then one per part that tells when it was last reset (what was taken
---         before that is given back already), then the request's key
--- ARGV    per part: the form of its values (any other: nothing is given back), bytes before the first time,
---         bytes per time (0: cells that count)
--- returns 1 if the request was remembered, else 0
-local call, unpack, pack = redis.call, struct.unpack, struct.pack
-local memory = call('GET', KEYS[#KEYS])
-if not memory then return 0 end
-call('DEL', KEYS[#KEYS])
+-- Gives back what one request took, once.
+-- KEYS     the values of the parts, as many times of their reset (what was taken before that is given back
+--          already), then the memory of the request: when it was, and per part the time and number of its uses
+-- ARGV     per part: where its first use stands in the value; 0: this part is not given back
+-- returns  1 if the request was remembered, else 0
+local unpack = struct.unpack
+local pack = struct.pack
+local use = '>I6I4'
+local size = 10
 
--- Without the newest `permits` uses of time `stamp`, as far as they are still there.
-local function withoutTimes(value, head, size, stamp, permits)
-  local time = pack('>I' .. size, stamp % 256 ^ size)
-  for at = #value - size + 1, head + 1, -size do
-    if permits > 0 and value:sub(at, at + size - 1) == time then
-      value, permits = value:sub(1, at - 1) .. value:sub(at + size), permits - 1
+local memory = redis.call('GET', KEYS[#KEYS])
+if not memory then
+  return 0
+end
+local ms, micros = unpack(use, memory)
+local requestedAt = ms * 1000 + micros
+local parts = (#KEYS - 1) / 2
+
+-- The value without so many uses of that time, as far as it still has them.
+local function remove(value, first, at, permits)
+  for place = #value - size + 1, first, -size do
+    local time, uses = unpack(use, value, place)
+    if time == at and uses >= permits then
+      local rest = uses > permits and pack(use, at, uses - permits) or ''
+      return value:sub(1, place - 1) .. rest .. value:sub(place + size)
     end
   end
   return value
 end
 
-local function withoutCounts(value, stamp, permits)
-  local kept, given = { value:sub(1, 5) }, 0
-  for at = 6, #value, 10 do
-    local time, total, before = unpack('>I6I4', value, at), unpack('>I4', value, at + 6), unpack('>I4', value, at - 4)
-    local own = (total - before) % 4294967296
-    if time == stamp and own >= permits then given, own = permits, own - permits end
-    if own > 0 then kept[#kept + 1] = pack('>I6I4', time, (total - given) % 4294967296) end
+local function giveBack(p, first, at, permits)
+  local value = redis.call('GET', KEYS[p])
+  local resetAt = tonumber(redis.call('GET', KEYS[parts + p]) or 0)
+  if not value or resetAt >= requestedAt then
+    return
   end
-  return table.concat(kept)
+  local rest = remove(value, first, at, permits)
+  if not rest:find('[^%z]', 2) then
+    redis.call('DEL', KEYS[p])
+  elseif rest ~= value then
+    redis.call('SET', KEYS[p], rest, 'KEEPTTL')
+  end
 end
 
-local parts, takenAt = (#KEYS - 1) / 2, unpack('>I7', memory)
+local isLeft = false
 for p = 1, parts do
-  local value, resetAt = call('GET', KEYS[p]), call('GET', KEYS[parts + p])
-  local form, head, size = tonumber(ARGV[p * 3 - 2]), tonumber(ARGV[p * 3 - 1]), tonumber(ARGV[p * 3])
-  local stamp, permits = unpack('>I6I4', memory, p * 10 - 2)
-  if resetAt and tonumber(resetAt) >= takenAt then stamp = 0 end
-  if value and stamp > 0 and value:byte() == form then
-    local rest = size == 0 and withoutCounts(value, stamp, permits) or withoutTimes(value, head, size, stamp, permits)
-    if #rest == head and (size == 0 or not rest:find('[^%z]', 2)) then call('DEL', KEYS[p])
-    elseif rest ~= value then call('SET', KEYS[p], rest, 'KEEPTTL') end
+  local first = tonumber(ARGV[p])
+  local at, permits = unpack(use, memory, 1 + p * size)
+  if first > 0 and at > 0 then
+    giveBack(p, first, at, permits)
+    memory = memory:sub(1, p * size) .. pack(use, 0, 0) .. memory:sub(1 + (p + 1) * size)
+  elseif at > 0 then
+    isLeft = true
   end
+end
+if isLeft then
+  redis.call('SET', KEYS[#KEYS], memory, 'KEEPTTL')
+else
+  redis.call('DEL', KEYS[#KEYS])
 end
 return 1

@@ -4,7 +4,7 @@
  * file's: by subject, by subject and address, or both, so that a stranger can't lock the owner out.
  */
 import { canonical } from '../base/canonical.ts'
-import type { Policies, RedisLimiter, Refusal } from '../limiter/index.ts'
+import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 
 export interface AttemptSubject {
   policy: string
@@ -29,7 +29,7 @@ export function subjectOfApp(app: string, subject: string): string {
 export type Attempts = ReturnType<typeof createAttempts>
 
 export function createAttempts(deps: {
-  limiter: RedisLimiter
+  limiter: Limiter
   /** The rules as they are now. */
   policies: () => Policies
 }) {

@@ -11,7 +11,7 @@
  * fails alone. When the server is away all fail, those still waiting too: their statement would only
  * keep their callers waiting once more.
  */
-import { Unavailable } from './problems.ts'
+import { Unavailable } from './unavailable.ts'
 
 export interface BatcherOptions<Item, Result> {
   /** Runs one statement for all items; returns one result per item, in their order. */

@@ -20,6 +20,8 @@ export interface RequestFacts extends Record<string, string | number> {
 }
 
 /** JSON lines; readable ones where standard output is a terminal and `pino-pretty` is installed. */
+const maxRefusalsPerSecond = 10
+
 export function createLog(options: {
   level: LogLevel
   process: string
@@ -37,6 +39,8 @@ export function createLog(options: {
     { level: options.level, base: { process: options.process, pid: process.pid } },
     { write: (line: string) => output.write(prettify ? prettify(line) : line) },
   )
+
+  const isInSample = createSample(maxRefusalsPerSecond)
 
   return {
     ready(addresses: Record<string, string>) {
@@ -73,9 +77,9 @@ export function createLog(options: {
     connectionFailed(part: string, error: unknown) {
       logger.warn({ part, ...errorFacts(error) }, 'connection failed')
     },
-    /** A repeat of a refusal that was logged is worth a line only to who asks for all of them. */
-    requestFinished(isRepeat: boolean, facts: RequestFacts) {
-      if (isRepeat) logger.debug(facts, 'request')
+    /** Refusals come in floods and the metrics count all: only so many a second are worth a line. */
+    requestFinished(facts: RequestFacts) {
+      if (facts.status === 429 && !isInSample()) logger.debug(facts, 'request')
       else logger.info(facts, 'request')
     },
     requestFailed(requestId: string, error: unknown) {
@@ -160,5 +164,17 @@ function errorFacts(error: unknown) {
     message: error.message,
     cause: cause?.message,
     stack: error.stack,
+  }
+}
+
+/** True for the first so many of every second. */
+function createSample(perSecond: number): () => boolean {
+  let second = 0
+  let count = 0
+  return () => {
+    const now = Math.floor(performance.now() / 1_000)
+    count = now === second ? count + 1 : 1
+    second = now
+    return count <= perSecond
   }
 }

@@ -124,8 +124,6 @@ export class Problem extends Error {
   readonly code: ProblemCode
   readonly members: Readonly<Record<string, unknown>>
   readonly headers: Readonly<Record<string, string>>
-  /** The same refusal as before, answered from memory: counted, not logged one by one. */
-  isRepeat = false
 
   constructor(
     code: ProblemCode,
@@ -143,12 +141,4 @@ export class Problem extends Error {
   }
 }
 
-/** Redis or PostgreSQL gave no answer in time, or a definite no: the caller gets 503. */
-export class Unavailable extends Error {
-  readonly part: 'redis' | 'postgresql'
-
-  constructor(part: 'redis' | 'postgresql', cause: unknown, message = `${part} is out of reach`) {
-    super(message, { cause })
-    this.part = part
-  }
-}
+export { Unavailable } from './unavailable.ts'

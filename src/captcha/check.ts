@@ -3,9 +3,9 @@
  * survives resends, and with the code itself, whose tries end it.
  */
 import { createShortIds } from '../base/ids.ts'
-import type { Policies, RedisLimiter } from '../limiter/index.ts'
+import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Admission, AdmissionRefusal } from '../notice/admission.ts'
+import type { Admission } from '../notice/admission.ts'
 import type { AnnounceCaptcha } from './announce.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
@@ -17,13 +17,13 @@ export interface CheckRequest extends CodeOwner {
   country: string
 }
 
-export type CheckOutcome = GuessResult | { result: 'refused'; refusal: AdmissionRefusal }
+export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
 export function createCheckCaptcha(deps: {
   admission: Admission
-  limiter: RedisLimiter
+  limiter: Limiter
   /** The rules as they are now. */
   policies: () => Policies
   codes: CodeStore
@@ -37,7 +37,7 @@ export function createCheckCaptcha(deps: {
     const outcome = await check(request)
     metrics.checks.inc({ result: outcome.result })
     if (outcome.result === 'passed') announce.passed(request, outcome.noticeId)
-    if (outcome.result === 'refused' && isNewLock(outcome.refusal)) {
+    if (outcome.result === 'refused' && outcome.refusal.isNewLock) {
       void announce.locked(request, outcome.refusal)
     }
     return outcome
@@ -46,8 +46,6 @@ export function createCheckCaptcha(deps: {
   async function check(request: CheckRequest): Promise<CheckOutcome> {
     const { channel, to, scene, app, ip, country } = request
     const fields = { channel, to, scene, app, ip, country }
-    const repeat = admission.recall('check', fields)
-    if (repeat) return { result: 'refused', refusal: repeat }
     const requestId = newRequestId()
     const verdict = await admission.admit('check', fields, requestId)
     if (!verdict.admitted) return { result: 'refused', refusal: verdict }
@@ -80,5 +78,3 @@ export function createCheckCaptcha(deps: {
     ])
   }
 }
-
-const isNewLock = ({ kind, isRepeat }: AdmissionRefusal) => kind === 'lockout' && !isRepeat

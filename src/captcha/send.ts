@@ -36,8 +36,6 @@ export function createSendCaptcha(deps: {
     /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
     async send(request: CaptchaRequest): Promise<SendOutcome> {
       const { notice, fields } = read(request)
-      const repeat = admission.recall(policy, fields)
-      if (repeat) return { accepted: false, policy, refusal: repeat }
       const verdict = await admission.admit(policy, fields, notice.id)
       if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }
       try {

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
-import type { RawPolicies, RedisLimiter } from '../limiter/index.ts'
+import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
 import { createPlaces } from './places.ts'
 
 export interface PaceEntry {
@@ -17,7 +17,7 @@ export interface PaceEntry {
 
 /** One policy for each provider that has any limits. */
 export function pacePolicies(entries: Readonly<Record<string, PaceEntry>>): RawPolicies {
-  const policies: RawPolicies = {}
+  const policies: Record<string, RawRule[]> = {}
   for (const [name, { pace, quotas }] of Object.entries(entries)) {
     const rules = [
       ...(pace ? [{ name: 'pace', key: '{name}', sliding: pace }] : []),
@@ -38,7 +38,7 @@ const limiterRetryMs = 1_000
 const free: Turn = { granted: true, giveBack: async () => {} }
 
 /** `limiter` holds the `pacePolicies`; `hasLimits` says whether this provider has one. */
-export function createTakeTurn(name: string, limiter: RedisLimiter, hasLimits: boolean) {
+export function createTakeTurn(name: string, limiter: Limiter, hasLimits: boolean) {
   const paceWindows = hasLimits ? limiter.windows(name).filter(({ rule }) => rule === 'pace') : []
   const spacingMs = Math.max(
     0,

@@ -1,14 +1,14 @@
 /** The limiter for other services: any policy of the policy file, and login attempts. */
 import { type Attempts, subjectOfApp } from '../attempt/attempts.ts'
 import { Problem } from '../base/problems.ts'
-import { MissingField, type Policies, type RedisLimiter, type Refusal } from '../limiter/index.ts'
+import { type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas.ts'
 import { invalid, refusalProblem } from './sending.ts'
 
 export function limitRoutes(deps: {
   attempts: Attempts
-  limiter: RedisLimiter
+  limiter: Limiter
   /** The rules as they are now. */
   policies: () => Policies
 }): Route[] {
@@ -36,7 +36,7 @@ export function limitRoutes(deps: {
         const decision = await withFieldProblems('fields.', () =>
           limiter.acquire(policy, { ...fieldsOfApp(app, fields), app }, { permits }),
         )
-        if (!decision.admitted) return refused(policy, decision)
+        if (!decision.admitted) return refusalProblem(policy, decision)
         const remaining = decision.remaining.map(({ rule, window, left }) => ({
           rule,
           window,
@@ -63,7 +63,7 @@ export function limitRoutes(deps: {
         const outcome = await withFieldProblems('', () =>
           attempts.begin({ policy, app, subject, ip }),
         )
-        if (!outcome.allowed) return refused(policy, outcome.refusal)
+        if (!outcome.allowed) return refusalProblem(policy, outcome.refusal)
         return { status: 200, body: outcome }
       },
     }),
@@ -96,9 +96,6 @@ function fieldsOfApp<Fields extends Record<string, string | number>>(app: string
     ? { ...fields, subject: subjectOfApp(app, String(fields.subject)) }
     : fields
 }
-
-const refused = (policy: string, refusal: Refusal) =>
-  refusalProblem(policy, { ...refusal, isRepeat: false })
 
 /** What a policy's keys need is known to the policy, so its complaint names the field. */
 async function withFieldProblems<Result>(

@@ -38,9 +38,7 @@ export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) 
       if (outcome.code === 'internal' || outcome.code === 'unavailable')
         log.requestFailed(requestId, error)
     }
-    let isRepeat = false
     if (outcome instanceof Problem) {
-      isRepeat = outcome.isRepeat
       Object.assign(facts, factsOf(outcome))
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
@@ -52,7 +50,7 @@ export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) 
     metrics.requests.inc({ route, method, status: String(status) })
     metrics.requestSeconds.observe({ route }, durationMs / 1_000)
     if (status === 429) metrics.refusalSeconds.observe({}, durationMs / 1_000)
-    log.requestFinished(isRepeat, {
+    log.requestFinished({
       requestId,
       method,
       route,

@@ -4,8 +4,8 @@
  */
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
+import { limitableAddress } from '../base/limitable-address.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
-import { limitableAddress } from './limitable-address.ts'
 
 function textProblem(text: string): string | undefined {
   // What most texts are made of needs no closer look.

@@ -6,8 +6,7 @@ import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
 import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
-import { rateLimitHeaders } from '../limiter/index.ts'
-import type { AdmissionRefusal } from '../notice/admission.ts'
+import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
 import type { Params } from '../notice/create.ts'
 import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendOutcome } from '../notice/send.ts'
@@ -101,15 +100,12 @@ export function acceptedAnswer(
 }
 
 /** A refusal as a problem. */
-export function refusalProblem(policy: string, refusal: AdmissionRefusal): Problem {
+export function refusalProblem(policy: string, refusal: Refusal): Problem {
   const { rule, window, retryAfterMs, kind, message } = refusal
   const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
-  const problem =
-    kind === 'lockout'
-      ? new Problem('locked', shared)
-      : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
-  problem.isRepeat = refusal.isRepeat
-  return problem
+  return kind === 'lockout'
+    ? new Problem('locked', shared)
+    : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
 }
 
 /** Each attempt's part in the request it belongs to. */

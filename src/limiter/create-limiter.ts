@@ -1,11 +1,44 @@
-import { createLocalLimiter, type LocalLimiter, type LocalLimiterOptions } from './local-limiter.ts'
-import { createRedisLimiter, type RedisLimiter, type RedisLimiterOptions } from './redis-limiter.ts'
+import { createEngine } from './engine.ts'
+import { InvalidOption } from './errors.ts'
+import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
+import { createMemoryStore } from './memory/store.ts'
+import type { Fields, RawPolicies } from './policy/rule.ts'
+import { createRedisLimiter, type RedisLimiterOptions } from './redis/redis-limiter.ts'
+
+export interface MemoryLimiterOptions extends LimiterEvents {
+  readonly policies: RawPolicies
+  readonly redis?: undefined
+  /** Per rule, above the number of those active within its longest window: the others are forgotten. Default 100,000. */
+  readonly maxSubjects?: number | undefined
+  /** Milliseconds; default `Date.now`. */
+  readonly clock?: (() => number) | undefined
+  /** How long a request id is remembered. Default 5 minutes. */
+  readonly rememberRequestsMs?: number | undefined
+}
+
+export interface MemoryLimiter extends Limiter {
+  /** `acquire` without a promise. */
+  tryAcquire(policy: string, fields: Fields, options?: AcquireOptions): Decision
+}
 
 /** With `redis` the limits hold over all processes that share it; without, in this process. */
-export function createLimiter(options: RedisLimiterOptions): RedisLimiter
-export function createLimiter(options: LocalLimiterOptions & { redis?: undefined }): LocalLimiter
-export function createLimiter(
-  options: RedisLimiterOptions | (LocalLimiterOptions & { redis?: undefined }),
-): RedisLimiter | LocalLimiter {
-  return options.redis ? createRedisLimiter(options) : createLocalLimiter(options)
+export function createLimiter(options: RedisLimiterOptions): Limiter
+export function createLimiter(options: MemoryLimiterOptions): MemoryLimiter
+export function createLimiter(options: RedisLimiterOptions | MemoryLimiterOptions): Limiter {
+  return options.redis ? createRedisLimiter(options) : createMemoryLimiter(options)
+}
+
+/** The limiter in process: the same decisions as over Redis, by an injected clock. */
+function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
+  const { maxSubjects = 100_000, rememberRequestsMs = 300_000, clock = Date.now } = options
+  if (!(maxSubjects >= 1)) throw new InvalidOption('maxSubjects', 'must be at least 1')
+  const store = createMemoryStore(maxSubjects, rememberRequestsMs, clock)
+  const engine = createEngine(options, store)
+
+  function tryAcquire(policy: string, fields: Fields, asked?: AcquireOptions): Decision {
+    const check = engine.checkOf(policy, fields, asked)
+    return engine.decide(check, store.acquire(check))
+  }
+
+  return { ...engine.createLimiter(async (...call) => tryAcquire(...call)), tryAcquire }
 }

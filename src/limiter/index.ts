@@ -1,21 +1,13 @@
-/** `postern/limiter`: what other rooms and other projects may use. */
-export { createLimiter } from './create-limiter.ts'
-export { limit } from './express.ts'
-export { limited } from './limited.ts'
+/** What other rooms and other projects may use; the package `postern-limiter` exports the same. */
+export { createLimiter, type MemoryLimiter, type MemoryLimiterOptions } from './create-limiter.ts'
+export * from './errors.ts'
+export { rateLimitHeaders } from './express/headers.ts'
+export { limiterKeyOfIp, type RateLimitOptions, rateLimit } from './express/rate-limit.ts'
 export * from './limiter.ts'
-export type { LocalLimiter, LocalLimiterOptions } from './local-limiter.ts'
-export { type Fields, MissingField } from './plan.ts'
-export {
-  checkPolicies,
-  type Kind,
-  type ParsedPolicies,
-  type Policies,
-  type PolicyProblem,
-  parsePolicies,
-  policiesSchema,
-  type Quota,
-  type RawPolicies,
-  type Rule,
-} from './policies.ts'
-export { rateLimitHeaders } from './rate-limit-headers.ts'
-export type { RedisLimiter, RedisLimiterOptions } from './redis-limiter.ts'
+export type { WindowLimit } from './policy/compile.ts'
+export { parsePolicies } from './policy/parse.ts'
+export type * from './policy/rule.ts'
+export type { LimiterRedis } from './redis/client.ts'
+export type { SubjectKey } from './redis/keys.ts'
+export type { RedisLimiterOptions } from './redis/redis-limiter.ts'
+export { withRateLimit } from './with-rate-limit.ts'

@@ -1,7 +1,6 @@
 /** What every limiter answers, whichever engine is behind it. */
-import { Unavailable } from '../base/problems.ts'
-import type { Fields, WindowLimit } from './plan.ts'
-import type { Kind, RawPolicies } from './policies.ts'
+import type { WindowLimit } from './policy/compile.ts'
+import type { Fields, Kind, RawPolicies } from './policy/rule.ts'
 
 export interface Remaining {
   readonly rule: string
@@ -17,18 +16,19 @@ export interface Admission {
   readonly nextInMs: number
 }
 
-export interface Refusal {
+export interface Refusal extends WindowLimit {
   readonly admitted: false
+  /** No more than rules in `mode: challenge` are full, so the request passes with a solved challenge. */
+  readonly challenge?: true
   /** The rule and window that hold longest; the first of them as declared, if several hold equally. */
   readonly rule: string
   readonly window: string
-  readonly limit: number
-  /** 0 for a calendar rule, whose periods differ in length. */
-  readonly windowMs: number
   /** `lockout` means locked: asking again does not help, waiting does. */
   readonly kind: Kind
   /** Waiting exactly this long, with no other traffic, admits the same request. A limit of 0 never does. */
   readonly retryAfterMs: number
+  /** This very refusal began the lock. */
+  readonly isNewLock?: true
   /** The rule's own words, where it has any. */
   readonly message?: string
 }
@@ -36,13 +36,17 @@ export interface Refusal {
 export type Decision = Admission | Refusal
 
 export interface AcquireOptions {
-  /** Default 1. More than a rule could ever give is a `RangeError`. */
-  readonly permits?: number
+  /** Default 1. More than a rule could ever give is an `InvalidPermits`. */
+  readonly permits?: number | undefined
   /**
    * Names the request. The same id again, within the memory of requests, gets the first answer if that
    * was an admission (a refusal took nothing, and is decided anew); `release` gives back by it.
    */
-  readonly requestId?: string
+  readonly requestId?: string | undefined
+  /** The id was made for this very call, so a remembered refusal may answer it. */
+  readonly isNewRequest?: boolean | undefined
+  /** The caller has solved a challenge: rules in `mode: challenge` count it if there is room, and pass it. */
+  readonly isSolved?: boolean | undefined
 }
 
 export interface WindowState {
@@ -71,8 +75,8 @@ export interface Limiter {
     options?: AcquireOptions,
   ): Promise<Decision>
   /**
-   * Gives back exactly what that request took, once; with `rules`, what it took from those. True if there
-   * was something to give back. When it throws, it is done as soon as Redis answers again.
+   * Gives back exactly what that request took, once; with `rules`, what it took from those. True if the
+   * request is remembered. When it throws, it is done as soon as Redis answers again.
    */
   release(
     policy: string,
@@ -80,57 +84,31 @@ export interface Limiter {
     requestId: string,
     rules?: readonly string[],
   ): Promise<boolean>
+  /** The same for the rules with `refund: passed`. */
+  refund(policy: string, fields: Fields, requestId: string): Promise<boolean>
   /** What every window holds now; takes nothing. */
   peek(policy: string, fields: Fields): Promise<readonly WindowState[]>
   /** Forgets everything about these fields, locks included; with `rule`, of that rule only. */
   reset(policy: string, fields: Fields, rule?: string): Promise<void>
-  /** New rules from now on. Counts live on under the names of policy and rule. */
+  /** New rules from now on. Counts live on under the names of policy and rule, while the kind is the same. */
   setPolicies(policies: RawPolicies): void
   /** The windows of a policy, for headers and pages. */
   windows(policy: string): readonly WindowLimit[]
   close(): void
 }
 
-/** Counting for metrics; the labels are names from the policies, a closed set. */
-export interface LimiterHooks {
+/** For metrics; all names are from the policies, a closed set. */
+export interface LimiterEvents {
+  readonly onAdmitted?: ((labels: { policy: string }) => void) | undefined
   /** A refusal, also one from memory. */
-  readonly onRefused?: (labels: RuleLabels) => void
+  readonly onRefused?: ((labels: RuleLabels) => void) | undefined
   /** A rule with `mode: observe` would have refused something that was admitted. */
-  readonly onObserved?: (labels: RuleLabels) => void
+  readonly onObserved?: ((labels: RuleLabels) => void) | undefined
+  /** Redis gave no answer to an acquire. */
+  readonly onUnavailable?: ((labels: { policy: string }) => void) | undefined
 }
 
 export interface RuleLabels {
   readonly policy: string
   readonly rule: string
-}
-
-/** Redis gave no answer within the deadline, or none that decides. Never means that there is no limit. */
-export class LimiterUnavailable extends Unavailable {
-  override name = 'LimiterUnavailable'
-  constructor(reason: string, options?: ErrorOptions) {
-    super('redis', options?.cause, reason)
-  }
-}
-
-/** Policies that don't hold; `problems` lists them all. */
-export class InvalidPolicies extends Error {
-  override name = 'InvalidPolicies'
-}
-
-/** What `limited` functions throw. */
-export class Limited extends Error {
-  override name = 'Limited'
-  readonly policy: string
-  readonly rule: string
-  readonly window: string
-  readonly kind: Kind
-  readonly retryAfterMs: number
-  constructor(policy: string, refusal: Refusal) {
-    super(refusal.message ?? `${policy}: rule ${refusal.rule} holds for ${refusal.retryAfterMs} ms`)
-    this.policy = policy
-    this.rule = refusal.rule
-    this.window = refusal.window
-    this.kind = refusal.kind
-    this.retryAfterMs = refusal.retryAfterMs
-  }
 }

@@ -5,7 +5,7 @@
 import { canonical, canonicalRecord } from '../base/canonical.ts'
 import { createGenerations } from '../base/generations.ts'
 import type { Secrets } from '../base/secrets.ts'
-import type { Admission as Admitted, RedisLimiter, Refusal } from '../limiter/index.ts'
+import type { Decision, Limiter } from '../limiter/index.ts'
 import type { NoticeDraft, Params } from './create.ts'
 
 /** Facts of a request that only limits look at. */
@@ -16,11 +16,6 @@ export interface Origin {
   country: string
 }
 
-export interface AdmissionRefusal extends Refusal {
-  /** The same refusal as before, from memory. */
-  readonly isRepeat: boolean
-}
-
 type Fields = Readonly<Record<string, string>>
 
 /** Whoever is refused comes again with the same content, and hashing is a tenth of what a refusal costs. */
@@ -28,7 +23,7 @@ const maxRememberedHashes = 1_000
 
 export type Admission = ReturnType<typeof createAdmission>
 
-export function createAdmission(deps: { limiter: RedisLimiter; secrets: Secrets }) {
+export function createAdmission(deps: { limiter: Limiter; secrets: Secrets }) {
   const { limiter, secrets } = deps
   const hashes = createGenerations<string>(maxRememberedHashes)
 
@@ -50,21 +45,12 @@ export function createAdmission(deps: { limiter: RedisLimiter; secrets: Secrets 
       return { to, channel, scene, app, ip, country, template, dedupe }
     },
 
-    /** What a flood gets without reaching Redis: the refusal that is known to hold still. */
-    recall(policy: string, fields: Fields): AdmissionRefusal | undefined {
-      const refusal = limiter.recall(policy, fields)
-      return refusal && { ...refusal, isRepeat: true }
-    },
-
-    /** Takes from every rule of the policy, or from none, under an id by which it can be given back. */
-    async admit(
-      policy: string,
-      fields: Fields,
-      requestId: string,
-    ): Promise<Admitted | AdmissionRefusal> {
-      const decision = await limiter.acquire(policy, fields, { requestId })
-      return decision.admitted ? decision : { ...decision, isRepeat: false }
-    },
+    /**
+     * Takes from every rule of the policy, or from none, under an id by which it can be given back. A flood
+     * is answered from the limiter's memory of refusals, because the id was made for this request.
+     */
+    admit: (policy: string, fields: Fields, requestId: string): Promise<Decision> =>
+      limiter.acquire(policy, fields, { requestId, isNewRequest: true }),
 
     /** Now, or when Redis answers again. */
     giveBack(policy: string, fields: Fields, requestId: string): void {

@@ -2,7 +2,8 @@
  * Sends a notice: first the limits, because a refusal must cost nothing, then the row, whose commit is the
  * promise. When it can't be made the quota is given back.
  */
-import type { Admission, AdmissionRefusal, Origin } from './admission.ts'
+import type { Refusal } from '../limiter/index.ts'
+import type { Admission, Origin } from './admission.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
 import type { NoticeStore } from './store.ts'
 
@@ -21,7 +22,7 @@ export interface NoticeRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sce
 
 export type SendOutcome =
   | { accepted: true; notice: CreatedNotice; resendAt: Date }
-  | { accepted: false; policy: string; refusal: AdmissionRefusal }
+  | { accepted: false; policy: string; refusal: Refusal }
 
 export type SendNotice = ReturnType<typeof createSendNotice>
 
@@ -43,8 +44,6 @@ export function createSendNotice(deps: {
     /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
     async send(request: NoticeRequest): Promise<SendOutcome> {
       const { notice, fields } = read(request)
-      const repeat = admission.recall(policy, fields)
-      if (repeat) return { accepted: false, policy, refusal: repeat }
       const verdict = await admission.admit(policy, fields, notice.id)
       if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }
       try {

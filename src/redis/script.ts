@@ -5,7 +5,13 @@ import type { Cluster, Redis } from 'ioredis'
 /** A connection on which scripts can run: one server or a cluster. */
 export type RedisClient = Redis | Cluster
 
-type Arguments = readonly (string | number | Buffer)[]
+type Argument = string | number | Buffer
+type Arguments = readonly Argument[]
+
+/** What running a script needs of a connection. */
+interface ByteClient {
+  callBuffer(command: string, ...args: Argument[]): Promise<unknown>
+}
 
 /** A Lua script, ready to run by its hash. */
 export interface Script {
@@ -15,7 +21,7 @@ export interface Script {
   /** Runs by hash; a server that has lost its scripts (restart, SCRIPT FLUSH) is sent the source. */
   run(client: RedisClient, keys: readonly string[], args: Arguments): Promise<unknown>
   /** The same; strings of the answer are Buffers. */
-  runForBytes(client: RedisClient, keys: readonly string[], args: Arguments): Promise<unknown>
+  runForBytes(client: ByteClient, keys: readonly string[], args: Arguments): Promise<unknown>
 }
 
 /** Loads `lua/<fileName>.lua` once, at start; a missing file stops the process there. */

@@ -88,7 +88,7 @@ test('each result is what it was and is counted as such; a pass is told with its
   for (let guesses = 0; guesses < 3; guesses++) await guess(other, '0000')
   expect(await guess(other, '0000')).toMatchObject({
     result: 'refused',
-    refusal: { rule: 'guesses', kind: 'lockout', isRepeat: false },
+    refusal: { rule: 'guesses', kind: 'lockout', isNewLock: true },
   })
   expect(await results()).toMatchObject({ passed: 1, mismatch: 1, gone: 4, refused: 1 })
 })
@@ -98,8 +98,8 @@ test('a lock is told when it begins and never again while it is met', async () =
   const owner = newOwner()
   for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
   expect(announced).toEqual([])
-  expect(await guess(owner, '0000')).toMatchObject({ refusal: { isRepeat: false } })
-  expect(await guess(owner, '0000')).toMatchObject({ refusal: { isRepeat: true } })
+  expect(await guess(owner, '0000')).toMatchObject({ refusal: { isNewLock: true } })
+  expect(await guess(owner, '0000')).not.toMatchObject({ refusal: { isNewLock: true } })
   expect(announced).toEqual([`locked ${owner.to} guesses`])
 })
 

@@ -135,7 +135,7 @@ test('a refusal costs nothing: no notice, no code, and the code in the hand stil
     expect(await captcha.send({ ...asked, id: newId() })).toMatchObject({
       accepted: false,
       policy: 'captcha',
-      refusal: { rule: 'r', isRepeat: again > 0 },
+      refusal: { rule: 'r' },
     })
   }
   expect(made).toHaveLength(2)
@@ -265,10 +265,10 @@ test('a notice: its own policy, its default time, its variables as they were giv
   expect(await notice.send({ ...asked, id: newId() })).toMatchObject({
     accepted: false,
     policy: 'notice',
-    refusal: { rule: 'r', isRepeat: false },
+    refusal: { rule: 'r' },
   })
   expect(await notice.send({ ...asked, id: newId() })).toMatchObject({
-    refusal: { isRepeat: true },
+    refusal: { rule: 'r' },
   })
   // The captcha's policy of the same rule counts apart.
   expect(await used({ ...asked, scene })).toEqual([0])

@@ -11,7 +11,6 @@ const refusal = {
   windowMs: 60_000,
   kind: 'sliding',
   retryAfterMs: 1_001,
-  isRepeat: false,
 } as const
 
 describe('problemAnswer', () => {
@@ -70,7 +69,6 @@ describe('refusalProblem', () => {
   test('limited: which policy, rule and window, how long, and the headers that say the same', () => {
     const problem = refusalProblem('captcha', refusal)
     expect(problem.code).toBe('limited')
-    expect(problem.isRepeat).toBe(false)
     const { status, headers, body } = problemAnswer(problem, undefined)
     expect(status).toBe(429)
     expect(headers).toMatchObject({
@@ -87,8 +85,7 @@ describe('refusalProblem', () => {
   })
 
   test('locked: no window, whatever the lockout’s is', () => {
-    const problem = refusalProblem('check', { ...refusal, kind: 'lockout', isRepeat: true })
-    expect(problem.isRepeat).toBe(true)
+    const problem = refusalProblem('check', { ...refusal, kind: 'lockout' })
     const { status, headers, body } = problemAnswer(problem, undefined)
     expect(status).toBe(429)
     expect(headers).toMatchObject({ 'Retry-After': '2' })

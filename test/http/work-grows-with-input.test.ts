@@ -6,8 +6,8 @@
 import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { parseDurationMs } from '../../src/base/durations.ts'
+import { limitableAddress } from '../../src/base/limitable-address.ts'
 import { isSignedWebhook } from '../../src/base/standard-webhooks.ts'
-import { limitableAddress } from '../../src/http/limitable-address.ts'
 import { preferredLanguage } from '../../src/http/problem.ts'
 import { createRecipientNormaliser } from '../../src/http/recipient.ts'
 import {

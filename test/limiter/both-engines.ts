@@ -6,23 +6,24 @@ import {
 } from '../../src/limiter/index.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
-import { virtualRedis } from './virtual-redis.ts'
+import { virtualTime } from './virtual-time.ts'
 
 /** Both engines over one clock that the test sets. */
 export async function bothEngines(policies: RawPolicies, startAt = Date.UTC(2026, 10, 21, 10)) {
   const { client, prefix } = await testRedis()
-  const { redis, setTime } = virtualRedis(client)
+  const time = virtualTime([client], startAt)
+  const { clock } = time
   let nowMs = startAt
-  await setTime(nowMs)
   const engines: Record<string, Limiter> = {
     'over Redis': createLimiter({
       policies,
-      redis,
+      redis: client,
       keyPrefix: prefix,
       rememberRefusalsMs: 0,
       deadlineMs: 5_000,
+      clock,
     }),
-    'in process': createLimiter({ policies, clock: () => nowMs }),
+    'in process': createLimiter({ policies, clock }),
   }
   releaseLater(() => {
     for (const limiter of Object.values(engines)) limiter.close()
@@ -34,11 +35,11 @@ export async function bothEngines(policies: RawPolicies, startAt = Date.UTC(2026
     now: () => nowMs,
     async at(newNowMs: number) {
       nowMs = newNowMs
-      await setTime(nowMs)
+      await time.set(nowMs)
     },
     async wait(ms: number) {
       nowMs += ms
-      await setTime(nowMs)
+      await time.set(nowMs)
     },
     /** The same question to both; fails unless they answer alike. */
     async ask<T>(question: (limiter: Limiter) => Promise<T>): Promise<T> {

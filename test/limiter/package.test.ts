@@ -60,15 +60,15 @@ console.log(refusal.admitted, refusal.rule, refusal.window, refusal.retryAfterMs
 
   test('the function wrapper', async () => {
     const printed = await use(`
-import { createLimiter, Limited, limited } from 'postern/limiter'
+import { createLimiter, RateLimitedError, withRateLimit } from 'postern/limiter'
 
 const policies = { mail: [{ name: 'to', key: '{to}', fixed: '2 per 60s' }] }
 const limiter = createLimiter({ policies })
-const send = limited(limiter, 'mail', (to) => ({ to }), async (to) => 'sent to ' + to)
+const send = withRateLimit(limiter, 'mail', (to) => ({ to }), async (to) => 'sent to ' + to)
 try {
   for (;;) console.log(await send('a@example.org'))
 } catch (error) {
-  console.log(error instanceof Limited, error.rule, error.window)
+  console.log(error instanceof RateLimitedError, error.rule, error.window)
 }
 `)
     expect(printed).toEqual(['sent to a@example.org', 'sent to a@example.org', 'true to 60s'])
@@ -78,14 +78,14 @@ try {
     const printed = await use(`
 import express from 'express'
 import { Redis } from 'ioredis'
-import { createLimiter, limit } from 'postern/limiter'
+import { createLimiter, rateLimit } from 'postern/limiter'
 
 const redis = new Redis('${inject('redisUrl')}')
 const policies = { login: [{ name: 'tries', key: '{user}', lockout: { limit: 1, window: '5m', lock: '15m' } }] }
 const limiter = createLimiter({ policies, redis, keyPrefix: 'consumer-${process.pid}:', deadlineMs: 5000 })
 const user = { user: 'owner' }
 const server = express()
-  .get('/login', limit(limiter, 'login', () => user), (req, res) => res.send('in'))
+  .get('/login', rateLimit(limiter, 'login', () => user), (req, res) => res.send('in'))
   .listen(0, async () => {
     const url = 'http://127.0.0.1:' + server.address().port + '/login'
     for (const status of [200, 429]) console.log((await fetch(url)).status === status)
@@ -97,11 +97,11 @@ const server = express()
   })
 
   test('its types hold for a strict TypeScript project', async () => {
-    const program = `import { createLimiter, type Decision, limited } from 'postern/limiter'
+    const program = `import { createLimiter, type Decision, withRateLimit } from 'postern/limiter'
 const limiter = createLimiter({ policies: { p: [{ name: 'r', key: '{to}', sliding: '1 per 1s' }] } })
 const decision: Decision = limiter.tryAcquire('p', { to: 'x' })
 export const wait: number = decision.admitted ? decision.nextInMs : decision.retryAfterMs
-export const send: (to: string) => Promise<number> = limited(limiter, 'p', (to: string) => ({ to }), (to) => to.length)
+export const send: (to: string) => Promise<number> = withRateLimit(limiter, 'p', (to: string) => ({ to }), (to) => to.length)
 `
     await writeFile(join(project, 'program.ts'), program)
     const options = [

@@ -95,7 +95,7 @@ describe('policies', () => {
     })
     expect(() => limiter.tryAcquire('p', { channel: 'sms' })).toThrow(MissingField)
     expect(() => limiter.tryAcquire('p', {} as never)).toThrow(
-      'policy p, rule r: the field channel of its key is missing',
+      'policy p, rule r: the field channel is missing',
     )
     expect(() => limiter.tryAcquire('q', {})).toThrow('there is no policy q')
   })

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { RawPolicies } from '../../src/limiter/policies.ts'
+import type { RawPolicies } from '../../src/limiter/index.ts'
 
 export type RawRule = RawPolicies[string][number]
 
@@ -55,6 +55,7 @@ export const randomRules: fc.Arbitrary<RawRule[]> = fc
       ...one,
       ...(permits <= lowestLimit(one) ? { permits } : {}),
       ...(observe === 0 ? { mode: 'observe' as const } : {}),
+      ...(observe === 1 ? { mode: 'challenge' as const } : {}),
     })),
   )
 

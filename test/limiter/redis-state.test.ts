@@ -1,7 +1,7 @@
 /** What is kept in Redis: apart for every rule, the same whatever the order of rules, and by Redis' clock. */
 import { describe, expect, test, vi } from 'vitest'
 import type { RawPolicies } from '../../src/limiter/index.ts'
-import { createSubjectKeys } from '../../src/limiter/subject-keys.ts'
+import { createKeys } from '../../src/limiter/redis/keys.ts'
 import { realLimiter } from './both-engines.ts'
 
 const u = { u: 'somebody' }
@@ -10,7 +10,7 @@ const sliding = (name: string, quota: string) => ({ name, key: '{u}', sliding: q
 describe('what the limiter keeps in Redis', () => {
   test('no two of 20,000 rules share state for the same subject', async () => {
     const names = Array.from({ length: 20_000 }, (_, index) => `rule${index}`)
-    const keysOf = createSubjectKeys('', undefined)
+    const keysOf = createKeys('', '')
     const keys = names.map((name) => keysOf.valueKey(`1:p${name.length}:${name}somebody`))
     expect(new Set(keys).size).toBe(names.length)
 

@@ -3,7 +3,7 @@
  * is answered by looking at all of them. Shares nothing with the engines but the parsed policies.
  */
 import { Cron } from 'croner'
-import type { Quota, Rule } from '../../src/limiter/policies.ts'
+import type { Quota, Rule } from '../../src/limiter/policy/rule.ts'
 
 interface Use {
   at: number
@@ -19,7 +19,7 @@ interface Lock {
 
 export type Verdict =
   | { admitted: true; left: number[]; nextInMs: number; observed: string[] }
-  | { admitted: false; rule: string; window: string; retryAfterMs: number }
+  | { admitted: false; rule: string; window: string; retryAfterMs: number; challenge: boolean }
 
 const exactLimit = 128
 
@@ -94,15 +94,15 @@ export function createReference(rules: readonly Rule[]) {
   }
 
   return {
-    acquire(now: number, permits: number, requestId?: string): Verdict {
+    acquire(now: number, permits: number, requestId?: string, isSolved = false): Verdict {
       const left: number[] = []
       const observed: string[] = []
-      let refusal: { rule: string; window: string; retryAfterMs: number } | undefined
+      let refusal: Extract<Verdict, { admitted: false }> | undefined
       let nextInMs = 0
       const isSeen = requestId !== undefined && requests.has(requestId)
       const taking: number[] = []
       for (const [index, rule] of rules.entries()) {
-        const asked = permits * rule.permits
+        const asked = permits * Number(rule.permits)
         const lock = locks[index]?.at(-1)
         const lockedMs = lock ? lock.endsAt - now : 0
         let held: { window: string; waitMs: number } | undefined
@@ -138,16 +138,23 @@ export function createReference(rules: readonly Rule[]) {
         }
         if (!held) taking.push(index)
         else if (rule.mode === 'observe') observed.push(rule.name)
-        else if (!refusal || held.waitMs > refusal.retryAfterMs) {
-          refusal = { rule: rule.name, window: held.window, retryAfterMs: held.waitMs }
+        else if (rule.mode === 'challenge' && isSolved) continue
+        else {
+          // What refuses whoever has solved a challenge goes before what only asks for one.
+          const challenge = rule.mode === 'challenge'
+          const isLonger = held.waitMs > (refusal?.retryAfterMs ?? 0)
+          if (refusal ? (refusal.challenge === challenge ? isLonger : refusal.challenge) : true) {
+            const { window, waitMs: retryAfterMs } = held
+            refusal = { admitted: false, rule: rule.name, window, retryAfterMs, challenge }
+          }
         }
       }
       if (isSeen) return { admitted: true, left, nextInMs, observed: [] }
-      if (refusal) return { admitted: false, ...refusal }
+      if (refusal) return refusal
       for (const index of taking) {
         const { permits: weight, quotas } = rules[index] as Rule
         for (const quota of quotas) {
-          usesOf(quota).push({ at: now, permits: permits * weight, requestId })
+          usesOf(quota).push({ at: now, permits: permits * Number(weight), requestId })
         }
       }
       if (requestId !== undefined) requests.add(requestId)

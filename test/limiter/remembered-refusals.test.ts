@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, type Limiter } from '../../src/limiter/index.ts'
-import { createRememberedRefusals } from '../../src/limiter/remembered-refusals.ts'
+import { createRefusals } from '../../src/limiter/redis/refusals.ts'
 import { realLimiter } from './both-engines.ts'
 
 const policies = { p: [{ name: 'r', key: '{u}', sliding: '1 per 1h' }] }
@@ -17,13 +17,11 @@ const refusal = {
 
 function memory(maxSubjects = 100) {
   let nowMs = 1_000
-  const refusals = createRememberedRefusals({ maxAgeMs: 1_000, maxSubjects, now: () => nowMs })
+  const refusals = createRefusals({ maxAgeMs: 1_000, maxSubjects, now: () => nowMs })
   return {
     refusals,
-    recall(subject: string, permits: number) {
-      const found = refusals.find([subject], permits)
-      return found && refusals.repeat(found, permits)
-    },
+    recall: (subject: string, permits: number, isSolved = false) =>
+      refusals.find([subject], [permits], isSolved),
     at: (ms: number) => {
       nowMs = ms
     },
@@ -71,21 +69,18 @@ describe('remembered refusals (trap 21)', () => {
   })
 
   test('repeated refusals do not reach Redis; a reset, a release and new policies drop them at once', async () => {
-    const { limiter, client } = await realLimiter(policies)
-    const evals = async () => {
-      const stats = await client.info('commandstats')
-      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1])
-    }
+    const { limiter, redis } = await realLimiter(policies)
+    const calls = vi.spyOn(redis, 'callBuffer')
     const fill = async (requestId: string) => {
       await limiter.acquire('p', u, { requestId })
       await limiter.acquire('p', u)
     }
     await fill('first')
-    const before = await evals()
+    calls.mockClear()
     for (let asks = 0; asks < 100; asks++) {
       expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
     }
-    expect(await evals()).toBe(before)
+    expect(calls).not.toHaveBeenCalled()
 
     await limiter.reset('p', u)
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
@@ -98,19 +93,35 @@ describe('remembered refusals (trap 21)', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
   })
 
-  test('a reset forgets a refusal that was recalled and then replaced by a newer one, and no other subject', async () => {
-    const { limiter } = await realLimiter(policies)
+  test('a refusal that asks for a challenge holds until one is solved', () => {
+    const { refusals, recall } = memory()
+    refusals.remember('s', 1, { ...refusal, challenge: true }, 1_000)
+    expect(recall('s', 1)).toMatchObject({ challenge: true })
+    expect(recall('s', 1, true)).toBeUndefined()
+  })
+
+  test('a request id asks Redis, because only its caller knows whether it was admitted before; a new one is answered from memory', async () => {
+    const { limiter, client } = await realLimiter(policies)
+    await limiter.acquire('p', u, { requestId: 'first' })
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
+    expect(await limiter.acquire('p', u, { requestId: 'first' })).toMatchObject({ admitted: true })
+    await client.flushdb()
+    const asNew = { requestId: 'second', isNewRequest: true }
+    expect(await limiter.acquire('p', u, asNew)).toMatchObject({ admitted: false })
+    expect(await limiter.acquire('p', u, { requestId: 'second' })).toMatchObject({ admitted: true })
+  })
+
+  test('a reset forgets this subject and no other', async () => {
+    const { limiter, client } = await realLimiter(policies)
     const other = { u: 'other' }
     for (const fields of [u, other]) {
       await limiter.acquire('p', fields)
       await limiter.acquire('p', fields)
-      expect(limiter.recall('p', fields)).toBeDefined()
     }
-    await limiter.acquire('p', u, { requestId: 'asks Redis, and is refused again' })
     await limiter.reset('p', u)
-    expect(limiter.recall('p', u)).toBeUndefined()
-    expect(limiter.recall('p', other)).toBeDefined()
+    await client.flushdb()
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+    expect(await limiter.acquire('p', other)).toMatchObject({ admitted: false })
   })
 
   test.each([
@@ -142,13 +153,5 @@ describe('remembered refusals (trap 21)', () => {
     while (!(await limiter.acquire('p', u)).admitted) {
       expect(performance.now() - resetAt).toBeLessThan(400)
     }
-  })
-
-  test('recall answers synchronously what acquire would remember', async () => {
-    const { limiter } = await realLimiter(policies)
-    expect(limiter.recall('p', u)).toBeUndefined()
-    await limiter.acquire('p', u)
-    await limiter.acquire('p', u)
-    expect(limiter.recall('p', u)).toMatchObject({ rule: 'r', window: '1h' })
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createLimiter, Limited, limited } from '../../src/limiter/index.ts'
+import { createLimiter, RateLimitedError, withRateLimit } from '../../src/limiter/index.ts'
 import { bothEngines, realLimiter } from './both-engines.ts'
 
 const beforeMidnight = Date.UTC(2026, 10, 21, 15, 59, 30) // 23:59:30 in Shanghai
@@ -91,7 +91,7 @@ describe('S3: three ways a quota comes back, several limits on one action', () =
       policies: { mail: [{ name: 'to', key: '{to}', sliding: '1 per 60s' }] },
     })
     const sent: string[] = []
-    const send = limited(
+    const send = withRateLimit(
       limiter,
       'mail',
       (to: string) => ({ to }),
@@ -99,7 +99,7 @@ describe('S3: three ways a quota comes back, several limits on one action', () =
     )
     expect(await send('a@example.org')).toBe(1)
     const error = await send('a@example.org').catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(Limited)
+    expect(error).toBeInstanceOf(RateLimitedError)
     expect(error).toMatchObject({ rule: 'to', window: '60s' })
     expect(await send('b@example.org')).toBe(2)
   })

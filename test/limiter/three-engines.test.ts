@@ -1,14 +1,22 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
+import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
-import { createLocalLimiter } from '../../src/limiter/local-limiter.ts'
-import { parsePolicies, type RawPolicies } from '../../src/limiter/policies.ts'
-import { createRedisLimiter } from '../../src/limiter/redis-limiter.ts'
+import {
+  createLimiter,
+  type Decision,
+  type LimiterRedis,
+  parsePolicies,
+  type RawPolicies,
+} from '../../src/limiter/index.ts'
+import { connectRedis } from '../../src/redis/connect.ts'
 import { testRedis } from '../support/redis.ts'
+import { ownCluster } from '../support/redis-topologies.ts'
 import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 import { randomRules } from './random-policies.ts'
 import { createReference, type Verdict } from './reference.ts'
-import { virtualRedis } from './virtual-redis.ts'
+import { virtualTime } from './virtual-time.ts'
 
 /** Histories run side by side, one policy each, so that they share clock and batches. */
 const historiesPerRound = 125
@@ -20,21 +28,34 @@ const startAt = Date.UTC(2026, 2, 28, 12) // the clocks of Europe/Berlin go forw
 
 describe('I20: Redis engine, in-process engine and a reference that keeps every event', () => {
   test(`decide alike in ${rounds * historiesPerRound} random histories of mixed rules; I19; trap 17`, async () => {
-    const server = await testRedis()
-    const { redis, setTime } = virtualRedis(server.client)
+    const { client, prefix } = await testRedis()
     for (let round = 0; round < rounds; round++) {
-      await runRound(redis, setTime, server.prefix, seed + round)
-      await server.client.flushdb()
+      await runRound({ servers: [client], redis: client, keyPrefix: prefix }, seed + round)
+      await client.flushdb()
     }
-  }, 300_000)
+  }, 900_000)
+
+  const clusterRounds = Math.ceil(rounds / 10)
+  test(`and on a cluster, whose slots are asked in turn: ${clusterRounds * historiesPerRound} histories`, async () => {
+    const { url, nodes } = await ownCluster()
+    const redis = connectRedis(url, 'worker', () => {})
+    const servers = nodes.map((node) => new Redis(node.url))
+    releaseLater(() => [redis, ...servers].forEach((one) => void one.disconnect()))
+    await eventually(() => redis.get('x').then(() => true), { withinMs: 10_000 })
+    for (let round = 0; round < clusterRounds; round++) {
+      await runRound({ servers, redis, keyPrefix: 'cluster:' }, seed + round)
+      await Promise.all(servers.map((server) => server.flushall()))
+    }
+  }, 900_000)
 })
 
-async function runRound(
-  redis: Parameters<typeof createRedisLimiter>[0]['redis'],
-  setTime: (nowMs: number) => Promise<unknown>,
-  keyPrefix: string,
-  roundSeed: number,
-): Promise<void> {
+interface Place {
+  readonly servers: readonly Redis[]
+  readonly redis: LimiterRedis
+  readonly keyPrefix: string
+}
+
+async function runRound({ servers, redis, keyPrefix }: Place, roundSeed: number): Promise<void> {
   const policies: RawPolicies = Object.fromEntries(
     fc
       .sample(randomRules, { numRuns: historiesPerRound, seed: roundSeed })
@@ -43,20 +64,23 @@ async function runRound(
   const parsed = parsePolicies(policies)
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   let now = startAt
+  const time = virtualTime(servers, now)
+  const { clock } = time
   const observed: Record<'redis' | 'local', string[]> = { redis: [], local: [] }
-  const overRedis = createRedisLimiter({
+  const overRedis = createLimiter({
     policies,
     redis,
     keyPrefix,
+    clock,
     deadlineMs: 10_000,
     rememberRefusalsMs: 0,
     rememberRequestsMs: longMs,
     onObserved: ({ rule }) => observed.redis.push(rule),
   })
   releaseLater(() => overRedis.close())
-  const local = createLocalLimiter({
+  const local = createLimiter({
     policies,
-    clock: () => now,
+    clock,
     rememberRequestsMs: longMs,
     onObserved: ({ rule }) => observed.local.push(rule),
   })
@@ -70,9 +94,11 @@ async function runRound(
     maxPermits: Math.min(
       3,
       ...rules
-        .filter((rule) => rule.mode === 'enforce')
+        .filter((rule) => rule.mode !== 'observe')
         .flatMap((rule) =>
-          rule.quotas.map((quota) => (quota.limit ? Math.floor(quota.limit / rule.permits) : 3)),
+          rule.quotas.map((quota) =>
+            quota.limit ? Math.floor(quota.limit / Number(rule.permits)) : 3,
+          ),
         ),
     ),
   }))
@@ -90,7 +116,7 @@ async function runRound(
     // What is taken in the millisecond of a reset counts as taken before it, for a later release.
     if (hasReset) now += 1
     hasReset = false
-    await setTime(now)
+    await time.set(now)
     await Promise.all(
       histories.map(async (history) => {
         const { name, reference, log } = history
@@ -115,8 +141,9 @@ async function runRound(
         const permits = 1 + (draw(3) === 0 ? draw(history.maxPermits) : 0)
         const isResend = action === 2 && history.lastRequestId !== ''
         const requestId = isResend ? history.lastRequestId : action < 12 ? `${step}` : undefined
-        const options = { permits, ...(requestId === undefined ? {} : { requestId }) }
-        const expected = plain(reference.acquire(now, permits, requestId))
+        const isSolved = draw(3) === 0
+        const options = { permits, requestId, isSolved }
+        const expected = plain(reference.acquire(clock(), permits, requestId, isSolved))
         if (requestId !== undefined) history.lastRequestId = requestId
         log.push(`${now} acquire ${JSON.stringify(options)} → ${JSON.stringify(expected)}`)
         const answers = {
@@ -146,12 +173,10 @@ function seededDraw(from: number): (below: number) => number {
 }
 
 /** The members that all three have. */
-function plain(
-  verdict: Verdict | Awaited<ReturnType<ReturnType<typeof createLocalLimiter>['acquire']>>,
-) {
+function plain(verdict: Verdict | Decision) {
   if (!verdict.admitted) {
-    const { rule, window, retryAfterMs } = verdict
-    return { rule, window, retryAfterMs }
+    const { rule, window, retryAfterMs, challenge = false } = verdict
+    return { rule, window, retryAfterMs, challenge }
   }
   const left = 'left' in verdict ? verdict.left : verdict.remaining.map((one) => one.left)
   return { left, nextInMs: verdict.nextInMs }

@@ -239,12 +239,6 @@ export const room: MutantRoom = {
       find: 'if (adopted.isOpen && !(await codes.settle',
       replace: 'if (!(await codes.settle',
     },
-    {
-      breaks: 'the refusal of a captcha is not remembered at the door',
-      find: '      const repeat = admission.recall(policy, fields)\n      if (repeat) return { accepted: false, policy, refusal: repeat }\n      const verdict = await admission.admit(policy, fields, notice.id)\n      if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }\n      try {\n        const digits',
-      replace:
-        '      const verdict = await admission.admit(policy, fields, notice.id)\n      if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }\n      try {\n        const digits',
-    },
     // Checking
     {
       breaks: 'no give-back when the guess throws',
@@ -295,8 +289,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a lock is told each time it is met',
-      find: "kind === 'lockout' && !isRepeat",
-      replace: "kind === 'lockout' || !isRepeat",
+      find: 'outcome.refusal.isNewLock',
+      replace: "outcome.refusal.kind === 'lockout'",
     },
     {
       breaks: 'checks are not counted by result',

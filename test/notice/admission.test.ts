@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createSecrets } from '../../src/base/secrets.ts'
-import type { RedisLimiter } from '../../src/limiter/index.ts'
+import type { Limiter } from '../../src/limiter/index.ts'
 import { createAdmission } from '../../src/notice/admission.ts'
 
 const admission = createAdmission({
-  limiter: {} as RedisLimiter,
+  limiter: {} as Limiter,
   secrets: createSecrets('a secret of at least thirty-two bytes'),
 })
 const draft = {

@@ -14,7 +14,7 @@ export interface Calendar {
 }
 
 /** An expression that never fires again has a last period without an end; this is late enough. */
-const neverMs = Date.UTC(2100, 0)
+const neverMs = Date.UTC(9_999, 0)
 
 export function createCalendar(cron: string, timezone: string): Calendar {
   const firings = new Cron(cron, { timezone, paused: true })
@@ -24,7 +24,7 @@ export function createCalendar(cron: string, timezone: string): Calendar {
     // `previousRuns` looks strictly before its reference, and a firing at `atMs` begins the period.
     const [startsAt] = firings.previousRuns(1, new Date(atMs + 1))
     const endsAt = firings.nextRun(new Date(atMs))
-    return { startsAt: startsAt?.getTime() ?? 0, endsAt: endsAt?.getTime() ?? neverMs }
+    return { startsAt: startsAt?.getTime() ?? 1, endsAt: endsAt?.getTime() ?? neverMs }
   }
 
   return {

@@ -1,5 +1,5 @@
-import { orLate } from '../base/deadline.ts'
-import { LimiterUnavailable } from './limiter.ts'
+import { orLate } from '../../base/deadline.ts'
+import { LimiterUnavailable } from '../errors.ts'
 
 /** A definite word about one call to Redis: its answer, or `LimiterUnavailable` by the deadline. */
 export async function withinDeadline<T>(call: Promise<T>, deadlineMs: number): Promise<T> {
@@ -10,6 +10,6 @@ export async function withinDeadline<T>(call: Promise<T>, deadlineMs: number): P
   } catch (error) {
     if (error instanceof LimiterUnavailable) throw error
     const message = error instanceof Error ? error.message : String(error)
-    throw new LimiterUnavailable(`Redis did not answer: ${message}`, { cause: error })
+    throw new LimiterUnavailable(`Redis did not answer: ${message}`, error)
   }
 }

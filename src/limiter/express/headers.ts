@@ -1,5 +1,5 @@
-import type { Decision } from './limiter.ts'
-import type { WindowLimit } from './plan.ts'
+import type { Decision } from '../limiter.ts'
+import type { WindowLimit } from '../policy/compile.ts'
 
 /**
  * The fields of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` on a refusal.
@@ -25,11 +25,8 @@ export function rateLimitHeaders(
     headers['Retry-After'] = String(seconds)
     return headers
   }
-  const [first, ...others] = decision.remaining
-  if (first) {
-    const tightest = others.reduce((least, one) => (one.left < least.left ? one : least), first)
-    headers.RateLimit = `${nameOf(policy, tightest)};r=${tightest.left}`
-  }
+  const [tightest] = decision.remaining.toSorted((a, b) => a.left - b.left)
+  if (tightest) headers.RateLimit = `${nameOf(policy, tightest)};r=${tightest.left}`
   return headers
 }
 

@@ -1,0 +1,87 @@
+/** One error per mistake; each has a section of its name in the README of `postern-limiter`. */
+import { Unavailable } from '../base/unavailable.ts'
+import type { Kind, PolicyProblem } from './policy/rule.ts'
+
+/** Policies that do not hold; `problems` lists them all. */
+export class InvalidPolicies extends Error {
+  override name = 'InvalidPolicies'
+  readonly problems: readonly PolicyProblem[]
+  constructor(problems: readonly PolicyProblem[]) {
+    const lines = problems.map(({ path, message }) => `  ${path.join('.')}: ${message}`)
+    super(`policies do not hold:\n${lines.join('\n')}`)
+    this.problems = problems
+  }
+}
+
+/** An option that can't work; `option` names it. */
+export class InvalidOption extends Error {
+  override name = 'InvalidOption'
+  readonly option: string
+  constructor(option: string, message: string) {
+    super(`${option}: ${message}`)
+    this.option = option
+  }
+}
+
+export class UnknownPolicy extends RangeError {
+  override name = 'UnknownPolicy'
+  readonly policy: string
+  constructor(policy: string) {
+    super(`there is no policy ${policy}`)
+    this.policy = policy
+  }
+}
+
+/** A key needs a field which the call does not have. */
+export class MissingField extends Error {
+  override name = 'MissingField'
+  readonly policy: string
+  readonly rule: string
+  readonly field: string
+  constructor(policy: string, rule: string, field: string) {
+    super(`policy ${policy}, rule ${rule}: the field ${field} is missing`)
+    this.policy = policy
+    this.rule = rule
+    this.field = field
+  }
+}
+
+/** Permits that are no whole number above 0, or more than the policy could ever give at once. */
+export class InvalidPermits extends RangeError {
+  override name = 'InvalidPermits'
+}
+
+/** Redis gave no answer within the deadline, or none that decides. Never means that there is no limit. */
+export class LimiterUnavailable extends Unavailable {
+  override name = 'LimiterUnavailable'
+  constructor(reason: string, cause?: unknown) {
+    super('redis', cause, reason)
+  }
+}
+
+/** What the functions of `withRateLimit` throw. */
+export class RateLimitedError extends Error {
+  override name = 'RateLimitedError'
+  readonly policy: string
+  readonly rule: string
+  readonly window: string
+  readonly kind: Kind
+  readonly retryAfterMs: number
+  constructor(
+    policy: string,
+    refusal: {
+      readonly rule: string
+      readonly window: string
+      readonly kind: Kind
+      readonly retryAfterMs: number
+      readonly message?: string
+    },
+  ) {
+    super(refusal.message ?? `${policy}: rule ${refusal.rule} holds for ${refusal.retryAfterMs} ms`)
+    this.policy = policy
+    this.rule = refusal.rule
+    this.window = refusal.window
+    this.kind = refusal.kind
+    this.retryAfterMs = refusal.retryAfterMs
+  }
+}

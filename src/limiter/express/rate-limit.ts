@@ -1,0 +1,91 @@
+/** Express middleware; its types ask for nothing but what it uses of a request and an answer. */
+import { limitableAddress } from '../../base/limitable-address.ts'
+import { LimiterUnavailable } from '../errors.ts'
+import type { Limiter, Refusal } from '../limiter.ts'
+import type { Fields } from '../policy/rule.ts'
+import { rateLimitHeaders } from './headers.ts'
+
+/** What middleware may read of a request where its framework's own type is not known. */
+export interface LimitedRequest {
+  readonly ip?: string | undefined
+  // biome-ignore lint/suspicious/noExplicitAny: as in Express, whatever a parser has made of it
+  readonly body?: any
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+/** An Express response is one, and so is that of `node:http`. */
+export interface LimitedResponse {
+  statusCode: number
+  setHeader(name: string, value: string): unknown
+  end(body?: string): unknown
+}
+
+type Next = (error?: unknown) => void
+
+export interface RateLimitOptions<Req, Res> {
+  /** True: this request is not limited. */
+  readonly skip?: ((req: Req) => boolean | Promise<boolean>) | undefined
+  /** The `detail` of a refusal in place of the rule's `message` or ours. */
+  readonly message?: string | ((refusal: Refusal, req: Req) => string) | undefined
+  /** Answers a refusal in place of the 429. The headers are set already. */
+  readonly handler?: ((req: Req, res: Res, next: Next, refusal: Refusal) => unknown) | undefined
+}
+
+/** What an address counts as: an IPv4 address itself, of an IPv6 address its /64; other text as it is. */
+export function limiterKeyOfIp<Ip extends string | undefined>(ip: Ip): Ip | string {
+  return ip === undefined ? ip : (limitableAddress(ip) ?? ip)
+}
+
+/**
+ * Passes what the policy admits, answers the rest with 429 problem+json and the headers of
+ * `rateLimitHeaders`, and with 503 when Redis is out of reach. Anything else goes to `next`. A field named
+ * `ip` counts as `limiterKeyOfIp` says.
+ */
+export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = LimitedResponse>(
+  limiter: Limiter,
+  policy: string,
+  fieldsOf: (req: Req) => Fields,
+  options: RateLimitOptions<Req, Res> = {},
+): (req: Req, res: Res, next: Next) => Promise<void> {
+  const { skip, message, handler } = options
+  return async (req, res, next) => {
+    try {
+      if (await skip?.(req)) return next()
+      const { ip, ...fields } = fieldsOf(req)
+      const address = typeof ip === 'string' ? { ip: limiterKeyOfIp(ip) } : {}
+      const decision = await limiter.acquire(policy, { ...fields, ...address })
+      const headers = rateLimitHeaders(policy, decision, limiter.windows(policy))
+      for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+      if (decision.admitted) return next()
+      if (handler) return void (await handler(req, res, next, decision))
+      const own = typeof message === 'function' ? message(decision, req) : message
+      problem(res, 429, refusalMembers(policy, decision, own))
+    } catch (error) {
+      if (!(error instanceof LimiterUnavailable)) return next(error)
+      res.setHeader('Retry-After', '1')
+      problem(res, 503, { title: 'Service Unavailable', code: 'unavailable' })
+    }
+  }
+}
+
+function refusalMembers(policy: string, refusal: Refusal, message: string | undefined) {
+  const { rule, window, kind, retryAfterMs, challenge } = refusal
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1_000))
+  const isLocked = kind === 'lockout'
+  const words = isLocked ? `Locked for ${seconds} s.` : `Try again in ${seconds} s.`
+  return {
+    title: 'Too Many Requests',
+    code: challenge ? 'challenge_required' : isLocked ? 'locked' : 'limited',
+    detail: message ?? refusal.message ?? words,
+    policy,
+    rule,
+    ...(isLocked ? {} : { window }),
+    retryAfterMs,
+  }
+}
+
+function problem(res: LimitedResponse, status: number, members: object): void {
+  res.statusCode = status
+  res.setHeader('Content-Type', 'application/problem+json')
+  res.end(JSON.stringify({ type: 'about:blank', status, ...members }))
+}

@@ -1,0 +1,174 @@
+/**
+ * The kinds of rules: what a part of a rule answers to permits, from what it knows of a subject. The same
+ * functions by the same names as in lua/acquire-N.lua, which decides where the state is in Redis; there a
+ * value is a string, here a list of numbers: the time of a use and how many uses it stands for, oldest
+ * first; in front of a lockout's uses the end of its last lock and how many locks came in a row.
+ */
+import type { Part, Window } from '../policy/compile.ts'
+import type { Lock } from '../policy/rule.ts'
+
+export type Uses = readonly number[]
+type CalendarPart = Extract<Part, { kind: 'calendar' }>
+type LockoutPart = Extract<Part, { kind: 'lockout' }>
+
+export interface Look {
+  /** 0: the permits fit. */
+  readonly hold: number
+  /** What to add the permits to; on a refusal only where it begins a lock. */
+  readonly uses: Uses | undefined
+  /** The time that the permits get. */
+  readonly at: number
+}
+
+/**
+ * A wait and the window that asks for it as one number: the greatest is the longest wait, and of equal
+ * ones that of the first window.
+ */
+function holdOf(waitMs: number, window: Window): number {
+  return waitMs * 1_024 + 1_023 - window.index
+}
+export const waitMsOf = (hold: number) => Math.floor(hold / 1_024)
+export const windowIndexOf = (hold: number) => 1_023 - (hold % 1_024)
+
+const timeAt = (uses: Uses, place: number) => uses[place] ?? 0
+const countAt = (uses: Uses, place: number) => uses[place + 1] ?? 0
+
+/** The time of the newest use; 0 if there is none. */
+function newest(part: Part, uses: Uses): number {
+  return uses.length > part.first ? timeAt(uses, uses.length - 2) : 0
+}
+
+/** Without the uses that a clock far ahead of this one has written. */
+function trusted(part: Part, uses: Uses, now: number): Uses {
+  let kept = uses
+  while (newest(part, kept) > now + part.trustMs) kept = kept.slice(0, -2)
+  return kept
+}
+
+/**
+ * Each use comes back a window after it was made. From the newest on, uses are counted until they and the
+ * permits are more than the limit: that one must leave the window first. The lowest limit comes first.
+ */
+function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
+  const at = Math.max(Math.ceil(now / part.granuleMs) * part.granuleMs, newest(part, uses))
+  let hold = 0
+  let used = permits
+  let time = at
+  let place = uses.length - 2
+  for (const window of part.windows) {
+    while (used <= window.limit && place >= part.first) {
+      time = timeAt(uses, place)
+      used += countAt(uses, place)
+      place -= 2
+    }
+    if (used <= window.limit) break
+    const waitMs = time + window.windowMs - now
+    if (waitMs > 0) hold = Math.max(hold, holdOf(waitMs, window))
+  }
+  return { hold, uses: hold === 0 ? uses : undefined, at }
+}
+
+/** All uses come back together, a window after the first of them. */
+function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
+  const [window] = part.windows
+  const isOver = now - newest(part, uses) >= window.windowMs
+  const at = isOver ? now : newest(part, uses)
+  const used = isOver ? 0 : countAt(uses, uses.length - 2)
+  if (used + permits <= window.limit) return { hold: 0, uses: [at, used], at }
+  return { hold: holdOf(at + window.windowMs - now, window), uses: undefined, at }
+}
+
+/** All uses come back together, when the cron expression fires. */
+function calendar(part: CalendarPart, uses: Uses, permits: number, now: number): Look {
+  const [window] = part.windows
+  const { startsAt, endsAt } = part.calendar.periodAt(now)
+  const isOver = newest(part, uses) < startsAt
+  const at = isOver ? now : newest(part, uses)
+  const used = isOver ? 0 : countAt(uses, uses.length - 2)
+  if (used + permits <= window.limit) return { hold: 0, uses: [at, used], at }
+  return { hold: holdOf(endsAt - now, window), uses: undefined, at }
+}
+
+function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
+  return Math.min(Math.floor(lockMs * growth ** (locks - 1)), maxLockMs)
+}
+
+/** As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten. */
+function lockout(part: LockoutPart, uses: Uses, permits: number, now: number): Look {
+  const [window] = part.windows
+  let [endsAt = 0, locks = 0] = uses
+  const lockedMs = lockedForMs(part, uses, now)
+  if (lockedMs > 0) return { hold: holdOf(lockedMs, window), uses: undefined, at: now }
+  if (endsAt > now || part.lock.growth === 1 || now - endsAt >= lockMs(part.lock, locks)) {
+    endsAt = 0
+    locks = 0
+  }
+  const { hold, at } = sliding(part, uses, permits, now)
+  if (hold === 0) return { hold, uses: [endsAt, locks].concat(uses.slice(part.first)), at }
+  const ms = lockMs(part.lock, locks + 1)
+  return { hold: holdOf(ms, window), uses: [now + ms, locks + 1], at: now }
+}
+
+export function lockedForMs(part: Part, [endsAt = 0]: Uses, now: number): number {
+  return part.kind === 'lockout' && endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
+}
+
+/** What a part answers to permits; changes nothing. */
+export function decide(part: Part, value: Uses, permits: number, now: number): Look {
+  const uses = trusted(part, value, now)
+  if (part.kind === 'sliding') return sliding(part, uses, permits, now)
+  if (part.kind === 'fixed') return fixed(part, uses, permits, now)
+  if (part.kind === 'calendar') return calendar(part, uses, permits, now)
+  return lockout(part, uses, permits, now)
+}
+
+/** The hold if permits were asked for and nobody tried: a question begins no lock. */
+export function holdFor(part: Part, uses: Uses, permits: number, now: number): number {
+  const isOpen = part.kind === 'lockout' && lockedForMs(part, uses, now) === 0
+  return (isOpen ? sliding : decide)(part, uses, permits, now).hold
+}
+
+/** How many uses a window holds. */
+export function usedIn(part: Part, window: Window, value: Uses, now: number): number {
+  if (lockedForMs(part, value, now) > 0) return window.limit
+  const uses = trusted(part, value, now)
+  let used = 0
+  for (let place = uses.length - 2; place >= part.first; place -= 2) {
+    if (leavesAt(part, window, timeAt(uses, place), now) <= now) break
+    used += countAt(uses, place)
+  }
+  return used
+}
+
+/** When the newest use leaves a window; now, if nothing is in it. */
+export function freeAt(part: Part, window: Window, value: Uses, now: number): number {
+  const at = newest(part, trusted(part, value, now))
+  return Math.max(now, now + lockedForMs(part, value, now), leavesAt(part, window, at, now))
+}
+
+function leavesAt(part: Part, window: Window, at: number, now: number): number {
+  if (part.kind !== 'calendar') return at + window.windowMs
+  const { startsAt, endsAt } = part.calendar.periodAt(now)
+  return at < startsAt ? now : endsAt
+}
+
+/** With the permits as the newest uses, and without those that have left every window. */
+export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
+  if (newest(part, uses) === at) {
+    return uses.slice(0, -2).concat([at, countAt(uses, uses.length - 2) + permits])
+  }
+  let oldest: number = part.first
+  while (oldest < uses.length && timeAt(uses, oldest) + part.longestMs <= now) oldest += 2
+  const kept = oldest === part.first ? uses : uses.slice(0, part.first).concat(uses.slice(oldest))
+  return kept.concat([at, permits])
+}
+
+/** Without so many uses of that time, as far as they are still there; see lua/release-N.lua. */
+export function remove(part: Part, uses: Uses, at: number, permits: number): Uses {
+  for (let place = uses.length - 2; place >= part.first; place -= 2) {
+    const rest = countAt(uses, place) - permits
+    if (timeAt(uses, place) !== at || rest < 0) continue
+    return uses.slice(0, place).concat(rest > 0 ? [at, rest] : [], uses.slice(place + 2))
+  }
+  return uses
+}

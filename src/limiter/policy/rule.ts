@@ -1,0 +1,87 @@
+/** The words of policies: as people write them (`Raw…`), and checked. */
+export type Kind = 'sliding' | 'fixed' | 'calendar' | 'lockout'
+
+/** A full rule refuses; is only counted and reported; or asks for a challenge, and passes what has solved one. */
+export type Mode = 'enforce' | 'observe' | 'challenge'
+
+/** The values of a call for `{field}`s. `undefined` is refused by a `MissingField` that names the field. */
+export type Fields = Readonly<Record<string, string | number | undefined>>
+
+/** `5 per 1h`, or a list of such. */
+export type RawQuotas = string | readonly string[]
+
+/** One rule of a policy; exactly one of `sliding`, `fixed`, `calendar` and `lockout`. */
+export interface RawRule {
+  readonly name: string
+  /** What is counted apart: `{field}` and plain text, e.g. `{channel}:{to}`. */
+  readonly key: string
+  readonly sliding?: RawQuotas | undefined
+  readonly fixed?: RawQuotas | undefined
+  readonly calendar?:
+    | { readonly limit: number; readonly cron: string; readonly timezone: string }
+    | undefined
+  readonly lockout?: RawLockout | undefined
+  /** What one permit of a call takes: a number, or the field that holds it. Default 1. */
+  readonly permits?: number | string | undefined
+  readonly scope?: 'overall' | 'per-client' | undefined
+  readonly mode?: Mode | undefined
+  /** `refund` gives back what a request took from this rule. */
+  readonly refund?: 'passed' | undefined
+  /** The refusal's detail. */
+  readonly message?: string | undefined
+}
+
+export interface RawLockout {
+  readonly limit: number
+  readonly window: string
+  readonly lock: string
+  /** Each further lock is that many times longer, up to `maxLock`. Default 1. */
+  readonly growth?: number | undefined
+  readonly maxLock?: string | undefined
+}
+
+export type RawPolicies = Readonly<Record<string, readonly RawRule[]>>
+
+/** At most `limit` uses per window. `window` is spelled as in the policy. */
+export interface Quota {
+  readonly limit: number
+  readonly window: string
+  /** 0 for a calendar rule, whose periods differ in length. */
+  readonly windowMs: number
+}
+
+/** The first lock's length; each further one is `growth` times longer, up to `maxLockMs`. */
+export interface Lock {
+  readonly lockMs: number
+  readonly growth: number
+  readonly maxLockMs: number
+}
+
+export interface Rule {
+  readonly name: string
+  readonly kind: Kind
+  readonly key: string
+  /** The fields of the key. */
+  readonly fields: readonly string[]
+  readonly quotas: readonly Quota[]
+  readonly calendar?: { readonly cron: string; readonly timezone: string }
+  readonly lock?: Lock
+  /** What each permit of a call takes; a text names the field that holds it. */
+  readonly permits: number | string
+  readonly scope: 'overall' | 'per-client'
+  readonly mode: Mode
+  readonly refund?: 'passed'
+  readonly message?: string
+}
+
+export type Policies = Readonly<Record<string, readonly Rule[]>>
+
+export interface PolicyProblem {
+  /** From the policies object down, e.g. `['captcha', 0, 'sliding']`. */
+  readonly path: readonly (string | number)[]
+  readonly message: string
+}
+
+export type ParsedPolicies =
+  | { readonly ok: true; readonly policies: Policies }
+  | { readonly ok: false; readonly problems: readonly PolicyProblem[] }

@@ -1,0 +1,73 @@
+/**
+ * The one memory of refusals in front of Redis: a flood against a subject must not reach it. A refusal
+ * holds until a known time and ends earlier only by a reset, a release or new policies:
+ *
+ * - Redis decided some time between sending and receiving. The memory refuses until `sent + wait` by the
+ *   monotonic clock, never too long, and names the wait that `received + wait` leaves, never too short.
+ * - What changes a subject's counts in *this* process forgets it at once, and what was asked before that
+ *   is not remembered after; a change in another process is seen within `maxAgeMs`.
+ * - It holds for the permits that were refused and for more; a refusal that asks for a challenge holds
+ *   until one is solved.
+ * - Bounded: two generations of half the size each; the older one goes at once.
+ */
+import { createGenerations } from '../../base/generations.ts'
+import type { Refusal } from '../limiter.ts'
+
+interface Remembered {
+  readonly refusal: Refusal
+  readonly permits: number
+  readonly holdsUntil: number
+  readonly endsAt: number
+}
+
+export function createRefusals(options: {
+  maxAgeMs: number
+  maxSubjects: number
+  now: () => number
+}) {
+  const { maxAgeMs, maxSubjects, now } = options
+  const refusals = createGenerations<Remembered>(maxSubjects)
+  /** When a subject was forgotten last; those not here, at `othersForgottenAt` or before. */
+  const forgottenAt = new Map<string, number>()
+  let othersForgottenAt = Number.NEGATIVE_INFINITY
+
+  return {
+    remember(subject: string, permits: number, refusal: Refusal, sentAt: number): void {
+      if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
+      const holdsUntil = sentAt + Math.min(refusal.retryAfterMs, maxAgeMs)
+      const endsAt = now() + refusal.retryAfterMs
+      const { isNewLock, ...rest } = refusal
+      refusals.set(subject, { refusal: rest, permits, holdsUntil, endsAt })
+    },
+
+    /** What still holds for one of the subjects, the longest of it; `permits` by subject. */
+    find(subjects: readonly string[], permits: readonly number[], isSolved = false) {
+      if (refusals.isEmpty()) return undefined
+      let longest: Remembered | undefined
+      const nowMs = now()
+      for (const [index, subject] of subjects.entries()) {
+        const found = refusals.get(subject)
+        if (!found || nowMs >= found.holdsUntil || (permits[index] ?? 1) < found.permits) continue
+        if (found.refusal.challenge && isSolved) continue
+        if (!longest || found.endsAt > longest.endsAt) longest = found
+      }
+      if (!longest) return undefined
+      const retryAfterMs = Math.ceil(longest.endsAt - nowMs)
+      return { ...longest.refusal, retryAfterMs }
+    },
+
+    forget(subjects: readonly string[]): void {
+      for (const subject of subjects) {
+        refusals.delete(subject)
+        forgottenAt.set(subject, now())
+      }
+      if (forgottenAt.size > maxSubjects) this.forgetAll(false)
+    },
+
+    forgetAll(withRefusals = true): void {
+      if (withRefusals) refusals.clear()
+      forgottenAt.clear()
+      othersForgottenAt = now()
+    },
+  }
+}

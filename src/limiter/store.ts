@@ -1,0 +1,47 @@
+/** Between the engine and where the state is: what is asked, and what comes back. */
+import type { Uses } from './memory/kinds.ts'
+import type { CompiledPolicy, Part } from './policy/compile.ts'
+
+/** A call, as stores see it. */
+export interface Check {
+  readonly policy: CompiledPolicy
+  readonly parts: readonly Part[]
+  /** By rule. */
+  readonly subjects: readonly string[]
+  readonly permits: readonly number[]
+  readonly requestId: string | undefined
+  readonly isSolved: boolean
+}
+
+/** What a part knows of the subject. */
+export interface Found {
+  readonly part: Part
+  readonly uses: Uses
+  readonly now: number
+}
+
+/** A part after its policy admitted. `isFull`: its rule is passed over although it is full. */
+export interface Taken extends Found {
+  readonly isFull: boolean
+  readonly permits: number
+}
+
+/** `hold` as in memory/kinds.ts; `sentAt` on the monotonic clock. */
+export interface Refused {
+  readonly hold: number
+  readonly isNewLock: boolean
+  readonly sentAt: number
+  readonly taken?: undefined
+}
+
+export type Answer = Refused | { readonly hold: 0; readonly taken: readonly Taken[] }
+
+type MaybeLater<T> = T | Promise<T>
+
+export type IsGivenBack = (part: Part) => boolean
+
+export interface Store {
+  release(check: Check, isGivenBack: IsGivenBack): MaybeLater<boolean>
+  peek(check: Check): MaybeLater<readonly Found[]>
+  reset(check: Check): MaybeLater<void>
+}

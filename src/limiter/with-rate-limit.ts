@@ -1,0 +1,17 @@
+import { RateLimitedError } from './errors.ts'
+import type { Limiter } from './limiter.ts'
+import type { Fields } from './policy/rule.ts'
+
+/** The function behind a policy: it runs when the limiter admits, and throws `RateLimitedError` when not. */
+export function withRateLimit<Args extends unknown[], Result>(
+  limiter: Limiter,
+  policy: string,
+  fieldsOf: (...args: Args) => Fields,
+  run: (...args: Args) => Result | Promise<Result>,
+): (...args: Args) => Promise<Result> {
+  return async (...args) => {
+    const decision = await limiter.acquire(policy, fieldsOf(...args))
+    if (!decision.admitted) throw new RateLimitedError(policy, decision)
+    return run(...args)
+  }
+}
