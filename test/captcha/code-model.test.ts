@@ -66,6 +66,8 @@ test('whatever sends begin, succeed or are undone: the code accepted last passes
           const send = sends[one.which]
           // The very first code passes from the start, because nobody has another that it could harm.
           if (!send || send.state === 'under way') continue
+          // Its wrong guesses would count against a first code that is not accepted yet.
+          if (!current && underWay().length > 0) continue
           const guess = await store.guess(owner, send.code)
           const isRight = current !== undefined && current.tries > 0 && send.id === current.id
           expect(guess.result === 'passed').toBe(isRight)

@@ -123,10 +123,11 @@ test('I21: answers that nobody fetches are not held: 300 connections that ask fo
       const next = () => validSend(key)
       const valid = await flood(api.url, { perSecond: 5, seconds: 1, connections: 1, next })
       expect([...valid.statuses]).toEqual([[202, 5]])
+      // What they left behind is garbage, which goes with the next collection.
+      expect((await bytesOf(api.adminUrl)) - before).toBeLessThan(300 * 65_536)
     },
-    { withinMs: 30_000 },
+    { withinMs: 40_000 },
   )
-  expect((await bytesOf(api.adminUrl)) - before).toBeLessThan(300 * 65_536)
 }, 60_000)
 
 /** What the process holds, in its heap and beside it. */
