@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { loadScript } from '../../src/redis/script.ts'
 import { testRedis } from '../support/redis.ts'
+import { eventually } from '../support/wait.ts'
 
 const server = await testRedis()
 const redis = await server.connect('code')
@@ -95,8 +96,12 @@ test('each code ends at its own time, not at that of its key', async () => {
   const { remember, settle, guess, key } = owner()
   await remember('n1', 'd-n1', 50)
   await remember('n2', 'd-n2', 60_000)
-  // Until it is over by Redis' own clock.
-  await server.client.call('DEBUG', 'SLEEP', '0.06')
+  const nowMs = async () => {
+    const [seconds, micros] = await server.client.time()
+    return Number(seconds) * 1_000 + Number(micros) / 1_000
+  }
+  const endMs = (await nowMs()) + 50
+  await eventually(async () => expect(await nowMs()).toBeGreaterThan(endMs))
   expect(await server.client.pttl(key)).toBeGreaterThan(50_000)
   expect(await guess('a', 'd-n1')).toBe(-1)
   expect(await settle('n1')).toBe(0)
