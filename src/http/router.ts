@@ -20,6 +20,7 @@ import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson
 import { isLocalCaller, notLocal } from './local-caller.ts'
 import { problemCodesOf } from './openapi.ts'
 import type { Answer } from './problem.ts'
+import { createReadingPage } from './reading-page.ts'
 import { createRespond, type Facts, knownMethods, type Respond } from './respond.ts'
 import type { Route, RouteRequest } from './route.ts'
 
@@ -58,6 +59,7 @@ export function createRouter(deps: {
       ),
     )
   }
+  router.use('/docs', createReadingPage())
   router.use(answerBadPath(respond))
   return router
 
