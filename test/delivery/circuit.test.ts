@@ -119,3 +119,44 @@ test('circuit: with two slots, both of them hanging open it; one does not', asyn
   await vi.advanceTimersByTimeAsync(2_000)
   await Promise.all(calls)
 })
+
+test('circuit: after a probe that failed the next one waits its time, from its end', async () => {
+  const { circuit, call } = open()
+  await fail(call)
+  await vi.advanceTimersByTimeAsync(3_000)
+  const probe = call(unavailable, 1_000)
+  await vi.advanceTimersByTimeAsync(1_000)
+  await probe
+  expect(circuit.openForMs()).toBeGreaterThan(2_900)
+  expect(circuit.enter()).toBe(undefined)
+  await vi.advanceTimersByTimeAsync(2_900)
+  expect(circuit.enter()).toBe(undefined)
+})
+
+test.each([
+  ['unavailable', true],
+  ['unknown', true],
+  ['rejected', false],
+  ['invalid_recipient', false],
+  ['throttled', false],
+  ['accepted', false],
+] as const)('circuit: five times %s → open: %s', async (kind, isOpen) => {
+  const { changes, call } = open()
+  for (let time = 0; time < 5; time++) {
+    const one = call({ kind, detail: 'x', retryAfterMs: 1 } as SendResult)
+    await vi.advanceTimersByTimeAsync(1)
+    await one
+  }
+  expect(changes).toEqual(isOpen ? [true] : [])
+})
+
+test('circuit: a call that was overdue and then failed is one failure, not two', async () => {
+  const { changes, call } = open()
+  const slow = [call(unavailable, 2_000), call(unavailable, 2_000)]
+  await vi.advanceTimersByTimeAsync(2_000)
+  await Promise.all(slow)
+  await fail(call, 2)
+  expect(changes).toEqual([])
+  await fail(call, 1)
+  expect(changes).toEqual([true])
+})

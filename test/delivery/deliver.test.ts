@@ -413,6 +413,13 @@ describe('what a provider says', () => {
     expect(await rowOf(id)).toMatchObject(isOpenRow)
   })
 
+  test('unavailable at the last try: failed there and then', async () => {
+    const { gate } = gateOf('a', [unavailable])
+    const id = await created()
+    expect(await worker([gate], { tries: 1 })(id)).toEqual({ done: true })
+    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'tries_used_up' })
+  })
+
   test('throttled: again when it may, those that were kept waiting first, and no try is used', async () => {
     const { gate } = gateOf('a', [tooFast(3_000)])
     const id = await created()
@@ -446,9 +453,15 @@ describe('what a provider says', () => {
     const { gate } = gateOf('a', [unknown])
     const deliver = worker([gate])
     const id = await created({ ttlMs: 300 })
-    await deliver(id)
-    await eventually(async () => (await deliver(id)).done)
+    expect((await deliver(id)).done).toBe(false)
+    await eventually(
+      async () =>
+        (await pool.query('SELECT 1 FROM notice WHERE id = $1 AND expires_at < now()', [id])).rows
+          .length > 0,
+    )
+    expect(await deliver(id)).toEqual({ done: true })
     expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+    expect(await outcomesOf(id)).toEqual(['a unknown'])
   })
 
   test('its time is over before the first call: expired, no call', async () => {
@@ -543,6 +556,8 @@ describe('what a provider says', () => {
     const id = await created()
     const both = worker([held('a', 'paused', 9_000), held('b', 'circuit', 4_000)])
     expect(againInMs(await both(id))).toBe(4_000)
+    const reversed = worker([held('b', 'circuit', 4_000), held('a', 'paused', 9_000)])
+    expect(againInMs(await reversed(id))).toBe(4_000)
     // A message that only has to wait for its turn does not go elsewhere; for any other reason it does.
     const b = gateOf('b', [accepted])
     expect(againInMs(await worker([held('a', 'pace', 7_000), b.gate])(id))).toBe(7_000)

@@ -182,3 +182,19 @@ test('a question about an earlier message goes over the same connections: it wai
   await sending
   expect(await asked).toEqual(accepted)
 })
+
+test('the provider asks for a pause while a message waits for its slot: that one is held, not called', async () => {
+  const calls: string[] = []
+  const { sendTo } = open(
+    async ({ to }) => {
+      calls.push(to)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      return throttled
+    },
+    { slots: 1 },
+  )
+  const [first, second] = await Promise.all([sendTo('one'), sendTo('two')])
+  expect(first).toMatchObject({ kind: 'throttled' })
+  expect(second).toMatchObject({ kind: 'held', reason: 'paused' })
+  expect(calls).toEqual(['one'])
+})

@@ -99,7 +99,6 @@ export const room: MutantRoom = {
       find: 'openInMs = Math.min(openInMs, result.retryInMs)',
       replace: 'openInMs = result.retryInMs',
       tests: deliver,
-      mayLive: 'with one order of providers the last may be the soonest',
     },
     {
       breaks: 'a wrong recipient is tried elsewhere',
@@ -144,7 +143,6 @@ export const room: MutantRoom = {
       find: '  if (!mayTryAgain(tries.all(), retry)) return triesUsedUp(tries)\n  return { state',
       replace: '  return { state',
       tests: deliver,
-      mayLive: 'the next pass ends it before any call',
     },
     {
       breaks: 'an outcome that PostgreSQL did not take is lost',
@@ -274,7 +272,6 @@ export const room: MutantRoom = {
       find: 'else if (!isOverdue) failed()',
       replace: 'else failed()',
       tests: circuit,
-      mayLive: 'an overdue call that also fails in the end opens the circuit one call sooner',
     },
     {
       breaks: 'what is usual is not learnt',

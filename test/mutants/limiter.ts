@@ -1,0 +1,347 @@
+import type { MutantRoom } from './mutant.ts'
+
+const rules = ['test/limiter/rules', 'test/limiter/seed', 'test/limiter/traps']
+const cluster = ['test/limiter/cluster']
+
+export const room: MutantRoom = {
+  tests: [...rules, 'test/limiter/remembered-refusals', 'test/limiter/express'],
+  mutants: [
+    // The script
+    {
+      breaks: 'sliding, over Redis: one use more than the limit',
+      find: '    if used <= window.limit then\n      break',
+      replace: '    if used <= window.limit + 1 then\n      break',
+    },
+    {
+      breaks: 'sliding, over Redis: a use leaves one millisecond late',
+      find: 'elseif time + window.ms > now then',
+      replace: 'elseif time + window.ms >= now then',
+    },
+    {
+      breaks: 'sliding, over Redis: permits of a call count as one',
+      find: 'local hold, used, time, uses, place = 0, permits, at, 0,',
+      replace: 'local hold, used, time, uses, place = 0, 1, at, 0,',
+    },
+    {
+      breaks: 'the shortest wait is named',
+      find: 'hold = max(hold, holdOf(time + window.ms - now, window))',
+      replace: 'hold = hold > 0 and hold or holdOf(time + window.ms - now, window)',
+    },
+    {
+      breaks: 'of equal waits the last window is named, over Redis',
+      find: 'return waitMs * 1024 + 1023 - window.index',
+      replace: 'return waitMs * 1024 + window.index',
+    },
+    {
+      breaks: 'fixed, over Redis: the window goes on for a millisecond',
+      find: 'if now - at >= window.ms then',
+      replace: 'if now - at > window.ms then',
+    },
+    {
+      breaks: 'fixed, over Redis: every use begins the window anew',
+      find: "local hold = used + permits > window.limit and holdOf(at + window.ms - now, window) or 0\n  return hold, hold == 0 and '\\1' .. pack(use, at, used)",
+      replace:
+        "local hold = used + permits > window.limit and holdOf(at + window.ms - now, window) or 0\n  return hold, hold == 0 and '\\1' .. pack(use, now, used)",
+    },
+    {
+      breaks: 'calendar, over Redis: a use of the last period counts',
+      find: 'if at < part.startsAt then',
+      replace: 'if at + 86400000 < part.startsAt then',
+    },
+    {
+      breaks: 'calendar: a period that has ended is decided by',
+      find: 'now >= part.endsAt) then\n    return { now }',
+      replace: 'now > part.endsAt + 86400000) then\n    return { now }',
+    },
+    {
+      breaks: 'lockout, over Redis: tries during a lock move its end',
+      find: '    return holdOf(endsAt - now, window)\n',
+      replace: '    return holdOf(part.lockMs, window)\n',
+    },
+    {
+      breaks: 'lockout, over Redis: a lock has no end at its last millisecond',
+      find: 'if endsAt > now and endsAt <= now + part.trustMs then',
+      replace: 'if endsAt >= now and endsAt <= now + part.trustMs then',
+    },
+    {
+      breaks: 'lockout, over Redis: locks do not grow',
+      find: 'part.growth ^ (locks - 1)',
+      replace: 'part.growth ^ 0',
+    },
+    {
+      breaks: 'lockout, over Redis: a grown lock has no longest',
+      find: 'math.min(math.floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)',
+      replace: 'math.floor(part.lockMs * part.growth ^ (locks - 1))',
+    },
+    {
+      breaks: 'lockout, over Redis: growth is never forgotten',
+      find: 'or now - endsAt >= lockMs(part, locks) then',
+      replace: 'then',
+    },
+    {
+      breaks: 'lockout, over Redis: the tries before a lock count after it',
+      find: "return holdOf(ms, window), '\\1' .. pack(use, now + ms, locks + 1), now, now + 2 * ms",
+      replace:
+        "return holdOf(ms, window), '\\1' .. pack(use, now + ms, locks + 1) .. sub(value, part.first), now, now + 2 * ms",
+      mayLive: 'a lock outlasts the window in every policy that makes sense',
+    },
+    {
+      breaks: 'what a wrong clock wrote is believed',
+      find: 'while newest(part, value) > now + part.trustMs do',
+      replace: 'while newest(part, value) > now + part.trustMs * 1000 do',
+    },
+    {
+      breaks: 'uses of one millisecond replace each other',
+      find: 'pack(use, at, uses + permits)\n',
+      replace: 'pack(use, at, permits)\n',
+    },
+    {
+      breaks: 'a refusal takes from the rules that had room',
+      find: 'elseif held == 0 and not full[part.rule] and not isKnown then',
+      replace: 'elseif holds[p] == 0 and not full[part.rule] and not isKnown then',
+    },
+    {
+      breaks: 'a rule that observes refuses, over Redis',
+      find: "if hold > 0 and part.mode == 'enforce' then",
+      replace: "if hold > 0 and part.mode ~= 'challenge' then",
+    },
+    {
+      breaks: 'a full observed rule takes on',
+      find: 'elseif held == 0 and not full[part.rule] and not isKnown then',
+      replace: 'elseif held == 0 and not isKnown then',
+    },
+    {
+      breaks: 'a resent request takes twice',
+      find: "local isKnown = requestKey and call('GET', requestKey)",
+      replace: 'local isKnown = false',
+    },
+    {
+      breaks: 'a refused request is remembered as admitted',
+      find: '  elseif requestKey and not isKnown then\n    local memory',
+      replace: '  end\n  if requestKey and not isKnown then\n    local memory',
+    },
+    {
+      breaks: 'a value that is not ours decides',
+      find: "elseif type(value) == 'table' or value:byte() ~= 1 or #value % size ~= 1 then",
+      replace: "elseif type(value) == 'table' then",
+    },
+    {
+      breaks: 'a value lives for ever',
+      find: "call('SET', key, value, 'PXAT', texts[expiresAt])",
+      replace: "call('SET', key, value)",
+    },
+    // Giving back, over Redis
+    {
+      breaks: 'a release gives back more than the request took',
+      find: "local rest = uses > permits and pack(use, at, uses - permits) or ''",
+      replace: "local rest = ''",
+    },
+    {
+      breaks: 'a release after a reset takes from what came later',
+      find: 'if not value or resetAt >= requestedAt then',
+      replace: 'if not value then',
+    },
+    {
+      breaks: 'a release gives back rules that were not named',
+      find: '  if first > 0 and at > 0 then\n    giveBack',
+      replace: '  if at > 0 then\n    giveBack',
+    },
+    {
+      breaks: 'a request is given back twice',
+      find: "  redis.call('DEL', KEYS[#KEYS])\nend\nreturn 1",
+      replace: 'end\nreturn 1',
+    },
+    {
+      breaks: 'an empty value is kept, and with it the window of a fixed rule',
+      find: "  if not rest:find('[^%z]', 2) then\n    redis.call('DEL', KEYS[p])\n  elseif",
+      replace: '  if',
+      mayLive: 'a value without uses counts as nothing used, in every kind',
+    },
+    // In process
+    {
+      breaks: 'sliding, in process: one use more than the limit',
+      find: '    if (used <= window.limit) break\n',
+      replace: '    if (used <= window.limit + 1) break\n',
+    },
+    {
+      breaks: 'sliding, in process: a use leaves one millisecond late',
+      find: 'if (waitMs > 0) hold = Math.max(hold, holdOf(waitMs, window))',
+      replace: 'if (waitMs >= 0) hold = Math.max(hold, holdOf(waitMs, window))',
+    },
+    {
+      breaks: 'fixed, in process: the window goes on for a millisecond',
+      find: 'const isOver = now - newest(part, uses) >= window.windowMs',
+      replace: 'const isOver = now - newest(part, uses) > window.windowMs',
+    },
+    {
+      breaks: 'lockout, in process: growth is never forgotten',
+      find: ' || now - endsAt >= lockMs(part.lock, locks)) {',
+      replace: ') {',
+    },
+    {
+      breaks: 'a look begins a lock',
+      find: 'return (isOpen ? sliding : decide)(part, uses, permits, now).hold',
+      replace: 'return decide(part, uses, permits, now).hold',
+    },
+    {
+      breaks: 'uses of one millisecond replace each other, in process',
+      find: 'countAt(uses, uses.length - 2) + permits])',
+      replace: 'permits])',
+    },
+    {
+      breaks: 'a release in process gives back a use of another time',
+      find: 'if (timeAt(uses, place) !== at || rest < 0) continue',
+      replace: 'if (rest < 0) continue',
+    },
+    {
+      breaks: 'in process there is no bound',
+      find: 'if (!entries.delete(subject) && entries.size >= maxSubjects) {',
+      replace: 'if (!entries.delete(subject) && entries.size >= maxSubjects * 1_000) {',
+      tests: ['test/limiter'],
+    },
+    {
+      breaks: 'a refusal in process takes from the rules that had room',
+      find: '(own > 0 || (hold === 0 && !isFull))',
+      replace: '(own > 0 || !isFull)',
+    },
+    {
+      breaks: 'a rule that observes refuses, in process',
+      find: "if (mode === 'enforce') held = Math.max(held, found.hold)",
+      replace: "if (mode !== 'challenge') held = Math.max(held, found.hold)",
+    },
+    // What callers are told
+    {
+      breaks: 'a rule that observes decides when to come again',
+      find: "    if (mode === 'enforce')\n      nextInMs",
+      replace: '    if (mode)\n      nextInMs',
+    },
+    {
+      breaks: 'less than nothing is left',
+      find: 'left: Math.max(0, left) }',
+      replace: 'left }',
+    },
+    {
+      breaks: 'what a rule observes is not told',
+      find: "if (isFull && mode === 'observe') observed.add(name)",
+      replace: "if (isFull && mode === 'enforce') observed.add(name)",
+    },
+    {
+      breaks: 'a refusal is not counted',
+      find: '    options.onRefused?.({ policy: policy.name, rule: refusal.rule })\n    return refusal\n  }',
+      replace: '    return refusal\n  }',
+    },
+    {
+      breaks: 'acquireWithin waits for what can not come in time',
+      find: 'if (decision.admitted || performance.now() + decision.retryAfterMs > endsAt)',
+      replace: 'if (decision.admitted || performance.now() > endsAt)',
+    },
+    {
+      breaks: 'reset of one rule forgets all of them',
+      find: 'ruleName === undefined || rule.name === ruleName',
+      replace: 'ruleName === undefined || rule.name !== undefined',
+    },
+    {
+      breaks: 'permits that can never pass are asked for',
+      find: 'if (permits > policy.maxPermits) {',
+      replace: 'if (permits > policy.maxPermits + 1) {',
+    },
+    {
+      breaks: 'two subjects run together',
+      find: 'subject += `${value.length}:${value}`',
+      replace: 'subject += `:${value}`',
+    },
+    {
+      breaks: 'an inherited member is a field',
+      find: 'throw new MissingField(policy, rule.name, field)\n}',
+      replace: "return ''\n}",
+    },
+    {
+      breaks: 'every process counts for itself',
+      find: "scope === 'per-client' ? clientId : ''",
+      replace: 'scope ? clientId : clientId',
+      tests: [...rules, ...cluster],
+    },
+    // The memory of refusals
+    {
+      breaks: 'a refusal is remembered after setPolicies',
+      find: '      limiter.setPolicies(raw)\n      refusals.forgetAll()\n',
+      replace: '      limiter.setPolicies(raw)\n',
+      tests: ['test/limiter/remembered-refusals'],
+    },
+    {
+      breaks: 'a refusal under the old rules is remembered when it comes after the new ones',
+      find: 'if (!decision.admitted && !answer.taken && engine.isCurrent(check)) {',
+      replace: 'if (!decision.admitted && !answer.taken) {',
+      mayLive: 'the time at which all was forgotten stops it too',
+      tests: ['test/limiter/remembered-refusals'],
+    },
+    {
+      breaks: 'a refusal that was on its way when the reset came is remembered',
+      find: 'if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return',
+      replace: 'if (maxAgeMs === 0) return',
+      tests: ['test/limiter/remembered-refusals'],
+    },
+    {
+      breaks: 'a reset leaves the refusal in memory',
+      find: '        refusals.delete(subject)\n',
+      replace: '',
+      tests: ['test/limiter/remembered-refusals'],
+    },
+    {
+      breaks: 'a refusal of three permits refuses one',
+      find: '|| (permits[index] ?? 1) < found.permits) continue',
+      replace: ') continue',
+      tests: ['test/limiter/remembered-refusals'],
+    },
+    {
+      breaks: 'a refusal is remembered for as long as it holds',
+      find: 'sentAt + Math.min(refusal.retryAfterMs, maxAgeMs)',
+      replace: 'sentAt + refusal.retryAfterMs',
+      tests: ['test/limiter/remembered-refusals'],
+    },
+    {
+      breaks: 'a remembered refusal names the wait it had at first',
+      find: 'const retryAfterMs = Math.ceil(longest.endsAt - nowMs)',
+      replace: 'const retryAfterMs = Math.ceil(longest.refusal.retryAfterMs)',
+      tests: ['test/limiter/remembered-refusals'],
+    },
+    {
+      breaks: 'a resend under a known id is refused from memory',
+      find: 'if (requestId === undefined || asked.isNewRequest) {',
+      replace: 'if (requestId !== null) {',
+    },
+    // The cluster
+    {
+      breaks: 'a later slot fails, and the earlier ones do not give back',
+      find: '    for (const slot of takenSlots) calls.giveUp(slot)\n    throw error',
+      replace: '    throw error',
+      tests: cluster,
+    },
+    {
+      breaks: 'a later slot refuses, and the earlier ones do not give back',
+      find: '  await Promise.all(takenSlots.map((slot) => calls.release(slot).catch(() => calls.giveUp(slot))))\n',
+      replace: '',
+      tests: cluster,
+    },
+    {
+      breaks: 'a lockout in a later slot does not begin its lock',
+      find: "const isAsked = !refused || slot.parts.some(({ kind }) => kind === 'lockout')",
+      replace: 'const isAsked = !refused',
+      tests: cluster,
+    },
+    // Headers
+    {
+      breaks: '1 ms left is "try again now"',
+      find: '    const seconds = Math.max(1, Math.ceil(decision.retryAfterMs / 1_000))\n    headers.RateLimit',
+      replace:
+        '    const seconds = Math.floor(decision.retryAfterMs / 1_000)\n    headers.RateLimit',
+      tests: ['test/limiter/express', 'test/http/problem'],
+    },
+    {
+      breaks: 'the window with most left is shown',
+      find: 'toSorted((a, b) => a.left - b.left)',
+      replace: 'toSorted((a, b) => b.left - a.left)',
+      tests: ['test/limiter/express'],
+    },
+  ],
+}
