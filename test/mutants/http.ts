@@ -29,7 +29,7 @@ export const room: MutantRoom = {
       find: "const app = route.access === 'key' ? await appOf(request) : ''\n",
       replace:
         "await inputOf(route, request, openBodies.open()).catch(() => {})\n    const app = route.access === 'key' ? await appOf(request) : ''\n",
-      tests: ['test/http/protocol', 'test/http/keyless'],
+      tests: protocol,
       mayLive: 'the answer is the same; what it costs is measured by the bench of keyless requests',
     },
     {

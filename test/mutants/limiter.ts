@@ -36,6 +36,7 @@ export const room: MutantRoom = {
       breaks: 'fixed, over Redis: the window goes on for a millisecond',
       find: 'if now - at >= window.ms then',
       replace: 'if now - at > window.ms then',
+      mayLive: 'the value itself ends at that millisecond, by its time to live',
     },
     {
       breaks: 'fixed, over Redis: every use begins the window anew',
