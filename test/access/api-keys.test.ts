@@ -274,3 +274,17 @@ test('ensure: a key that was looked for before works in this process at once', a
   await keys.ensure(token, { name: 'late', app: 'shop' })
   expect(await keys.find(token)).toMatchObject({ app: 'shop' })
 })
+
+test('a known key passes while PostgreSQL says nothing at all', async () => {
+  const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
+  releaseLater(() => database.close())
+  const keys = createApiKeys(database, { freshMs: 0 })
+  const { token } = await keys.create({ name: 'web', app: 'shop' })
+  await keys.find(token)
+  vi.spyOn(database, 'query').mockImplementation(() => new Promise(() => {}))
+  let found: unknown
+  void keys.find(token).then((key) => {
+    found = key
+  })
+  await eventually(() => expect(found).toMatchObject({ app: 'shop' }))
+})

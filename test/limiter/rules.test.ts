@@ -353,6 +353,18 @@ describe('requests by id', () => {
     expect(await used()).toEqual([1, 1])
   })
 
+  test('release of what a reset has forgotten takes nothing from what came in the same millisecond', async () => {
+    const { take, used, release, reset } = await policyOf(
+      { sliding: '3 per 60s' },
+      { fixed: '3 per 60s' },
+    )
+    await take(1, 'a')
+    await reset()
+    await take(1)
+    await release('a')
+    expect(await used()).toEqual([1, 1])
+  })
+
   test('a fixed window whose every use was given back begins anew with the next', async () => {
     const { take, release, wait } = await policyOf({ fixed: '1 per 60s' })
     await take(1, 'a')

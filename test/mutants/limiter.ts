@@ -48,6 +48,7 @@ export const room: MutantRoom = {
       breaks: 'calendar, over Redis: a use of the last period counts',
       find: 'if at < part.startsAt then',
       replace: 'if at + 86400000 < part.startsAt then',
+      mayLive: 'the value itself ends with its period, by its time to live',
     },
     {
       breaks: 'calendar: a period that has ended is decided by',
@@ -78,6 +79,7 @@ export const room: MutantRoom = {
       breaks: 'lockout, over Redis: growth is never forgotten',
       find: 'or now - endsAt >= lockMs(part, locks) then',
       replace: 'then',
+      mayLive: 'the value itself ends when a lock is forgotten, by its time to live',
     },
     {
       breaks: 'lockout, over Redis: the tries before a lock count after it',
