@@ -147,9 +147,10 @@ describe('ip', () => {
       const checked = await postern.post('/v1/captchas/check', { ...body, code: '0000' })
       return [sent.status, checked.status]
     }
-    expect(await statusOf('203.0.113.7')).toEqual([202, expect.any(Number)])
+    const isAsked = expect.toSatisfy((status: number) => status !== 429)
+    expect(await statusOf('203.0.113.7')).toEqual([202, isAsked])
     expect(await statusOf('::ffff:203.0.113.7')).toEqual([429, 429])
-    expect(await statusOf('203.0.113.8')).toEqual([202, expect.any(Number)])
+    expect(await statusOf('203.0.113.8')).toEqual([202, isAsked])
     expect((await statusOf())[0]).toBe(202)
     expect(await statusOf()).toEqual([429, 429])
     expect(await statusOf('not an address')).toEqual([400, 400])

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { ApiKeys } from '../../src/access/api-keys.ts'
@@ -11,6 +11,7 @@ import type { Route, RouteRequest } from '../../src/http/route.ts'
 import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 
 /** The door in front of routes of the test's own. */
 async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
@@ -45,7 +46,7 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return (path: string, init: RequestInit & { body?: string } = {}) =>
+  const call = (path: string, init: RequestInit & { body?: string } = {}) =>
     fetch(url + path, {
       method: 'POST',
       ...init,
@@ -56,6 +57,7 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
         ...init.headers,
       },
     })
+  return Object.assign(call, { port: Number(new URL(url).port) })
 }
 
 test('a fault of ours: 500 with a fixed sentence and the id of the request, and not a word of the error', async () => {
@@ -166,6 +168,23 @@ test('bodies one after the other each have the whole room, also those that were 
     expect((await call('/x', { body: JSON.stringify({ m: 'x'.repeat(800) }) })).status).toBe(400)
   }
   expect((await call('/x', { body: JSON.stringify({ n: 'x'.repeat(1_000) }) })).status).toBe(503)
+})
+
+test('a body that is cut leaves no room taken', async () => {
+  const call = await open([{ access: 'key', body: z.strictObject({ n: z.string() }) }], 1_000)
+  for (let count = 0; count < 5; count++) {
+    const socket = connect(call.port, '127.0.0.1')
+    await once(socket, 'connect')
+    const head =
+      'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Type: application/json'
+    socket.write(`${head}\r\nContent-Length: 900\r\n\r\n${'x'.repeat(800)}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    socket.destroy()
+  }
+  await eventually(async () => {
+    const reply = await call('/x', { body: JSON.stringify({ n: 'x'.repeat(800) }) })
+    expect(reply.status).toBe(200)
+  })
 })
 
 test('a raw body: only where a route asks for it, up to what it says for this request', async () => {

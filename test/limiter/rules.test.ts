@@ -138,6 +138,18 @@ describe('lockout', () => {
     expect(await take()).toBe('1')
   })
 
+  test('until somebody tries too often there is no lock: peek and nextInMs tell the window', async () => {
+    const { take, nextInMs, peek, wait } = await policyOf({ lockout })
+    await take()
+    await wait(10_000)
+    expect(await nextInMs()).toBe(50_000)
+    const [state] = await peek()
+    expect(state).toMatchObject({ used: 2, left: 0, nextInMs: 50_000 })
+    expect(state).not.toHaveProperty('lockedForMs')
+    await wait(50_000)
+    expect(await take()).toBe('0')
+  })
+
   test('without growth every lock is as long; with it the next is longer, up to the longest', async () => {
     const same = await policyOf({ lockout: { ...lockout, limit: 1 } })
     const grown = await policyOf({

@@ -299,8 +299,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a check counts without its address',
-      find: 'const fields = { channel, to, scene, app, ip, country }\n    const repeat',
-      replace: "const fields = { channel, to, scene, app, ip: '', country }\n    const repeat",
+      find: 'const fields = { channel, to, scene, app, ip, country }\n    const requestId',
+      replace: "const fields = { channel, to, scene, app, ip: '', country }\n    const requestId",
     },
     // What is counted
     {

@@ -215,7 +215,7 @@ export const room: MutantRoom = {
       breaks: 'a provider that never ends holds its message for ever',
       find: 'orLate<SendResult>(call(controller.signal), timeoutMs + overrunMs, () => ({',
       replace:
-        'orLate<SendResult>(call(controller.signal), timeoutMs * 1_000 + overrunMs, () => ({',
+        'orLate<SendResult>(call(controller.signal), timeoutMs + overrunMs * 1_000, () => ({',
       tests: gate,
     },
     {

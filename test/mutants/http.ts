@@ -110,7 +110,7 @@ export const room: MutantRoom = {
       breaks: 'a body that is not UTF-8 is repaired',
       find: "  if (!isUtf8(body)) throw bodyProblem('the body is not UTF-8')\n",
       replace: '',
-      tests: ['test/http/bad-body'],
+      tests: ['test/http/bad-body', ...boundaries],
     },
     {
       breaks: 'a compressed body is read as it is',
@@ -140,7 +140,7 @@ export const room: MutantRoom = {
       breaks: 'a body that was cut waits for ever',
       find: "      if (!isEnded) reject(bodyProblem('the body ended early'))",
       replace: "      if (isEnded) reject(bodyProblem('the body ended early'))",
-      tests: protocol,
+      tests: [...protocol, 'test/http/router'],
     },
     {
       breaks: 'a wide body is answered with all of its faults',

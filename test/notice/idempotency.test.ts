@@ -60,6 +60,20 @@ test('reserve: once the answer is kept every repeat gets it; another request wit
   expect(await idempotency.reserve('app', key, 'other', newId())).toEqual({ kind: 'reused' })
 })
 
+test('reserve: an answered key stays answered, however long ago within its day', async () => {
+  const key = newKey()
+  await idempotency.reserve('app', key, 'request', newId())
+  const [{ notice_id: id }] = (
+    await pool.query('SELECT notice_id FROM idempotency_key ORDER BY created_at DESC LIMIT 1')
+  ).rows
+  await idempotency.keep('app', key, id, { status: 202 })
+  await letPass(3_600_000)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({
+    kind: 'answered',
+    answer: { status: 202 },
+  })
+})
+
 test('reserve: one app knows nothing of the keys of another', async () => {
   const key = newKey()
   await idempotency.reserve('app', key, 'request', newId())
