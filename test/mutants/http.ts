@@ -17,7 +17,7 @@ export const room: MutantRoom = {
     'test/http/body-room',
     'test/http/receipts',
     'test/http/openapi',
-    'test/http/limitable-address',
+    'test/base/limitable-address',
     'test/http/phone-number',
     'test/http/admin',
     'test/http/bad-text-and-code',
@@ -363,7 +363,7 @@ export const room: MutantRoom = {
       breaks: 'every address of an IPv6 customer is a caller of its own',
       find: "`${groups.slice(0, 4).join(':')}::/64`",
       replace: "groups.join(':')",
-      tests: ['test/http/limitable-address'],
+      tests: ['test/base/limitable-address'],
     },
     {
       breaks: 'a number has as many limits as spellings',
