@@ -33,7 +33,7 @@ describe('I20: Redis engine, in-process engine and a reference that keeps every 
       await runRound({ servers: [client], redis: client, keyPrefix: prefix }, seed + round)
       await client.flushdb()
     }
-  }, 900_000)
+  }, rounds * 12_000)
 
   const clusterRounds = Math.ceil(rounds / 10)
   test(`and on a cluster, whose slots are asked in turn: ${clusterRounds * historiesPerRound} histories`, async () => {
@@ -46,7 +46,7 @@ describe('I20: Redis engine, in-process engine and a reference that keeps every 
       await runRound({ servers, redis, keyPrefix: 'cluster:' }, seed + round)
       await Promise.all(servers.map((server) => server.flushall()))
     }
-  }, 900_000)
+  }, rounds * 12_000)
 })
 
 interface Place {

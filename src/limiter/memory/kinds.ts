@@ -96,7 +96,8 @@ function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
 /** As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten. */
 function lockout(part: LockoutPart, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
-  let [endsAt = 0, locks = 0] = uses
+  let endsAt = timeAt(uses, 0)
+  let locks = countAt(uses, 0)
   const lockedMs = lockedForMs(part, uses, now)
   if (lockedMs > 0) return { hold: holdOf(lockedMs, window), uses: undefined, at: now }
   if (endsAt > now || part.lock.growth === 1 || now - endsAt >= lockMs(part.lock, locks)) {
@@ -109,8 +110,10 @@ function lockout(part: LockoutPart, uses: Uses, permits: number, now: number): L
   return { hold: holdOf(ms, window), uses: [now + ms, locks + 1], at: now }
 }
 
-export function lockedForMs(part: Part, [endsAt = 0]: Uses, now: number): number {
-  return part.kind === 'lockout' && endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
+export function lockedForMs(part: Part, uses: Uses, now: number): number {
+  if (part.kind !== 'lockout') return 0
+  const endsAt = timeAt(uses, 0)
+  return endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
 }
 
 /** What a part answers to permits; changes nothing. */

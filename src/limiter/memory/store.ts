@@ -5,11 +5,13 @@
 import { canonical } from '../../base/canonical.ts'
 import type { Part } from '../policy/compile.ts'
 import type { Answer, Check, Found, IsGivenBack, Taken } from '../store.ts'
-import { add, decide, remove, type Uses } from './kinds.ts'
+import { add, decide, type Look, remove, type Uses } from './kinds.ts'
 
 /** What a part knows of one subject. */
 interface Entry {
   uses: Uses
+  isKept: boolean
+  isRecent: boolean
 }
 
 /** What a request took from one part. */
@@ -25,23 +27,35 @@ interface Request {
   takings: readonly Taking[]
 }
 
-const none = { hold: 0, uses: undefined, at: 0 }
+const nothing: Look = { hold: 0, uses: undefined, at: 0 }
+const subjectOf = (part: Part, { subjects }: Check) => subjects[part.ruleIndex] ?? ''
 
 export function createMemoryStore(maxSubjects: number, rememberMs: number, clock: () => number) {
   const subjects = new Map<string, Map<string, Entry>>()
   const requests = new Map<string, Request>()
 
-  const find = (part: Part, subject: string) => subjects.get(part.name)?.get(subject)
+  const find = (part: Part, check: Check) => subjects.get(part.name)?.get(subjectOf(part, check))
 
-  /** Keeps the entry as the newest. The tenth that took something longest ago makes room for many at once. */
-  function keep(part: Part, subject: string, entry: Entry): void {
+  /** Keeps what took something. When there are too many, a tenth of those that took nothing lately goes. */
+  function keep(part: Part, check: Check, entry: Entry): void {
+    entry.isRecent = true
+    if (entry.isKept) return
+    entry.isKept = true
     const entries = subjects.get(part.name) ?? new Map<string, Entry>()
     subjects.set(part.name, entries)
-    if (!entries.delete(subject) && entries.size >= maxSubjects) {
-      let surplus = Math.ceil(maxSubjects / 10)
-      for (const oldest of entries.keys()) if (surplus-- > 0) entries.delete(oldest)
+    if (entries.size >= maxSubjects) makeRoom(entries)
+    entries.set(subjectOf(part, check), entry)
+  }
+
+  function makeRoom(entries: Map<string, Entry>): void {
+    let surplus = Math.ceil(maxSubjects / 10)
+    for (const [subject, entry] of entries) {
+      if (surplus === 0) return
+      entries.delete(subject)
+      if (entry.isRecent) entries.set(subject, entry)
+      else surplus--
+      entry.isRecent = false
     }
-    entries.set(subject, entry)
   }
 
   function remember(key: string, takings: readonly Taking[], now: number): void {
@@ -63,30 +77,36 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     acquire(check: Check): Answer {
       const now = clock()
       const { key, request } = findRequest(check, now)
-      const full = new Set<number>()
       let held = 0
       let challenged = 0
+      let full: Set<number> | undefined
       const looks = check.parts.map((part) => {
-        const entry = find(part, check.subjects[part.ruleIndex] ?? '') ?? { uses: part.empty }
+        const entry = find(part, check) ?? { uses: part.empty, isKept: false, isRecent: false }
         const permits = check.permits[part.ruleIndex] ?? 1
-        const found = request ? none : decide(part, entry.uses, permits, now)
-        const { mode } = part.rule
-        if (mode === 'enforce') held = Math.max(held, found.hold)
-        else if (mode === 'challenge' && !check.isSolved)
-          challenged = Math.max(challenged, found.hold)
-        else if (found.hold > 0) full.add(part.ruleIndex)
-        return { part, entry, permits, ...found }
+        const answer = request ? nothing : decide(part, entry.uses, permits, now)
+        if (answer.hold > 0) {
+          const { mode } = part.rule
+          if (mode === 'enforce') held = Math.max(held, answer.hold)
+          else if (mode === 'observe' || check.isSolved)
+            full = (full ?? new Set()).add(part.ruleIndex)
+          else challenged = Math.max(challenged, answer.hold)
+        }
+        return { part, entry, permits, answer }
       })
       const hold = held > 0 ? held : challenged
       let isNewLock = false
       const takings: Taking[] = []
-      const taken = looks.map(({ part, entry, permits, hold: own, uses, at }): Taken => {
-        const isFull = own > 0 || full.has(part.ruleIndex)
-        if (uses && (own > 0 || (hold === 0 && !isFull))) {
-          entry.uses = own > 0 ? uses : add(part, uses, at, permits, now)
-          keep(part, check.subjects[part.ruleIndex] ?? '', entry)
-          if (own > 0) isNewLock ||= own === hold
-          else takings.push({ part, entry, at, permits })
+      const taken = looks.map(({ part, entry, permits, answer }): Taken => {
+        const { hold: own, uses, at } = answer
+        const isFull = full?.has(part.ruleIndex) ?? false
+        if (own > 0 && uses) {
+          isNewLock ||= own === hold
+          entry.uses = uses
+          keep(part, check, entry)
+        } else if (hold === 0 && !isFull && uses) {
+          entry.uses = add(part, uses, at, permits, now)
+          keep(part, check, entry)
+          if (key !== undefined) takings.push({ part, entry, at, permits })
         }
         return { part, uses: entry.uses, isFull, permits, now }
       })
@@ -106,14 +126,13 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       return true
     },
 
-    peek: ({ parts, subjects }: Check): Found[] =>
-      parts.map((part) => {
-        const entry = find(part, subjects[part.ruleIndex] ?? '')
-        return { part, uses: entry?.uses ?? part.empty, now: clock() }
+    peek: (check: Check): Found[] =>
+      check.parts.map((part) => {
+        return { part, uses: find(part, check)?.uses ?? part.empty, now: clock() }
       }),
 
-    reset({ parts, subjects: own }: Check): void {
-      for (const part of parts) subjects.get(part.name)?.delete(own[part.ruleIndex] ?? '')
+    reset(check: Check): void {
+      for (const part of check.parts) subjects.get(part.name)?.delete(subjectOf(part, check))
     },
   }
 }

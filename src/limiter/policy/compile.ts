@@ -142,12 +142,10 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
     maxPermits: Math.min(...atOnce),
     subjectsOf: (fields) =>
       rules.map((rule, index) => {
-        let subject = seeds[index] ?? ''
-        for (const field of rule.fields) {
-          const value = fieldOf(name, rule, fields, field)
-          subject += `${value.length}:${value}`
-        }
-        return subject
+        const values = rule.fields.map((field) => fieldOf(name, rule, fields, field))
+        const seed = seeds[index] ?? ''
+        // One value alone is its own text, whose hash the engine of the language already knows.
+        return seed === '' && values.length === 1 ? (values[0] ?? '') : seed + canonical(values)
       }),
     permitsOf: (fields, permits) =>
       rules.map((rule) => {
