@@ -9,7 +9,7 @@ import {
   parsePolicyFile,
   policyFileSchema,
 } from '../../src/config/policy-file.ts'
-import { policiesSchema } from '../../src/limiter/policy/parse.ts'
+import { policiesSchema } from '../../src/limiter/policy/schema.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
 import { providerKinds } from '../../src/providers/index.ts'
 import { loadTemplates } from '../../src/templates/templates.ts'

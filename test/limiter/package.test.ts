@@ -1,121 +1,122 @@
 /**
- * The limiter as others get it: packed, installed with npm into a project that is not ours, and used
- * there. npm takes from its cache what `npm ci` has left in it.
+ * The limiter as others get it: packed, installed with npm into empty projects, and used there. Every
+ * example of its README runs as printed. npm takes from its cache what `npm ci` has left in it.
  */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 
 const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))
+const readme = await readFile(join(repository, 'limiter-package/README.md'), 'utf8')
 
-describe('postern/limiter from a packed tarball, in a project outside the repository', () => {
-  let project: string
+/** Programs of the README, by file, each with what it prints. */
+const examples = [...readme.matchAll(/```(?:js|ts) (\S+)\n(.*?)```\n\n```text\n(.*?)```/gs)].map(
+  ([, file = '', source = '', printed = '']) => ({ file, source, printed }),
+)
 
+let project: string
+let tarball: string
+
+beforeAll(async () => {
+  project = await mkdtemp(join(inject('runFolder'), 'consumer-'))
+  const pack = ['limiter-package/pack.ts', project]
+  const { stdout } = await run(process.execPath, pack, { cwd: repository })
+  tarball = stdout.trim().split('\n').at(-1) ?? ''
+  await writeFile(join(project, 'package.json'), '{"type":"module"}')
+  await install(tarball)
+}, 180_000)
+
+async function install(...packages: string[]): Promise<void> {
+  const quietly = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund']
+  await run('npm', ['install', ...quietly, ...packages], { cwd: project })
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const entry = await stat(path)
+  if (!entry.isDirectory()) return entry.size
+  const sizes = (await readdir(path)).map((name) => sizeOf(join(path, name)))
+  return (await Promise.all(sizes)).reduce((a, b) => a + b, 0)
+}
+
+describe('postern-limiter, installed into an empty project', () => {
+  test('at most three dependencies and 2 MB, and nothing of the service', async () => {
+    const folder = join(project, 'node_modules')
+    const installed = (await readdir(folder)).filter((name) => !name.startsWith('.'))
+    expect(installed).toEqual(['croner', 'postern-limiter'])
+    expect(await sizeOf(folder)).toBeLessThan(2_000_000)
+    const bundle = await readFile(join(folder, 'postern-limiter/esm/index.js'), 'utf8')
+    expect(bundle).not.toMatch(/[\u4e00-\u9fff]|prisma/i)
+    expect(bundle).toContain('lockout')
+  })
+
+  test('publint and arethetypeswrong have nothing to say', async () => {
+    const { messages } = await publint({ pkgDir: join(project, 'node_modules/postern-limiter') })
+    expect(messages).toEqual([])
+    const { buffer, byteOffset, byteLength } = await readFile(tarball)
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength)
+    const analysis = await checkPackage(createPackageFromTarballData(bytes))
+    expect(analysis.types && 'problems' in analysis ? analysis.problems : undefined).toEqual([])
+  })
+})
+
+describe('every example of the README', () => {
   beforeAll(async () => {
-    project = await mkdtemp(join(inject('runFolder'), 'consumer-'))
-    await run('npm', ['run', 'prepack'], { cwd: repository })
-    const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', project]
-    const { stdout } = await run('npm', pack, { cwd: repository })
-    const [{ filename }] = JSON.parse(stdout) as [{ filename: string }]
-    await writeFile(join(project, 'package.json'), '{"type":"module"}')
-    const ours = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'))
-    const versions = { ...ours.dependencies, ...ours.devDependencies }
-    const beside = ['express', '@types/express', '@types/node'].map(
-      (name) => `${name}@${versions[name]}`,
-    )
-    const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund']
-    await run('npm', [...install, `./${filename}`, ...beside], { cwd: project })
+    const manifest = await readFile(join(repository, 'package.json'), 'utf8')
+    const { dependencies, devDependencies } = JSON.parse(manifest)
+    const versions = { ...dependencies, ...devDependencies }
+    const names = ['express', '@types/express', '@types/node', 'fastify', 'hono', 'ioredis']
+    const beside = [...names, 'rate-limiter-flexible'].map((name) => `${name}@${versions[name]}`)
+    await install(tarball, ...beside)
+    for (const { file, source } of examples) await writeFile(join(project, file), source)
   }, 180_000)
 
-  /** Runs a program of the project; returns what it printed. */
-  async function use(program: string): Promise<string[]> {
-    expect(program.trim().split('\n').length).toBeLessThan(20)
-    const file = join(project, 'program.js')
-    await writeFile(file, program)
-    const { stdout } = await run(process.execPath, [file], { cwd: project, timeout: 15_000 })
-    return stdout.trim().split('\n')
-  }
-
-  test('the in-process limiter', async () => {
-    const printed = await use(`
-import { createLimiter } from 'postern/limiter'
-
-const limiter = createLimiter({
-  policies: {
-    captcha: [{ name: 'recipient', key: '{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] }],
-  },
-  maxSubjects: 10_000,
-})
-const fields = { channel: 'sms', to: '+8613800138000' }
-console.log(limiter.tryAcquire('captcha', fields).admitted)
-const refusal = await limiter.acquire('captcha', fields)
-console.log(refusal.admitted, refusal.rule, refusal.window, refusal.retryAfterMs > 59_000)
-`)
-    expect(printed).toEqual(['true', 'false recipient 60s true'])
+  test('is found: Redis, in process, Express, Fastify, Hono, node:http, a function, insurance', () => {
+    expect(examples.map(({ file }) => file).sort()).toEqual([
+      'burnt-quota.mjs',
+      'express.ts',
+      'fastify.mjs',
+      'function.mjs',
+      'hono.mjs',
+      'in-process.cjs',
+      'insurance.mjs',
+      'node-http.mjs',
+      'redis.mjs',
+    ])
   })
 
-  test('the function wrapper', async () => {
-    const printed = await use(`
-import { createLimiter, RateLimitedError, withRateLimit } from 'postern/limiter'
+  test.each(examples)('$file prints what stands below it', async ({ file, printed }) => {
+    const env = { ...process.env, REDIS_URL: inject('redisUrl'), NODE_NO_WARNINGS: '1' }
+    const { stdout } = await run(process.execPath, [file], { cwd: project, env, timeout: 30_000 })
+    expect(stdout).toBe(printed)
+  })
 
-const policies = { mail: [{ name: 'to', key: '{to}', fixed: '2 per 60s' }] }
+  test.each([
+    ['--module', 'nodenext'],
+    ['--module', 'node16'],
+    ['--module', 'esnext', '--moduleResolution', 'bundler'],
+    ['--module', 'commonjs', '--moduleResolution', 'bundler'],
+  ])('its types hold under strict with %s %s', async (...module) => {
+    const strict = ['--noEmit', '--strict', '--target', 'es2024', '--types', 'node']
+    await writeFile(
+      join(project, 'use.ts'),
+      `import { Cluster, Redis } from 'ioredis'
+import { createLimiter, type Decision, rateLimit, withRateLimit } from 'postern-limiter'
+const policies = { p: [{ name: 'r', key: '{to}', sliding: ['1 per 1s'] }] }
 const limiter = createLimiter({ policies })
-const send = withRateLimit(limiter, 'mail', (to) => ({ to }), async (to) => 'sent to ' + to)
-try {
-  for (;;) console.log(await send('a@example.org'))
-} catch (error) {
-  console.log(error instanceof RateLimitedError, error.rule, error.window)
-}
-`)
-    expect(printed).toEqual(['sent to a@example.org', 'sent to a@example.org', 'true to 60s'])
-  })
-
-  test('the Express middleware, over Redis', async () => {
-    const printed = await use(`
-import express from 'express'
-import { Redis } from 'ioredis'
-import { createLimiter, rateLimit } from 'postern/limiter'
-
-const redis = new Redis('${inject('redisUrl')}')
-const policies = { login: [{ name: 'tries', key: '{user}', lockout: { limit: 1, window: '5m', lock: '15m' } }] }
-const limiter = createLimiter({ policies, redis, keyPrefix: 'consumer-${process.pid}:', deadlineMs: 5000 })
-const user = { user: 'owner' }
-const server = express()
-  .get('/login', rateLimit(limiter, 'login', () => user), (req, res) => res.send('in'))
-  .listen(0, async () => {
-    const url = 'http://127.0.0.1:' + server.address().port + '/login'
-    for (const status of [200, 429]) console.log((await fetch(url)).status === status)
-    await limiter.reset('login', user)
-    process.exit()
-  })
-`)
-    expect(printed).toEqual(['true', 'true'])
-  })
-
-  test('its types hold for a strict TypeScript project', async () => {
-    const program = `import { createLimiter, type Decision, withRateLimit } from 'postern/limiter'
-const limiter = createLimiter({ policies: { p: [{ name: 'r', key: '{to}', sliding: '1 per 1s' }] } })
-const decision: Decision = limiter.tryAcquire('p', { to: 'x' })
+const decision: Decision = limiter.tryAcquire('p', { to: 'x', ip: undefined })
 export const wait: number = decision.admitted ? decision.nextInMs : decision.retryAfterMs
 export const send: (to: string) => Promise<number> = withRateLimit(limiter, 'p', (to: string) => ({ to }), (to) => to.length)
-`
-    await writeFile(join(project, 'program.ts'), program)
-    const options = [
-      '--noEmit',
-      '--strict',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2024',
-      '--types',
-      'node',
-    ]
-    await run(join(repository, 'node_modules', '.bin', 'tsc'), [...options, 'program.ts'], {
-      cwd: project,
-    })
+export const handler = rateLimit(limiter, 'p', (req) => ({ to: req.body?.to, ip: req.ip }), { message: 'slowly' })
+export const others = [new Redis(), new Cluster([])].map((redis) => createLimiter({ policies, redis }))
+`,
+    )
+    const tsc = join(repository, 'node_modules', '.bin', 'tsc')
+    await run(tsc, [...strict, ...module, 'use.ts'], { cwd: project })
   })
 })

@@ -1,0 +1,76 @@
+/**
+ * Builds `postern-limiter` from src/limiter and lua into `dist/postern-limiter`, and packs it: one bundle
+ * for `import`, one for `require`, types for both, the scripts inside the bundles. Prints the tarball.
+ * `node limiter-package/pack.ts [FOLDER]`; the tarball goes to FOLDER, or beside the build.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build, type Plugin } from 'rolldown'
+
+const repository = fileURLToPath(new URL('..', import.meta.url))
+const target = join(repository, 'dist', 'postern-limiter')
+const scripts = ['acquire-N', 'peek-N', 'release-N', 'reset-N']
+
+/** In the repository scripts are read from lua/; a package carries them, so that bundlers find them too. */
+const inlineScripts: Plugin = {
+  name: 'inline-scripts',
+  transform(code, id) {
+    if (!id.endsWith('src/redis/script.ts')) return null
+    const read = /const file = new URL\(.*\n\s*return createScript\(fileName, readFileSync\(.*\)\)/
+    if (!read.test(code)) throw new Error('src/redis/script.ts reads scripts in another way')
+    const sources = Object.fromEntries(
+      scripts.map((name) => [name, readFileSync(join(repository, 'lua', `${name}.lua`), 'utf8')]),
+    )
+    const own = `return createScript(fileName, ${JSON.stringify(sources)}[fileName] ?? '')`
+    return code.replace(read, () => own).replace(/import \{ readFileSync \}.*\n/, '')
+  },
+}
+
+rmSync(target, { recursive: true, force: true })
+const formats = { esm: 'module', cjs: 'commonjs' } as const
+for (const format of ['esm', 'cjs'] as const) {
+  const folder = join(target, format)
+  await build({
+    input: join(repository, 'src/limiter/index.ts'),
+    platform: 'node',
+    external: ['croner'],
+    plugins: [inlineScripts],
+    logLevel: 'warn',
+    output: { dir: folder, format, entryFileNames: 'index.js', minify: true },
+  })
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ type: formats[format] })}\n`)
+  const types = [
+    '-p',
+    'limiter-package/tsconfig.types.json',
+    '--emitDeclarationOnly',
+    '--outDir',
+    join(folder, 'types'),
+  ]
+  execFileSync(join(repository, 'node_modules/.bin/tsc'), types, {
+    cwd: repository,
+    stdio: 'inherit',
+  })
+  for (const file of globSync('types/**/*.d.ts', { cwd: folder })) {
+    const types = readFileSync(join(folder, file), 'utf8')
+    writeFileSync(join(folder, file), types.replaceAll(/(from '\.[^']*)\.ts'/g, "$1.js'"))
+  }
+}
+
+const { version, dependencies } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'))
+const manifest = JSON.parse(readFileSync(join(repository, 'limiter-package/package.json'), 'utf8'))
+const complete = { ...manifest, version, dependencies: { croner: dependencies.croner } }
+writeFileSync(join(target, 'package.json'), `${JSON.stringify(complete, null, 2)}\n`)
+cpSync(join(repository, 'limiter-package/README.md'), join(target, 'README.md'))
+cpSync(join(repository, 'LICENSE'), join(target, 'LICENSE'))
+
+const folder = resolve(process.argv[2] ?? join(repository, 'dist'))
+mkdirSync(folder, { recursive: true })
+const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
+  cwd: target,
+  encoding: 'utf8',
+  stdio: ['ignore', 'pipe', 'ignore'],
+})
+const [{ filename }] = JSON.parse(packed) as [{ filename: string }]
+console.log(join(folder, filename))

@@ -1,0 +1,158 @@
+/** What policies look like as people write them, and what becomes of them. */
+import { Cron } from 'croner'
+import * as z from 'zod'
+import { parseDurationMs } from '../../base/durations.ts'
+import type { Quota, Rule } from './rule.ts'
+
+/** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
+const maxLimit = 1_000_000_000
+/** A lockout keeps every try of its window. */
+const maxTries = 100
+const dayMs = 86_400_000
+
+const duration = z.string().transform((text, context) => {
+  const durationMs = parseDurationMs(text)
+  if (durationMs !== undefined) return { text, durationMs }
+  const message = `"${text}" is not a duration such as 60s, 5m, 1h or 7d`
+  context.addIssue({ code: 'custom', message })
+  return z.NEVER
+})
+
+const quota = z.string().transform((text, context): Quota => {
+  const [, limit, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
+  const windowMs = parseDurationMs(window)
+  if (windowMs && Number(limit) <= maxLimit) return { limit: Number(limit), window, windowMs }
+  context.addIssue({ code: 'custom', message: `"${text}" is not a quota such as "5 per 1h"` })
+  return z.NEVER
+})
+
+const quotaList = z
+  .array(quota)
+  .min(1)
+  .max(16)
+  .refine((list) => new Set(list.map((one) => one?.windowMs)).size === list.length, {
+    error: 'two quotas have the same window',
+  })
+
+const quotas = z
+  .union([z.string(), z.array(z.string())], {
+    error: 'expected a quota such as "5 per 1h", or a list of them',
+  })
+  .transform((raw, context) => {
+    const parsed = quotaList.safeParse(typeof raw === 'string' ? [raw] : raw)
+    if (parsed.success) return parsed.data
+    for (const { path, message } of parsed.error.issues) {
+      const at = typeof raw === 'string' ? [] : [...path]
+      context.addIssue({ code: 'custom', path: at, message })
+    }
+    return z.NEVER
+  })
+
+const limit = z.number().int().min(0).max(maxLimit)
+
+const calendar = z.strictObject({
+  limit,
+  cron: z.string().refine(isCron, { error: 'not a cron expression that fires again' }),
+  timezone: z.string().refine(isTimezone, { error: 'not a time zone such as Asia/Shanghai' }),
+})
+
+const lockout = z
+  .strictObject({
+    limit: limit.max(maxTries),
+    window: duration,
+    lock: duration,
+    growth: z.number().min(1).max(100).default(1),
+    maxLock: duration.optional(),
+  })
+  .transform(({ limit, window, lock, growth, maxLock }, context) => {
+    const lockMs = lock.durationMs
+    const maxLockMs = maxLock?.durationMs ?? (growth > 1 ? Math.max(lockMs, dayMs) : lockMs)
+    if (maxLockMs < lockMs) {
+      context.addIssue({ code: 'custom', path: ['maxLock'], message: 'maxLock is below lock' })
+    }
+    const quota = { limit, window: window.text, windowMs: window.durationMs }
+    return { quotas: [quota], lock: { lockMs, growth, maxLockMs } }
+  })
+
+const name = z
+  .string()
+  .regex(/^[a-z][a-z0-9_-]{0,63}$/i, { error: 'a name is letters, digits, - and _' })
+const field = z.string().regex(/^[a-zA-Z_]\w*$/, { error: 'a number, or the name of a field' })
+
+const rule = z
+  .strictObject({
+    name,
+    key: z.string().min(1).max(500),
+    sliding: quotas.optional(),
+    fixed: quotas.optional(),
+    calendar: calendar.optional(),
+    lockout: lockout.optional(),
+    permits: z.union([z.number().int().min(1).max(maxLimit), field]).default(1),
+    scope: z.enum(['overall', 'per-client']).default('overall'),
+    mode: z.enum(['enforce', 'observe', 'challenge']).default('enforce'),
+    refund: z.literal('passed').optional(),
+    message: z.string().min(1).optional(),
+  })
+  .transform(({ sliding, fixed, calendar, lockout, refund, message, ...raw }, context): Rule => {
+    const problem = (path: string[], text: string) =>
+      context.addIssue({ code: 'custom', path, message: text })
+    if ([sliding, fixed, calendar, lockout].filter(Boolean).length !== 1) {
+      problem([], 'a rule has exactly one of sliding, fixed, calendar and lockout')
+    }
+    if (/[{}]/.test(raw.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
+      problem(['key'], `"${raw.key}" has a brace that is not part of a {field}`)
+    }
+    const shared = {
+      ...raw,
+      fields: [...raw.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
+      ...(refund ? { refund } : {}),
+      ...(message ? { message } : {}),
+    }
+    const rule = kindOf()
+    const isAbove = ({ limit }: Quota) => limit > 0 && Number(raw.permits) > limit
+    if (rule.quotas.some(isAbove)) {
+      problem(['permits'], 'permits are above a limit, so nothing would ever pass')
+    }
+    return rule
+
+    function kindOf(): Rule {
+      if (lockout) return { ...shared, kind: 'lockout', ...lockout }
+      if (calendar) {
+        const { limit, ...times } = calendar
+        const period = { limit, window: times.cron, windowMs: 0 }
+        return { ...shared, kind: 'calendar', quotas: [period], calendar: times }
+      }
+      if (fixed) return { ...shared, kind: 'fixed', quotas: fixed }
+      return { ...shared, kind: 'sliding', quotas: sliding ?? [] }
+    }
+  })
+
+/** The schema of the policy file's `policies`; its output is `Policies`. */
+export const policiesSchema = z.record(
+  name,
+  z.array(rule).superRefine((rules, context) => {
+    const names = rules.map((one) => one?.name)
+    names.forEach((name, index) => {
+      if (name === undefined || names.indexOf(name) === index) return
+      const message = `two rules are named "${name}"`
+      context.addIssue({ code: 'custom', path: [index, 'name'], message })
+    })
+  }),
+)
+
+function isCron(text: string): boolean {
+  try {
+    return new Cron(text, { paused: true }).nextRun() !== null
+  } catch {
+    return false
+  }
+}
+
+function isTimezone(text: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: text })
+    return true
+  } catch {
+    return false
+  }
+}
