@@ -1,5 +1,5 @@
 /**
- * Builds `postern-limiter` from src/limiter and lua into `dist/postern-limiter`, and packs it: one bundle
+ * Builds `postern-limiter` from src/limiter and lua into `limiter-package/dist`, and packs it: one bundle
  * for `import`, one for `require`, types for both, the scripts inside the bundles. Prints the tarball.
  * `node limiter-package/pack.ts [FOLDER]`; the tarball goes to FOLDER, or beside the build.
  */
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'rolldown'
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
-const target = join(repository, 'dist', 'postern-limiter')
+const target = join(repository, 'limiter-package', 'dist')
 const scripts = ['acquire-N', 'peek-N', 'release-N', 'reset-N']
 
 /** In the repository scripts are read from lua/; a package carries them, so that bundlers find them too. */
@@ -65,7 +65,7 @@ writeFileSync(join(target, 'package.json'), `${JSON.stringify(complete, null, 2)
 cpSync(join(repository, 'limiter-package/README.md'), join(target, 'README.md'))
 cpSync(join(repository, 'LICENSE'), join(target, 'LICENSE'))
 
-const folder = resolve(process.argv[2] ?? join(repository, 'dist'))
+const folder = resolve(process.argv[2] ?? join(repository, 'limiter-package'))
 mkdirSync(folder, { recursive: true })
 const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
   cwd: target,

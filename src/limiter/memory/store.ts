@@ -36,9 +36,9 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
 
   const find = (part: Part, check: Check) => subjects.get(part.name)?.get(subjectOf(part, check))
 
-  /** Keeps what took something. When there are too many, a tenth of those that took nothing lately goes. */
+  /** Keeps what took something. When there are too many, a tenth of those that took nothing since goes. */
   function keep(part: Part, check: Check, entry: Entry): void {
-    entry.isRecent = true
+    entry.isRecent = entry.isKept
     if (entry.isKept) return
     entry.isKept = true
     const entries = subjects.get(part.name) ?? new Map<string, Entry>()
