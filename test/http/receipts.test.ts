@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { Unavailable } from '../../src/base/problems.ts'
 import { signWebhook } from '../../src/base/standard-webhooks.ts'
+import { receiptRoute } from '../../src/http/receipts.ts'
+import type { RouteRequest } from '../../src/http/route.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import type { Receipts } from '../../src/notice/receipts.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
@@ -253,3 +258,31 @@ test('10,000 receipts shuffled, doubled, too early, contradicted by forgers: eve
   }
   expect(finals[0]).toEqual(finals[1])
 }, 120_000)
+
+test('a receipt is answered once it is in the database, not before, and not at all when it can not be', async () => {
+  const reader = {
+    maxBodyBytes: 1_000,
+    mayBeGenuine: () => true,
+    parse: () => ({
+      ok: true as const,
+      receipts: [],
+      reply: { status: 200, contentType: 'text/plain', body: 'ok' },
+    }),
+  }
+  const taking = Promise.withResolvers<void>()
+  const take = vi.fn(() => taking.promise)
+  const route = receiptRoute({
+    readers: new Map([['carrier', reader]]),
+    receipts: { take } as unknown as Receipts,
+    metrics: createMetrics({ process: 'api' }),
+  })
+  const request = { params: { provider: 'carrier' }, query: {}, headers: {}, note: () => {} }
+  const answer = route.run({ ...request, rawBody: Buffer.alloc(0) } as unknown as RouteRequest)
+  const answered = vi.fn()
+  answer.then(answered, () => {})
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(take).toHaveBeenCalledOnce()
+  expect(answered).not.toHaveBeenCalled()
+  taking.reject(new Unavailable('postgresql', undefined))
+  await expect(answer).rejects.toBeInstanceOf(Unavailable)
+})
