@@ -12,6 +12,8 @@ import { createKeyedHash } from '../../base/keyed-hash.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
 
+export type Keys = ReturnType<typeof createKeys>
+
 const tagLength = 2
 const hashLength = 18
 

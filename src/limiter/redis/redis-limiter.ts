@@ -1,13 +1,11 @@
-/**
- * The limiter over Redis: decides by Redis' own clock, in one script call, for any number of processes.
- */
+/** The limiter over Redis: decides by Redis' own clock, in one script call, for any number of processes. */
 import { randomUUID } from 'node:crypto'
 import { createUnsettled } from '../../base/unsettled.ts'
 import { loadScript, type Script } from '../../redis/script.ts'
 import { createEngine } from '../engine.ts'
 import { InvalidOption, LimiterUnavailable } from '../errors.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents } from '../limiter.ts'
-import type { CompiledPolicy, Part } from '../policy/compile.ts'
+import type { CompiledPolicy } from '../policy/compile.ts'
 import type { Fields, RawPolicies } from '../policy/rule.ts'
 import type { Check, Found, IsGivenBack, Store } from '../store.ts'
 import { createBatch, type Slot } from './batch.ts'
@@ -16,6 +14,7 @@ import { askSlots, type SlotCalls } from './cluster.ts'
 import { createKeys, type SubjectKey } from './keys.ts'
 import { firstByte, usesOf } from './plan.ts'
 import { createRefusals } from './refusals.ts'
+import { createSlots } from './slots.ts'
 import { withinDeadline } from './within-deadline.ts'
 
 export interface RedisLimiterOptions extends LimiterEvents {
@@ -53,6 +52,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     reset: loadScript('reset-N'),
   }
   const keysOf = createKeys(options.keyPrefix ?? 'postern:', options.subjectKey ?? '')
+  const slotsOf = createSlots(keysOf, redis.isCluster)
   const unsettled = createUnsettled({ maxAgeMs: rememberRequestsMs, maxEntries: maxUnsettled })
   const ask = createBatch({ redis, deadlineMs, rememberRequestsMs, clock })
   const refusals = createRefusals({
@@ -95,38 +95,6 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   function run(script: Script, keys: readonly string[], args: readonly number[]): Promise<unknown> {
     const all = clock ? [...args, clock()] : args
     return withinDeadline(script.runForBytes(redis, keys, all), deadlineMs)
-  }
-
-  /** Where a check's values are: one slot on a server, one or more in a cluster, widest windows first. */
-  function slotsOf(check: Check): Slot[] {
-    const { policy, parts, subjects, isSolved } = check
-    const keys = parts.map((part) => keysOf.valueKey(subjects[part.ruleIndex] ?? '') + part.suffix)
-    const slotOf = (own: readonly Part[], ownKeys: readonly string[]): Slot => {
-      const [firstKey = ''] = ownKeys
-      const { requestId } = check
-      const shape = own.map(({ name }) => name)
-      return {
-        parts: own,
-        keys: ownKeys,
-        permits: own.map((part) => check.permits[part.ruleIndex] ?? 1),
-        requestKey:
-          requestId === undefined
-            ? undefined
-            : keysOf.requestKey(firstKey, [policy.name, ...shape, requestId, ...subjects]),
-        isSolved,
-        tag: redis.isCluster ? keysOf.tagOf(firstKey) : '',
-      }
-    }
-    if (!redis.isCluster) return parts.length > 0 ? [slotOf(parts, keys)] : []
-    const byTag = Map.groupBy(parts.entries(), ([index]) => keysOf.tagOf(keys[index] ?? ''))
-    return [...byTag.values()]
-      .map((own) =>
-        slotOf(
-          own.map(([, part]) => part),
-          own.map(([index]) => keys[index] ?? ''),
-        ),
-      )
-      .sort((a, b) => width(b) - width(a))
   }
 
   async function releaseSlot(slot: Slot, isGivenBack: IsGivenBack): Promise<boolean> {
@@ -229,5 +197,3 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     close: () => unsettled.close(),
   }
 }
-
-const width = ({ parts }: Slot) => Math.max(...parts.map(({ longestMs }) => longestMs))
