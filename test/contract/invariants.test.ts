@@ -14,3 +14,8 @@ test('docs/invariants.md defines every number once, and every number that a test
   // F26 was never given.
   expect(unknown.filter((name) => name !== 'F26')).toEqual([])
 })
+
+test('every invariant and fault of docs/invariants.md is cited by a test', () => {
+  const wanted = defined.filter((name) => !name.startsWith('S'))
+  expect(wanted.filter((name) => !cited.has(name))).toEqual([])
+})

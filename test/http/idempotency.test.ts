@@ -221,7 +221,7 @@ test('the answer of the commit is lost: 503 within 2.5 s, and the repeat is acce
     answered = send().then((reply) => ({ reply, tookMs: performance.now() - startMs }))
     await eventually(async () => {
       const { rows } = await pool.query(
-        "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%INSERT INTO notice%' AND wait_event = 'PgSleep'",
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%INSERT INTO notice%' AND wait_event = 'PgSleep' AND datname = current_database()",
       )
       return rows.length > 0
     })
