@@ -8,8 +8,6 @@ const faults = 'test/faults/**/*.test.ts'
 const mounted = [
   'attempts',
   'bad-body',
-  'bad-recipient',
-  'bad-text-and-code',
   'captchas',
   'idempotency',
   'limits',

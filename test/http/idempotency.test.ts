@@ -137,6 +137,13 @@ test('the key on another route, with the very same body: 422 idempotency_key_reu
   })
 })
 
+/** Takes a lock that statements under way may hold against it. */
+const dropTrigger = (name: string) =>
+  eventually(async () => {
+    await postern.database.pool.query(`DROP TRIGGER IF EXISTS ${name} ON notice`)
+    return true
+  })
+
 describe('a key whose first request never answered is taken over after 30 s', () => {
   const captcha = (headers: Record<string, string>, to: string) =>
     postern.post('/v1/captchas', { channel: 'sms', to }, { headers })
@@ -186,7 +193,7 @@ describe('a key whose first request never answered is taken over after 30 s', ()
         first = await send()
         await postern.database.pool.query(sql, [first.body.id])
       } finally {
-        await postern.database.pool.query('DROP TRIGGER hold_notice ON notice')
+        await dropTrigger('hold_notice')
       }
       await loseAnswer(31_000)
       const repeat = await send()
@@ -227,7 +234,7 @@ test('the answer of the commit is lost: 503 within 2.5 s, and the repeat is acce
     })
     proxy.dropAnswers()
   } finally {
-    await pool.query('DROP TRIGGER slow_notice ON notice')
+    await dropTrigger('slow_notice')
   }
   const { reply, tookMs } = await answered
   expect(reply.status).toBe(503)
