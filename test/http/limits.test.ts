@@ -80,7 +80,8 @@ describe('limited', () => {
       const reply = await send(to)
       return reply.status === 202 && Date.now()
     })
-    expect(second).toBeGreaterThanOrEqual(Date.parse(body.resendAt) - 5)
+    // The row is written a moment after the limits were asked.
+    expect(second).toBeGreaterThanOrEqual(Date.parse(body.resendAt) - 100)
   })
 
   test('a limit of 0 refuses always, with a wait that is a number', async () => {
