@@ -21,11 +21,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { createSecrets } from '../src/base/secrets.ts'
 import { createCodeStore } from '../src/captcha/code-store.ts'
+import { createSecrets } from '../src/crypto/secrets.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { startPrivatePostgres, startPrivateRedis } from '../src/main/private-servers.ts'
-import { findFreePort } from '../src/main/server-process.ts'
+import { startPrivatePostgres, startPrivateRedis } from '../src/dev/private-servers.ts'
+import { findFreePort } from '../src/dev/server-process.ts'
 
 const rounds = Number(process.argv[2] ?? 5)
 const seconds = Number(process.argv[3] ?? 3)

@@ -19,8 +19,8 @@ import pg from 'pg'
 import { stringify } from 'yaml'
 import { createKeyToken } from '../src/access/key-token.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { startPrivatePostgres, startPrivateRedis } from '../src/main/private-servers.ts'
-import { findFreePort } from '../src/main/server-process.ts'
+import { startPrivatePostgres, startPrivateRedis } from '../src/dev/private-servers.ts'
+import { findFreePort } from '../src/dev/server-process.ts'
 import { type FloodResult, flood, keylessKinds, receiptProviders, validSend } from './flood.ts'
 
 const [seconds = 5, strangersPerSecond = 1_000, wanted = ''] = [

@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { type RedisReply, RedisStore } from 'rate-limit-redis'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
+import { startPrivateRedis } from '../src/dev/private-servers.ts'
 import { createLimiter, type Limiter } from '../src/limiter/index.ts'
-import { startPrivateRedis } from '../src/main/private-servers.ts'
 
 const rounds = Number(process.env.ROUNDS ?? 5)
 const opsPerRound = Number(process.env.OPS ?? 20_000)

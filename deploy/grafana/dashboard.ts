@@ -187,7 +187,7 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         description: 'Messages that waited or went elsewhere, by reason.',
         unit: 'ops',
         queries: [
-          ['{{provider}} {{reason}}', sumRate('provider, reason', 'postern_sends_held_total')],
+          ['{{provider}} {{reason}}', sumRate('provider, reason', 'postern_sends_deferred_total')],
         ],
       },
     ],
@@ -252,7 +252,7 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
     [
       {
         title: 'Events told',
-        description: 'Tries to tell receivers; failed ones are told again for a day.',
+        description: 'AttemptLog to tell receivers; failed ones are told again for a day.',
         unit: 'ops',
         queries: [['{{type}} {{outcome}}', sumRate('type, outcome', 'postern_events_total')]],
       },

@@ -5,8 +5,8 @@
 import { createShortIds } from '../base/ids.ts'
 import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Admission } from '../notice/admission.ts'
-import type { AnnounceCaptcha } from './announce.ts'
+import type { Quota } from '../notice/quota.ts'
+import type { CaptchaEvents } from './captcha-events.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
 export interface CheckRequest extends CodeOwner {
@@ -22,23 +22,23 @@ export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
 export function createCheckCaptcha(deps: {
-  admission: Admission
+  quota: Quota
   limiter: Limiter
   /** The rules as they are now. */
   policies: () => Policies
   codes: CodeStore
   metrics: Metrics
-  announce: AnnounceCaptcha
+  events: CaptchaEvents
 }) {
-  const { admission, limiter, policies, codes, metrics, announce } = deps
+  const { quota, limiter, policies, codes, metrics, events } = deps
   const newRequestId = createShortIds()
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
     const outcome = await check(request)
     metrics.checks.inc({ result: outcome.result })
-    if (outcome.result === 'passed') announce.passed(request, outcome.noticeId)
+    if (outcome.result === 'passed') events.passed(request, outcome.noticeId)
     if (outcome.result === 'refused' && outcome.refusal.isNewLock) {
-      void announce.locked(request, outcome.refusal)
+      void events.locked(request, outcome.refusal)
     }
     return outcome
   }
@@ -47,14 +47,14 @@ export function createCheckCaptcha(deps: {
     const { channel, to, scene, app, ip, country } = request
     const fields = { channel, to, scene, app, ip, country }
     const requestId = newRequestId()
-    const verdict = await admission.admit('check', fields, requestId)
-    if (!verdict.admitted) return { result: 'refused', refusal: verdict }
+    const decision = await quota.acquire('check', fields, requestId)
+    if (!decision.admitted) return { result: 'refused', refusal: decision }
 
     let guess: GuessResult
     try {
       guess = await codes.guess(request, request.code, request.id)
     } catch (error) {
-      admission.giveBack('check', fields, requestId)
+      quota.release('check', fields, requestId)
       throw error
     }
     // The next request of this person comes after this one on the same connection: no need to wait.

@@ -16,8 +16,8 @@
 import { createBatcher } from '../base/batcher.ts'
 import { createShortIds } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
-import type { Secrets } from '../base/secrets.ts'
 import { createUnsettled } from '../base/unsettled.ts'
+import type { Secrets } from '../crypto/secrets.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 
 /** Whose code it is: a code for one of these never passes for another. */

@@ -4,8 +4,9 @@
  * last the code in the place of the one before it. When anything before the commit can't be done, what
  * was taken is given back; the code before is untouched until then (see code-store.ts).
  */
-import type { Admission } from '../notice/admission.ts'
+
 import type { CreateNotice } from '../notice/create.ts'
+import type { Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { drawCode } from './code.ts'
@@ -18,26 +19,26 @@ export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'se
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
 export function createSendCaptcha(deps: {
-  admission: Admission
+  quota: Quota
   codes: CodeStore
   createNotice: CreateNotice
   store: NoticeStore
   code: { length: number; ttlMs: number }
 }) {
-  const { admission, codes, createNotice, store, code } = deps
+  const { quota, codes, createNotice, store, code } = deps
   const policy = 'captcha'
 
   function read({ params, origin, answerBy, ...asked }: CaptchaRequest) {
     const notice = { ...asked, kind: policy, ttlMs: code.ttlMs } as const
-    return { notice, fields: admission.fieldsOf(notice, params, origin) }
+    return { notice, fields: quota.fieldsOf(notice, params, origin) }
   }
 
   return {
     /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
     async send(request: CaptchaRequest): Promise<SendOutcome> {
       const { notice, fields } = read(request)
-      const verdict = await admission.admit(policy, fields, notice.id)
-      if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }
+      const decision = await quota.acquire(policy, fields, notice.id)
+      if (!decision.admitted) return { accepted: false, policy, refusal: decision }
       try {
         const digits = drawCode(code.length)
         const isPending = await codes.remember(notice, notice.id, digits)
@@ -49,11 +50,11 @@ export function createSendCaptcha(deps: {
         if (isPending) {
           await codes.settle(notice, notice.id).catch(() => codes.settleSoon(notice, notice.id))
         }
-        const resendAt = new Date(created.createdAt.getTime() + verdict.nextInMs)
+        const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
         return { accepted: true, notice: created, resendAt }
       } catch (error) {
         codes.forget(notice, notice.id)
-        admission.giveBack(policy, fields, notice.id)
+        quota.release(policy, fields, notice.id)
         throw error
       }
     },
@@ -66,7 +67,7 @@ export function createSendCaptcha(deps: {
       // Without its code it will not be sent.
       if (adopted.isOpen && !(await codes.settle(notice, notice.id))) return null
       const { createdAt, expiresAt } = adopted
-      const resendAt = new Date(Date.now() + (await admission.nextInMs(policy, fields)))
+      const resendAt = new Date(Date.now() + (await quota.nextInMs(policy, fields)))
       return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt }
     },
   }

@@ -1,18 +1,19 @@
 /** The limiter for other services: any policy of the policy file, and login attempts. */
-import { type Attempts, subjectOfApp } from '../attempt/attempts.ts'
+
 import { Problem } from '../base/problems.ts'
 import { type Limiter, MissingField, type Policies } from '../limiter/index.ts'
+import { type LoginThrottle, subjectOfApp } from '../login-throttle/login-throttle.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas.ts'
 import { invalid, refusalProblem } from './sending.ts'
 
 export function limitRoutes(deps: {
-  attempts: Attempts
+  loginThrottle: LoginThrottle
   limiter: Limiter
   /** The rules as they are now. */
   policies: () => Policies
 }): Route[] {
-  const { attempts, limiter, policies } = deps
+  const { loginThrottle, limiter, policies } = deps
   const hasPolicy = (name: string) => Object.hasOwn(policies(), name)
 
   function checkPolicy(name: string): void {
@@ -61,7 +62,7 @@ export function limitRoutes(deps: {
         const { policy, subject, ip = '' } = body
         checkPolicy(policy)
         const outcome = await withFieldProblems('', () =>
-          attempts.begin({ policy, app, subject, ip }),
+          loginThrottle.begin({ policy, app, subject, ip }),
         )
         if (!outcome.allowed) return refusalProblem(policy, outcome.refusal)
         return { status: 200, body: outcome }
@@ -81,7 +82,7 @@ export function limitRoutes(deps: {
         const { policy, subject, ip = '' } = body
         checkPolicy(policy)
         const isCleared = await withFieldProblems('', () =>
-          attempts.clear({ policy, app, subject, ip }),
+          loginThrottle.clear({ policy, app, subject, ip }),
         )
         if (!isCleared) throw invalid('policy', 'has no lockout of a subject')
         return { status: 204 }

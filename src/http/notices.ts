@@ -1,12 +1,12 @@
 import type { z } from 'zod'
 import { isId } from '../base/ids.ts'
-import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem } from '../base/problems.ts'
-import type { Secrets } from '../base/secrets.ts'
-import type { Idempotency } from '../notice/idempotency.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { NoticeRequest, SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import type { NormaliseRecipient } from './recipient.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'
 import {
   acceptedNotice,

@@ -1,6 +1,6 @@
 import { Problem } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Receipt, Receipts } from '../notice/receipts.ts'
+import type { Receipt, Receipts } from '../receipt/receipts.ts'
 import { defineRoute, type Route } from './route.ts'
 import { invalid } from './sending.ts'
 

@@ -12,10 +12,10 @@ import express, {
   type Router,
 } from 'express'
 import type { ApiKeys } from '../access/api-keys.ts'
-import { limitableAddress } from '../base/limitable-address.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, problems } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { limitableAddress } from '../recipient/limitable-address.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
 import { problemCodesOf } from './openapi.ts'

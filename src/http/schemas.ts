@@ -4,8 +4,8 @@
  */
 import { z } from 'zod'
 import { parseDurationMs } from '../base/durations.ts'
-import { limitableAddress } from '../base/limitable-address.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
+import { limitableAddress } from '../recipient/limitable-address.ts'
 
 function textProblem(text: string): string | undefined {
   // What most texts are made of needs no closer look.
@@ -169,7 +169,7 @@ export const permitsTaken = z
 export const tryAllowed = z
   .object({
     allowed: z.literal(true),
-    triesLeft: z.int().meta({ description: 'Tries left before the lock.' }),
+    triesLeft: z.int().meta({ description: 'AttemptLog left before the lock.' }),
   })
   .meta({ id: 'AttemptAllowed' })
 

@@ -4,15 +4,15 @@
  */
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
-import { maskRecipient } from '../base/mask-recipient.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
 import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
 import type { Params } from '../notice/create.ts'
-import type { Idempotency } from '../notice/idempotency.ts'
 import type { SendOutcome } from '../notice/send.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { Answer } from './problem.ts'
-import type { NormaliseRecipient } from './recipient.ts'
 import type { RouteRequest } from './route.ts'
 
 /** One normalised recipient, or the problem that says why not. */

@@ -1,8 +1,7 @@
 /** The API role. */
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
-import { createAttempts } from '../attempt/attempts.ts'
-import { createCaptchaAnnouncer } from '../captcha/announce.ts'
+import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
 import type { PolicyFile } from '../config/policy-file.ts'
@@ -12,22 +11,23 @@ import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { type ReceiptReader, receiptRoute } from '../http/receipts.ts'
-import { createRecipientNormaliser } from '../http/recipient.ts'
 import { answerUnknownPath, createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
-import { createAdmission } from '../notice/admission.ts'
+import { createIdempotency } from '../idempotency/idempotency.ts'
+import { createLoginThrottle } from '../login-throttle/login-throttle.ts'
 import { createNoticeCreator } from '../notice/create.ts'
-import { createIdempotency } from '../notice/idempotency.ts'
+import { createQuota } from '../notice/quota.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { findProviderKind } from '../providers/index.ts'
+import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Parts } from './parts.ts'
 
 /** Every route with what stands behind it, for our own app or a host's. */
 export async function createApiRouter(parts: Parts): Promise<Router> {
   const { environment, file, templates, keyPrefix, closers, log, metrics, secrets } = parts
-  const { database, redis, announced, store, receipts, events, codes, producer, outbox } = parts
+  const { database, redis, wantedEvents, store, receipts, events, codes, producer, outbox } = parts
   const { limiter, policies } = parts
   const keys = createApiKeys(database)
   const idempotency = createIdempotency(database)
@@ -43,28 +43,28 @@ export async function createApiRouter(parts: Parts): Promise<Router> {
     ),
     normaliseRecipient: createRecipientNormaliser(file.recipients),
   }
-  const admission = createAdmission({ limiter, secrets })
+  const quota = createQuota({ limiter, secrets })
   const routes = [
     ...captchaRoutes({
       ...shared,
       sendCaptcha: createSendCaptcha({
-        admission,
+        quota,
         codes,
         createNotice,
         store,
         code: { length: file.code.length, ttlMs: file.code.ttl },
       }),
       checkCaptcha: createCheckCaptcha({
-        admission,
+        quota,
         limiter,
         policies,
         codes,
         metrics,
-        announce: createCaptchaAnnouncer({
+        events: createCaptchaEvents({
           redis,
           secrets,
           keyPrefix,
-          types: announced,
+          types: wantedEvents,
           write: events.add,
         }),
       }),
@@ -73,12 +73,16 @@ export async function createApiRouter(parts: Parts): Promise<Router> {
     ...noticeRoutes({
       ...shared,
       nowMs: database.nowMs,
-      sendNotice: createSendNotice({ admission, createNotice, store, ttlMs: file.notice.ttl }),
+      sendNotice: createSendNotice({ quota, createNotice, store, ttlMs: file.notice.ttl }),
       store,
       secrets,
     }),
     receiptRoute({ readers: receiptReaders(file), receipts, metrics }),
-    ...limitRoutes({ attempts: createAttempts({ limiter, policies }), limiter, policies }),
+    ...limitRoutes({
+      loginThrottle: createLoginThrottle({ limiter, policies }),
+      limiter,
+      policies,
+    }),
     ...(outbox ? sandboxRoutes(outbox) : []),
   ]
   const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY

@@ -7,7 +7,7 @@ import {
   readPolicyFile,
   type SectionChecks,
 } from '../config/policy-file.ts'
-import { pacePolicies } from '../delivery/pace.ts'
+import { providerPolicies } from '../delivery/provider-limits.ts'
 import { type Policies, parsePolicies } from '../limiter/index.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'
 import { loadTemplates, type Templates } from '../templates/templates.ts'
@@ -61,7 +61,7 @@ export const sectionChecks: SectionChecks = {
       const kinds = providerKinds.map((each) => each.kind).join(', ')
       return [{ path: ['kind'], message: `"${kind}" is none of ${kinds}` }]
     }
-    const limits = parsePolicies(pacePolicies({ [name]: { pace, quotas } }))
+    const limits = parsePolicies(providerPolicies({ [name]: { pace, quotas } }))
     const ofLimits = limits.ok ? [] : limits.problems
     const parsed = known.settings.safeParse(settings)
     const ofSettings = parsed.success ? [] : parsed.error.issues

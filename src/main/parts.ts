@@ -4,18 +4,18 @@
  */
 import { eventTypes } from '../base/event-types.ts'
 import { createLog } from '../base/log.ts'
-import { createSecrets } from '../base/secrets.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import { changedSections, type PolicyFile } from '../config/policy-file.ts'
+import { createSecrets } from '../crypto/secrets.ts'
 import { openDatabase } from '../db/database.ts'
-import { announcedTypes } from '../events/carry.ts'
-import { createEventStore } from '../events/store.ts'
+import { wantedEventTypes } from '../events/dispatcher.ts'
+import { createEventOutbox } from '../events/outbox.ts'
 import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics } from '../metrics/metrics.ts'
-import { createReceipts } from '../notice/receipts.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { createProducer } from '../queue/producer.ts'
+import { createReceipts } from '../receipt/receipts.ts'
 import { closeRedis, connectRedis } from '../redis/connect.ts'
 import { createClosers } from './closers.ts'
 import type { Config } from './load-config.ts'
@@ -57,13 +57,13 @@ export function openParts(
   closers.onClose(() => database.close())
 
   const redis = openRedis('command')
-  const announced = announcedTypes(file.events, eventTypes)
+  const wantedEvents = wantedEventTypes(file.events, eventTypes)
   const store = createNoticeStore(database, {
     claimMs: claimMsFor(file.delivery.timeout),
-    announced,
+    wantedEvents,
   })
-  const receipts = createReceipts(database, metrics, announced)
-  const events = createEventStore(database)
+  const receipts = createReceipts(database, metrics, wantedEvents)
+  const events = createEventOutbox(database)
   const codes = createCodeStore(openRedis('code'), secrets, {
     keyPrefix,
     ttlMs: file.code.ttl,
@@ -108,7 +108,7 @@ export function openParts(
     database,
     redis,
     openRedis,
-    announced,
+    wantedEvents,
     store,
     receipts,
     events,

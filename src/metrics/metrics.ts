@@ -154,8 +154,8 @@ export function createMetrics(options: {
       provider: providers,
       outcome: ['accepted', 'rejected', 'invalid_recipient', 'throttled', 'unavailable', 'unknown'],
     }),
-    held: counter(
-      'postern_sends_held_total',
+    deferred: counter(
+      'postern_sends_deferred_total',
       'Times a provider was not called: paused, circuit, busy, pace, quota, limiter.',
       { provider: providers, reason: ['paused', 'circuit', 'busy', 'pace', 'quota', 'limiter'] },
     ),
@@ -202,7 +202,7 @@ export function createMetrics(options: {
     }),
     events: counter(
       'postern_events_total',
-      'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',
+      'AttemptLog to tell an event to its receiver, by outcome: taken, failed, given_up.',
       { type: eventTypes, outcome: ['taken', 'failed', 'given_up'] },
     ),
     oldestEventSeconds: measured(

@@ -3,8 +3,8 @@
  * promise. When it can't be made the quota is given back.
  */
 import type { Refusal } from '../limiter/index.ts'
-import type { Admission, Origin } from './admission.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
+import type { Origin, Quota } from './quota.ts'
 import type { NoticeStore } from './store.ts'
 
 export interface SendRequest extends NoticeDraft {
@@ -27,32 +27,32 @@ export type SendOutcome =
 export type SendNotice = ReturnType<typeof createSendNotice>
 
 export function createSendNotice(deps: {
-  admission: Admission
+  quota: Quota
   createNotice: CreateNotice
   store: NoticeStore
   ttlMs: number
 }) {
-  const { admission, createNotice, store } = deps
+  const { quota, createNotice, store } = deps
   const policy = 'notice'
 
   function read({ params, origin, answerBy, ttlMs = deps.ttlMs, ...asked }: NoticeRequest) {
     const notice = { ...asked, kind: policy, ttlMs } as const
-    return { notice, fields: admission.fieldsOf(notice, params, origin) }
+    return { notice, fields: quota.fieldsOf(notice, params, origin) }
   }
 
   return {
     /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
     async send(request: NoticeRequest): Promise<SendOutcome> {
       const { notice, fields } = read(request)
-      const verdict = await admission.admit(policy, fields, notice.id)
-      if (!verdict.admitted) return { accepted: false, policy, refusal: verdict }
+      const decision = await quota.acquire(policy, fields, notice.id)
+      if (!decision.admitted) return { accepted: false, policy, refusal: decision }
       try {
         const leftMs = request.answerBy - performance.now()
         const created = await createNotice(notice, request.params, leftMs)
-        const resendAt = new Date(created.createdAt.getTime() + verdict.nextInMs)
+        const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
         return { accepted: true, notice: created, resendAt }
       } catch (error) {
-        admission.giveBack(policy, fields, notice.id)
+        quota.release(policy, fields, notice.id)
         throw error
       }
     },
@@ -63,7 +63,7 @@ export function createSendNotice(deps: {
       const adopted = await store.adopt(notice.app, notice.id)
       if (!adopted) return null
       const { createdAt, expiresAt } = adopted
-      const resendAt = new Date(Date.now() + (await admission.nextInMs(policy, fields)))
+      const resendAt = new Date(Date.now() + (await quota.nextInMs(policy, fields)))
       return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt }
     },
   }

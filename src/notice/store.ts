@@ -6,7 +6,7 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../db/database.ts'
-import { type AnnouncedTypes, toldFrom } from './announcing.ts'
+import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt, NoticeState } from './states.ts'
 
 export interface NewNotice {
@@ -91,11 +91,11 @@ export function createNoticeStore(
   options: {
     claimMs: number
     /** Of which moves events are written. */
-    announced?: AnnouncedTypes
+    wantedEvents?: WantedEvents
   },
 ) {
   const recordSql = `
-  WITH moved AS (${recordMove})${toldFrom(options.announced)}
+  WITH moved AS (${recordMove})${insertEvents(options.wantedEvents)}
   SELECT id FROM moved`
   const create = createBatcher<NewNotice, Date | null>({
     maxItems: 200,
@@ -345,7 +345,7 @@ const claimSql = `
   RETURNING n.id, n.claims, ${remainingMs}`
 
 /**
- * Held by the number of claims alone: as long as no other worker has claimed the notice, the word of
+ * Deferred by the number of claims alone: as long as no other worker has claimed the notice, the word of
  * the one that had it last is the truth, even if it comes so late that the notice was given up for lost
  * meanwhile. The attempts are written whole, so that a statement whose answer was lost may be repeated.
  */

@@ -1,5 +1,5 @@
 import { aliyun } from './aliyun/index.ts'
-import type { ProviderKind } from './kind.ts'
+import type { ProviderKind } from './provider-kind.ts'
 import { sandbox } from './sandbox/index.ts'
 import { smpp } from './smpp/index.ts'
 import { smtp } from './smtp/index.ts'

@@ -20,7 +20,7 @@ export interface JobData {
 }
 
 /** What to put on the queue. */
-export interface Carry {
+export interface SendJob {
   id: string
   channel: QueuedChannel
   kind: 'captcha' | 'notice'
@@ -29,7 +29,7 @@ export interface Carry {
 }
 
 /** Finished jobs leave no trace: the row is the record, and a kept job would block its id. */
-export function jobOptions({ id, kind, delayMs = 0 }: Carry): JobsOptions {
+export function jobOptions({ id, kind, delayMs = 0 }: SendJob): JobsOptions {
   return {
     jobId: id,
     removeOnComplete: true,

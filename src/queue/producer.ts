@@ -3,13 +3,13 @@ import { createBatcher } from '../base/batcher.ts'
 import { orLate } from '../base/deadline.ts'
 import { Unavailable } from '../base/problems.ts'
 import {
-  type Carry,
   type JobData,
   jobOptions,
   type QueuedChannel,
   queuedChannels,
   queueName,
   queuePrefix,
+  type SendJob,
 } from './contract.ts'
 
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
@@ -23,7 +23,7 @@ const addDeadlineMs = 2_000
 /** Puts notices on the queue; all of one event-loop tick go in one command per channel. */
 export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
   const queues = new Map<QueuedChannel, Queue<JobData>>()
-  const batchers = new Map<QueuedChannel, (carry: Carry) => Promise<void>>()
+  const batchers = new Map<QueuedChannel, (job: SendJob) => Promise<void>>()
   for (const channel of queuedChannels) {
     const queue = new Queue<JobData>(queueName(channel), {
       connection,
@@ -35,21 +35,21 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
     queues.set(channel, queue)
     batchers.set(
       channel,
-      createBatcher<Carry, void>({
+      createBatcher<SendJob, void>({
         maxItems: 200,
         maxConcurrent: 4,
-        async run(carries) {
-          const jobs = carries.map((carry) => ({
+        async run(jobs) {
+          const added = jobs.map((job) => ({
             name: 'send',
-            data: { id: carry.id },
-            opts: jobOptions(carry),
+            data: { id: job.id },
+            opts: jobOptions(job),
           }))
           try {
-            await inTime(queue.addBulk(jobs))
+            await inTime(queue.addBulk(added))
           } catch (error) {
             throw new Unavailable('redis', error)
           }
-          return carries.map(() => undefined)
+          return jobs.map(() => undefined)
         },
       }),
     )
@@ -57,8 +57,8 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
 
   return {
     /** Throws Unavailable when the queue can't be reached in time; the reconciler then carries it. */
-    async add(carry: Carry): Promise<void> {
-      await batchers.get(carry.channel)?.(carry)
+    async add(job: SendJob): Promise<void> {
+      await batchers.get(job.channel)?.(job)
     },
 
     /** Jobs per channel and state. */

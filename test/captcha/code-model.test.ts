@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { createSecrets } from '../../src/base/secrets.ts'
 import { type CodeOwner, createCodeStore } from '../../src/captcha/code-store.ts'
+import { createSecrets } from '../../src/crypto/secrets.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
 

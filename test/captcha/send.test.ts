@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { createSecrets } from '../../src/base/secrets.ts'
 import { createCodeStore } from '../../src/captcha/code-store.ts'
 import { type CaptchaRequest, createSendCaptcha } from '../../src/captcha/send.ts'
+import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
-import { createAdmission } from '../../src/notice/admission.ts'
 import type { CreatedNotice, Params, PreparedNotice } from '../../src/notice/create.ts'
+import { createQuota } from '../../src/notice/quota.ts'
 import { createSendNotice } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
 import { testRedis } from '../support/redis.ts'
@@ -36,7 +36,7 @@ async function openRoom(
     triesPerCode: 3,
   })
   releaseLater(() => codes.close())
-  const admission = createAdmission({ limiter, secrets })
+  const quota = createQuota({ limiter, secrets })
   const made: { notice: PreparedNotice; params: Params; timeoutMs: number }[] = []
   /** What PostgreSQL does; it may look at what Redis holds by then. */
   let commit: (notice: PreparedNotice, params: Params) => Promise<void> = async () => {}
@@ -55,8 +55,8 @@ async function openRoom(
   return {
     codes,
     made,
-    captcha: createSendCaptcha({ admission, codes, createNotice, store, code }),
-    notice: createSendNotice({ admission, createNotice, store, ttlMs: 86_400_000 }),
+    captcha: createSendCaptcha({ quota, codes, createNotice, store, code }),
+    notice: createSendNotice({ quota, createNotice, store, ttlMs: 86_400_000 }),
     onCommit: (work: typeof commit) => {
       commit = work
     },

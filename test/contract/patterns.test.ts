@@ -64,7 +64,7 @@ test('every pattern in src is linear, or stands here with its reason', () => {
 
 /** Patterns made at run time can't be read here. */
 const making: Readonly<Record<string, string>> = {
-  'src/http/phone-number.ts': 'of numbering plans, over fifteen digits at most',
+  'src/recipient/phone-number.ts': 'of numbering plans, over fifteen digits at most',
   'src/redis/ready.ts': 'of names of ours, over what Redis says of itself',
 }
 

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createSecrets } from '../../src/base/secrets.ts'
+import { createSecrets } from '../../src/crypto/secrets.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createDeliver, type Verdict } from '../../src/delivery/deliver.ts'
-import { createGate, type Gate } from '../../src/delivery/gate.ts'
+import { createGuardedProvider, type GuardedProvider } from '../../src/delivery/guarded-provider.ts'
+import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
-import { createSettle } from '../../src/delivery/settle.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { createNoticeStore, type NewNotice } from '../../src/notice/store.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
@@ -35,8 +35,8 @@ const tooFast = (retryAfterMs: number): SendResult => ({
   detail: 'slowly',
 })
 
-/** A provider behind its gate that answers from the list, the last answer for ever. */
-function gateOf(
+/** A provider behind its guarded that answers from the list, the last answer for ever. */
+function guardedOf(
   name: string,
   answers: readonly (SendResult | ((message: Message) => Promise<SendResult>))[],
   slots = 10,
@@ -53,25 +53,28 @@ function gateOf(
     },
     async close() {},
   }
-  const gate = createGate(provider, {
-    takeTurn: async () => ({ granted: true, giveBack: async () => {} }),
+  const guarded = createGuardedProvider(provider, {
+    acquireSendPermit: async () => ({ granted: true, release: async () => {} }),
     onCircuit: () => {},
     onFault: () => {},
   })
-  releaseLater(() => gate.stopWaiting())
-  return { gate, calls }
+  releaseLater(() => guarded.stopWaiting())
+  return { guarded, calls }
 }
 
 function worker(
-  gates: readonly Gate[],
+  providers: readonly GuardedProvider[],
   options: { tries?: number; isCodeCurrent?: () => Promise<boolean> } = {},
 ) {
   const { tries = 5, isCodeCurrent = async () => true } = options
   return createDeliver({
     store,
     templates,
-    routeOf: () => [...gates],
-    settle: createSettle({ earlyReceipts: { find: async () => undefined }, timeoutMs: 1_000 }),
+    routeOf: () => [...providers],
+    resolveUnknown: createResolveUnknown({
+      earlyReceipts: { find: async () => undefined },
+      timeoutMs: 1_000,
+    }),
     secrets,
     isCodeCurrent,
     retry: {
@@ -129,8 +132,8 @@ describe('what waits for a slot has not begun (I22)', () => {
       await blocked
       return accepted
     }
-    const { gate, calls } = gateOf('slow', [first, accepted], 1)
-    const deliver = worker([gate])
+    const { guarded, calls } = guardedOf('slow', [first, accepted], 1)
+    const deliver = worker([guarded])
     const [one, two] = [await created(), await created()]
     const verdicts = [deliver(one), deliver(two)]
     await eventually(async () => (await rowOf(one)).state === 'sending')
@@ -143,8 +146,8 @@ describe('what waits for a slot has not begun (I22)', () => {
   })
 
   test('its time ends while it waits: expired, and the provider never hears of it (I7)', async () => {
-    const { gate, calls } = gateOf('slow', [() => new Promise(() => {})], 1)
-    const deliver = worker([gate])
+    const { guarded, calls } = guardedOf('slow', [() => new Promise(() => {})], 1)
+    const deliver = worker([guarded])
     const one = await created()
     const hung = deliver(one)
     await eventually(() => calls.length === 1)
@@ -165,13 +168,13 @@ describe('what waits for a slot has not begun (I22)', () => {
       await blocked
       return accepted
     }
-    const { gate, calls } = gateOf('slow', [first, accepted], 1)
+    const { guarded, calls } = guardedOf('slow', [first, accepted], 1)
     const [one, two] = [await created(), await created()]
-    const deliver = worker([gate])
+    const deliver = worker([guarded])
     const held = [deliver(one), deliver(two)]
     await eventually(() => calls.length === 1)
-    const other = gateOf('other', [unavailable])
-    await worker([other.gate])(two)
+    const other = guardedOf('other', [unavailable])
+    await worker([other.guarded])(two)
     expect(other.calls).toEqual([two])
     free()
     await Promise.all(held)
@@ -180,12 +183,12 @@ describe('what waits for a slot has not begun (I22)', () => {
   })
 
   test('the process ends: those that wait go back at once, untouched (I13)', async () => {
-    const { gate, calls } = gateOf('slow', [() => new Promise(() => {})], 1)
-    const deliver = worker([gate])
+    const { guarded, calls } = guardedOf('slow', [() => new Promise(() => {})], 1)
+    const deliver = worker([guarded])
     const ids = [await created(), await created(), await created()]
     const verdicts = ids.map((id) => deliver(id))
     await eventually(() => calls.length === 1)
-    gate.stopWaiting()
+    guarded.stopWaiting()
     const [, ...waited] = await Promise.all(verdicts)
     expect(waited).toEqual([
       { done: false, againInMs: 0 },
@@ -199,11 +202,11 @@ describe('what waits for a slot has not begun (I22)', () => {
 
 describe('tries', () => {
   test('tries: 4 with three providers that are away → four calls, never six (22)', async () => {
-    const all = ['a', 'b', 'c'].map((name) => gateOf(name, [unavailable]))
+    const all = ['a', 'b', 'c'].map((name) => guardedOf(name, [unavailable]))
     const id = await created()
     await untilDone(
       worker(
-        all.map(({ gate }) => gate),
+        all.map(({ guarded }) => guarded),
         { tries: 4 },
       ),
       id,
@@ -213,9 +216,9 @@ describe('tries', () => {
   })
 
   test('one rejects for good, the other asks to wait: the first is called once, the second sends (F31)', async () => {
-    const never = gateOf('never', [rejected])
-    const later = gateOf('later', [tooFast(1), tooFast(1), tooFast(1), tooFast(1), accepted])
-    const deliver = worker([never.gate, later.gate], { tries: 2 })
+    const never = guardedOf('never', [rejected])
+    const later = guardedOf('later', [tooFast(1), tooFast(1), tooFast(1), tooFast(1), accepted])
+    const deliver = worker([never.guarded, later.guarded], { tries: 2 })
     const id = await created()
     await eventually(async () => (await deliver(id)).done, { everyMs: 5 })
     expect(await rowOf(id)).toMatchObject({ state: 'sent', provider: 'later' })
@@ -223,16 +226,16 @@ describe('tries', () => {
   })
 
   test('every provider rejects, in one pass or in two: failed, rejected, one call each', async () => {
-    const [a, b] = [gateOf('a', [rejected]), gateOf('b', [unavailable, rejected])]
+    const [a, b] = [guardedOf('a', [rejected]), guardedOf('b', [unavailable, rejected])]
     const id = await created()
-    await untilDone(worker([a.gate, b.gate]), id)
+    await untilDone(worker([a.guarded, b.guarded]), id)
     expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'rejected' })
     expect([a.calls.length, b.calls.length]).toEqual([1, 2])
   })
 
   test('the pause a provider asks for is longer than the message lives: it ends with its time', async () => {
-    const { gate } = gateOf('a', [tooFast(3_600_000)])
-    const deliver = worker([gate])
+    const { guarded } = guardedOf('a', [tooFast(3_600_000)])
+    const deliver = worker([guarded])
     const id = await created({ ttlMs: 2_000 })
     const verdict = await deliver(id)
     expect(verdict.done ? 0 : verdict.againInMs).toBeLessThanOrEqual(2_000)
@@ -258,10 +261,12 @@ describe('a code that was replaced', () => {
       isCurrent = false
       return unavailable
     }
-    const [first, second] = [gateOf('first', [dying]), gateOf('second', [accepted])]
+    const [first, second] = [guardedOf('first', [dying]), guardedOf('second', [accepted])]
     const id = newId()
     await created(captcha(id))
-    const deliver = worker([first.gate, second.gate], { isCodeCurrent: async () => isCurrent })
+    const deliver = worker([first.guarded, second.guarded], {
+      isCodeCurrent: async () => isCurrent,
+    })
     await untilDone(deliver, id)
     expect(second.calls).toEqual([])
     expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'code_gone' })
@@ -276,13 +281,13 @@ describe('a code that was replaced', () => {
       await blocked
       return accepted
     }
-    const { gate, calls } = gateOf('slow', [slow, accepted], 1)
-    const busy = worker([gate])(await created())
+    const { guarded, calls } = guardedOf('slow', [slow, accepted], 1)
+    const busy = worker([guarded])(await created())
     await eventually(() => calls.length === 1)
     let isCurrent = true
     const id = newId()
     await created(captcha(id))
-    const waiting = worker([gate], { isCodeCurrent: async () => isCurrent })(id)
+    const waiting = worker([guarded], { isCodeCurrent: async () => isCurrent })(id)
     await new Promise((resolve) => setTimeout(resolve, 100))
     isCurrent = false
     free()
@@ -298,9 +303,9 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
     ['a locale', { locale: 'tlh' }],
     ['variables sealed with a newer secret', { sealedParams: randomBytes(60) }],
   ] as const)('%s: pending, no try used, until the newer one takes it', async ([, facts]) => {
-    const { gate, calls } = gateOf('a', [accepted])
+    const { guarded, calls } = guardedOf('a', [accepted])
     const id = await created(facts)
-    const verdict = await worker([gate])(id)
+    const verdict = await worker([guarded])(id)
     expect(verdict.done ? 0 : verdict.againInMs).toBeGreaterThanOrEqual(1_000)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
     expect(calls).toEqual([])
@@ -309,7 +314,7 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
       `UPDATE notice SET template = 'welcome', locale = 'en', sealed_params = $2 WHERE id = $1`,
       [id, secrets.seal(JSON.stringify({ name: 'Ada' }), id)],
     )
-    await untilDone(worker([gate]), id)
+    await untilDone(worker([guarded]), id)
     expect(await rowOf(id)).toMatchObject({ state: 'sent' })
   })
 
@@ -326,9 +331,9 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
 test('a far end’s words that PostgreSQL does not take: written without them, the row ends (F32)', async () => {
   const bad = { kind: 'unavailable', detail: 'a NUL: \u0000' } as const
   const worse = { kind: 'accepted', messageId: 'id\u0000' } as const
-  const { gate } = gateOf('a', [bad, worse])
+  const { guarded } = guardedOf('a', [bad, worse])
   const id = await created()
-  await untilDone(worker([gate]), id)
+  await untilDone(worker([guarded]), id)
   const row = await rowOf(id)
   expect(row).toMatchObject({ state: 'sent', provider: 'a', provider_message_id: null })
   expect(await outcomesOf(id)).toEqual(['a unavailable', 'a accepted'])
@@ -341,14 +346,14 @@ describe('what a provider says', () => {
 
   test('accepted: sent, by whom and under which id, and the variables are gone from the row', async () => {
     const texts: Message[] = []
-    const { gate } = gateOf('a', [
+    const { guarded } = guardedOf('a', [
       async (message) => {
         texts.push(message)
         return accepted
       },
     ])
     const id = await created()
-    expect(await worker([gate])(id)).toEqual({ done: true })
+    expect(await worker([guarded])(id)).toEqual({ done: true })
     expect(await rowOf(id)).toMatchObject({
       state: 'sent',
       provider: 'a',
@@ -374,11 +379,11 @@ describe('what a provider says', () => {
 
   test('invalid_recipient: failed at once, and no other provider is called', async () => {
     const [a, b] = [
-      gateOf('a', [{ kind: 'invalid_recipient', detail: 'no' }]),
-      gateOf('b', [accepted]),
+      guardedOf('a', [{ kind: 'invalid_recipient', detail: 'no' }]),
+      guardedOf('b', [accepted]),
     ]
     const id = await created()
-    await worker([a.gate, b.gate])(id)
+    await worker([a.guarded, b.guarded])(id)
     expect(await rowOf(id)).toMatchObject({
       state: 'failed',
       error: 'invalid_recipient',
@@ -393,16 +398,16 @@ describe('what a provider says', () => {
     ['rejected', rejected],
     ['throttled', tooFast(60_000)],
   ] as const)('%s: the next provider sends it in the same pass', async ([outcome, answer]) => {
-    const [a, b] = [gateOf('a', [answer]), gateOf('b', [accepted])]
+    const [a, b] = [guardedOf('a', [answer]), guardedOf('b', [accepted])]
     const id = await created()
-    expect(await worker([a.gate, b.gate])(id)).toEqual({ done: true })
+    expect(await worker([a.guarded, b.guarded])(id)).toEqual({ done: true })
     expect(await outcomesOf(id)).toEqual([`a ${outcome}`, 'b accepted'])
     expect(await rowOf(id)).toMatchObject({ state: 'sent', provider: 'b', error: null })
   })
 
   test('unavailable everywhere: tried again after a pause that grows', async () => {
-    const { gate } = gateOf('a', [unavailable])
-    const deliver = worker([gate])
+    const { guarded } = guardedOf('a', [unavailable])
+    const deliver = worker([guarded])
     const id = await created()
     const first = againInMs(await deliver(id))
     expect(first).toBeGreaterThanOrEqual(250)
@@ -414,32 +419,32 @@ describe('what a provider says', () => {
   })
 
   test('unavailable at the last try: failed there and then', async () => {
-    const { gate } = gateOf('a', [unavailable])
+    const { guarded } = guardedOf('a', [unavailable])
     const id = await created()
-    expect(await worker([gate], { tries: 1 })(id)).toEqual({ done: true })
+    expect(await worker([guarded], { tries: 1 })(id)).toEqual({ done: true })
     expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'tries_used_up' })
   })
 
   test('throttled: again when it may, those that were kept waiting first, and no try is used', async () => {
-    const { gate } = gateOf('a', [tooFast(3_000)])
+    const { guarded } = guardedOf('a', [tooFast(3_000)])
     const id = await created()
-    const waitMs = againInMs(await worker([gate], { tries: 1 })(id))
+    const waitMs = againInMs(await worker([guarded], { tries: 1 })(id))
     expect(waitMs).toBeGreaterThan(3_000)
     expect(waitMs).toBeLessThanOrEqual(3_500)
     expect(await rowOf(id)).toMatchObject(isOpenRow)
   })
 
   test('a pause is never longer than what is left of the notice’s time', async () => {
-    const { gate } = gateOf('a', [unavailable])
+    const { guarded } = guardedOf('a', [unavailable])
     const id = await created({ ttlMs: 200 })
-    expect(againInMs(await worker([gate])(id))).toBeLessThanOrEqual(200)
+    expect(againInMs(await worker([guarded])(id))).toBeLessThanOrEqual(200)
     const { due_at, expires_at } = await rowOf(id)
     expect(due_at.getTime()).toBeLessThanOrEqual(expires_at.getTime() + 50)
   })
 
   test('unknown: no other provider is called; what can not be asked is tried once more, then failed', async () => {
-    const [a, b] = [gateOf('a', [unknown]), gateOf('b', [accepted])]
-    const deliver = worker([a.gate, b.gate])
+    const [a, b] = [guardedOf('a', [unknown]), guardedOf('b', [accepted])]
+    const deliver = worker([a.guarded, b.guarded])
     const id = await created()
     expect((await deliver(id)).done).toBe(false)
     expect(await rowOf(id)).toMatchObject(isOpenRow)
@@ -450,8 +455,8 @@ describe('what a provider says', () => {
   })
 
   test('unknown, then its time is over: failed, because it may have arrived, not expired', async () => {
-    const { gate } = gateOf('a', [unknown])
-    const deliver = worker([gate])
+    const { guarded } = guardedOf('a', [unknown])
+    const deliver = worker([guarded])
     const id = await created({ ttlMs: 300 })
     expect((await deliver(id)).done).toBe(false)
     await eventually(
@@ -465,18 +470,18 @@ describe('what a provider says', () => {
   })
 
   test('its time is over before the first call: expired, no call', async () => {
-    const { gate, calls } = gateOf('a', [accepted])
+    const { guarded, calls } = guardedOf('a', [accepted])
     const id = await created({ ttlMs: 1 })
     await eventually(async () => (await rowOf(id)).expires_at.getTime() < Date.now())
-    expect(await worker([gate])(id)).toEqual({ done: true })
+    expect(await worker([guarded])(id)).toEqual({ done: true })
     expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
     expect(calls).toEqual([])
   })
 
   test('not before its sendAt, however early its job comes', async () => {
-    const { gate, calls } = gateOf('a', [accepted])
+    const { guarded, calls } = guardedOf('a', [accepted])
     const id = await created({ sendAt: new Date(Date.now() + 60_000) })
-    const waitMs = againInMs(await worker([gate])(id))
+    const waitMs = againInMs(await worker([guarded])(id))
     expect(waitMs).toBeGreaterThan(50_000)
     expect(waitMs).toBeLessThanOrEqual(61_000)
     expect(calls).toEqual([])
@@ -484,8 +489,8 @@ describe('what a provider says', () => {
   })
 
   test('a notice that is final, or another worker’s, is left alone', async () => {
-    const { gate, calls } = gateOf('a', [accepted])
-    const deliver = worker([gate])
+    const { guarded, calls } = guardedOf('a', [accepted])
+    const deliver = worker([guarded])
     const [sent, held] = [await created(), await created()]
     await deliver(sent)
     await pool.query(
@@ -496,9 +501,9 @@ describe('what a provider says', () => {
     expect(calls).toEqual([sent])
   })
 
-  test('what the gate is told: codes are urgent, how long there is, and whether there is another', async () => {
+  test('what the guarded is told: codes are urgent, how long there is, and whether there is another', async () => {
     const told: object[] = []
-    const gate = (name: string): Gate => ({
+    const guarded = (name: string): GuardedProvider => ({
       name,
       channels: ['sms'],
       capacity: 10,
@@ -509,7 +514,7 @@ describe('what a provider says', () => {
       },
       stopWaiting() {},
     })
-    const deliver = worker([gate('a'), gate('b')])
+    const deliver = worker([guarded('a'), guarded('b')])
     await deliver(await created())
     const id = newId()
     const sealedParams = secrets.seal(JSON.stringify({ code: '0042', minutes: 5 }), id)
@@ -526,7 +531,7 @@ describe('what a provider says', () => {
 
   test('a call has what is left of the notice’s time, where that is less than a call may take', async () => {
     let timeoutMs = 0
-    const gate: Gate = {
+    const guarded: GuardedProvider = {
       name: 'a',
       channels: ['sms'],
       capacity: 10,
@@ -536,7 +541,7 @@ describe('what a provider says', () => {
       },
       stopWaiting() {},
     }
-    await worker([gate])(await created({ ttlMs: 400 }))
+    await worker([guarded])(await created({ ttlMs: 400 }))
     expect(timeoutMs).toBeGreaterThan(0)
     expect(timeoutMs).toBeLessThanOrEqual(400)
   })
@@ -546,11 +551,11 @@ describe('what a provider says', () => {
       name: string,
       reason: 'paused' | 'circuit' | 'quota' | 'pace',
       retryInMs: number,
-    ): Gate => ({
+    ): GuardedProvider => ({
       name,
       channels: ['sms'],
       capacity: 10,
-      send: async () => ({ kind: 'held', reason, retryInMs }),
+      send: async () => ({ kind: 'deferred', reason, retryInMs }),
       stopWaiting() {},
     })
     const id = await created()
@@ -559,10 +564,10 @@ describe('what a provider says', () => {
     const reversed = worker([held('b', 'circuit', 4_000), held('a', 'paused', 9_000)])
     expect(againInMs(await reversed(id))).toBe(4_000)
     // A message that only has to wait for its turn does not go elsewhere; for any other reason it does.
-    const b = gateOf('b', [accepted])
-    expect(againInMs(await worker([held('a', 'pace', 7_000), b.gate])(id))).toBe(7_000)
+    const b = guardedOf('b', [accepted])
+    expect(againInMs(await worker([held('a', 'pace', 7_000), b.guarded])(id))).toBe(7_000)
     expect(b.calls).toEqual([])
-    expect((await worker([held('a', 'quota', 7_000), b.gate])(id)).done).toBe(true)
+    expect((await worker([held('a', 'quota', 7_000), b.guarded])(id)).done).toBe(true)
     expect(await outcomesOf(id)).toEqual(['b accepted'])
   })
 })

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
 import { Unavailable } from '../../src/base/problems.ts'
-import { createSecrets } from '../../src/base/secrets.ts'
+import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
-import type { Gate } from '../../src/delivery/gate.ts'
+import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import type { NoticeOutcome, NoticeStore, OpenNotice } from '../../src/notice/store.ts'
 import type { SendResult } from '../../src/providers/provider.ts'
@@ -32,7 +32,7 @@ function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: Send
     opensInMs: 0,
   }
   let calls = 0
-  const gate: Gate = {
+  const guarded: GuardedProvider = {
     name: 'a',
     channels: ['sms'],
     capacity: 1,
@@ -54,8 +54,8 @@ function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: Send
   const deliver = createDeliver({
     store,
     templates: { render: () => ({ text: 'text' }) } as unknown as Templates,
-    routeOf: () => [gate],
-    settle: async () => undefined,
+    routeOf: () => [guarded],
+    resolveUnknown: async () => undefined,
     secrets,
     isCodeCurrent: async () => true,
     retry: { captcha: retry, notice: retry },

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { signWebhook } from '../../src/base/standard-webhooks.ts'
+import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { startAliyunFarEnd } from '../providers/far-ends/aliyun.ts'
 import { startSmppFarEnd } from '../providers/far-ends/smpp.ts'
 import { startFarEnd, takesAll } from '../support/far-end.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { maskRecipient } from '../../src/base/mask-recipient.ts'
-import { createRecipientNormaliser } from '../../src/http/recipient.ts'
+import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
+import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
 import { startPostern } from '../support/postern.ts'
 import { badRecipient, badRequest, expectRefused } from './ledger.ts'
 

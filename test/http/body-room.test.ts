@@ -148,7 +148,7 @@ test('a body in any pieces comes out as it was sent, and takes no more room than
   }
 })
 
-test('bodies that are announced and not sent take no room', async () => {
+test('bodies that are wantedEvents and not sent take no room', async () => {
   const port = await startDoor()
   for (let count = 0; count < 20; count++) await send(port, head('/keyed', 16_000))
   expect(await statusOf(port, '/keyed')).toMatch(/^HTTP\/1.1 204/)

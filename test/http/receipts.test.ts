@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, inject, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/problems.ts'
-import { signWebhook } from '../../src/base/standard-webhooks.ts'
+import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { receiptRoute } from '../../src/http/receipts.ts'
 import type { RouteRequest } from '../../src/http/route.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import type { Receipts } from '../../src/notice/receipts.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
+import type { Receipts } from '../../src/receipt/receipts.ts'
 import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
 import { rawHttp } from './raw-http.ts'
@@ -141,8 +141,8 @@ describe('before a byte of the body is read', () => {
     ['twilio with one, announcing 1 MB', 'twilio', 'x-twilio-signature: AAAA\r\n', 413],
   ] as const)('%s', async ([, path, headers, status]) => {
     const head = `POST ${inject('mountAt')}/v1/receipts/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
-    const announced = `${head}${headers}Content-Length: 1000000\r\n\r\n`
-    expect((await rawHttp(postern.url, announced)).status).toBe(status)
+    const wantedEvents = `${head}${headers}Content-Length: 1000000\r\n\r\n`
+    expect((await rawHttp(postern.url, wantedEvents)).status).toBe(status)
   })
 
   test('with its token a vendor may send a batch of 500 kB', async () => {

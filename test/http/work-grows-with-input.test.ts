@@ -6,10 +6,8 @@
 import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { parseDurationMs } from '../../src/base/durations.ts'
-import { limitableAddress } from '../../src/base/limitable-address.ts'
-import { isSignedWebhook } from '../../src/base/standard-webhooks.ts'
+import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { preferredLanguage } from '../../src/http/problem.ts'
-import { createRecipientNormaliser } from '../../src/http/recipient.ts'
 import {
   acquireBody,
   attemptBody,
@@ -24,6 +22,8 @@ import { tencent } from '../../src/providers/tencent/index.ts'
 import { twilio } from '../../src/providers/twilio/index.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import { webhook } from '../../src/providers/webhook/index.ts'
+import { limitableAddress } from '../../src/recipient/limitable-address.ts'
+import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
 
 const smallBytes = 4_096
 const largeBytes = 4 * smallBytes

@@ -16,7 +16,7 @@ export const room: MutantRoom = {
     {
       breaks: 'what PostgreSQL said of a key is good for ever',
       find: 'if (right && right.freshUntilMs > nowMs) return right.key',
-      replace: 'if (right) return right.key',
+      replace: 'if (right && right.freshUntilMs > 0) return right.key',
     },
     {
       breaks: 'PostgreSQL is asked for every request',

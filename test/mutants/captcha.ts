@@ -4,7 +4,7 @@ export const room: MutantRoom = {
   tests: [
     'test/captcha/check',
     'test/captcha/send',
-    'test/captcha/announce',
+    'test/captcha/captcha-events',
     'test/captcha/codes-script',
     'test/captcha/code-store',
     'test/captcha/code.test',
@@ -215,17 +215,17 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a failed commit keeps the quota of a captcha',
-      find: '        codes.forget(notice, notice.id)\n        admission.giveBack(policy, fields, notice.id)\n',
+      find: '        codes.forget(notice, notice.id)\n        quota.release(policy, fields, notice.id)\n',
       replace: '        codes.forget(notice, notice.id)\n',
     },
     {
       breaks: 'a failed commit leaves the code',
-      find: '        codes.forget(notice, notice.id)\n        admission',
-      replace: '        admission',
+      find: '        codes.forget(notice, notice.id)\n        quota',
+      replace: '        quota',
     },
     {
       breaks: 'resendAt is when the row was made',
-      find: 'const resendAt = new Date(created.createdAt.getTime() + verdict.nextInMs)\n        return { accepted: true, notice: created, resendAt }\n      } catch (error) {\n        codes',
+      find: 'const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)\n        return { accepted: true, notice: created, resendAt }\n      } catch (error) {\n        codes',
       replace:
         'const resendAt = new Date(created.createdAt.getTime())\n        return { accepted: true, notice: created, resendAt }\n      } catch (error) {\n        codes',
     },
@@ -242,14 +242,14 @@ export const room: MutantRoom = {
     // Checking
     {
       breaks: 'no give-back when the guess throws',
-      find: "      admission.giveBack('check', fields, requestId)\n",
+      find: "      quota.release('check', fields, requestId)\n",
       replace: '',
     },
     {
       breaks: 'a refused guess is compared all the same',
-      find: "if (!verdict.admitted) return { result: 'refused', refusal: verdict }\n\n    let guess",
+      find: "if (!decision.admitted) return { result: 'refused', refusal: decision }\n\n    let guess",
       replace:
-        "if (!verdict.admitted) await codes.guess(request, request.code, request.id)\n    if (!verdict.admitted) return { result: 'refused', refusal: verdict }\n\n    let guess",
+        "if (!decision.admitted) await codes.guess(request, request.code, request.id)\n    if (!decision.admitted) return { result: 'refused', refusal: decision }\n\n    let guess",
     },
     {
       breaks: 'a check ignores the id',
@@ -330,7 +330,7 @@ export const room: MutantRoom = {
     },
     // Announcing
     {
-      breaks: 'a lock is announced by every process that meets it',
+      breaks: 'a lock is wantedEvents by every process that meets it',
       find: "Math.max(1, Math.ceil(retryAfterMs)), 'NX')",
       replace: 'Math.max(1, Math.ceil(retryAfterMs)))',
     },
@@ -345,7 +345,7 @@ export const room: MutantRoom = {
       replace: "['locked', owner.app, owner.channel, owner.to]",
     },
     {
-      breaks: 'a lock of no whole milliseconds is never announced',
+      breaks: 'a lock of no whole milliseconds is never wantedEvents',
       find: 'Math.max(1, Math.ceil(retryAfterMs))',
       replace: 'retryAfterMs',
     },

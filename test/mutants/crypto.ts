@@ -2,10 +2,10 @@ import type { MutantRoom } from './mutant.ts'
 
 export const room: MutantRoom = {
   tests: [
-    'test/base/secrets',
+    'test/crypto/secrets',
     'test/base/random',
-    'test/base/same-secret',
-    'test/base/standard-webhooks',
+    'test/crypto/same-secret',
+    'test/crypto/standard-webhooks',
     'test/base/canonical',
     'test/base/ids',
   ],

@@ -1,15 +1,23 @@
 import type { MutantRoom } from './mutant.ts'
 
 const deliver = ['test/delivery/deliver']
-const gate = ['test/delivery/gate']
+const guardedProvider = ['test/delivery/guarded-provider']
 const circuit = ['test/delivery/circuit']
 const slots = ['test/delivery/slots']
-const settle = ['test/delivery/settle']
-const pace = ['test/delivery/pace']
+const resolveUnknown = ['test/delivery/resolve-unknown']
+const pace = ['test/delivery/provider-limits']
 const retry = ['test/delivery/retry', 'test/delivery/route']
 
 export const room: MutantRoom = {
-  tests: [...deliver, ...gate, ...circuit, ...slots, ...settle, ...pace, ...retry],
+  tests: [
+    ...deliver,
+    ...guardedProvider,
+    ...circuit,
+    ...slots,
+    ...resolveUnknown,
+    ...pace,
+    ...retry,
+  ],
   mutants: [
     // The story of one notice
     {
@@ -21,14 +29,14 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a pause is not capped by the time that is left',
-      find: 'const retryInMs = Math.min(ending.retryInMs ?? 0, leftMs)',
-      replace: 'const retryInMs = ending.retryInMs ?? 0',
+      find: 'const retryInMs = Math.min(outcome.retryInMs ?? 0, leftMs)',
+      replace: 'const retryInMs = outcome.retryInMs ?? 0',
       tests: deliver,
     },
     {
       breaks: 'a message that may have arrived ends as expired',
-      find: 'if (isOver && tries.unknowns().length > 0) return end(outcomeUnknown)',
-      replace: 'if (isOver && tries.unknowns().length > 0) return end(tooLate)',
+      find: 'if (isOver && attemptLog.unknowns().length > 0) return end(outcomeUnknown)',
+      replace: 'if (isOver && attemptLog.unknowns().length > 0) return end(tooLate)',
       tests: deliver,
     },
     {
@@ -40,21 +48,21 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'tries are without end',
-      find: '    if (!mayTryAgain(tries.all(), retry)) return end(triesUsedUp(tries))\n',
+      find: '    if (!mayTryAgain(attemptLog.all(), retry)) return end(triesUsedUp(attemptLog))\n',
       replace: '',
       tests: deliver,
       mayLive: 'the loop looks at the tries again before each provider',
     },
     {
       breaks: 'one pass may use more tries than are left',
-      find: '      if (!mayTryAgain(tries.all(), retry)) break\n',
+      find: '      if (!mayTryAgain(attemptLog.all(), retry)) break\n',
       replace: '',
       tests: deliver,
     },
     {
       breaks: 'a provider that rejected is called again',
-      find: 'gates.filter(({ name }) => !tries.isRejectedBy(name))',
-      replace: 'gates.filter(({ name }) => name !== undefined)',
+      find: 'providers.filter(({ name }) => !attemptLog.isRejectedBy(name))',
+      replace: 'providers.filter(({ name }) => name !== undefined)',
       tests: deliver,
     },
     {
@@ -114,8 +122,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a message of unknown outcome is sent by the next provider',
-      find: 'if (tries.unknowns().length > 0) return later',
-      replace: 'if (tries.unknowns().length > 9) return later',
+      find: 'if (attemptLog.unknowns().length > 0) return later',
+      replace: 'if (attemptLog.unknowns().length > 9) return later',
       tests: [...deliver, 'test/delivery/unknown'],
     },
     {
@@ -128,8 +136,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'one rejection of several fails the notice',
-      find: 'if (gates.every(({ name }) => tries.isRejectedBy(name))) {',
-      replace: 'if (gates.some(({ name }) => tries.isRejectedBy(name))) {',
+      find: 'if (providers.every(({ name }) => attemptLog.isRejectedBy(name))) {',
+      replace: 'if (providers.some(({ name }) => attemptLog.isRejectedBy(name))) {',
       tests: deliver,
     },
     {
@@ -140,7 +148,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'after the last try another one is waited for',
-      find: '  if (!mayTryAgain(tries.all(), retry)) return triesUsedUp(tries)\n  return { state',
+      find: '  if (!mayTryAgain(attemptLog.all(), retry)) return triesUsedUp(attemptLog)\n  return { state',
       replace: '  return { state',
       tests: deliver,
     },
@@ -152,14 +160,14 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a row with what a far end said can not end',
-      find: '          outcome = bare(outcome)\n',
+      find: '          row = bare(row)\n',
       replace: '',
       tests: deliver,
     },
     {
       breaks: 'a lost claim is counted as finished',
-      find: "if (isWritten && ending.state !== 'pending') finished",
-      replace: "if (ending.state !== 'pending') finished",
+      find: "if (isWritten && outcome.state !== 'pending') finished",
+      replace: "if (outcome.state !== 'pending') finished",
       tests: [...deliver, 'test/delivery/record'],
     },
     {
@@ -168,67 +176,67 @@ export const room: MutantRoom = {
       replace: "return end({ state: 'failed', error: 'not_rendered' })",
       tests: deliver,
     },
-    // The gate
+    // The provider
     {
       breaks: "one recipient's quota pauses the whole provider",
       find: "if (result.kind === 'throttled' && result.quotaOf !== 'recipient') {",
       replace: "if (result.kind === 'throttled') {",
-      tests: gate,
+      tests: guardedProvider,
     },
     {
       breaks: '"too fast" is forgotten',
       find: 'pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)',
       replace: 'pausedUntilMs = Math.max(pausedUntilMs, performance.now())',
-      tests: gate,
+      tests: guardedProvider,
     },
     {
       breaks: 'a slot is kept after the call',
       find: '    try {\n      return await sendInSlot(message, call)\n    } finally {\n      slot.leave()\n    }',
       replace: '    return await sendInSlot(message, call)',
-      tests: gate,
+      tests: guardedProvider,
     },
     {
       breaks: 'what was not taken keeps its turn',
-      find: "if (!result || result.kind === 'unavailable') await turn.giveBack()",
-      replace: 'if (!result) await turn.giveBack()',
-      tests: [...gate, 'test/delivery/resilience'],
+      find: "if (!result || result.kind === 'unavailable') await permit.release()",
+      replace: 'if (!result) await permit.release()',
+      tests: [...guardedProvider, 'test/delivery/resilience'],
     },
     {
       breaks: 'a withdrawn call keeps its turn',
-      find: "if (!result || result.kind === 'unavailable') await turn.giveBack()",
-      replace: "if (result?.kind === 'unavailable') await turn.giveBack()",
-      tests: gate,
+      find: "if (!result || result.kind === 'unavailable') await permit.release()",
+      replace: "if (result?.kind === 'unavailable') await permit.release()",
+      tests: guardedProvider,
     },
     {
       breaks: 'what was sent gives its turn back',
-      find: "if (!result || result.kind === 'unavailable') await turn.giveBack()",
-      replace: 'await turn.giveBack()',
-      tests: [...gate, 'test/delivery/resilience'],
+      find: "if (!result || result.kind === 'unavailable') await permit.release()",
+      replace: 'await permit.release()',
+      tests: [...guardedProvider, 'test/delivery/resilience'],
     },
     {
       breaks: 'while it waited the provider died, and it is called',
       find: '    // While the message waited the provider may have died or asked for a pause.\n    const away = whyAway()\n    if (away) return away\n',
       replace: '',
-      tests: gate,
+      tests: guardedProvider,
     },
     {
       breaks: 'a provider that never ends holds its message for ever',
       find: 'orLate<SendResult>(call(controller.signal), timeoutMs + overrunMs, () => ({',
       replace:
         'orLate<SendResult>(call(controller.signal), timeoutMs + overrunMs * 1_000, () => ({',
-      tests: gate,
+      tests: guardedProvider,
     },
     {
       breaks: 'a call is not told that its time is up',
       find: 'setTimeout(() => controller.abort(), timeoutMs)',
       replace: 'setTimeout(() => controller.abort(), timeoutMs * 1_000)',
-      tests: [...gate, 'test/delivery/unknown'],
+      tests: [...guardedProvider, 'test/delivery/unknown'],
     },
     {
       breaks: 'a provider that throws stops the worker',
       find: "      onFault(noticeId, error)\n      return { kind: 'unknown', detail: 'the provider failed inside' }",
       replace: '      onFault(noticeId, error)\n      throw error',
-      tests: gate,
+      tests: guardedProvider,
     },
     // The circuit
     {
@@ -349,45 +357,45 @@ export const room: MutantRoom = {
     // Unknown tries
     {
       breaks: 'an early receipt is not looked for',
-      find: '    if (receipt) {\n      tries.addAnswer',
-      replace: '    if (receipt && open.length > 9) {\n      tries.addAnswer',
-      tests: settle,
+      find: '    if (receipt) {\n      attemptLog.addAnswer',
+      replace: '    if (receipt && open.length > 9) {\n      attemptLog.addAnswer',
+      tests: resolveUnknown,
     },
     {
       breaks: 'receipts out of reach stop the asking',
       find: '      if (error instanceof Unavailable) return undefined\n      throw error\n    }\n  }\n\n  /** `not_taken`',
       replace: '      throw error\n    }\n  }\n\n  /** `not_taken`',
-      tests: settle,
+      tests: resolveUnknown,
     },
     {
       breaks: 'a provider that did not have the message is asked',
       find: '({ name }) => provider === null || name === provider)\n      const sentMessage',
       replace: '({ name }) => provider === null || name !== undefined)\n      const sentMessage',
-      tests: settle,
+      tests: resolveUnknown,
     },
     {
       breaks: 'one provider that never took it is enough',
       find: "if (result.kind !== 'unavailable') word = 'unknown'",
       replace: "word = result.kind !== 'unavailable' ? 'unknown' : 'not_taken'",
-      tests: settle,
+      tests: resolveUnknown,
     },
     {
       breaks: 'who can not be asked has said no',
-      find: "      if (!gate.query) {\n        word = 'unknown'\n        continue\n      }",
-      replace: '      if (!gate.query) continue',
-      tests: settle,
+      find: "      if (!provider.query) {\n        word = 'unknown'\n        continue\n      }",
+      replace: '      if (!provider.query) continue',
+      tests: resolveUnknown,
     },
     {
       breaks: 'without anybody to ask it was not taken',
-      find: "gates.length > 0 ? 'not_taken' : 'unknown'",
+      find: "providers.length > 0 ? 'not_taken' : 'unknown'",
       replace: "'not_taken' as 'not_taken' | 'unknown'",
-      tests: settle,
+      tests: resolveUnknown,
     },
     {
       breaks: 'the word of a provider is not on the account',
-      find: "if (answer === 'not_taken') tries.addAnswer(provider, 'not_taken')\n",
+      find: "if (answer === 'not_taken') attemptLog.addAnswer(provider, 'not_taken')\n",
       replace: '',
-      tests: settle,
+      tests: resolveUnknown,
     },
     // Pace
     {
@@ -432,7 +440,7 @@ export const room: MutantRoom = {
       replace: '    const requestId = to\n    const fields = { name, to }',
       tests: pace,
     },
-    // Tries, pauses, routes
+    // AttemptLog, pauses, routes
     {
       breaks: 'a pause of the provider counts as a try',
       find: "!['throttled', 'not_taken'].includes(outcome))",

@@ -1,7 +1,7 @@
 import type { MutantRoom } from './mutant.ts'
 
 export const room: MutantRoom = {
-  tests: ['test/events/store', 'test/events/carrier', 'test/notice/outbox'],
+  tests: ['test/events/outbox', 'test/events/dispatcher', 'test/notice/outbox'],
   mutants: [
     {
       breaks: 'events are taken before they are due',

@@ -17,8 +17,8 @@ export const room: MutantRoom = {
     'test/http/body-room',
     'test/http/receipts',
     'test/http/openapi',
-    'test/base/limitable-address',
-    'test/http/phone-number',
+    'test/recipient/limitable-address',
+    'test/recipient/phone-number',
     'test/http/admin',
     'test/http/bad-text-and-code',
   ],
@@ -131,7 +131,7 @@ export const room: MutantRoom = {
       tests: [...protocol, 'test/http/body-room'],
     },
     {
-      breaks: 'an announced body is read before it is refused',
+      breaks: 'an wantedEvents body is read before it is refused',
       find: "  if (Number(request.headers['content-length']) > maxBytes) {\n    return Promise.reject(new Problem('payload_too_large'))\n  }\n",
       replace: '',
       tests: protocol,
@@ -355,7 +355,7 @@ export const room: MutantRoom = {
     {
       breaks: 'a missing field of a policy is our own fault',
       find: 'if (error instanceof MissingField) {',
-      replace: 'if (!(error instanceof Error)) {',
+      replace: 'if (error instanceof MissingField && error.field === "") {',
       tests: ['test/http/attempts'],
     },
     // Addresses and numbers
@@ -363,19 +363,19 @@ export const room: MutantRoom = {
       breaks: 'every address of an IPv6 customer is a caller of its own',
       find: "`${groups.slice(0, 4).join(':')}::/64`",
       replace: "groups.join(':')",
-      tests: ['test/base/limitable-address'],
+      tests: ['test/recipient/limitable-address'],
     },
     {
       breaks: 'a number has as many limits as spellings',
       find: '? { to: number.number, country: number.country }',
       replace: '? { to: text, country: number.country }',
-      tests: ['test/http/bad-recipient', 'test/http/phone-number'],
+      tests: ['test/http/bad-recipient', 'test/recipient/phone-number'],
     },
     {
       breaks: 'premium numbers are sent to',
       find: "new Set(['MOBILE', 'FIXED_LINE_OR_MOBILE', 'VOIP'])",
       replace: "new Set(['MOBILE', 'FIXED_LINE_OR_MOBILE', 'VOIP', 'PREMIUM_RATE'])",
-      tests: ['test/http/bad-recipient', 'test/http/phone-number'],
+      tests: ['test/http/bad-recipient', 'test/recipient/phone-number'],
     },
     {
       breaks: 'a mail address is taken in the case it is written',

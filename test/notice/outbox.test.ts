@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { eventTypes } from '../../src/base/event-types.ts'
 import { newId } from '../../src/base/ids.ts'
-import { maskRecipient } from '../../src/base/mask-recipient.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import { maskedRecipient } from '../../src/notice/announcing.ts'
-import { createReceipts } from '../../src/notice/receipts.ts'
+import { maskedRecipient } from '../../src/notice/outbox.ts'
 import { createNoticeStore, type NewNotice, type NoticeOutcome } from '../../src/notice/store.ts'
+import { createReceipts } from '../../src/receipt/receipts.ts'
+import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
 import { testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
 
@@ -39,11 +39,11 @@ async function eventsOf(id: string) {
   return rows
 }
 
-function openStore(announced: readonly (typeof eventTypes)[number][]) {
+function openStore(wantedEvents: readonly (typeof eventTypes)[number][]) {
   const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
   releaseLater(() => database.close())
-  const store = createNoticeStore(database, { claimMs: 10_000, announced })
-  const receipts = createReceipts(database, metrics, announced)
+  const store = createNoticeStore(database, { claimMs: 10_000, wantedEvents })
+  const receipts = createReceipts(database, metrics, wantedEvents)
   return {
     receipts,
     async end(

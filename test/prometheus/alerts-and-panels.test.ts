@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse, parseAllDocuments, stringify } from 'yaml'
 import { eventTypes } from '../../src/base/event-types.ts'
-import { signWebhook } from '../../src/base/standard-webhooks.ts'
+import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { testDatabase } from '../support/database.ts'
 import { startFarEnd } from '../support/far-end.ts'
 import { clientOf, posternEnv } from '../support/postern.ts'
@@ -127,7 +127,9 @@ test.each(
         ],
       },
     ],
-    postern_sends_held_total: [{ provider: ['carrier', 'post'], reason: ['paused', 'circuit'] }],
+    postern_sends_deferred_total: [
+      { provider: ['carrier', 'post'], reason: ['paused', 'circuit'] },
+    ],
     postern_provider_circuit_open: [{ provider: ['carrier', 'post'] }],
     postern_send_duration_seconds_count: [{ provider: ['carrier', 'post'] }],
     postern_notices_finished_total: [

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import type { ProviderDeps, ProviderKind } from '../../src/providers/kind.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
+import type { ProviderDeps, ProviderKind } from '../../src/providers/provider-kind.ts'
 
 /**
  * What every kind of provider must do, whatever its protocol. A kind brings a far end that behaves

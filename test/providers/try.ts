@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { parse } from 'yaml'
 import { newId } from '../../src/base/ids.ts'
-import { startPrivateRedis } from '../../src/main/private-servers.ts'
+import { startPrivateRedis } from '../../src/dev/private-servers.ts'
 import { findProviderKind } from '../../src/providers/index.ts'
 import { createSandboxOutbox } from '../../src/providers/sandbox/outbox.ts'
 import type { FarEnd } from './conformance.ts'
@@ -16,7 +16,7 @@ import { startTwilioFarEnd } from './far-ends/twilio.ts'
 import { startWebhookFarEnd } from './far-ends/webhook.ts'
 
 /**
- * Tries a kind of provider as its page says: takes the policy-file entry out of
+ * AttemptLog a kind of provider as its page says: takes the policy-file entry out of
  * `docs/providers/<kind>.md`, starts the simulated far end, sends one message and shows what came of it.
  * `node test/providers/try.ts <kind>`
  */

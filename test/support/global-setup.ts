@@ -6,7 +6,7 @@ import {
   type PrivateServer,
   startPrivatePostgres,
   startPrivateRedis,
-} from '../../src/main/private-servers.ts'
+} from '../../src/dev/private-servers.ts'
 import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
 
 declare module 'vitest' {

@@ -8,8 +8,8 @@ import {
   type PrivateServerOptions,
   startPrivatePostgres,
   startPrivateRedis,
-} from '../../src/main/private-servers.ts'
-import { parentOf } from '../../src/main/server-process.ts'
+} from '../../src/dev/private-servers.ts'
+import { parentOf } from '../../src/dev/server-process.ts'
 import { releaseLater } from './release.ts'
 
 /** A server of a test's own, to be broken at will. Its address stays the same over restarts. */

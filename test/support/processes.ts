@@ -2,7 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findFreePort } from '../../src/main/server-process.ts'
+import { findFreePort } from '../../src/dev/server-process.ts'
 import { releaseLater } from './release.ts'
 import { eventually } from './wait.ts'
 

@@ -3,13 +3,13 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import { stringify } from 'yaml'
-import { findOrInstall } from '../../src/main/private-servers.ts'
+import { findOrInstall } from '../../src/dev/private-servers.ts'
 import {
   findFreePort,
   readIfThere,
   startServerProcess,
   untilReady,
-} from '../../src/main/server-process.ts'
+} from '../../src/dev/server-process.ts'
 import { releaseLater } from './release.ts'
 
 const advice =

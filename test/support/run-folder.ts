@@ -1,7 +1,7 @@
 import { globSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { findServer } from '../../src/main/server-process.ts'
+import { findServer } from '../../src/dev/server-process.ts'
 
 /**
  * One temporary folder per run, named after the process that owns it and holding the data of all its

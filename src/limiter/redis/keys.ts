@@ -8,7 +8,7 @@
  */
 import type { KeyObject } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
-import { createKeyedHash } from '../../base/keyed-hash.ts'
+import { createKeyedHash } from '../../crypto/keyed-hash.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
 

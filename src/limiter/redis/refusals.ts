@@ -10,7 +10,7 @@
  *   until one is solved.
  * - Bounded: two generations of half the size each; the older one goes at once.
  */
-import { createGenerations } from '../../base/generations.ts'
+import { createBoundedMap } from '../../base/bounded-map.ts'
 import type { Refusal } from '../limiter.ts'
 
 interface Remembered {
@@ -26,7 +26,7 @@ export function createRefusals(options: {
   now: () => number
 }) {
   const { maxAgeMs, maxSubjects, now } = options
-  const refusals = createGenerations<Remembered>(maxSubjects)
+  const refusals = createBoundedMap<Remembered>(maxSubjects)
   /** When a subject was forgotten last; those not here, at `othersForgottenAt` or before. */
   const forgottenAt = new Map<string, number>()
   let othersForgottenAt = Number.NEGATIVE_INFINITY

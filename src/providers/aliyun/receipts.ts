@@ -1,6 +1,6 @@
-import { createReportReader, parseBeijingTime } from '../china.ts'
+import { createReportReader, parseBeijingTime } from '../chinese-numbers.ts'
 import { isObject } from '../json.ts'
-import type { Receipt } from '../kind.ts'
+import type { Receipt } from '../provider-kind.ts'
 import { isCode } from '../result.ts'
 
 /** SmsReport in its HTTP form. Anything but `code: 0` makes Aliyun push the same reports again, up to ten times. */

@@ -1,4 +1,4 @@
-import type { Receipt } from '../kind.ts'
+import type { Receipt } from '../provider-kind.ts'
 import { type Delivered, decodeText, tlv } from './pdu.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { createHttpClient } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../json.ts'
-import type { ProviderDeps, ProviderKind } from '../kind.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
+import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted, resultOfTransport } from '../result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'

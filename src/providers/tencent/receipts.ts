@@ -1,6 +1,6 @@
-import { createReportReader, parseBeijingTime } from '../china.ts'
+import { createReportReader, parseBeijingTime } from '../chinese-numbers.ts'
 import { isObject } from '../json.ts'
-import type { Receipt } from '../kind.ts'
+import type { Receipt } from '../provider-kind.ts'
 import { isCode } from '../result.ts'
 
 /** The status callback; a report is found again by `sid`, which is the SerialNo of the send. */

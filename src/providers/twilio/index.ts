@@ -1,8 +1,13 @@
 import { z } from 'zod'
 import { createHttpClient } from '../../base/http-client.ts'
 import { parseObject } from '../json.ts'
-import type { ParsedReceipts, ProviderDeps, ProviderKind, ReceiptRequest } from '../kind.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
+import type {
+  ParsedReceipts,
+  ProviderDeps,
+  ProviderKind,
+  ReceiptRequest,
+} from '../provider-kind.ts'
 import { accepted, resultOfTransport } from '../result.ts'
 import { resultOfError } from './errors.ts'
 import { isSignedByTwilio } from './signature.ts'

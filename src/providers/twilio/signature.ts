@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { isSameSecret } from '../../base/same-secret.ts'
+import { isSameSecret } from '../../crypto/same-secret.ts'
 
 /**
  * X-Twilio-Signature: HMAC-SHA1 with the auth token over the address as Twilio called it, followed by

@@ -5,16 +5,16 @@ import {
   isUsableSecret,
   mayBeSignedWebhook,
   signWebhook,
-} from '../../base/standard-webhooks.ts'
+} from '../../crypto/standard-webhooks.ts'
 import { parseJson, parseObject } from '../json.ts'
+import type { Message, Provider, SendResult } from '../provider.ts'
 import {
   maxUnprovenBytes,
   type ParsedReceipts,
   type ProviderDeps,
   type ProviderKind,
   type ReceiptRequest,
-} from '../kind.ts'
-import type { Message, Provider, SendResult } from '../provider.ts'
+} from '../provider-kind.ts'
 import { accepted, resultOfTransport } from '../result.ts'
 
 /**

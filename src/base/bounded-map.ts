@@ -1,0 +1,29 @@
+/**
+ * A map for what is worth remembering but not worth an order: when it is full it forgets its older half
+ * at once, so an entry costs one plain `Map` slot and nothing is moved on reading.
+ */
+export type BoundedMap<Value> = ReturnType<typeof createBoundedMap<Value>>
+
+export function createBoundedMap<Value>(maxSize: number) {
+  let young = new Map<string, Value>()
+  let old = new Map<string, Value>()
+  return {
+    isEmpty: () => young.size === 0 && old.size === 0,
+    get: (key: string) => young.get(key) ?? old.get(key),
+    set(key: string, value: Value): void {
+      if (young.size >= maxSize / 2) {
+        old = young
+        young = new Map()
+      }
+      young.set(key, value)
+    },
+    delete(key: string): void {
+      young.delete(key)
+      old.delete(key)
+    },
+    clear(): void {
+      young = new Map()
+      old = new Map()
+    },
+  }
+}

@@ -1,0 +1,44 @@
+/** From a notice to what a provider is given: its variables unsealed, its template rendered. */
+import type { Log } from '../base/log.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import type { OpenNotice } from '../notice/store.ts'
+import type { Message } from '../providers/provider.ts'
+import type { Templates } from '../templates/templates.ts'
+
+export function createComposeMessage(deps: { templates: Templates; secrets: Secrets; log: Log }) {
+  const { templates, secrets, log } = deps
+  /** Of which the log says already that this worker can't render them. */
+  const unrenderable = new Set<string>()
+
+  /** Null when this worker lacks the template, a variable of it, or the secret that sealed them. */
+  return function composeMessage(notice: OpenNotice): Message | null {
+    const form = `${notice.template}/${notice.channel}.${notice.locale}`
+    try {
+      const message = rendered(notice)
+      unrenderable.delete(form)
+      return message
+    } catch (error) {
+      if (!unrenderable.has(form)) log.notRendered(notice.id, form, error)
+      unrenderable.add(form)
+      return null
+    }
+  }
+
+  function rendered(notice: OpenNotice): Message {
+    const params: Record<string, unknown> = JSON.parse(
+      secrets.unseal(notice.sealedParams, notice.id),
+    )
+    const variables: Record<string, string> = {}
+    for (const [name, value] of Object.entries(params)) variables[name] = String(value)
+    const { channel, template, locale } = notice
+    return {
+      noticeId: notice.id,
+      channel,
+      to: notice.recipient,
+      template,
+      locale,
+      variables,
+      ...templates.render(template, channel, locale, variables),
+    }
+  }
+}

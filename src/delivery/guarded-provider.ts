@@ -1,0 +1,183 @@
+/**
+ * The gate before a provider: whether a message may go to it now, and what came of it.
+ *
+ * A provider that said "too fast" is left alone until its time is over; a dead one costs no message a
+ * wait (circuit.ts); one that is busy is waited for before anything begins (slots.ts); one that allows
+ * only so much is not asked for more (pace.ts). And whatever a provider does, a call ends: within its
+ * time and a second, with a result of the closed set.
+ */
+import { orLate } from '../base/deadline.ts'
+import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
+import { createCircuit } from './circuit.ts'
+import type { AcquireSendPermit } from './provider-limits.ts'
+import { createSlots } from './slots.ts'
+
+/** The provider was not called. */
+export interface Deferred {
+  kind: 'deferred'
+  reason: 'paused' | 'circuit' | 'busy' | 'pace' | 'quota' | 'limiter'
+  retryInMs: number
+}
+
+/** All was ready, and then the caller wanted no call any more. */
+export interface Withdrawn {
+  kind: 'withdrawn'
+}
+
+export interface GuardedCall {
+  /** Codes do not wait behind bulk. */
+  isUrgent: boolean
+  /** What is left of the message's time: it waits no longer. */
+  leftMs: number
+  /** The message can go by another provider. */
+  hasOther: boolean
+  /**
+   * Asked when nothing else stands before the call: how long it may take, in milliseconds; undefined
+   * when there shall be none.
+   */
+  begin(): Promise<number | undefined>
+}
+
+export interface GuardedProvider {
+  readonly name: string
+  readonly channels: Provider['channels']
+  /** Messages that may be in its hands at once: in a call, in line, and on their way there and back. */
+  readonly capacity: number
+  send(message: Message, call: GuardedCall): Promise<SendResult | Deferred | Withdrawn>
+  /** What became of an `unknown` send, where the provider can be asked. */
+  readonly query?: (sent: SentMessage, timeoutMs: number) => Promise<SendResult>
+  /** Lets go of all that wait; calls under way go on. */
+  stopWaiting(): void
+}
+
+/** What a provider may take beyond its time before it is waited for no longer. */
+const overrunMs = 1_000
+
+/**
+ * In line before one provider, besides those in its slots. Enough that a slot never waits for the next
+ * message while the queue has one, though each needs statements of ours before and after its call.
+ */
+const maxWaiting = 100
+
+export function createGuardedProvider(
+  provider: Provider,
+  deps: {
+    acquireSendPermit: AcquireSendPermit
+    onCircuit: (isOpen: boolean) => void
+    /** The provider broke its contract: it threw. */
+    onFault: (noticeId: string, error: unknown) => void
+  },
+): GuardedProvider {
+  const { acquireSendPermit, onFault } = deps
+  const slots = createSlots(provider.slots, maxWaiting)
+  const circuit = createCircuit(provider.slots, (isOpen) => {
+    deps.onCircuit(isOpen)
+    if (isOpen) slots.dismiss()
+  })
+  let pausedUntilMs = 0
+
+  function whyAway(): Deferred | undefined {
+    const pausedForMs = pausedUntilMs - performance.now()
+    if (pausedForMs > 0) return { kind: 'deferred', reason: 'paused', retryInMs: pausedForMs }
+    const openForMs = circuit.openForMs()
+    return openForMs > 0 ? { kind: 'deferred', reason: 'circuit', retryInMs: openForMs } : undefined
+  }
+
+  async function send(
+    message: Message,
+    call: GuardedCall,
+  ): Promise<SendResult | Deferred | Withdrawn> {
+    const away = whyAway()
+    if (away) return away
+    const { isUrgent, leftMs, hasOther } = call
+    const weight = provider.slotsFor?.(message) ?? 1
+    const slot = await slots.take({ isUrgent, weight, withinMs: leftMs, isPatient: !hasOther })
+    if (!slot.granted) {
+      return whyAway() ?? { kind: 'deferred', reason: 'busy', retryInMs: slot.retryInMs }
+    }
+    try {
+      return await sendInSlot(message, call)
+    } finally {
+      slot.leave()
+    }
+  }
+
+  async function sendInSlot(message: Message, call: GuardedCall) {
+    // While the message waited the provider may have died or asked for a pause.
+    const away = whyAway()
+    if (away) return away
+    const permit = await acquireSendPermit(message.to, call.isUrgent)
+    if (!permit.granted) {
+      return { kind: 'deferred', reason: permit.reason, retryInMs: permit.retryInMs } as const
+    }
+    const passage = circuit.enter()
+    let result: SendResult | undefined
+    try {
+      const timeoutMs = passage && (await call.begin())
+      if (passage && timeoutMs !== undefined) {
+        result = await passage.run(() =>
+          withinTime(timeoutMs, message.noticeId, (signal) => provider.send(message, signal)),
+        )
+      }
+    } finally {
+      if (!result) passage?.giveUp()
+      // The far end counts what it was given, and this it was not.
+      if (!result || result.kind === 'unavailable') await permit.release()
+    }
+    if (!result) {
+      return passage
+        ? ({ kind: 'withdrawn' } as const)
+        : (whyAway() ?? ({ kind: 'deferred', reason: 'circuit', retryInMs: 0 } as const))
+    }
+    if (result.kind === 'throttled' && result.quotaOf !== 'recipient') {
+      pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
+    }
+    return result
+  }
+
+  async function query(sent: SentMessage, timeoutMs: number): Promise<SendResult> {
+    const busy: SendResult = { kind: 'unknown', detail: 'the provider is busy' }
+    // It goes over the same connections, and a message waits for its word.
+    const wanted = { isUrgent: true, weight: 1, withinMs: timeoutMs, isPatient: true }
+    const slot = await slots.take(wanted)
+    if (!slot.granted) return busy
+    try {
+      return await withinTime(
+        timeoutMs,
+        sent.noticeId,
+        (signal) => provider.query?.(sent, signal) as Promise<SendResult>,
+      )
+    } finally {
+      slot.leave()
+    }
+  }
+
+  async function withinTime(
+    timeoutMs: number,
+    noticeId: string,
+    call: (signal: AbortSignal) => Promise<SendResult>,
+  ): Promise<SendResult> {
+    const controller = new AbortController()
+    const abort = setTimeout(() => controller.abort(), timeoutMs)
+    try {
+      return await orLate<SendResult>(call(controller.signal), timeoutMs + overrunMs, () => ({
+        kind: 'unknown',
+        detail: 'the provider did not end in time',
+      }))
+    } catch (error) {
+      onFault(noticeId, error)
+      return { kind: 'unknown', detail: 'the provider failed inside' }
+    } finally {
+      clearTimeout(abort)
+    }
+  }
+
+  return {
+    name: provider.name,
+    channels: provider.channels,
+    capacity: slots.count + maxWaiting,
+    send,
+    ...(provider.query ? { query } : {}),
+    stopWaiting: slots.close,
+  }
+}

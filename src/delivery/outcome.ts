@@ -1,0 +1,16 @@
+import type { NoticeOutcome } from '../notice/store.ts'
+
+/** What became of a claim, without the bookkeeping. */
+export type ClaimOutcome = Pick<
+  NoticeOutcome,
+  'state' | 'retryInMs' | 'provider' | 'providerMessageId' | 'error'
+>
+
+export const tooLate: ClaimOutcome = { state: 'expired', error: 'too_late' }
+
+/** It may have reached the person, nobody could say, and the policy allows no further doubling. */
+export const outcomeUnknown: ClaimOutcome = { state: 'failed', error: 'outcome_unknown' }
+
+export function sentBy(provider: string, messageId: string | undefined): ClaimOutcome {
+  return { state: 'sent', provider, ...(messageId ? { providerMessageId: messageId } : {}) }
+}

@@ -1,0 +1,75 @@
+/**
+ * `pace` and `quotas` of the policy file's providers: their own limits, held through our limiter for
+ * all workers together. They are one policy per provider, decided in one step, so a message that must
+ * wait for the pace costs none of its recipient's quota.
+ */
+import { randomUUID } from 'node:crypto'
+import { Unavailable } from '../base/problems.ts'
+import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
+import { createPlaces } from './places.ts'
+
+export interface ProviderLimits {
+  /** Calls of the provider by all workers together, e.g. `50 per 1s`. */
+  pace?: string | undefined
+  /** What the provider allows one recipient, e.g. `[1 per 60s, 10 per 24h]`. */
+  quotas?: readonly string[] | undefined
+}
+
+/** One policy for each provider that has any limits. */
+export function providerPolicies(entries: Readonly<Record<string, ProviderLimits>>): RawPolicies {
+  const policies: Record<string, RawRule[]> = {}
+  for (const [name, { pace, quotas }] of Object.entries(entries)) {
+    const rules = [
+      ...(pace ? [{ name: 'pace', key: '{name}', sliding: pace }] : []),
+      ...(quotas ? [{ name: 'quota', key: '{to}', sliding: [...quotas] }] : []),
+    ]
+    if (rules.length > 0) policies[name] = rules
+  }
+  return policies
+}
+
+export type SendPermit =
+  | { granted: true; release(): Promise<void> }
+  | { granted: false; reason: 'pace' | 'quota' | 'limiter'; retryInMs: number }
+
+export type AcquireSendPermit = ReturnType<typeof createSendPermits>
+
+const limiterRetryMs = 1_000
+const free: SendPermit = { granted: true, release: async () => {} }
+
+/** `limiter` holds the `providerPolicies`; `hasLimits` says whether this provider has one. */
+export function createSendPermits(name: string, limiter: Limiter, hasLimits: boolean) {
+  const paceWindows = hasLimits ? limiter.windows(name).filter(({ rule }) => rule === 'pace') : []
+  const spacingMs = Math.max(
+    0,
+    ...paceWindows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit)),
+  )
+  // In places of their own codes come back as soon as there is room, whatever bulk waits.
+  const urgentPlaces = createPlaces()
+  const bulkPlaces = createPlaces()
+
+  return async function acquireSendPermit(to: string, isUrgent: boolean): Promise<SendPermit> {
+    if (!hasLimits) return free
+    /** Names this permit, should it have to be given back. */
+    const requestId = randomUUID()
+    const fields = { name, to }
+    try {
+      const decision = await limiter.acquire(name, fields, { requestId })
+      if (decision.admitted) {
+        return {
+          granted: true,
+          release: async () => {
+            await limiter.release(name, fields, requestId).catch(() => {})
+          },
+        }
+      }
+      const { rule, retryAfterMs } = decision
+      if (rule === 'quota') return { granted: false, reason: 'quota', retryInMs: retryAfterMs }
+      const retryInMs = (isUrgent ? urgentPlaces : bulkPlaces)(retryAfterMs, spacingMs)
+      return { granted: false, reason: 'pace', retryInMs }
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error
+      return { granted: false, reason: 'limiter', retryInMs: limiterRetryMs }
+    }
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * `npm run demo`: the whole product on one machine. Starts a private PostgreSQL and Redis unless
+ * DATABASE_URL and REDIS_URL name others, applies migrations, and runs API and worker in this process.
+ * Everything it keeps lies in `.postern/`, so a second start finds its data.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { migrate } from '../db/migrate.ts'
+import { createClosers } from '../main/closers.ts'
+import { loadEnvFile } from '../main/env-file.ts'
+import { endInOrder, readConfigOrExit, startOrExit } from '../main/run.ts'
+import { startPrivatePostgres, startPrivateRedis } from './private-servers.ts'
+import { readIfThere } from './server-process.ts'
+
+loadEnvFile()
+const env: Record<string, string | undefined> = { ...process.env }
+env.HOST ||= '127.0.0.1'
+env.LOG_LEVEL ||= 'warn'
+const dataFolder = resolve(env.POSTERN_DATA || './.postern')
+
+// A signal during the start must find the servers that are already up.
+const servers = createClosers()
+const endWhileStarting = () => {
+  void servers.close().finally(() => process.exit(130))
+}
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+for (const signal of endings) process.on(signal, endWhileStarting)
+
+try {
+  mkdirSync(dataFolder, { recursive: true })
+  env.SECRET ||= keptSecret('secret', () => randomBytes(32).toString('hex'))
+  env.BOOTSTRAP_SECRET_KEY ||= keptSecret(
+    'demo-key',
+    () => `psk_demo_${randomBytes(12).toString('hex')}`,
+  )
+  await startServers()
+  await migrate(env.DATABASE_URL as string)
+} catch (error) {
+  await servers.close().catch(() => {})
+  console.error(`The demo can not start: ${(error as Error).message}`)
+  process.exit(1)
+}
+
+const config = readConfigOrExit(env)
+const starting = startOrExit(config, { api: true, worker: true })
+const end = endInOrder(
+  starting.then(({ log, close }) => ({
+    log,
+    async close() {
+      try {
+        await close()
+      } finally {
+        await servers.close()
+      }
+      console.log('Stopped. The data stays in', dataFolder)
+    },
+  })),
+)
+for (const signal of endings) process.off(signal, endWhileStarting)
+// A closed terminal ends the demo like Ctrl-C.
+process.on('SIGHUP', () => end('SIGHUP', 0))
+printWelcome((await starting).addresses)
+
+async function startServers(): Promise<void> {
+  const starting: Promise<unknown>[] = []
+  if (!env.DATABASE_URL) {
+    starting.push(
+      startPrivatePostgres({ dataDir: join(dataFolder, 'postgres') }).then((server) => {
+        servers.onClose(() => server.stop())
+        env.DATABASE_URL = server.url
+      }),
+    )
+  }
+  if (!env.REDIS_URL) {
+    starting.push(
+      startPrivateRedis({ dataDir: join(dataFolder, 'redis') }).then((server) => {
+        servers.onClose(() => server.stop())
+        env.REDIS_URL = server.url
+      }),
+    )
+  }
+  // All of them settle before a failure is reported, so that none is left running unknown.
+  const failed = (await Promise.allSettled(starting)).find((result) => result.status === 'rejected')
+  if (failed) throw failed.reason
+}
+
+function keptSecret(name: string, make: () => string): string {
+  const file = join(dataFolder, name)
+  // Empty where the disk was full when it was made.
+  if (readIfThere(file) === '') writeFileSync(file, make(), { mode: 0o600 })
+  return readFileSync(file, 'utf8')
+}
+
+function printWelcome(addresses: Readonly<Record<string, string>>): void {
+  const { api, admin } = addresses
+  const key = env.BOOTSTRAP_SECRET_KEY
+  console.log(`
+Postern is ready.
+
+  API       ${api}          (its description: ${api}/openapi.json)
+  Metrics   ${admin}/metrics
+  Messages  ${api}/sandbox/messages          (nothing leaves this machine)
+  Data      ${dataFolder}
+  API key   ${key}
+
+Ask for a code:
+
+  curl -s ${api}/v1/captchas \\
+    -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+    -d '{"channel":"sms","to":"+8613800138000"}'
+
+Read it:
+
+  curl -s ${api}/sandbox/messages
+
+Ctrl-C stops everything that was started.
+`)
+}

@@ -1,0 +1,85 @@
+/**
+ * The reconciler: makes certain what queueing does quickly.
+ *
+ * Every worker runs one. Each pass takes open notices that are overdue (committed but never queued,
+ * lost with Redis, or left by a worker that died) and puts them back on the queue. Taking them moves
+ * their due time ahead in the same statement, so any number of copies never take the same ones, and a
+ * job that still exists is not doubled because its id is the notice id. Receipts that came before their
+ * notice was known as sent are looked at again here too.
+ */
+import type { Log } from '../base/log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { NoticeStore } from '../notice/store.ts'
+import type { Producer } from '../queue/producer.ts'
+import type { Receipts } from '../receipt/receipts.ts'
+
+/** With these a notice nobody carries is back on the queue within 10 s. */
+const everyMs = 4_000
+const graceMs = 5_000
+/** Longer than a job usually waits, so that a busy queue is not asked about again and again. */
+const againInMs = 15_000
+const perPass = 1_000
+
+export function startReconciler(deps: {
+  store: NoticeStore
+  producer: Producer
+  receipts: Pick<Receipts, 'sweep'>
+  metrics: Metrics
+  log: Log
+}) {
+  const { store, producer, receipts, metrics, log } = deps
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = false
+  // A process does not know what was before it: it may have been started because PostgreSQL is back.
+  let wasAway = true
+  let pass = Promise.resolve()
+
+  async function reconcile(): Promise<void> {
+    // Each fails alone: receipts that can't be looked at must not keep messages from being sent.
+    await requeue().catch((error) => log.backgroundFailed('reconcile', error))
+    await receipts.sweep().catch((error) => log.backgroundFailed('early receipts', error))
+    // Spread over time, so that many workers started together do not ask together.
+    if (!isStopped) schedule(everyMs * (0.75 + Math.random() / 2))
+  }
+
+  async function requeue(): Promise<void> {
+    const overdue = await takeOverdue()
+    if (overdue.length === 0) return
+    await Promise.all(overdue.map((notice) => producer.add(notice)))
+    metrics.reconciled.inc(overdue.length)
+    log.reconciled(overdue.length)
+  }
+
+  /**
+   * After an outage every claim looks lost, while those who hold them are about to write what they know:
+   * whatever was sent in that time would be sent again. They get until the next pass.
+   */
+  async function takeOverdue() {
+    try {
+      if (wasAway) await store.oldestOpenSeconds()
+      const overdue = wasAway ? [] : await store.takeOverdue(perPass, graceMs, againInMs)
+      wasAway = false
+      return overdue
+    } catch (error) {
+      wasAway = true
+      throw error
+    }
+  }
+
+  function schedule(delayMs: number) {
+    timer = setTimeout(() => {
+      pass = reconcile()
+    }, delayMs)
+  }
+
+  schedule(Math.random() * 1_000)
+
+  return {
+    /** Resolves when the pass under way has ended. */
+    async stop(): Promise<void> {
+      isStopped = true
+      clearTimeout(timer)
+      await pass
+    },
+  }
+}

@@ -1,0 +1,204 @@
+import { expect, test } from 'vitest'
+import { createGuardedProvider, type GuardedCall } from '../../src/delivery/guarded-provider.ts'
+import type { SendPermit } from '../../src/delivery/provider-limits.ts'
+import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const accepted: SendResult = { kind: 'accepted' }
+
+function messageTo(to: string): Message {
+  return {
+    noticeId: `notice for ${to}`,
+    channel: 'sms',
+    to,
+    template: 'welcome',
+    locale: 'en',
+    variables: {},
+    text: 'Hello',
+  }
+}
+
+function open(
+  send: (message: Message) => Promise<SendResult>,
+  more: Partial<Provider> & { acquireSendPermit?: (to: string) => Promise<SendPermit> } = {},
+) {
+  const { acquireSendPermit = async () => ({ granted: true, release: async () => {} }), ...rest } =
+    more
+  const circuit: boolean[] = []
+  const faults: unknown[] = []
+  const guarded = createGuardedProvider(
+    { name: 'a', kind: 'fake', channels: ['sms'], slots: 2, send, async close() {}, ...rest },
+    {
+      acquireSendPermit,
+      onCircuit: (isOpen) => circuit.push(isOpen),
+      onFault: (_, error) => faults.push(error),
+    },
+  )
+  releaseLater(() => guarded.stopWaiting())
+  const sendTo = (to: string, call: Partial<GuardedCall> = {}) =>
+    guarded.send(messageTo(to), {
+      isUrgent: false,
+      leftMs: 60_000,
+      hasOther: false,
+      begin: async () => 1_000,
+      ...call,
+    })
+  return { guarded, sendTo, circuit, faults }
+}
+
+const throttled = { kind: 'throttled', retryAfterMs: 60_000, detail: 'slowly' } as const
+
+test('too fast: the provider is left alone for as long as it asks, by everyone', async () => {
+  const { sendTo } = open(async () => throttled)
+  expect(await sendTo('one')).toEqual(throttled)
+  const held = await sendTo('other')
+  expect(held).toMatchObject({ kind: 'deferred', reason: 'paused' })
+  expect((held as { retryInMs: number }).retryInMs).toBeGreaterThan(59_000)
+})
+
+test("one recipient's quota is used up: everyone else is still sent to", async () => {
+  const { sendTo } = open(async ({ to }) =>
+    to === 'capped' ? { ...throttled, quotaOf: 'recipient' } : accepted,
+  )
+  expect(await sendTo('capped')).toMatchObject({ kind: 'throttled' })
+  expect(await sendTo('other')).toEqual(accepted)
+})
+
+test('no more calls at once than the provider carries, each with its own clock from its beginning', async () => {
+  let underWay = 0
+  let most = 0
+  const begun: number[] = []
+  const { sendTo } = open(async () => {
+    most = Math.max(most, ++underWay)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    underWay--
+    return accepted
+  })
+  const begin = async () => {
+    begun.push(performance.now())
+    // Shorter than the wait of the last, longer than a call.
+    return 150
+  }
+  const results = await Promise.all(
+    Array.from({ length: 12 }, (_, index) => sendTo(`${index}`, { begin })),
+  )
+  expect(results).toEqual(Array(12).fill(accepted))
+  expect(most).toBe(2)
+  expect(Math.max(...begun) - Math.min(...begun)).toBeGreaterThan(150)
+})
+
+test('a long text takes the slots of its parts', async () => {
+  let underWay = 0
+  let most = 0
+  const { sendTo } = open(
+    async () => {
+      most = Math.max(most, ++underWay)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      underWay--
+      return accepted
+    },
+    { slots: 4, slotsFor: ({ to }) => (to === 'long' ? 3 : 1) },
+  )
+  await Promise.all([sendTo('long'), sendTo('long'), sendTo('long')])
+  expect(most).toBe(1)
+})
+
+test('withdrawn at the last moment: no call, the pace and the slots are given back', async () => {
+  let given = 0
+  let calls = 0
+  const { sendTo } = open(
+    async () => {
+      calls++
+      return accepted
+    },
+    {
+      slots: 1,
+      acquireSendPermit: async () => ({ granted: true, release: async () => void given++ }),
+    },
+  )
+  const withdraw = { begin: async () => undefined }
+  expect(await sendTo('one', withdraw)).toEqual({ kind: 'withdrawn' })
+  const broken = { begin: () => Promise.reject(new Error('the claim failed')) }
+  await expect(sendTo('two', broken)).rejects.toThrow('the claim failed')
+  expect([given, calls]).toEqual([2, 0])
+  expect(await sendTo('three')).toEqual(accepted)
+  expect([given, calls]).toEqual([2, 1])
+})
+
+test('it dies while messages wait: those that can go elsewhere are let go at once, the others stay', async () => {
+  let free = (_: SendResult) => {}
+  const { sendTo, circuit } = open(
+    () =>
+      new Promise((resolve) => {
+        free = resolve
+      }),
+    { slots: 1 },
+  )
+  const begin = async () => 60_000
+  const hung = sendTo('hung', { begin })
+  const results: string[] = []
+  const note = (name: string) => (result: { kind: string }) =>
+    results.push(`${name} ${result.kind}`)
+  void sendTo('mobile', { hasOther: true, begin }).then(note('mobile'))
+  const patient = sendTo('patient', { begin }).then(note('patient'))
+  await eventually(() => circuit.length === 1)
+  await eventually(() => results.length === 1)
+  expect(results).toEqual(['mobile held'])
+  free({ kind: 'unavailable', detail: 'at last' })
+  await Promise.all([hung, patient])
+  expect(results).toEqual(['mobile held', 'patient held'])
+})
+
+test('a provider that throws or never ends: unknown, and its slot is free', async () => {
+  const answers = [
+    () => Promise.reject(new Error('a fault')),
+    () => new Promise<SendResult>(() => {}),
+    async () => accepted,
+  ]
+  const { sendTo, faults } = open(() => answers.shift()?.() ?? Promise.resolve(accepted), {
+    slots: 1,
+  })
+  const begin = async () => 10
+  const results = await Promise.all([
+    sendTo('a', { begin }),
+    sendTo('b', { begin }),
+    sendTo('c', { begin }),
+  ])
+  expect(results.map(({ kind }) => kind)).toEqual(['unknown', 'unknown', 'accepted'])
+  expect(faults).toHaveLength(1)
+})
+
+test('a question about an earlier message goes over the same connections: it waits for a slot too', async () => {
+  let free = (_: SendResult) => {}
+  const { guarded, sendTo } = open(
+    () =>
+      new Promise((resolve) => {
+        free = resolve
+      }),
+    { slots: 1, query: async () => accepted },
+  )
+  const sending = sendTo('one')
+  const sent = { noticeId: 'n', to: 'one', sentAt: 0 }
+  expect(await guarded.query?.(sent, 50)).toMatchObject({ kind: 'unknown' })
+  const asked = guarded.query?.(sent, 5_000)
+  free(accepted)
+  await sending
+  expect(await asked).toEqual(accepted)
+})
+
+test('the provider asks for a pause while a message waits for its slot: that one is held, not called', async () => {
+  const calls: string[] = []
+  const { sendTo } = open(
+    async ({ to }) => {
+      calls.push(to)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      return throttled
+    },
+    { slots: 1 },
+  )
+  const [first, second] = await Promise.all([sendTo('one'), sendTo('two')])
+  expect(first).toMatchObject({ kind: 'throttled' })
+  expect(second).toMatchObject({ kind: 'deferred', reason: 'paused' })
+  expect(calls).toEqual(['one'])
+})

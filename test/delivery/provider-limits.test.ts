@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest'
+import {
+  createSendPermits,
+  type ProviderLimits,
+  providerPolicies,
+} from '../../src/delivery/provider-limits.ts'
+import { createLimiter } from '../../src/limiter/index.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+
+const server = await testRedis()
+const redis = await server.connect('limiter')
+
+let count = 0
+function provider(entry: ProviderLimits) {
+  count += 1
+  const policies = providerPolicies({ phone: entry })
+  const limiter = createLimiter({
+    policies,
+    redis,
+    keyPrefix: `${server.prefix}${count}:`,
+    deadlineMs: 2_000,
+  })
+  releaseLater(() => limiter.close())
+  const acquireSendPermit = createSendPermits('phone', limiter, 'phone' in policies)
+  return {
+    take: async (to = 'one', isUrgent = false) => {
+      const permit = await acquireSendPermit(to, isUrgent)
+      return permit.granted ? 'granted' : `${permit.reason}`
+    },
+    permit: acquireSendPermit,
+    used: async (to = 'one') =>
+      (await limiter.peek('phone', { name: 'phone', to })).map((state) => state.used),
+  }
+}
+
+test('providerPolicies: one policy for each provider that has limits, the pace for all, the quota by recipient', () => {
+  expect(
+    providerPolicies({
+      free: {},
+      fast: { pace: '50 per 1s' },
+      capped: { pace: '5 per 1s', quotas: ['1 per 60s', '10 per 24h'] },
+    }),
+  ).toEqual({
+    fast: [{ name: 'pace', key: '{name}', sliding: '50 per 1s' }],
+    capped: [
+      { name: 'pace', key: '{name}', sliding: '5 per 1s' },
+      { name: 'quota', key: '{to}', sliding: ['1 per 60s', '10 per 24h'] },
+    ],
+  })
+})
+
+test('without limits every permit is granted, and may be given back', async () => {
+  const { permit } = provider({})
+  for (let times = 0; times < 10; times++) {
+    const one = await permit('one', false)
+    expect(one.granted).toBe(true)
+    if (one.granted) await one.release()
+  }
+})
+
+test('pace: over all recipients together, and each that waits is told a later time than the one before', async () => {
+  const { permit, take } = provider({ pace: '2 per 10s' })
+  expect(await take('one')).toBe('granted')
+  expect(await take('two')).toBe('granted')
+  const waits: number[] = []
+  for (let times = 0; times < 3; times++) {
+    const one = await permit('three', false)
+    expect(one).toMatchObject({ granted: false, reason: 'pace' })
+    waits.push(one.granted ? 0 : one.retryInMs)
+  }
+  const [first = 0, second = 0, third = 0] = waits
+  expect(first).toBeGreaterThan(9_000)
+  expect(first).toBeLessThanOrEqual(10_000)
+  // 5 s apart, as the pace allows, less the time that the question took.
+  expect(second - first).toBeGreaterThan(4_000)
+  expect(second - first).toBeLessThanOrEqual(5_000)
+  expect(third - second).toBeGreaterThan(4_000)
+})
+
+test('pace: codes have a line of their own, so they come back before the bulk that waits', async () => {
+  const { permit, take } = provider({ pace: '1 per 10s' })
+  await take()
+  for (let times = 0; times < 5; times++) await permit('bulk', false)
+  const code = await permit('code', true)
+  expect(code.granted ? Number.NaN : code.retryInMs).toBeLessThanOrEqual(10_000)
+})
+
+test('quota: of one recipient, for as long as it says; others are not held, and nothing of the pace is used', async () => {
+  const { permit, take, used } = provider({ pace: '9 per 1h', quotas: ['1 per 60s'] })
+  expect(await take('one')).toBe('granted')
+  const held = await permit('one', true)
+  expect(held).toMatchObject({ granted: false, reason: 'quota' })
+  expect(held.granted ? 0 : held.retryInMs).toBeGreaterThan(55_000)
+  expect(await take('two')).toBe('granted')
+  expect(await used('one')).toEqual([2, 1])
+})
+
+test('a message that must wait for the pace costs none of its recipient’s quota', async () => {
+  const { take, used } = provider({ pace: '1 per 1h', quotas: ['5 per 1h'] })
+  await take('one')
+  expect(await take('two')).toBe('pace')
+  expect(await used('two')).toEqual([1, 0])
+})
+
+test('a permit that is given back is free for the next, once, also where two have the same recipient', async () => {
+  const { permit, used } = provider({ pace: '3 per 1h', quotas: ['3 per 1h'] })
+  const [first, second] = [await permit('one', false), await permit('one', false)]
+  expect(await used()).toEqual([2, 2])
+  if (first.granted) await first.release()
+  expect(await used()).toEqual([1, 1])
+  if (first.granted) await first.release()
+  expect(await used()).toEqual([1, 1])
+  expect(second.granted).toBe(true)
+})
+
+test('Redis out of reach: held for a second, never granted', async () => {
+  const away = await server.connect('limiter')
+  const limiter = createLimiter({
+    policies: providerPolicies({ phone: { pace: '9 per 1s' } }),
+    redis: away,
+    keyPrefix: `${server.prefix}away:`,
+    deadlineMs: 200,
+  })
+  releaseLater(() => limiter.close())
+  const permit = createSendPermits('phone', limiter, true)
+  away.disconnect()
+  expect(await permit('one', false)).toEqual({
+    granted: false,
+    reason: 'limiter',
+    retryInMs: 1_000,
+  })
+})

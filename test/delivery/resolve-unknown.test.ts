@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest'
+import { createLog } from '../../src/base/log.ts'
+import { Unavailable } from '../../src/base/problems.ts'
+import { createAttemptLog } from '../../src/delivery/attempt-log.ts'
+import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
+import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import type { Attempt, Outcome } from '../../src/notice/states.ts'
+import type { OpenNotice } from '../../src/notice/store.ts'
+import type { SendResult, SentMessage } from '../../src/providers/provider.ts'
+
+const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }
+const notTaken: SendResult = { kind: 'unavailable', detail: 'never heard of it' }
+const noWord: SendResult = { kind: 'unknown', detail: 'not yet' }
+
+const metrics = createMetrics({ process: 'worker' })
+const log = createLog({ level: 'silent', process: 'test' })
+const asked: string[] = []
+
+function provider(name: string, answer?: SendResult): GuardedProvider {
+  const query = async (sent: SentMessage, timeoutMs: number) => {
+    asked.push(
+      `${name} ${sent.noticeId} ${sent.to} ${new Date(sent.sentAt).toISOString()} ${timeoutMs}`,
+    )
+    return answer as SendResult
+  }
+  return { name, ...(answer ? { query } : {}) } as unknown as GuardedProvider
+}
+
+const at = (second: number) => `2026-11-22T12:00:0${second}.000Z`
+
+/** Settles the tries of a notice; each is a provider (null: lost with its worker) and an outcome. */
+async function resolve(
+  attempts: readonly [string | null, Outcome][],
+  providers: readonly GuardedProvider[],
+  findReceipt: () => Promise<{ provider: string; messageId?: string } | undefined> = async () =>
+    undefined,
+) {
+  asked.length = 0
+  const notice = {
+    id: 'notice-1',
+    recipient: '+8613800138000',
+    attempts: attempts.map(
+      ([provider, outcome], index): Attempt => ({
+        provider,
+        outcome,
+        at: at(index),
+        durationMs: 1,
+      }),
+    ),
+  } as unknown as OpenNotice
+  const attemptLog = createAttemptLog(notice, {
+    metrics,
+    log,
+  })
+  const run = createResolveUnknown({ earlyReceipts: { find: findReceipt }, timeoutMs: 777 })
+  const outcome = await run(notice, providers, attemptLog)
+  const told = attemptLog.made.map(({ provider, outcome }) => `${provider} ${outcome}`)
+  return { outcome, told, left: attemptLog.unknowns().length }
+}
+
+test('nothing unknown: neither receipts nor providers are asked', async () => {
+  const { outcome } = await resolve([['a', 'unavailable']], [provider('a', accepted)], () => {
+    throw new Error('asked for receipts')
+  })
+  expect(outcome).toBeUndefined()
+  expect(asked).toEqual([])
+})
+
+test('the provider has it: sent by it, with the words of its answer on the account', async () => {
+  const { outcome, told, left } = await resolve([['a', 'unknown']], [provider('a', accepted)])
+  expect(outcome).toEqual({ state: 'sent', provider: 'a', providerMessageId: 'm-1' })
+  expect(told).toEqual(['a accepted'])
+  expect(left).toBe(1)
+  expect(asked).toEqual([`a notice-1 +8613800138000 ${at(0)} 777`])
+})
+
+test('the provider never took it: the try is none, and nothing is sent', async () => {
+  const { outcome, told, left } = await resolve([['a', 'unknown']], [provider('a', notTaken)])
+  expect(outcome).toBeUndefined()
+  expect(told).toEqual(['a not_taken'])
+  expect(left).toBe(0)
+})
+
+test('no word yet, or none that can be asked: it stays unknown', async () => {
+  for (const silent of [provider('a', noWord), provider('a')]) {
+    const { outcome, told, left } = await resolve([['a', 'unknown']], [silent])
+    expect(outcome).toBeUndefined()
+    expect(told).toEqual([])
+    expect(left).toBe(1)
+  }
+  // Its provider is no longer on the route.
+  expect((await resolve([['gone', 'unknown']], [provider('a', notTaken)])).left).toBe(1)
+  expect(asked).toEqual([])
+})
+
+test('only the provider that had it is asked', async () => {
+  const { told } = await resolve(
+    [['b', 'unknown']],
+    [provider('a', accepted), provider('b', notTaken)],
+  )
+  expect(told).toEqual(['b not_taken'])
+  expect(asked).toHaveLength(1)
+})
+
+test('lost with its worker: every provider is asked, and it was not taken when all of them say so', async () => {
+  const all = await resolve([[null, 'unknown']], [provider('a', notTaken), provider('b', notTaken)])
+  expect(all.told).toEqual(['null not_taken'])
+  expect(asked).toHaveLength(2)
+  const one = await resolve([[null, 'unknown']], [provider('a', notTaken), provider('b', noWord)])
+  expect(one.told).toEqual([])
+  const first = await resolve([[null, 'unknown']], [provider('a', noWord), provider('b', notTaken)])
+  expect(first.told).toEqual([])
+  const mute = await resolve([[null, 'unknown']], [provider('a'), provider('b', notTaken)])
+  expect(mute.told).toEqual([])
+  const had = await resolve([[null, 'unknown']], [provider('a', notTaken), provider('b', accepted)])
+  expect(had.outcome).toMatchObject({ state: 'sent', provider: 'b' })
+  expect(had.told).toEqual(['b accepted'])
+})
+
+test('several unknown tries: each is asked about at its own time, until one turns out to be sent', async () => {
+  const { told, outcome } = await resolve(
+    [
+      ['a', 'unknown'],
+      ['b', 'unknown'],
+    ],
+    [provider('a', notTaken), provider('b', accepted)],
+  )
+  expect(told).toEqual(['a not_taken', 'b accepted'])
+  expect(outcome).toMatchObject({ provider: 'b' })
+  expect(asked.map((one) => one.split(' ')[3])).toEqual([at(0), at(1)])
+})
+
+test('an early receipt has the first word; with receipts out of reach the providers are asked', async () => {
+  const early = await resolve([['a', 'unknown']], [provider('a', notTaken)], async () => ({
+    provider: 'b',
+    messageId: 'm-9',
+  }))
+  expect(early.outcome).toEqual({ state: 'sent', provider: 'b', providerMessageId: 'm-9' })
+  expect(early.told).toEqual(['b accepted'])
+  expect(asked).toEqual([])
+  const away = await resolve([['a', 'unknown']], [provider('a', accepted)], () =>
+    Promise.reject(new Unavailable('postgresql', undefined)),
+  )
+  expect(away.outcome).toMatchObject({ state: 'sent', provider: 'a' })
+  const broken = resolve([['a', 'unknown']], [provider('a', accepted)], () =>
+    Promise.reject(new Error('a fault of ours')),
+  )
+  await expect(broken).rejects.toThrow('a fault of ours')
+})

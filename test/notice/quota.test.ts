@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { createSecrets } from '../../src/crypto/secrets.ts'
+import type { Limiter } from '../../src/limiter/index.ts'
+import { createQuota } from '../../src/notice/quota.ts'
+
+const quota = createQuota({
+  limiter: {} as Limiter,
+  secrets: createSecrets('a secret of at least thirty-two bytes'),
+})
+const draft = {
+  app: 'app',
+  kind: 'notice',
+  channel: 'sms',
+  to: '+8613800138000',
+  template: 'order',
+  locale: 'en',
+  ttlMs: 1_000,
+} as const
+const origin = { ip: '192.0.2.1', country: 'CN' }
+const dedupe = (more = {}, params: Record<string, string | number | boolean> = { a: 1, b: 'x' }) =>
+  quota.fieldsOf({ ...draft, ...more }, params, origin).dedupe
+
+test('{dedupe}: the same for the same recipient, template and variables, in any order and as text or number', () => {
+  expect(dedupe()).toMatch(/^[0-9a-f]{32}$/)
+  expect(dedupe({}, { b: 'x', a: '1' })).toBe(dedupe())
+})
+
+test.each([
+  ['template', { template: 'other' }, undefined],
+  ['recipient', { to: '+8613800138001' }, undefined],
+  ['variable', {}, { a: 1, b: 'y' }],
+  ['name of a variable', {}, { a: 1, c: 'x' }],
+  ['number of variables', {}, { a: 1 }],
+])('{dedupe}: another for another %s', (_, more, params) => {
+  expect(dedupe(more, params)).not.toBe(dedupe())
+})
+
+test('fieldsOf: every field a rule may name, the scene of a notice empty', () => {
+  expect(quota.fieldsOf({ ...draft, scene: 'login' }, {}, origin)).toMatchObject({
+    to: '+8613800138000',
+    channel: 'sms',
+    scene: 'login',
+    app: 'app',
+    template: 'order',
+    ...origin,
+  })
+  expect(quota.fieldsOf(draft, {}, origin).scene).toBe('')
+})

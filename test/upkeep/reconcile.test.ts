@@ -1,0 +1,178 @@
+import { randomBytes } from 'node:crypto'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createNoticeStore } from '../../src/notice/store.ts'
+import { startReconciler } from '../../src/upkeep/reconcile.ts'
+import { moveDatabaseClock, testDatabase } from '../support/database.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const log = createLog({ level: 'silent', process: 'test' })
+
+/** A reconciler over a table of its own whose clock stands still at `nowMs`. */
+async function standingStill(receipts = { sweep: async () => {} }) {
+  const testing = await testDatabase()
+  const nowMs = Date.UTC(2026, 10, 21)
+  await moveDatabaseClock(testing, `to_timestamp(${nowMs / 1_000})`)
+  const database = openDatabase(testing.url, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const queued: string[] = []
+  let passes = 0
+  /** Starts it and waits until it has looked so often. */
+  async function look(times: number) {
+    const reconciler = startReconciler({
+      store: {
+        ...store,
+        takeOverdue: async (...limits: [number, number, number]) => {
+          const taken = await store.takeOverdue(...limits)
+          passes += 1
+          return taken
+        },
+      },
+      producer: { add: async ({ id }: { id: string }) => void queued.push(id) } as never,
+      receipts,
+      metrics: createMetrics({ process: 'worker' }),
+      log,
+    })
+    try {
+      await eventually(() => passes >= times, { withinMs: 20_000 })
+    } finally {
+      await reconciler.stop()
+    }
+  }
+  async function due(agoMs: number): Promise<string> {
+    const id = newId(nowMs)
+    await testing.pool.query(
+      `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, due_at, created_at, expires_at)
+       VALUES ($1, 'default', 'notice', 'sms', '', 'welcome', 'en', $2, $2, $2)`,
+      [id, new Date(nowMs - agoMs)],
+    )
+    return id
+  }
+  return { look, due, queued }
+}
+
+test('a notice that has been due for less than 5 s is left to the job that carries it', async () => {
+  const { look, due, queued } = await standingStill()
+  await due(4_999)
+  await due(0)
+  await due(-60_000)
+  const nobodyCarries = await due(5_001)
+  await look(1)
+  expect(queued).toEqual([nobodyCarries])
+})
+
+test('early receipts that can not be looked at: notices are put back on the queue all the same', async () => {
+  const { look, due, queued } = await standingStill({
+    sweep: async () => {
+      throw new Error('no such table')
+    },
+  })
+  await look(1)
+  const overdue = await due(60_000)
+  await look(2)
+  expect(queued).toEqual([overdue])
+})
+
+test('four reconcilers: each overdue notice is queued exactly once, however often they look (I11)', async () => {
+  const { url, pool } = await testDatabase()
+  const database = openDatabase(url, { maxConnections: 8, onError: () => {} })
+  releaseLater(() => database.close())
+  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const ids = Array.from({ length: 300 }, () => newId())
+  await Promise.all(
+    ids.map((id) =>
+      store.create({
+        id,
+        app: 'default',
+        kind: 'captcha',
+        channel: 'sms',
+        recipient: '+8613800138000',
+        recipientHash: randomBytes(16),
+        scene: 'login',
+        template: 'captcha',
+        locale: 'en',
+        sealedParams: Buffer.from('sealed'),
+        ttlMs: 300_000,
+      }),
+    ),
+  )
+  await pool.query(`UPDATE notice SET due_at = now() - interval '1 minute'`)
+
+  const queued: string[] = []
+  const add = async ({ id }: { id: string }) => {
+    queued.push(id)
+  }
+  const metrics = createMetrics({ process: 'worker' })
+  const copies = [1, 2, 3, 4].map(() =>
+    startReconciler({
+      store,
+      producer: { add } as never,
+      receipts: { sweep: async () => {} },
+      metrics,
+      log,
+    }),
+  )
+  releaseLater(() => Promise.all(copies.map((copy) => copy.stop())))
+  await eventually(() => queued.length >= ids.length, { withinMs: 10_000 })
+  await Promise.all(copies.map((copy) => copy.stop()))
+  expect([...queued].sort()).toEqual([...ids].sort())
+  const { values } = await metrics.reconciled.get()
+  expect(values[0]?.value).toBe(300)
+})
+
+describe('after PostgreSQL was away every claim looks lost, and those who hold them need time to write', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** A reconciler over a table that says when it was asked for overdue notices, and fails as told. */
+  function start() {
+    const metrics = createMetrics({ process: 'worker' })
+    vi.useFakeTimers()
+    const table = { isAway: false, takes: 0 }
+    const ask = async () => {
+      if (table.isAway) throw new Error('away')
+      return 0
+    }
+    const reconciler = startReconciler({
+      store: {
+        oldestOpenSeconds: ask,
+        async takeOverdue() {
+          await ask()
+          table.takes++
+          return []
+        },
+      } as never,
+      producer: {} as never,
+      receipts: { sweep: async () => {} },
+      metrics,
+      log,
+    })
+    releaseLater(() => reconciler.stop())
+    return { table, nextLook: () => vi.advanceTimersToNextTimerAsync() }
+  }
+
+  test('a process that has just started: its first look takes nothing, the second does (F30)', async () => {
+    const { table, nextLook } = start()
+    await nextLook()
+    expect(table.takes).toBe(0)
+    await nextLook()
+    expect(table.takes).toBe(1)
+  })
+
+  test('a look that failed: the first good one takes nothing, the next does (F12)', async () => {
+    const { table, nextLook } = start()
+    await nextLook()
+    await nextLook()
+    table.isAway = true
+    await nextLook()
+    table.isAway = false
+    await nextLook()
+    expect(table.takes).toBe(1)
+    await nextLook()
+    expect(table.takes).toBe(2)
+  })
+})
