@@ -18,7 +18,7 @@ export interface CaptchaEvent {
 
 export type CaptchaEvents = ReturnType<typeof createCaptchaEvents>
 
-/** AttemptLog to write an event. */
+/** Tries to write an event. */
 const tries = 60
 const betweenTriesMs = 1_000
 

@@ -131,7 +131,7 @@ export const policyFileSchema = z.strictObject({
     .prefault({}),
   delivery: z
     .strictObject({
-      /** AttemptLog per notice that use up the budget; a pause asked for by a provider does not. */
+      /** Tries per notice that use up the budget; a pause asked for by a provider does not. */
       tries: z.int().min(1).max(20).default(5),
       /** Repeats of a notice (a captcha: one) of which nobody can say whether it arrived. */
       unknownRetries: z.int().min(0).max(10).default(1),

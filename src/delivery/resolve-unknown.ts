@@ -6,7 +6,6 @@
 import { Unavailable } from '../base/problems.ts'
 import type { OpenNotice } from '../notice/store.ts'
 import type { SentMessage } from '../providers/provider.ts'
-import type { EarlyReceipts } from '../receipt/receipts.ts'
 import type { AttemptLog } from './attempt-log.ts'
 import type { GuardedProvider } from './guarded-provider.ts'
 import { type ClaimOutcome, sentBy } from './outcome.ts'
@@ -14,7 +13,10 @@ import { type ClaimOutcome, sentBy } from './outcome.ts'
 export type ResolveUnknown = ReturnType<typeof createResolveUnknown>
 
 export function createResolveUnknown(deps: {
-  earlyReceipts: Pick<EarlyReceipts, 'find'>
+  /** A receipt that came early, of any provider: this one has it. */
+  findReceipt: (
+    noticeId: string,
+  ) => Promise<{ provider: string; messageId?: string | undefined } | undefined>
   /** One question at most. */
   timeoutMs: number
 }) {
@@ -47,7 +49,7 @@ export function createResolveUnknown(deps: {
 
   async function findReceipt(noticeId: string) {
     try {
-      return await deps.earlyReceipts.find(noticeId)
+      return await deps.findReceipt(noticeId)
     } catch (error) {
       if (error instanceof Unavailable) return undefined
       throw error

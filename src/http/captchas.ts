@@ -2,20 +2,12 @@ import type { z } from 'zod'
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { CaptchaRequest, SendCaptcha } from '../captcha/send.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import { defineRoute, type Route, type RouteRequest } from './route.ts'
+import { invalid, refusalProblem } from './problem.ts'
+import { type Attempt, defineRoute, type Route, type RouteRequest } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
-import {
-  type Attempt,
-  acceptedAnswer,
-  editionOf,
-  invalid,
-  onceByKey,
-  recipientOf,
-  refusalProblem,
-  type Sendable,
-} from './sending.ts'
+import { acceptedAnswer } from './send-answer.ts'
+import { contentOf, recipientOf, type Sendable } from './send-body.ts'
 
 /** Variables of a captcha template that Postern fills in. */
 const ownVariables = ['code', 'minutes']
@@ -24,12 +16,11 @@ export function captchaRoutes(
   deps: Sendable & {
     sendCaptcha: SendCaptcha
     checkCaptcha: CheckCaptcha
-    idempotency: Idempotency
     normaliseRecipient: NormaliseRecipient
     codeLength: number
   },
 ): Route[] {
-  const { sendCaptcha, checkCaptcha, idempotency, templates, normaliseRecipient, codeLength } = deps
+  const { sendCaptcha, checkCaptcha, templates, normaliseRecipient, codeLength } = deps
 
   /** The request as the rooms behind take it, or the problem that says why not. */
   function captchaOf(
@@ -37,7 +28,7 @@ export function captchaRoutes(
     attempt: Attempt,
   ): CaptchaRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = editionOf(deps, body, ownVariables)
+    const { locale, params } = contentOf(deps, body, ownVariables)
     const { channel, scene, template } = body
     if (!templates.variables(template, channel, locale).has('code')) {
       throw invalid('template', 'does not say the code')
@@ -54,21 +45,17 @@ export function captchaRoutes(
       summary: 'Send a one-time code. A new code replaces the one before it.',
       access: 'key',
       body: sendCaptchaBody,
-      isIdempotent: true,
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
-      run(request) {
-        const { scene } = request.body
-        return onceByKey(idempotency, request, 'captcha', {
-          async send(attempt) {
-            const outcome = await sendCaptcha.send(captchaOf(request, attempt))
-            return acceptedAnswer(request, outcome, { scene, codeLength })
-          },
-          async adopt(attempt) {
-            const outcome = await sendCaptcha.adopt(captchaOf(request, attempt))
-            return outcome && acceptedAnswer(request, outcome, { scene, codeLength })
-          },
-        })
+      async send(request, attempt) {
+        const outcome = await sendCaptcha.send(captchaOf(request, attempt))
+        return acceptedAnswer(request, outcome, { scene: request.body.scene, codeLength })
+      },
+      async adopt(request, attempt) {
+        const outcome = await sendCaptcha.adopt(captchaOf(request, attempt))
+        return (
+          outcome && acceptedAnswer(request, outcome, { scene: request.body.scene, codeLength })
+        )
       },
     }),
 

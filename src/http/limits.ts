@@ -3,9 +3,9 @@
 import { Problem } from '../base/problems.ts'
 import { type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { type LoginThrottle, subjectOfApp } from '../login-throttle/login-throttle.ts'
+import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas.ts'
-import { invalid, refusalProblem } from './sending.ts'
 
 export function limitRoutes(deps: {
   loginThrottle: LoginThrottle

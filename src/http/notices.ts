@@ -1,13 +1,13 @@
 import type { z } from 'zod'
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import type { Secrets } from '../crypto/secrets.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { NoticeRequest, SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import { defineRoute, type Route, type RouteRequest } from './route.ts'
+import { type CursorMarks, createCursors } from './cursor.ts'
+import { invalid } from './problem.ts'
+import { type Attempt, defineRoute, type Route, type RouteRequest } from './route.ts'
 import {
   acceptedNotice,
   noticePage,
@@ -15,28 +15,23 @@ import {
   searchNoticesBody,
   sendNoticeBody,
 } from './schemas.ts'
-import {
-  type Attempt,
-  acceptedAnswer,
-  editionOf,
-  invalid,
-  onceByKey,
-  recipientOf,
-  type Sendable,
-} from './sending.ts'
+import { acceptedAnswer } from './send-answer.ts'
+import { contentOf, recipientOf, type Sendable } from './send-body.ts'
 
 export function noticeRoutes(
   deps: Sendable & {
     sendNotice: SendNotice
     store: NoticeStore
-    idempotency: Idempotency
     normaliseRecipient: NormaliseRecipient
-    secrets: Secrets
+    /** The hashes under which a recipient's rows are found, by every secret in use. */
+    recipientHashes: (channel: 'sms' | 'email', to: string) => Buffer[]
+    cursorMarks: CursorMarks
     /** PostgreSQL's, because it decides when a notice is due. */
     nowMs: () => number
   },
 ): Route[] {
-  const { sendNotice, store, idempotency, normaliseRecipient, secrets, nowMs } = deps
+  const { sendNotice, store, normaliseRecipient, recipientHashes, nowMs } = deps
+  const cursors = createCursors(deps.cursorMarks)
 
   /** The request as the room behind takes it, or the problem that says why not. */
   function noticeOf(
@@ -44,7 +39,7 @@ export function noticeRoutes(
     attempt: Attempt,
   ): NoticeRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = editionOf(deps, body, [])
+    const { locale, params } = contentOf(deps, body, [])
     const { channel, template, ttl: ttlMs } = body
     const sendAt = sendTimeOf(body.sendAt, nowMs())
     const origin = { ip: body.ip ?? ip, country }
@@ -58,17 +53,6 @@ export function noticeRoutes(
     return result.to
   }
 
-  /** A cursor is an id with a mark of the app it was given to, so that no app pages with another's. */
-  const cursorMarks = (app: string, id: string) => secrets.cursorMarks([app, id])
-  const cursorOf = (app: string, id: string) => `${id}.${cursorMarks(app, id)[0]}`
-  function idOfCursor(app: string, cursor: string): string {
-    const [id = '', mark = '', ...rest] = cursor.split('.')
-    if (!isId(id) || rest.length > 0 || !cursorMarks(app, id).includes(mark)) {
-      throw invalid('cursor', 'is not a cursor of yours')
-    }
-    return id
-  }
-
   return [
     defineRoute({
       method: 'post',
@@ -77,21 +61,15 @@ export function noticeRoutes(
       summary: 'Send a notice.',
       access: 'key',
       body: sendNoticeBody,
-      isIdempotent: true,
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
-      run(request) {
-        const { template } = request.body
-        return onceByKey(idempotency, request, 'notice', {
-          async send(attempt) {
-            const outcome = await sendNotice.send(noticeOf(request, attempt))
-            return acceptedAnswer(request, outcome, { template })
-          },
-          async adopt(attempt) {
-            const outcome = await sendNotice.adopt(noticeOf(request, attempt))
-            return outcome && acceptedAnswer(request, outcome, { template })
-          },
-        })
+      async send(request, attempt) {
+        const outcome = await sendNotice.send(noticeOf(request, attempt))
+        return acceptedAnswer(request, outcome, { template: request.body.template })
+      },
+      async adopt(request, attempt) {
+        const outcome = await sendNotice.adopt(noticeOf(request, attempt))
+        return outcome && acceptedAnswer(request, outcome, { template: request.body.template })
       },
     }),
 
@@ -123,16 +101,16 @@ export function noticeRoutes(
       async run({ app, body }) {
         const { to, channel, state, cursor, limit } = body
         if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
-        const recipientHashes =
+        const hashes =
           to !== undefined && channel !== undefined
-            ? secrets.recipientHashes(channel, recipientSearched(channel, to))
+            ? recipientHashes(channel, recipientSearched(channel, to))
             : undefined
         const rows = await store.search({
           app,
-          ...(recipientHashes ? { recipientHashes } : {}),
+          ...(hashes ? { recipientHashes: hashes } : {}),
           ...(channel ? { channel } : {}),
           ...(state ? { state } : {}),
-          ...(cursor ? { before: idOfCursor(app, cursor) } : {}),
+          ...(cursor ? { before: cursors.read(app, cursor) } : {}),
           limit: limit + 1,
         })
         const items = rows.slice(0, limit)
@@ -141,7 +119,7 @@ export function noticeRoutes(
           status: 200,
           body: {
             items: items.map(viewOf),
-            ...(rows.length > limit && last ? { nextCursor: cursorOf(app, last.id) } : {}),
+            ...(rows.length > limit && last ? { nextCursor: cursors.write(app, last.id) } : {}),
           },
         }
       },

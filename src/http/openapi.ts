@@ -9,7 +9,7 @@ import {
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { problemMediaType } from './problem.ts'
 import { anyProblem, problemSchema } from './problem-schemas.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineRoute, isSendRoute, type Route } from './route.ts'
 
 /** What any route may answer, beside its own. */
 const everywhere: ProblemCode[] = ['internal', 'unavailable']
@@ -71,7 +71,7 @@ export function problemCodesOf(route: Route): ProblemCode[] {
       ...route.problems,
       ...(route.access === 'key' ? withKey : []),
       ...(route.body ? withBody : route.query ? (['invalid_request'] as const) : []),
-      ...(route.isIdempotent ? withIdempotency : []),
+      ...(isSendRoute(route) ? withIdempotency : []),
       ...everywhere,
     ]),
   ]
@@ -89,7 +89,7 @@ function operation(route: Route): ZodOpenApiOperationObject {
         ? { path: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }
         : {}),
       ...(route.query ? { query: route.query as z.ZodObject } : {}),
-      ...(route.isIdempotent ? { header: idempotencyHeader } : {}),
+      ...(isSendRoute(route) ? { header: idempotencyHeader } : {}),
     },
     ...(route.body
       ? { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }

@@ -1,4 +1,5 @@
-import { type Problem, problems } from '../base/problems.ts'
+import { Problem, problems } from '../base/problems.ts'
+import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
 
 export interface Answer {
   status: number
@@ -34,6 +35,19 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
     headers: Object.assign(headers, problem.headers),
     body: { type: `urn:postern:problem:${code}`, title, status, detail, code, ...shown },
   }
+}
+
+export function invalid(path: string, message: string): Problem {
+  return new Problem('invalid_request', { errors: [{ path, message }] })
+}
+
+/** What the limiter refused. */
+export function refusalProblem(policy: string, refusal: Refusal): Problem {
+  const { rule, window, retryAfterMs, kind, message } = refusal
+  const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
+  return kind === 'lockout'
+    ? new Problem('locked', shared)
+    : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
 }
 
 /** Browsers send a tenth of it. */

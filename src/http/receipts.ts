@@ -1,8 +1,8 @@
 import { Problem } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Receipt, Receipts } from '../receipt/receipts.ts'
+import type { Receipt } from '../receipt/receipts.ts'
+import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { invalid } from './sending.ts'
 
 interface ReceiptHead {
   headers: Readonly<Record<string, string | string[] | undefined>>
@@ -38,10 +38,11 @@ export interface ReceiptReader {
 export function receiptRoute(deps: {
   /** By provider name; only those whose kind has receipts over HTTP. */
   readers: ReadonlyMap<string, ReceiptReader>
-  receipts: Receipts
+  /** Resolves once they are in the database. */
+  takeReceipts: (provider: string, receipts: readonly Receipt[]) => Promise<void>
   metrics: Metrics
 }): Route {
-  const { readers, receipts, metrics } = deps
+  const { readers, takeReceipts, metrics } = deps
 
   function readerOf(provider = ''): ReceiptReader {
     const reader = readers.get(provider)
@@ -80,7 +81,7 @@ export function receiptRoute(deps: {
       const request = { headers, rawBody, query, receivedAt: Date.now() }
       const parsed = readerOf(provider).parse(request)
       if (!parsed.ok) throw refused(provider, parsed.reason)
-      await receipts.take(provider, parsed.receipts)
+      await takeReceipts(provider, parsed.receipts)
       const { status, contentType, body } = parsed.reply
       return { status, headers: { 'content-type': contentType }, text: body }
     },

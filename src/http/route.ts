@@ -28,7 +28,7 @@ export interface RouteRequest<Body = unknown> extends RequestHead {
   note(facts: Readonly<Record<string, string | number>>): void
 }
 
-export interface Route<Body = unknown> {
+interface RouteFacts<Body> {
   method: 'get' | 'post' | 'delete'
   /** With parameters as in `/v1/notices/:id`. */
   path: string
@@ -43,8 +43,6 @@ export interface Route<Body = unknown> {
    */
   admitBody?(head: RequestHead): number
   query?: ZodType
-  /** Whether `Idempotency-Key` is honoured. */
-  isIdempotent?: boolean
   answers: Readonly<
     Record<
       number,
@@ -58,13 +56,32 @@ export interface Route<Body = unknown> {
   >
   /** Beside those every route has. */
   problems: readonly ProblemCode[]
-  /**
-   * Refusals that come in floods (limits, wrong codes) are returned, because throwing through every
-   * await costs more than all else they do; others may be thrown. Throws Unavailable when a server is
-   * out of reach.
-   */
-  run(request: RouteRequest<Body>): Promise<Answer | Problem>
 }
+
+/**
+ * Refusals that come in floods (limits, wrong codes) are returned, because throwing through every await
+ * costs more than all else they do; others may be thrown. Throws Unavailable when a server is out of reach.
+ */
+type Run<Body> = (request: RouteRequest<Body>) => Promise<Answer | Problem>
+
+/** A request's own try at making a notice. */
+export interface Attempt {
+  /** The notice's id. */
+  id: string
+  /** By `performance.now()`: after it the caller is owed an answer. */
+  answerBy: number
+}
+
+/** Routes that make a notice honour `Idempotency-Key`. */
+export interface SendRoute<Body = unknown> extends RouteFacts<Body> {
+  send(request: RouteRequest<Body>, attempt: Attempt): Promise<Answer | Problem>
+  /** The answer to what an earlier request made under this id; null if it was not and will not be sent. */
+  adopt(request: RouteRequest<Body>, attempt: Attempt): Promise<Answer | Problem | null>
+}
+
+export type Route<Body = unknown> = SendRoute<Body> | (RouteFacts<Body> & { run: Run<Body> })
+
+export const isSendRoute = (route: Route): route is SendRoute => 'send' in route
 
 /** Lets a route's body type follow from its schema, and forgets it for the list. */
 export function defineRoute<Body>(route: Route<Body>): Route {

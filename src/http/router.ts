@@ -11,32 +11,36 @@ import express, {
   type RequestHandler,
   type Router,
 } from 'express'
-import type { ApiKeys } from '../access/api-keys.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, problems } from '../base/problems.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
+import { createOncePerKey } from './once-per-key.ts'
 import { problemCodesOf } from './openapi.ts'
 import type { Answer } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
 import { createRespond, type Facts, knownMethods, type Respond } from './respond.ts'
-import type { Route, RouteRequest } from './route.ts'
+import { isSendRoute, type Route, type RouteRequest } from './route.ts'
 
 export function createRouter(deps: {
   routes: readonly Route[]
-  keys: ApiKeys
+  /** Null when there is no such key. Throws Unavailable when that can't be said now. */
+  findKey: (token: string) => Promise<{ app: string } | null>
+  idempotency: Idempotency
   metrics: Metrics
   log: Log
   /** Of bodies held at a time: those under a key, and as much again for those without. */
   maxHeldBodyBytes?: number
 }): Router {
-  const { routes, keys, metrics, maxHeldBodyBytes = 16_777_216 } = deps
+  const { routes, findKey, metrics, maxHeldBodyBytes = 16_777_216 } = deps
   // Apart, so that a stranger's slow receipts can't take the room of sends.
   const keyedBodies = createBodyRoom(maxHeldBodyBytes)
   const openBodies = createBodyRoom(maxHeldBodyBytes)
   const respond = createRespond(deps)
+  const oncePerKey = createOncePerKey(deps.idempotency)
   startRequestsAtZero(metrics, routes)
 
   const router = express.Router({ caseSensitive: true })
@@ -76,16 +80,17 @@ export function createRouter(deps: {
     if (app) facts.app = app
     const share = (app ? keyedBodies : openBodies).open()
     try {
-      return await route.run({
+      const input = {
         app,
         requestId,
         basePath: request.baseUrl,
         ip: callerOf(request),
         params: paramsOf(request),
         headers: request.headers,
-        note: (more) => Object.assign(facts, more),
+        note: (more: Facts) => Object.assign(facts, more),
         ...(await inputOf(route, request, share)),
-      })
+      }
+      return await (isSendRoute(route) ? oncePerKey(route, input) : route.run(input))
     } finally {
       share.close()
     }
@@ -93,7 +98,7 @@ export function createRouter(deps: {
 
   async function appOf({ headers }: Request): Promise<string> {
     const match = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')
-    const key = match ? await keys.find(match[1] as string) : null
+    const key = match ? await findKey(match[1] as string) : null
     if (!key) throw new Problem('unauthorized', {}, { 'www-authenticate': 'Bearer' })
     return key.app
   }

@@ -40,7 +40,7 @@ const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case 
 /** Of any spelling: a language we don't have, or none at all, is no reason to keep a code back. */
 const locale = z.string().meta({
   description:
-    'The language of the message, a BCP 47 tag. The nearest edition is sent, else the default one.',
+    'The language of the message, a BCP 47 tag. The nearest variant is sent, else the default one.',
   examples: ['en', 'zh-CN'],
 })
 const id = plainText(64).min(1).meta({ description: 'The id of the notice.' })
@@ -169,7 +169,7 @@ export const permitsTaken = z
 export const tryAllowed = z
   .object({
     allowed: z.literal(true),
-    triesLeft: z.int().meta({ description: 'AttemptLog left before the lock.' }),
+    triesLeft: z.int().meta({ description: 'Tries left before the lock.' }),
   })
   .meta({ id: 'AttemptAllowed' })
 

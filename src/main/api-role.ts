@@ -1,6 +1,7 @@
 /** The API role. */
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
+import type { Log } from '../base/log.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
@@ -21,22 +22,24 @@ import { createQuota } from '../notice/quota.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { findProviderKind } from '../providers/index.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
+import type { Closers } from './closers.ts'
 import { closeServer, listen } from './listen.ts'
-import type { Parts } from './parts.ts'
+import type { Shared } from './shared.ts'
 
 /** Every route with what stands behind it, for our own app or a host's. */
-export async function createApiRouter(parts: Parts): Promise<Router> {
-  const { environment, file, templates, keyPrefix, closers, log, metrics, secrets } = parts
-  const { database, redis, wantedEvents, store, receipts, events, codes, producer, outbox } = parts
-  const { limiter, policies } = parts
+export async function createApiRouter(shared: Shared): Promise<Router> {
+  const { closers, log, metrics, secrets } = shared
+  const { environment, file, templates } = shared.config
+  const { database, redis, keyPrefix } = shared.servers
+  const { notices, receipts, events, wantedEvents, codes, producer, outbox } = shared.stores
+  const { limiter, policies } = shared.limits
   const keys = createApiKeys(database)
   const idempotency = createIdempotency(database)
   closers.onClose(() => idempotency.close())
-  const creator = createNoticeCreator({ store, producer, secrets, metrics, log })
+  const creator = createNoticeCreator({ store: notices, producer, secrets, metrics, log })
   closers.onClose(() => creator.close())
   const { createNotice } = creator
-  const shared = {
-    idempotency,
+  const sendable = {
     templates,
     routedChannels: new Set(
       Object.entries(file.routes).flatMap(([channel, rules]) => (rules.length > 0 ? channel : [])),
@@ -46,12 +49,12 @@ export async function createApiRouter(parts: Parts): Promise<Router> {
   const quota = createQuota({ limiter, secrets })
   const routes = [
     ...captchaRoutes({
-      ...shared,
+      ...sendable,
       sendCaptcha: createSendCaptcha({
         quota,
         codes,
         createNotice,
-        store,
+        store: notices,
         code: { length: file.code.length, ttlMs: file.code.ttl },
       }),
       checkCaptcha: createCheckCaptcha({
@@ -71,13 +74,14 @@ export async function createApiRouter(parts: Parts): Promise<Router> {
       codeLength: file.code.length,
     }),
     ...noticeRoutes({
-      ...shared,
+      ...sendable,
       nowMs: database.nowMs,
-      sendNotice: createSendNotice({ quota, createNotice, store, ttlMs: file.notice.ttl }),
-      store,
-      secrets,
+      sendNotice: createSendNotice({ quota, createNotice, store: notices, ttlMs: file.notice.ttl }),
+      store: notices,
+      recipientHashes: secrets.recipientHashes,
+      cursorMarks: secrets.cursorMarks,
     }),
-    receiptRoute({ readers: receiptReaders(file), receipts, metrics }),
+    receiptRoute({ readers: receiptReaders(file), takeReceipts: receipts.take, metrics }),
     ...limitRoutes({
       loginThrottle: createLoginThrottle({ limiter, policies }),
       limiter,
@@ -88,18 +92,27 @@ export async function createApiRouter(parts: Parts): Promise<Router> {
   const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
   if (bootstrapKey) {
     // Awaited once, because whoever sees `ready` may use the key at once.
-    await keepTrying(parts, () => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }))
+    await keepTrying(closers, log, () =>
+      keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }),
+    )
   }
 
-  return createRouter({ routes: [...routes, openApiRoute(routes)], keys, metrics, log })
+  return createRouter({
+    routes: [...routes, openApiRoute(routes)],
+    findKey: keys.find,
+    idempotency,
+    metrics,
+    log,
+  })
 }
 
 /** The API on a port of its own. Resolves with its address once it listens. */
-export async function startApiRole(parts: Parts): Promise<string> {
-  const { environment, closers } = parts
+export async function startApiRole(shared: Shared): Promise<string> {
+  const { config, closers, metrics, log } = shared
+  const { environment } = config
   const app = createApp({
-    router: await createApiRouter(parts),
-    unknownPath: answerUnknownPath(parts),
+    router: await createApiRouter(shared),
+    unknownPath: answerUnknownPath({ metrics, log }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })
   const server = createPublicServer(app)
@@ -126,7 +139,7 @@ function receiptReaders(file: PolicyFile): Map<string, ReceiptReader> {
 }
 
 /** For what needs PostgreSQL at start: resolves after the first try, because the process is up before its servers are. */
-function keepTrying({ closers, log }: Parts, work: () => Promise<void>): Promise<void> {
+function keepTrying(closers: Closers, log: Log, work: () => Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   closers.onClose(() => clearTimeout(timer))
   const attempt = async () => {

@@ -2,6 +2,8 @@
  * What was opened is closed in the reverse order. Every closer runs even when one before it failed,
  * the first failure is reported, and closing twice closes once.
  */
+export type Closers = ReturnType<typeof createClosers>
+
 export function createClosers() {
   const closers: (() => unknown)[] = []
   let closing: Promise<void> | undefined

@@ -1,5 +1,5 @@
 /**
- * The composition root: this file and the parts, API role and worker role beside it are the only place
+ * The composition root: this file and what stands beside it (shared, API role, worker role) are the only place
  * that builds things, joins the rooms and closes what was opened. An API process, a worker process and
  * the demo (both in one) are the same parts in other numbers.
  */
@@ -12,8 +12,15 @@ import { lookAtRedis } from '../redis/ready.ts'
 import { startApiRole } from './api-role.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Config } from './load-config.ts'
-import { defaultKeyPrefix, openParts, type Parts } from './parts.ts'
 import { type Readiness, startReadiness } from './readiness.ts'
+import {
+  defaultKeyPrefix,
+  type Limits,
+  measureGauges,
+  openShared,
+  type Servers,
+  type Shared,
+} from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface Roles {
@@ -25,7 +32,7 @@ export interface Running {
   /** Where it listens: `api` (API role only) and `admin`. */
   readonly addresses: Readonly<Record<string, string>>
   readonly log: ReturnType<typeof createLog>
-  reload: Parts['reload']
+  reload: Limits['reload']
   /** Takes nothing new, ends what is under way, closes everything. */
   close(): Promise<void>
 }
@@ -36,11 +43,11 @@ export async function start(
   options: { keyPrefix?: string } = {},
 ): Promise<Running> {
   const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
-  const parts = openParts(config, processName, options.keyPrefix ?? defaultKeyPrefix)
-  const { log, closers, reload } = parts
+  const shared = openShared(config, processName, options.keyPrefix ?? defaultKeyPrefix)
+  const { log, closers, limits } = shared
   try {
-    const addresses = await startRoles(parts, roles)
-    return { addresses, log, reload, close: () => closers.close() }
+    const addresses = await startRoles(shared, roles)
+    return { addresses, log, reload: limits.reload, close: () => closers.close() }
   } catch (error) {
     // A worker may be sending already: it ends in order although the start came to nothing.
     await closers.close().catch(() => {})
@@ -48,16 +55,17 @@ export async function start(
   }
 }
 
-async function startRoles(parts: Parts, roles: Roles): Promise<Record<string, string>> {
-  const { environment, closers, log, producer } = parts
+async function startRoles(shared: Shared, roles: Roles): Promise<Record<string, string>> {
+  const { config, closers, log, metrics, servers, stores } = shared
+  const { environment } = config
   let isListening = false
-  const workers = roles.worker ? startWorkerRole(parts) : []
-  const liveness = startLiveness({ workers, depths: producer.depths })
+  const workers = roles.worker ? startWorkerRole(shared) : []
+  const liveness = startLiveness({ workers, depths: stores.producer.depths })
   closers.onClose(() => liveness.stop())
 
   const addresses: Record<string, string> = {}
   const readiness = startReadiness({
-    look: async () => (isListening ? lookAtServers(parts) : stillStarting),
+    look: async () => (isListening ? lookAtServers(servers) : stillStarting),
     onChange({ reasons, warnings }) {
       if (!isListening) return
       for (const warning of warnings) log.readyWarning(warning)
@@ -67,10 +75,10 @@ async function startRoles(parts: Parts, roles: Roles): Promise<Record<string, st
   })
   closers.onClose(() => readiness.stop())
   const adminServer = createAdminServer({
-    metrics: parts.metrics,
+    metrics,
     measure: async () => {
-      const [{ reasons }] = await Promise.all([readiness.ask(), parts.measureGauges()])
-      parts.metrics.ready.set(reasons.length === 0 ? 1 : 0)
+      const [{ reasons }] = await Promise.all([readiness.ask(), measureGauges(metrics, stores)])
+      metrics.ready.set(reasons.length === 0 ? 1 : 0)
     },
     readiness: readiness.ask,
     reasonsNotLive: liveness.reasonsNotLive,
@@ -78,9 +86,9 @@ async function startRoles(parts: Parts, roles: Roles): Promise<Record<string, st
   addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
   closers.onClose(() => closeServer(adminServer))
 
-  if (roles.api) addresses.api = await startApiRole(parts)
+  if (roles.api) addresses.api = await startApiRole(shared)
   // A connection that is still being made is not a missing Redis.
-  await firstTry(parts.redis)
+  await firstTry(servers.redis)
   isListening = true
   await readiness.ask()
   return addresses
@@ -88,7 +96,7 @@ async function startRoles(parts: Parts, roles: Roles): Promise<Record<string, st
 
 const stillStarting: Readiness = { reasons: ['still starting'], warnings: [] }
 
-async function lookAtServers({ redis, keyPrefix, database }: Parts): Promise<Readiness> {
+async function lookAtServers({ redis, keyPrefix, database }: Servers): Promise<Readiness> {
   const [ofRedis, ofPostgres] = await Promise.all([
     lookAtRedis(redis, keyPrefix),
     reasonsPostgresNotReady(database),

@@ -5,7 +5,7 @@
 import { stringify } from 'yaml'
 import { createApiRouter } from './api-role.ts'
 import { loadConfig } from './load-config.ts'
-import { defaultKeyPrefix, openParts } from './parts.ts'
+import { defaultKeyPrefix, measureGauges, openShared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface PosternOptions {
@@ -42,19 +42,19 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
     typeof policy === 'object' ? { text: stringify(policy), path: 'policy' } : policy,
   )
   if (!loaded.ok) throw new Error(`Postern can not start:\n  ${loaded.problems.join('\n  ')}`)
-  const parts = openParts(loaded.config, 'embedded', keyPrefix ?? defaultKeyPrefix)
-  const { closers } = parts
+  const shared = openShared(loaded.config, 'embedded', keyPrefix ?? defaultKeyPrefix)
+  const { closers, metrics, stores } = shared
   let hasWorker = false
   try {
     return {
-      router: await createApiRouter(parts),
+      router: await createApiRouter(shared),
       startWorker() {
-        if (!hasWorker) startWorkerRole(parts)
+        if (!hasWorker) startWorkerRole(shared)
         hasWorker = true
       },
       async metrics() {
-        await parts.measureGauges()
-        return parts.metrics.registry.metrics()
+        await measureGauges(metrics, stores)
+        return metrics.registry.metrics()
       },
       close: () => closers.close(),
     }

@@ -18,22 +18,24 @@ import { findProviderKind } from '../providers/index.ts'
 import { type QueuedChannel, queuedChannels } from '../queue/contract.ts'
 import { startReconciler } from '../upkeep/reconcile.ts'
 import { startRetention } from '../upkeep/retention.ts'
-import type { Parts } from './parts.ts'
+import type { Shared } from './shared.ts'
 
-/** Begins at once to carry what is on the queue. */
-export function startWorkerRole(parts: Parts): DeliveryWorker[] {
-  const { file, templates, keyPrefix, closers, log, metrics, secrets, database } = parts
-  const { openRedis, store, receipts, events, codes, producer } = parts
-  const guarded = guardProviders(parts)
+/** Begins at once to deliver what is on the queue. */
+export function startWorkerRole(shared: Shared): DeliveryWorker[] {
+  const { closers, log, metrics, secrets } = shared
+  const { file, templates } = shared.config
+  const { database, openRedis, keyPrefix } = shared.servers
+  const { notices, receipts, events, codes, producer } = shared.stores
+  const guarded = guardProviders(shared)
   const { tries, unknownRetries, timeout: timeoutMs } = file.delivery
   for (const facts of templates.smsLengths(file.code.length)) {
     if (facts.segments > 1) log.longTemplate(facts)
   }
   const deliver = createDeliver({
-    store,
+    store: notices,
     templates,
     routeOf: createRouter(file.routes, guarded),
-    resolveUnknown: createResolveUnknown({ earlyReceipts: receipts, timeoutMs }),
+    resolveUnknown: createResolveUnknown({ findReceipt: receipts.find, timeoutMs }),
     secrets,
     isCodeCurrent: ({ app, scene, channel, recipient, id }) =>
       codes.settle({ app, scene: scene ?? 'default', channel, to: recipient }, id),
@@ -45,7 +47,13 @@ export function startWorkerRole(parts: Parts): DeliveryWorker[] {
     metrics,
     log,
   })
-  const reconciler = startReconciler({ store, producer, receipts, metrics, log })
+  const reconciler = startReconciler({
+    store: notices,
+    producer,
+    sweepReceipts: receipts.sweep,
+    metrics,
+    log,
+  })
   closers.onClose(() => reconciler.stop())
   if (file.events.length > 0) {
     const dispatcher = startEventDispatcher({ store: events, receivers: file.events, metrics, log })
@@ -84,8 +92,11 @@ function capacityOf(channel: QueuedChannel, guarded: ReadonlyMap<string, Guarded
 }
 
 /** Every provider of the policy file behind its one, none of them connected yet. */
-function guardProviders(parts: Parts): Map<string, GuardedProvider> {
-  const { file, keyPrefix, closers, log, metrics, secrets, openRedis, receipts, outbox } = parts
+function guardProviders(shared: Shared): Map<string, GuardedProvider> {
+  const { closers, log, metrics, secrets, limits } = shared
+  const { file } = shared.config
+  const { openRedis, keyPrefix } = shared.servers
+  const { receipts, outbox } = shared.stores
   const providerLimiter = createLimiter({
     policies: {},
     redis: openRedis('limiter'),
@@ -102,7 +113,7 @@ function guardProviders(parts: Parts): Map<string, GuardedProvider> {
     }
   }
   setLimits(file)
-  parts.onReload(setLimits)
+  limits.onReload(setLimits)
   const guarded = new Map<string, GuardedProvider>()
   for (const [name, { kind, settings }] of Object.entries(file.providers)) {
     const known = findProviderKind(kind)

@@ -202,7 +202,7 @@ export function createMetrics(options: {
     }),
     events: counter(
       'postern_events_total',
-      'AttemptLog to tell an event to its receiver, by outcome: taken, failed, given_up.',
+      'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',
       { type: eventTypes, outcome: ['taken', 'failed', 'given_up'] },
     ),
     oldestEventSeconds: measured(

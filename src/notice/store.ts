@@ -345,7 +345,7 @@ const claimSql = `
   RETURNING n.id, n.claims, ${remainingMs}`
 
 /**
- * Deferred by the number of claims alone: as long as no other worker has claimed the notice, the word of
+ * Held by the number of claims alone: as long as no other worker has claimed the notice, the word of
  * the one that had it last is the truth, even if it comes so late that the notice was given up for lost
  * meanwhile. The attempts are written whole, so that a statement whose answer was lost may be repeated.
  */

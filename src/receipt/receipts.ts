@@ -36,7 +36,6 @@ interface Row {
 type Fate = Receipt['outcome'] | 'repeated' | 'unmatched'
 
 export type Receipts = ReturnType<typeof createReceipts>
-export type EarlyReceipts = Pick<Receipts, 'find'>
 
 const keptForMs = 3_600_000
 const perSweep = 500

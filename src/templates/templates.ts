@@ -24,25 +24,25 @@ export interface Rendered {
 }
 
 /** One template in one channel and locale. */
-interface Edition {
+interface Variant {
   variables: ReadonlySet<string>
   render(variables: Readonly<Record<string, string>>): Rendered
 }
 
 /** Of one template: by locale. */
-type Editions = Record<Channel, Map<string, Edition>>
+type Variants = Record<Channel, Map<string, Variant>>
 
 export type Templates = ReturnType<typeof loadTemplates>
 
 /** Throws an Error that lists every problem with its file. */
 export function loadTemplates(folder: string) {
   const problems: string[] = []
-  const editions = new Map<string, Editions>()
+  const variants = new Map<string, Variants>()
   const digest = createHash('sha256')
 
   for (const template of listFolder(folder, problems)) {
     const files = listFolder(join(folder, template), problems)
-    const found: Editions = { sms: new Map(), email: new Map() }
+    const found: Variants = { sms: new Map(), email: new Map() }
     for (const file of files) {
       const name = /^(sms|email)\.([a-z]{2}(?:-[A-Z]{2})?)\.(txt|html)$/.exec(file)
       if (!name) problems.push(`${template}/${file}: is not named <sms|email>.<locale>.<txt|html>`)
@@ -54,7 +54,7 @@ export function loadTemplates(folder: string) {
           const hasHtml = files.includes(htmlFile)
           const sources = readSources(join(folder, template), channel, locale, hasHtml)
           digest.update(JSON.stringify([template, channel, locale, sources]))
-          found[channel].set(locale, createEdition(sources))
+          found[channel].set(locale, createVariant(sources))
         } catch (error) {
           problems.push(`${template}/${file}: ${(error as Error).message}`)
         }
@@ -62,26 +62,26 @@ export function loadTemplates(folder: string) {
         problems.push(`${template}/${file}: has no text part beside it`)
       }
     }
-    editions.set(template, found)
+    variants.set(template, found)
   }
   if (problems.length > 0) throw new Error(`templates have problems:\n${problems.join('\n')}`)
 
   const find = (template: string, channel: Channel, locale: string) =>
-    editions.get(template)?.[channel].get(locale)
+    variants.get(template)?.[channel].get(locale)
 
   return {
-    /** Another one as soon as any edition says something else. */
+    /** Another one as soon as any variant says something else. */
     digest: digest.digest('hex'),
 
-    has: (template: string) => editions.has(template),
+    has: (template: string) => variants.has(template),
 
     /** The locales a template has for a channel; empty when it is not made for that channel. */
     locales(template: string, channel: Channel): string[] {
-      return [...(editions.get(template)?.[channel].keys() ?? [])]
+      return [...(variants.get(template)?.[channel].keys() ?? [])]
     },
 
     /**
-     * The locale of the edition nearest to `wanted` (RFC 4647 look-up: whole, then with one subtag less
+     * The locale of the variant nearest to `wanted` (RFC 4647 look-up: whole, then with one subtag less
      * at a time), else of the default one: English, or the template's first. Undefined only when the
      * template is not made for that channel.
      */
@@ -94,21 +94,21 @@ export function loadTemplates(folder: string) {
       return available.find((locale) => locale === defaultLocale) ?? available[0]
     },
 
-    /** Whether any edition of the template, of any channel, has this variable. */
+    /** Whether any variant of the template, of any channel, has this variable. */
     uses(template: string, variable: string): boolean {
-      const { sms, email } = editions.get(template) ?? { sms: new Map(), email: new Map() }
-      const all: Edition[] = [...sms.values(), ...email.values()]
+      const { sms, email } = variants.get(template) ?? { sms: new Map(), email: new Map() }
+      const all: Variant[] = [...sms.values(), ...email.values()]
       return all.some(({ variables }) => variables.has(variable))
     },
 
-    /** The variables an edition needs. */
+    /** The variables a variant needs. */
     variables(template: string, channel: Channel, locale: string): ReadonlySet<string> {
       return find(template, channel, locale)?.variables ?? new Set()
     },
 
     /** What each SMS takes at least: with the code in it and every other variable empty. */
     smsLengths(codeLength: number): ({ template: string; locale: string } & SmsLength)[] {
-      return [...editions].flatMap(([template, all]) =>
+      return [...variants].flatMap(([template, all]) =>
         [...all.sms].map(([locale, { variables, render }]) => {
           const values = Object.fromEntries([...variables].map((name) => [name, '']))
           if ('code' in values) values.code = '0'.repeat(codeLength)
@@ -117,16 +117,16 @@ export function loadTemplates(folder: string) {
       )
     },
 
-    /** Throws when the edition does not exist or a variable is missing; the door has checked both. */
+    /** Throws when the variant does not exist or a variable is missing; the door has checked both. */
     render(
       template: string,
       channel: Channel,
       locale: string,
       variables: Readonly<Record<string, string>>,
     ): Rendered {
-      const edition = find(template, channel, locale)
-      if (!edition) throw new Error(`there is no template ${template}/${channel}.${locale}`)
-      return edition.render(variables)
+      const variant = find(template, channel, locale)
+      if (!variant) throw new Error(`there is no template ${template}/${channel}.${locale}`)
+      return variant.render(variables)
     },
   }
 }
@@ -175,7 +175,7 @@ function readSources(
   return sources
 }
 
-function createEdition(sources: Readonly<Record<string, string>>): Edition {
+function createVariant(sources: Readonly<Record<string, string>>): Variant {
   const variables = new Set<string>()
   const parts = Object.entries(sources).map(([part, text]) => {
     for (const name of variablesOf(text)) variables.add(name)

@@ -11,7 +11,6 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Producer } from '../queue/producer.ts'
-import type { Receipts } from '../receipt/receipts.ts'
 
 /** With these a notice nobody carries is back on the queue within 10 s. */
 const everyMs = 4_000
@@ -23,11 +22,12 @@ const perPass = 1_000
 export function startReconciler(deps: {
   store: NoticeStore
   producer: Producer
-  receipts: Pick<Receipts, 'sweep'>
+  /** Looks again at receipts that came before their notice was `sent`. */
+  sweepReceipts: () => Promise<void>
   metrics: Metrics
   log: Log
 }) {
-  const { store, producer, receipts, metrics, log } = deps
+  const { store, producer, sweepReceipts, metrics, log } = deps
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
   // A process does not know what was before it: it may have been started because PostgreSQL is back.
@@ -37,7 +37,7 @@ export function startReconciler(deps: {
   async function reconcile(): Promise<void> {
     // Each fails alone: receipts that can't be looked at must not keep messages from being sent.
     await requeue().catch((error) => log.backgroundFailed('reconcile', error))
-    await receipts.sweep().catch((error) => log.backgroundFailed('early receipts', error))
+    await sweepReceipts().catch((error) => log.backgroundFailed('early receipts', error))
     // Spread over time, so that many workers started together do not ask together.
     if (!isStopped) schedule(everyMs * (0.75 + Math.random() / 2))
   }

@@ -44,7 +44,7 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
   releaseLater(() => store.close())
   const codes: CodeStore = brokenGuess ? { ...store, guess: brokenGuess } : store
   const metrics = createMetrics({ process: 'api' } as never)
-  const wantedEvents: string[] = []
+  const announced: string[] = []
   const checkCaptcha = createCheckCaptcha({
     quota: createQuota({ limiter, secrets }),
     limiter,
@@ -52,12 +52,12 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
     codes,
     metrics,
     events: {
-      passed: (owner, noticeId) => void wantedEvents.push(`passed ${owner.to} ${noticeId}`),
-      locked: async (owner, { rule }) => void wantedEvents.push(`locked ${owner.to} ${rule}`),
+      passed: (owner, noticeId) => void announced.push(`passed ${owner.to} ${noticeId}`),
+      locked: async (owner, { rule }) => void announced.push(`locked ${owner.to} ${rule}`),
     },
   })
   return {
-    wantedEvents,
+    announced,
     remember: (owner: CodeOwner, code: string, id = newId()) =>
       store.remember(owner, id, code).then(() => id),
     guess: (owner: CodeOwner, code: string, more: { id?: string; ip?: string } = {}) =>
@@ -76,14 +76,14 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
 const byRecipient = { name: 'guesses', key: '{channel}:{to}:{ip}', lockout }
 
 test('each result is what it was and is counted as such; a pass is told with its notice', async () => {
-  const { remember, guess, results, wantedEvents } = await openRoom([byRecipient])
+  const { remember, guess, results, announced } = await openRoom([byRecipient])
   const owner = newOwner()
   const id = await remember(owner, '0042')
   expect(await guess(owner, '0043')).toEqual({ result: 'mismatch', triesLeft: 4 })
   expect(await guess(owner, '0042', { id: newId() })).toEqual({ result: 'gone' })
-  expect(wantedEvents).toEqual([])
+  expect(announced).toEqual([])
   expect(await guess(owner, '0042', { id })).toEqual({ result: 'passed', noticeId: id })
-  expect(wantedEvents).toEqual([`passed ${owner.to} ${id}`])
+  expect(announced).toEqual([`passed ${owner.to} ${id}`])
   const other = newOwner()
   for (let guesses = 0; guesses < 3; guesses++) await guess(other, '0000')
   expect(await guess(other, '0000')).toMatchObject({
@@ -94,21 +94,21 @@ test('each result is what it was and is counted as such; a pass is told with its
 })
 
 test('a lock is told when it begins and never again while it is met', async () => {
-  const { guess, wantedEvents } = await openRoom([byRecipient])
+  const { guess, announced } = await openRoom([byRecipient])
   const owner = newOwner()
   for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
-  expect(wantedEvents).toEqual([])
+  expect(announced).toEqual([])
   expect(await guess(owner, '0000')).toMatchObject({ refusal: { isNewLock: true } })
   expect(await guess(owner, '0000')).not.toMatchObject({ refusal: { isNewLock: true } })
-  expect(wantedEvents).toEqual([`locked ${owner.to} guesses`])
+  expect(announced).toEqual([`locked ${owner.to} guesses`])
 })
 
 test('a rule that is no lockout refuses without a word to anybody', async () => {
-  const { guess, wantedEvents } = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 1h' }])
+  const { guess, announced } = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 1h' }])
   const owner = newOwner()
   await guess(owner, '0000')
   expect(await guess(owner, '0000')).toMatchObject({ result: 'refused', refusal: { rule: 'r' } })
-  expect(wantedEvents).toEqual([])
+  expect(announced).toEqual([])
 })
 
 test('a guess that was refused is not compared: it takes no try of the code', async () => {

@@ -72,7 +72,7 @@ function worker(
     templates,
     routeOf: () => [...providers],
     resolveUnknown: createResolveUnknown({
-      earlyReceipts: { find: async () => undefined },
+      findReceipt: async () => undefined,
       timeoutMs: 1_000,
     }),
     secrets,

@@ -53,7 +53,7 @@ async function resolve(
     metrics,
     log,
   })
-  const run = createResolveUnknown({ earlyReceipts: { find: findReceipt }, timeoutMs: 777 })
+  const run = createResolveUnknown({ findReceipt, timeoutMs: 777 })
   const outcome = await run(notice, providers, attemptLog)
   const told = attemptLog.made.map(({ provider, outcome }) => `${provider} ${outcome}`)
   return { outcome, told, left: attemptLog.unknowns().length }

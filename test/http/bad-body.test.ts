@@ -18,7 +18,7 @@ type Row = [string, { status: number; code: string }, BodyInit | undefined, Reco
 type BodyInit = string | Uint8Array
 const rows: Row[] = [
   ['none', badRequest, undefined],
-  ['none, though wantedEvents', badRequest, undefined, { 'content-type': 'application/json' }],
+  ['none, though announced', badRequest, undefined, { 'content-type': 'application/json' }],
   ['empty', badRequest, ''],
   ['blank', badRequest, '  \n'],
   ['truncated', badRequest, good.slice(0, -1)],

@@ -137,7 +137,7 @@ describe('duplicate', () => {
     }
   })
 
-  test('a variable that only another edition uses is taken, and makes no other content either', async () => {
+  test('a variable that only another variant uses is taken, and makes no other content either', async () => {
     const to = newPhone()
     const send = (day: string, locale: string) =>
       postern.post('/v1/notices', {

@@ -8,11 +8,11 @@ import { runInNewContext } from 'node:vm'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import type { ApiKeys } from '../../src/access/api-keys.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createBodyRoom, readBytes } from '../../src/http/body.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
+import type { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
@@ -50,7 +50,8 @@ async function startDoor(): Promise<number> {
         run: async () => ({ status: 204 }),
       }),
     ],
-    keys: { find: async () => ({ id: 'x', app: 'default' }) } as unknown as ApiKeys,
+    findKey: async () => ({ app: 'default' }),
+    idempotency: {} as Idempotency,
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),
     maxHeldBodyBytes,
@@ -148,7 +149,7 @@ test('a body in any pieces comes out as it was sent, and takes no more room than
   }
 })
 
-test('bodies that are wantedEvents and not sent take no room', async () => {
+test('bodies that are announced and not sent take no room', async () => {
   const port = await startDoor()
   for (let count = 0; count < 20; count++) await send(port, head('/keyed', 16_000))
   expect(await statusOf(port, '/keyed')).toMatch(/^HTTP\/1.1 204/)

@@ -49,7 +49,7 @@ describe('length', () => {
     await expectFieldRefused('/v1/notices', welcome('x'.repeat(1_001)), 'params.name')
   })
 
-  test('a body has 16 kB at most, wantedEvents or not', async () => {
+  test('a body has 16 kB at most, announced or not', async () => {
     const body = JSON.stringify(welcome())
     const padded = (bytes: number) => body + ' '.repeat(bytes - body.length)
     await expectTaken('/v1/notices', padded(16_384))

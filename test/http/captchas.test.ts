@@ -58,7 +58,7 @@ describe('POST /v1/captchas', () => {
     expect(message.html).toContain('lang="zh"')
   })
 
-  test('a locale without an edition of its own falls back to its language, none to English', async () => {
+  test('a locale without a variant of its own falls back to its language, none to English', async () => {
     const chinese = await send({ channel: 'sms', to: newPhone(), locale: 'zh-TW' })
     expect((await postern.messageFor(chinese.body.id)).text).toContain('您的验证码')
     const english = await send({ channel: 'sms', to: newPhone() })
@@ -74,7 +74,7 @@ describe('POST /v1/captchas', () => {
     ['english', 'verification code'],
     ['', 'verification code'],
     ['\u0000"; DROP', 'verification code'],
-  ])('locale %j refuses no send: the nearest edition, else the default', async (locale, text) => {
+  ])('locale %j refuses no send: the nearest variant, else the default', async (locale, text) => {
     const { status, body } = await send({ channel: 'sms', to: newPhone(), locale })
     expect(status).toBe(202)
     expect((await postern.messageFor(body.id)).text).toContain(text)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
-import type { RouteRequest } from '../../src/http/route.ts'
-import { onceByKey } from '../../src/http/sending.ts'
+import { createOncePerKey } from '../../src/http/once-per-key.ts'
+import type { RouteRequest, SendRoute } from '../../src/http/route.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { noLimits, type Reply, startPostern } from '../support/postern.ts'
 import { releaseLater } from '../support/release.ts'
@@ -129,10 +129,14 @@ test('the key on another route, with the very same body: 422 idempotency_key_reu
     headers: { 'idempotency-key': 'other-route' },
     body: { to: 'the same' },
   } as unknown as RouteRequest
+  const oncePerKey = createOncePerKey(idempotency)
   const sending = { send: async () => ({ status: 202 }), adopt: async () => null }
-  const first = await onceByKey(idempotency, request, 'notice', sending)
-  expect(await onceByKey(idempotency, request, 'notice', sending)).toEqual(first)
-  expect(await onceByKey(idempotency, request, 'captcha', sending)).toMatchObject({
+  const [notices, captchas] = ['/v1/notices', '/v1/captchas'].map(
+    (path) => ({ path, ...sending }) as unknown as SendRoute,
+  ) as [SendRoute, SendRoute]
+  const first = await oncePerKey(notices, request)
+  expect(await oncePerKey(notices, request)).toEqual(first)
+  expect(await oncePerKey(captchas, request)).toMatchObject({
     code: 'idempotency_key_reused',
   })
 })

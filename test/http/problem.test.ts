@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Problem, problems } from '../../src/base/problems.ts'
-import { preferredLanguage, problemAnswer } from '../../src/http/problem.ts'
-import { refusalProblem } from '../../src/http/sending.ts'
+import { preferredLanguage, problemAnswer, refusalProblem } from '../../src/http/problem.ts'
 
 const refusal = {
   admitted: false,

@@ -317,7 +317,7 @@ describe('on the wire', () => {
     expect(after).toEqual(before)
   })
 
-  test('a body wantedEvents as 1 GB: 413 before it is read, and the connection is closed', async () => {
+  test('a body announced as 1 GB: 413 before it is read, and the connection is closed', async () => {
     const bytes = request(`${json}Content-Length: 1000000000\r\n`, '{"channel":')
     const { status, head, body } = await rawHttp(postern.url, bytes)
     expect(status).toBe(413)

@@ -4,10 +4,9 @@ import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { receiptRoute } from '../../src/http/receipts.ts'
-import type { RouteRequest } from '../../src/http/route.ts'
+import { isSendRoute, type RouteRequest } from '../../src/http/route.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
-import type { Receipts } from '../../src/receipt/receipts.ts'
 import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { eventually } from '../support/wait.ts'
 import { rawHttp } from './raw-http.ts'
@@ -141,8 +140,8 @@ describe('before a byte of the body is read', () => {
     ['twilio with one, announcing 1 MB', 'twilio', 'x-twilio-signature: AAAA\r\n', 413],
   ] as const)('%s', async ([, path, headers, status]) => {
     const head = `POST ${inject('mountAt')}/v1/receipts/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
-    const wantedEvents = `${head}${headers}Content-Length: 1000000\r\n\r\n`
-    expect((await rawHttp(postern.url, wantedEvents)).status).toBe(status)
+    const announced = `${head}${headers}Content-Length: 1000000\r\n\r\n`
+    expect((await rawHttp(postern.url, announced)).status).toBe(status)
   })
 
   test('with its token a vendor may send a batch of 500 kB', async () => {
@@ -273,10 +272,11 @@ test('a receipt is answered once it is in the database, not before, and not at a
   const take = vi.fn(() => taking.promise)
   const route = receiptRoute({
     readers: new Map([['carrier', reader]]),
-    receipts: { take } as unknown as Receipts,
+    takeReceipts: take,
     metrics: createMetrics({ process: 'api' }),
   })
   const request = { params: { provider: 'carrier' }, query: {}, headers: {}, note: () => {} }
+  if (isSendRoute(route)) throw new Error('receipts make no notice')
   const answer = route.run({ ...request, rawBody: Buffer.alloc(0) } as unknown as RouteRequest)
   const answered = vi.fn()
   answer.then(answered, () => {})

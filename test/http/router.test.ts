@@ -3,12 +3,12 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import type { ApiKeys } from '../../src/access/api-keys.ts'
 import { createLog } from '../../src/base/log.ts'
 import { Problem, Unavailable } from '../../src/base/problems.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { Route, RouteRequest } from '../../src/http/route.ts'
 import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
+import type { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
@@ -17,9 +17,6 @@ import { eventually } from '../support/wait.ts'
 async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
   const metrics = createMetrics({ process: 'api' } as never)
   const log = createLog({ level: 'silent', process: 'test' })
-  const keys = {
-    find: async (token: string) => (token === 'good' ? { id: 'k', app: 'shop' } : null),
-  } as unknown as ApiKeys
   const router = createRouter({
     routes: routes.map((route) => ({
       method: 'post',
@@ -32,7 +29,8 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
       run: async () => ({ status: 200, body: {} }),
       ...route,
     })),
-    keys,
+    findKey: async (token) => (token === 'good' ? { app: 'shop' } : null),
+    idempotency: {} as Idempotency,
     metrics,
     log,
     ...(maxHeldBodyBytes ? { maxHeldBodyBytes } : {}),

@@ -330,7 +330,7 @@ export const room: MutantRoom = {
     },
     // Announcing
     {
-      breaks: 'a lock is wantedEvents by every process that meets it',
+      breaks: 'a lock is announced by every process that meets it',
       find: "Math.max(1, Math.ceil(retryAfterMs)), 'NX')",
       replace: 'Math.max(1, Math.ceil(retryAfterMs)))',
     },
@@ -345,7 +345,7 @@ export const room: MutantRoom = {
       replace: "['locked', owner.app, owner.channel, owner.to]",
     },
     {
-      breaks: 'a lock of no whole milliseconds is never wantedEvents',
+      breaks: 'a lock of no whole milliseconds is never announced',
       find: 'Math.max(1, Math.ceil(retryAfterMs))',
       replace: 'retryAfterMs',
     },

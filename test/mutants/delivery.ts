@@ -440,7 +440,7 @@ export const room: MutantRoom = {
       replace: '    const requestId = to\n    const fields = { name, to }',
       tests: pace,
     },
-    // AttemptLog, pauses, routes
+    // Tries, pauses, routes
     {
       breaks: 'a pause of the provider counts as a try',
       find: "!['throttled', 'not_taken'].includes(outcome))",

@@ -131,7 +131,7 @@ export const room: MutantRoom = {
       tests: [...protocol, 'test/http/body-room'],
     },
     {
-      breaks: 'an wantedEvents body is read before it is refused',
+      breaks: 'an announced body is read before it is refused',
       find: "  if (Number(request.headers['content-length']) > maxBytes) {\n    return Promise.reject(new Problem('payload_too_large'))\n  }\n",
       replace: '',
       tests: protocol,

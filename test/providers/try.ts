@@ -16,7 +16,7 @@ import { startTwilioFarEnd } from './far-ends/twilio.ts'
 import { startWebhookFarEnd } from './far-ends/webhook.ts'
 
 /**
- * AttemptLog a kind of provider as its page says: takes the policy-file entry out of
+ * Tries a kind of provider as its page says: takes the policy-file entry out of
  * `docs/providers/<kind>.md`, starts the simulated far end, sends one message and shows what came of it.
  * `node test/providers/try.ts <kind>`
  */

@@ -54,7 +54,7 @@ describe('render', () => {
     expect(() => templates.render('t', 'sms', 'en', {})).toThrow()
   })
 
-  test('an edition that is not there throws', () => {
+  test('a variant that is not there throws', () => {
     expect(() => sms('x').render('t', 'sms', 'zh', {})).toThrow(/t\/sms\.zh/)
   })
 })
@@ -91,7 +91,7 @@ describe('findLocale', () => {
     expect(templates.findLocale('t', 'sms', wanted)).toBe(locale)
   })
 
-  test('without English the default is the first edition', () => {
+  test('without English the default is the first variant', () => {
     expect(templates.findLocale('german', 'sms', 'fr')).toBe('de')
     expect(templates.findLocale('german', 'sms')).toBe('de')
   })
@@ -102,7 +102,7 @@ describe('findLocale', () => {
   })
 })
 
-test('uses: a variable of any edition of the template, and no other', () => {
+test('uses: a variable of any variant of the template, and no other', () => {
   const templates = load({
     't/sms.en.txt': '{{a}}',
     't/sms.zh.txt': '{{b}}',

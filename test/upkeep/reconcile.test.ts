@@ -13,7 +13,7 @@ import { eventually } from '../support/wait.ts'
 const log = createLog({ level: 'silent', process: 'test' })
 
 /** A reconciler over a table of its own whose clock stands still at `nowMs`. */
-async function standingStill(receipts = { sweep: async () => {} }) {
+async function standingStill(sweepReceipts = async () => {}) {
   const testing = await testDatabase()
   const nowMs = Date.UTC(2026, 10, 21)
   await moveDatabaseClock(testing, `to_timestamp(${nowMs / 1_000})`)
@@ -34,7 +34,7 @@ async function standingStill(receipts = { sweep: async () => {} }) {
         },
       },
       producer: { add: async ({ id }: { id: string }) => void queued.push(id) } as never,
-      receipts,
+      sweepReceipts,
       metrics: createMetrics({ process: 'worker' }),
       log,
     })
@@ -67,10 +67,8 @@ test('a notice that has been due for less than 5 s is left to the job that carri
 })
 
 test('early receipts that can not be looked at: notices are put back on the queue all the same', async () => {
-  const { look, due, queued } = await standingStill({
-    sweep: async () => {
-      throw new Error('no such table')
-    },
+  const { look, due, queued } = await standingStill(async () => {
+    throw new Error('no such table')
   })
   await look(1)
   const overdue = await due(60_000)
@@ -112,7 +110,7 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
     startReconciler({
       store,
       producer: { add } as never,
-      receipts: { sweep: async () => {} },
+      sweepReceipts: async () => {},
       metrics,
       log,
     }),
@@ -147,7 +145,7 @@ describe('after PostgreSQL was away every claim looks lost, and those who hold t
         },
       } as never,
       producer: {} as never,
-      receipts: { sweep: async () => {} },
+      sweepReceipts: async () => {},
       metrics,
       log,
     })

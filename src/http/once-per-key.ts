@@ -1,0 +1,73 @@
+/**
+ * `Idempotency-Key` for the routes that make a notice: a repeated request gets the first answer and makes no
+ * second message. What a key stands for, and for how long, is kept by src/idempotency.
+ */
+import { canonicalRecord } from '../base/canonical.ts'
+import { orLate } from '../base/deadline.ts'
+import { Problem, Unavailable } from '../base/problems.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
+import { type Answer, invalid } from './problem.ts'
+import type { Attempt, RouteRequest, SendRoute } from './route.ts'
+
+/** An answer is promised within 2.5 s, whatever is away; between deciding and answering little happens. */
+const answerWithinMs = 2_200
+
+export function createOncePerKey(idempotency: Idempotency) {
+  /** Sends once per key; without one, simply sends. */
+  return function oncePerKey(route: SendRoute, request: RouteRequest): Promise<Answer | Problem> {
+    const key = request.headers['idempotency-key'] as string | undefined
+    const attempt = { id: idempotency.newNoticeId(), answerBy: performance.now() + answerWithinMs }
+    return key === undefined ? route.send(request, attempt) : sendOnce(route, request, key, attempt)
+  }
+
+  async function sendOnce(
+    route: SendRoute,
+    request: RouteRequest,
+    key: string,
+    attempt: Attempt,
+  ): Promise<Answer | Problem> {
+    if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+      throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
+    }
+    const { app } = request
+    const asked = `${route.path} ${canonicalRecord(request.body as Record<string, unknown>)}`
+    /** What goes on while the caller is answered. */
+    const inTime = <Result>(work: Promise<Result>, late: () => Result) =>
+      orLate(work, Math.max(0, attempt.answerBy - performance.now()), late)
+
+    let id = attempt.id
+    let answer: Answer | Problem | null = null
+    try {
+      const reservation = await inTime(idempotency.reserve(app, key, asked, id), () => {
+        throw new Unavailable(
+          'postgresql',
+          undefined,
+          'the Idempotency-Key was not reserved in time',
+        )
+      })
+      if (reservation.kind === 'in_progress') return new Problem('idempotency_in_progress')
+      if (reservation.kind === 'reused') return new Problem('idempotency_key_reused')
+      if (reservation.kind === 'answered') return reservation.answer as Answer
+      if (reservation.kind === 'taken_over') {
+        id = reservation.earlierId
+        answer = await route.adopt(request, { ...attempt, id })
+        if (!answer) {
+          await idempotency.rename(app, key, id, attempt.id)
+          id = attempt.id
+        }
+      }
+      answer ??= await route.send(request, attempt)
+    } catch (error) {
+      await inTime(idempotency.free(app, key, id), () => {})
+      throw error
+    }
+    // What was sent is never answered with an error: when this fails, a repeat finds the notice itself.
+    await inTime(
+      answer instanceof Problem
+        ? idempotency.free(app, key, id)
+        : idempotency.keep(app, key, id, answer),
+      () => {},
+    )
+    return answer
+  }
+}

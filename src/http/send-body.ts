@@ -1,0 +1,71 @@
+/**
+ * From the body of a send to what the rooms behind take. Whether recipient, channel, template and variables fit
+ * is found out before anything is counted: a message that could only fail is refused at the door.
+ */
+import { Problem } from '../base/problems.ts'
+import type { Params } from '../notice/create.ts'
+import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
+import { invalid } from './problem.ts'
+
+/** One normalised recipient, or the problem that says why not. */
+export function recipientOf(
+  normalise: NormaliseRecipient,
+  body: { channel: 'sms' | 'email'; to: string },
+): { to: string; country: string } {
+  const result = normalise(body.channel, body.to)
+  if (result.kind === 'ok') return result
+  throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
+}
+
+/** What is known of messages before one is asked for. */
+export interface Sendable {
+  templates: {
+    has(template: string): boolean
+    /** Undefined when the template is not made for this channel. */
+    findLocale(template: string, channel: 'sms' | 'email', wanted?: string): string | undefined
+    /** The variables that the message in this locale needs. */
+    variables(template: string, channel: 'sms' | 'email', locale: string): ReadonlySet<string>
+    /** Whether the template needs this variable in any channel and locale. */
+    uses(template: string, variable: string): boolean
+  }
+  /** Channels with at least one route. */
+  routedChannels: ReadonlySet<string>
+}
+
+/**
+ * The locale to render in and the variables it takes, once channel, template and variables are known to fit
+ * together. A variable that the template never uses is refused, and one that only another locale of it uses is
+ * left out: the same message with other words behind it would be other content to the duplicate rule.
+ */
+export function contentOf(
+  { templates, routedChannels }: Sendable,
+  body: { channel: 'sms' | 'email'; template: string; locale?: string | undefined; params: Params },
+  /** Variables Postern adds itself; a caller may not set them. */
+  reserved: readonly string[],
+): { locale: string; params: Params } {
+  const { channel, template } = body
+  if (!routedChannels.has(channel)) throw invalid('channel', `no route carries ${channel}`)
+  const locale = templates.findLocale(template, channel, body.locale)
+  if (!locale) {
+    throw invalid(
+      'template',
+      templates.has(template) ? `has no ${channel} form` : 'there is no such template',
+    )
+  }
+  for (const name of reserved) {
+    if (Object.hasOwn(body.params, name)) throw invalid(`params.${name}`, 'is set by Postern')
+  }
+  const needed = templates.variables(template, channel, locale)
+  for (const name of needed) {
+    if (!Object.hasOwn(body.params, name) && !reserved.includes(name)) {
+      throw invalid(`params.${name}`, 'the template needs it')
+    }
+  }
+  const given = Object.entries(body.params)
+  for (const [name] of given) {
+    if (!needed.has(name) && !templates.uses(template, name)) {
+      throw invalid(`params.${name}`, 'the template does not use it')
+    }
+  }
+  return { locale, params: Object.fromEntries(given.filter(([name]) => needed.has(name))) }
+}
