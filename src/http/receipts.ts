@@ -1,34 +1,12 @@
 import { Problem } from '../base/problems.ts'
+import type { Receipt, ReceiptReader } from '../base/receipt.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Receipt } from '../receipt/receipts.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-
-interface ReceiptHead {
-  headers: Readonly<Record<string, string | string[] | undefined>>
-  query: Readonly<Record<string, unknown>>
-  receivedAt: number
-}
-
-type ParsedReceipts =
-  | {
-      ok: true
-      receipts: readonly Receipt[]
-      reply: { status: number; contentType: string; body: string }
-    }
-  | { ok: false; reason: 'forged' | 'malformed' }
 
 const notSigned = {
   en: 'The signature is not that of this provider.',
   zh: '签名与该服务商不符。',
-}
-
-/** What a provider's kind makes of a request; its folder knows the vendor's signature and form. */
-export interface ReceiptReader {
-  maxBodyBytes: number
-  /** False for a sure forgery, told before a byte of the body is read. */
-  mayBeGenuine(head: ReceiptHead): boolean
-  parse(request: ReceiptHead & { rawBody: Buffer }): ParsedReceipts
 }
 
 /**

@@ -2,6 +2,7 @@
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import type { Log } from '../base/log.ts'
+import type { ReceiptReader } from '../base/receipt.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
@@ -11,7 +12,7 @@ import { captchaRoutes } from '../http/captchas.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
-import { type ReceiptReader, receiptRoute } from '../http/receipts.ts'
+import { receiptRoute } from '../http/receipts.ts'
 import { answerUnknownPath, createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
@@ -126,14 +127,8 @@ function receiptReaders(file: PolicyFile): Map<string, ReceiptReader> {
   const readers = new Map<string, ReceiptReader>()
   for (const [name, entry] of Object.entries(file.providers)) {
     const kind = findProviderKind(entry.kind)
-    const receipts = kind?.receipts
-    if (!receipts) continue
-    const settings = kind.settings.parse(entry.settings)
-    readers.set(name, {
-      maxBodyBytes: receipts.maxBodyBytes,
-      mayBeGenuine: (head) => receipts.mayBeGenuine(head, settings),
-      parse: (request) => receipts.parse(request, settings),
-    })
+    const reader = kind?.createReceiptReader?.(kind.settings.parse(entry.settings))
+    if (reader) readers.set(name, reader)
   }
   return readers
 }

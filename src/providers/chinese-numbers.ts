@@ -1,13 +1,13 @@
 /** What the two Chinese vendors have in common: their clock, and receipts guarded by a token. */
-import { isSameSecret } from '../crypto/same-secret.ts'
-import { parseJson } from './json.ts'
 import type {
   ParsedReceipts,
   Receipt,
   ReceiptHead,
   ReceiptReader,
   ReceiptRequest,
-} from './provider-kind.ts'
+} from '../base/receipt.ts'
+import { isSameSecret } from '../crypto/same-secret.ts'
+import { parseJson } from './json.ts'
 
 const beijingOffsetMs = 8 * 3_600_000
 
@@ -27,19 +27,19 @@ export function beijingDay(atMs: number): string {
  * Arrays of reports, each final. Neither vendor signs anything, so a secret token in the address is
  * what tells their reports from forged ones; `thanks` is the answer that keeps them from pushing again.
  */
-export function createReportReader(
+export function defineReportReader(
   readReport: (report: unknown) => Receipt | undefined,
   thanks: object,
-): ReceiptReader<{ receiptToken?: string | undefined }> {
-  return {
+): (settings: { receiptToken?: string | undefined }) => ReceiptReader {
+  return ({ receiptToken }) => ({
     // They push many at a time, and the token stands in the head.
     maxBodyBytes: 1_048_576,
-    mayBeGenuine: (head, { receiptToken }) => hasToken(head, receiptToken),
-    parse: (request, { receiptToken }) =>
+    mayBeGenuine: (head) => hasToken(head, receiptToken),
+    parse: (request) =>
       hasToken(request, receiptToken)
         ? parseReports(request, readReport, thanks)
         : { ok: false, reason: 'forged' },
-  }
+  })
 }
 
 function hasToken({ query: { token } }: ReceiptHead, receiptToken: string | undefined): boolean {

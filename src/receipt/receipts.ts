@@ -12,17 +12,10 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import { isForeignId, isId } from '../base/ids.ts'
+import type { Receipt } from '../base/receipt.ts'
 import type { Database } from '../db/database.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { insertEvents, type WantedEvents } from '../notice/outbox.ts'
-
-export interface Receipt {
-  messageId?: string
-  noticeId?: string
-  outcome: 'delivered' | 'failed'
-  /** The far end's reason code. */
-  detail?: string
-}
 
 interface Row {
   provider: string

@@ -103,35 +103,26 @@ const parsers: [string, (text: string) => unknown][] = [
   [
     'a webhook receipt',
     (text) =>
-      webhook.receipts?.parse(
-        { ...receiptHead, headers: signedHead(text), rawBody: Buffer.from(text) },
-        webhookSettings,
-      ),
+      webhook.createReceiptReader?.(webhookSettings).parse({ ...receiptHead, headers: signedHead(text), rawBody: Buffer.from(text) }),
   ],
   [
     'a twilio form and its query',
     (text) =>
-      twilio.receipts?.parse(
-        {
+      twilio.createReceiptReader?.(twilioSettings).parse({
           ...receiptHead,
           headers: { 'x-twilio-signature': text },
           query: { noticeId: text },
           rawBody: Buffer.from(text),
-        },
-        twilioSettings,
-      ),
+        }),
   ],
   [
     'an aliyun batch',
     (text) =>
-      aliyun.receipts?.parse(
-        { ...receiptHead, query: { token: vendor.receiptToken }, rawBody: Buffer.from(text) },
-        aliyunSettings,
-      ),
+      aliyun.createReceiptReader?.(aliyunSettings).parse({ ...receiptHead, query: { token: vendor.receiptToken }, rawBody: Buffer.from(text) }),
   ],
   [
     'a tencent token',
-    (text) => tencent.receipts?.parse({ ...receiptHead, query: { token: text } }, tencentSettings),
+    (text) => tencent.createReceiptReader?.(tencentSettings).parse({ ...receiptHead, query: { token: text } }),
   ],
   ['bodies of sends', (text) => [sendCaptchaBody, sendNoticeBody].map((body) => body.safeParse(filled(text)))],
   ['bodies of checks and searches', (text) => [checkCaptchaBody, searchNoticesBody].map((body) => body.safeParse(filled(text)))],

@@ -169,15 +169,12 @@ describe('aliyun', () => {
       out_id: 'n-1',
     }
     const parse = (body: unknown, token: unknown = entry.receiptToken) =>
-      aliyun.receipts?.parse(
-        {
-          headers: {},
-          rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
-          query: { token },
-          receivedAt: Date.now(),
-        },
-        settings,
-      )
+      aliyun.createReceiptReader?.(settings).parse({
+        headers: {},
+        rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+        query: { token },
+        receivedAt: Date.now(),
+      })
 
     it('reads every report of a push and answers code 0', () => {
       const parsed = parse([report, { ...report, success: false, err_code: 'MK:0001', out_id: '' }])
@@ -217,7 +214,7 @@ describe('aliyun', () => {
         query: { token: '' },
         receivedAt: 0,
       }
-      expect(aliyun.receipts?.parse(request, aliyun.settings.parse(open))).toEqual({
+      expect(aliyun.createReceiptReader?.(aliyun.settings.parse(open)).parse(request)).toEqual({
         ok: false,
         reason: 'forged',
       })

@@ -1,7 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import type { Receipt } from '../../src/base/receipt.ts'
 import type { Message } from '../../src/providers/provider.ts'
-import type { ProviderDeps, Receipt } from '../../src/providers/provider-kind.ts'
+import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
 import { findFault } from '../../src/providers/sandbox/faults.ts'
 import { sandbox } from '../../src/providers/sandbox/index.ts'
 import {

@@ -146,15 +146,12 @@ describe('tencent', () => {
       sid: '5000:1',
     }
     const parse = (body: unknown, token: unknown = entry.receiptToken) =>
-      tencent.receipts?.parse(
-        {
-          headers: {},
-          rawBody: Buffer.from(JSON.stringify(body)),
-          query: { token },
-          receivedAt: Date.now(),
-        },
-        tencent.settings.parse(entry),
-      )
+      tencent.createReceiptReader?.(tencent.settings.parse(entry)).parse({
+        headers: {},
+        rawBody: Buffer.from(JSON.stringify(body)),
+        query: { token },
+        receivedAt: Date.now(),
+      })
 
     it('reads every report of a push and answers result 0', () => {
       const parsed = parse([report, { ...report, report_status: 'FAIL', errmsg: 'MK:0004' }])

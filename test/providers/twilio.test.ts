@@ -115,15 +115,12 @@ describe('twilio', () => {
     function parse(form: Record<string, string>, noticeId: unknown = 'n-1', token = authToken) {
       const body = new URLSearchParams(form)
       const url = noticeId ? `${statusCallback}?noticeId=${noticeId}` : statusCallback
-      return twilio.receipts?.parse(
-        {
-          headers: { 'x-twilio-signature': signTwilio(token, url, body) },
-          rawBody: Buffer.from(body.toString()),
-          query: { noticeId },
-          receivedAt: Date.now(),
-        },
-        settings,
-      )
+      return twilio.createReceiptReader?.(settings).parse({
+        headers: { 'x-twilio-signature': signTwilio(token, url, body) },
+        rawBody: Buffer.from(body.toString()),
+        query: { noticeId },
+        receivedAt: Date.now(),
+      })
     }
 
     it('reads final states and passes over the others', () => {
@@ -154,10 +151,10 @@ describe('twilio', () => {
         query: { noticeId: newId() },
         receivedAt: 0,
       }
-      expect(twilio.receipts?.parse(request, settings)).toEqual(forged)
-      expect(twilio.receipts?.parse({ ...request, headers: {}, query: {} }, settings)).toEqual(
-        forged,
-      )
+      expect(twilio.createReceiptReader?.(settings).parse(request)).toEqual(forged)
+      expect(
+        twilio.createReceiptReader?.(settings).parse({ ...request, headers: {}, query: {} }),
+      ).toEqual(forged)
     })
 
     it('calls a signed form without sid or status malformed', () => {

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import type { ReceiptRequest } from '../../src/base/receipt.ts'
 import { isSignedWebhook, signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import type { Message } from '../../src/providers/provider.ts'
-import type { ReceiptRequest } from '../../src/providers/provider-kind.ts'
 import { webhook } from '../../src/providers/webhook/index.ts'
 import { testConformance } from './conformance.ts'
 import { startHttpFarEnd } from './far-ends/http.ts'
@@ -120,7 +120,8 @@ describe('webhook', () => {
   describe('receipts', () => {
     const settings = webhook.settings.parse({ url: 'http://127.0.0.1/', secret })
     const receivedAt = Date.now()
-    const parse = (request: ReceiptRequest) => webhook.receipts?.parse(request, settings)
+    const parse = (request: ReceiptRequest) =>
+      webhook.createReceiptReader?.(settings).parse(request)
 
     function request(value: unknown, atMs = receivedAt, key = secret): ReceiptRequest {
       const rawBody = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))

@@ -7,7 +7,7 @@ import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted, resultOfTransport } from '../result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
-import { receipts } from './receipts.ts'
+import { createReceiptReader } from './receipts.ts'
 import { type AliyunSettings, aliyunSettings } from './settings.ts'
 import { signAcs3 } from './sign.ts'
 
@@ -20,7 +20,7 @@ export const aliyun: ProviderKind<AliyunSettings> = {
   channels: ['sms'],
   settings: aliyunSettings,
   create: createAliyun,
-  receipts,
+  createReceiptReader,
 }
 
 /** Younger messages may be missing from the query's records though they were taken. */

@@ -1,10 +1,10 @@
-import { createReportReader, parseBeijingTime } from '../chinese-numbers.ts'
+import type { Receipt } from '../../base/receipt.ts'
+import { defineReportReader, parseBeijingTime } from '../chinese-numbers.ts'
 import { isObject } from '../json.ts'
-import type { Receipt } from '../provider-kind.ts'
 import { isCode } from '../result.ts'
 
 /** SmsReport in its HTTP form. Anything but `code: 0` makes Aliyun push the same reports again, up to ten times. */
-export const receipts = createReportReader(readReport, { code: 0, msg: 'OK' })
+export const createReceiptReader = defineReportReader(readReport, { code: 0, msg: 'OK' })
 
 function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.success !== 'boolean') return undefined

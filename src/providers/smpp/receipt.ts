@@ -1,4 +1,4 @@
-import type { Receipt } from '../provider-kind.ts'
+import type { Receipt } from '../../base/receipt.ts'
 import { type Delivered, decodeText, tlv } from './pdu.ts'
 
 /**

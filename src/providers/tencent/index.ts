@@ -5,7 +5,7 @@ import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted, resultOfTransport } from '../result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
-import { receipts } from './receipts.ts'
+import { createReceiptReader } from './receipts.ts'
 import { type TencentSettings, tencentSettings } from './settings.ts'
 import { signTc3 } from './sign.ts'
 
@@ -18,7 +18,7 @@ export const tencent: ProviderKind<TencentSettings> = {
   channels: ['sms'],
   settings: tencentSettings,
   create: createTencent,
-  receipts,
+  createReceiptReader,
 }
 
 const contentType = 'application/json; charset=utf-8'

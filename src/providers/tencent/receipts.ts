@@ -1,10 +1,10 @@
-import { createReportReader, parseBeijingTime } from '../chinese-numbers.ts'
+import type { Receipt } from '../../base/receipt.ts'
+import { defineReportReader, parseBeijingTime } from '../chinese-numbers.ts'
 import { isObject } from '../json.ts'
-import type { Receipt } from '../provider-kind.ts'
 import { isCode } from '../result.ts'
 
 /** The status callback; a report is found again by `sid`, which is the SerialNo of the send. */
-export const receipts = createReportReader(readReport, { result: 0, errmsg: 'OK' })
+export const createReceiptReader = defineReportReader(readReport, { result: 0, errmsg: 'OK' })
 
 function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.sid !== 'string' || report.sid === '') return undefined

@@ -1,13 +1,9 @@
 import { z } from 'zod'
 import { createHttpClient } from '../../base/http-client.ts'
+import type { ParsedReceipts, ReceiptRequest } from '../../base/receipt.ts'
 import { parseObject } from '../json.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
-import type {
-  ParsedReceipts,
-  ProviderDeps,
-  ProviderKind,
-  ReceiptRequest,
-} from '../provider-kind.ts'
+import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted, resultOfTransport } from '../result.ts'
 import { resultOfError } from './errors.ts'
 import { isSignedByTwilio } from './signature.ts'
@@ -44,12 +40,12 @@ export const twilio: ProviderKind<TwilioSettings> = {
   channels: ['sms'],
   settings,
   create: createTwilio,
-  receipts: {
+  createReceiptReader: (settings) => ({
     // A call of Twilio's is one form of a dozen fields.
     maxBodyBytes: 16_384,
     mayBeGenuine: ({ headers }) => typeof headers['x-twilio-signature'] === 'string',
-    parse: parseReceipts,
-  },
+    parse: (request) => parseReceipts(request, settings),
+  }),
 }
 
 const maxFields = 200

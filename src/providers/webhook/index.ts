@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { createHttpClient, type HttpOutcome } from '../../base/http-client.ts'
+import type { ParsedReceipts, ReceiptRequest } from '../../base/receipt.ts'
 import {
   isSignedWebhook,
   isUsableSecret,
@@ -8,13 +9,7 @@ import {
 } from '../../crypto/standard-webhooks.ts'
 import { parseJson, parseObject } from '../json.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
-import {
-  maxUnprovenBytes,
-  type ParsedReceipts,
-  type ProviderDeps,
-  type ProviderKind,
-  type ReceiptRequest,
-} from '../provider-kind.ts'
+import { maxUnprovenBytes, type ProviderDeps, type ProviderKind } from '../provider-kind.ts'
 import { accepted, resultOfTransport } from '../result.ts'
 
 /**
@@ -34,11 +29,11 @@ export const webhook: ProviderKind<WebhookSettings> = {
   channels: ['sms', 'email'],
   settings,
   create: createWebhook,
-  receipts: {
+  createReceiptReader: (settings) => ({
     maxBodyBytes: maxUnprovenBytes,
     mayBeGenuine: ({ headers, receivedAt }) => mayBeSignedWebhook(headers, receivedAt),
-    parse: parseReceipts,
-  },
+    parse: (request) => parseReceipts(request, settings),
+  }),
 }
 
 function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDeps): Provider {
