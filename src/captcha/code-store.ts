@@ -14,6 +14,7 @@
  * current name, and the previous name is emptied when it is settled, so an owner never has two valid codes.
  */
 import { createBatcher } from '../base/batcher.ts'
+import type { Channel } from '../base/channel.ts'
 import { createShortIds } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import { createUnsettled } from '../base/unsettled.ts'
@@ -24,7 +25,7 @@ import { loadScript, type RedisClient } from '../redis/script.ts'
 export interface CodeOwner {
   app: string
   scene: string
-  channel: 'sms' | 'email'
+  channel: Channel
   to: string
 }
 

@@ -10,6 +10,7 @@ import { dirname, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
+import type { Channel } from '../base/channel.ts'
 import { parseDurationMs } from '../base/durations.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
@@ -290,14 +291,14 @@ interface Sections {
   readonly providers: ReadonlyMap<string, ProviderEntry>
   /** The others too. */
   readonly providerNames: readonly string[]
-  readonly routes: readonly { path: ['routes', 'email' | 'sms', number]; route: Route }[]
+  readonly routes: readonly { path: ['routes', Channel, number]; route: Route }[]
   readonly templates: string | undefined
 }
 
 /** The parts of a file that have their right shape, whatever the others are like. */
 function soundSections(raw: unknown): Sections {
   const { policies, providers, routes, templates } = asRecord(raw)
-  const routesOf = (channel: 'email' | 'sms') => {
+  const routesOf = (channel: Channel) => {
     const list = asRecord(routes)[channel]
     return (Array.isArray(list) ? list : []).flatMap((each: unknown, index) => {
       const parsed = route.safeParse(each)

@@ -4,14 +4,14 @@
  * jobs waiting for a minute while its worker had nothing in hand is stuck, and `livez` says so; whoever
  * supervises the process starts a new one. Nothing is known while Redis is away, so nothing is said.
  */
-import type { QueuedChannel } from '../queue/contract.ts'
+import type { Channel } from '../base/channel.ts'
 import type { Producer } from '../queue/producer.ts'
 
 const stuckAfterMs = 60_000
 const lookEveryMs = 5_000
 
 export interface Watched {
-  channel: QueuedChannel
+  channel: Channel
   idleMs(): number
 }
 
@@ -23,7 +23,7 @@ export function startLiveness(deps: {
 }) {
   const { workers, depths } = deps
   /** Since when each channel has had jobs waiting at every look. */
-  const waitingSinceMs = new Map<QueuedChannel, number>()
+  const waitingSinceMs = new Map<Channel, number>()
 
   async function look() {
     const counts = await depths().catch(() => [])

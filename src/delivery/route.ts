@@ -1,4 +1,5 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
+import type { Channel } from '../base/channel.ts'
 
 /** One entry of `routes.sms` or `routes.email`: the first whose `match` fits decides. */
 export interface RouteRule {
@@ -20,7 +21,7 @@ export interface Use {
 }
 
 export interface Routable {
-  channel: 'sms' | 'email'
+  channel: Channel
   recipient: string
   template: string
   app: string
@@ -28,7 +29,7 @@ export interface Routable {
 
 /** Which providers carry a notice, in the order in which they are tried; none when no route fits. */
 export function createRouter<Provider extends { channels: readonly string[] }>(
-  routes: Readonly<Record<'sms' | 'email', readonly RouteRule[]>>,
+  routes: Readonly<Record<Channel, readonly RouteRule[]>>,
   providers: ReadonlyMap<string, Provider>,
   random: () => number = Math.random,
 ) {

@@ -1,13 +1,8 @@
 import { type ConnectionOptions, DelayedError, type Job, Worker } from 'bullmq'
+import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import {
-  type JobData,
-  type QueuedChannel,
-  queueName,
-  queuePrefix,
-  workerTimings,
-} from '../queue/contract.ts'
+import { type JobData, queueName, queuePrefix, workerTimings } from '../queue/contract.ts'
 import type { Verdict } from './deliver.ts'
 
 /** A job whose row could not even be claimed waits about this long. */
@@ -17,7 +12,7 @@ export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
 
 /** Takes jobs of one channel, `concurrency` at a time, those that wait for a slot too. Starts at once. */
 export function startDeliveryWorker(deps: {
-  channel: QueuedChannel
+  channel: Channel
   connection: ConnectionOptions
   keyPrefix: string
   concurrency: number

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
 import type { NoticeRequest, SendNotice } from '../notice/send.ts'
@@ -24,7 +25,7 @@ export function noticeRoutes(
     store: NoticeStore
     normaliseRecipient: NormaliseRecipient
     /** The hashes under which a recipient's rows are found, by every secret in use. */
-    recipientHashes: (channel: 'sms' | 'email', to: string) => Buffer[]
+    recipientHashes: (channel: Channel, to: string) => Buffer[]
     cursorMarks: CursorMarks
     /** PostgreSQL's, because it decides when a notice is due. */
     nowMs: () => number
@@ -47,7 +48,7 @@ export function noticeRoutes(
   }
 
   /** What was sent to may be looked for, whatever destinations are allowed now. */
-  function recipientSearched(channel: 'sms' | 'email', to: string): string {
+  function recipientSearched(channel: Channel, to: string): string {
     const result = normaliseRecipient(channel, to)
     if (result.kind === 'invalid') throw new Problem('invalid_recipient')
     return result.to

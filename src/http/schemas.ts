@@ -3,6 +3,7 @@
  * are made here, before anything is counted.
  */
 import { z } from 'zod'
+import { channels } from '../base/channel.ts'
 import { parseDurationMs } from '../base/durations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
@@ -26,9 +27,7 @@ const plainText = (maxLength: number) =>
       if (message) text.issues.push({ code: 'custom', message, input: text.value })
     })
 
-const channel = z
-  .enum(['sms', 'email'])
-  .meta({ id: 'Channel', description: 'What carries the message.' })
+const channel = z.enum(channels).meta({ id: 'Channel', description: 'What carries the message.' })
 const recipient = plainText(320)
   .min(1)
   .meta({

@@ -2,6 +2,7 @@
  * From the body of a send to what the rooms behind take. Whether recipient, channel, template and variables fit
  * is found out before anything is counted: a message that could only fail is refused at the door.
  */
+import type { Channel } from '../base/channel.ts'
 import { Problem } from '../base/problems.ts'
 import type { Params } from '../notice/create.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
@@ -10,7 +11,7 @@ import { invalid } from './problem.ts'
 /** One normalised recipient, or the problem that says why not. */
 export function recipientOf(
   normalise: NormaliseRecipient,
-  body: { channel: 'sms' | 'email'; to: string },
+  body: { channel: Channel; to: string },
 ): { to: string; country: string } {
   const result = normalise(body.channel, body.to)
   if (result.kind === 'ok') return result
@@ -22,9 +23,9 @@ export interface Sendable {
   templates: {
     has(template: string): boolean
     /** Undefined when the template is not made for this channel. */
-    findLocale(template: string, channel: 'sms' | 'email', wanted?: string): string | undefined
+    findLocale(template: string, channel: Channel, wanted?: string): string | undefined
     /** The variables that the message in this locale needs. */
-    variables(template: string, channel: 'sms' | 'email', locale: string): ReadonlySet<string>
+    variables(template: string, channel: Channel, locale: string): ReadonlySet<string>
     /** Whether the template needs this variable in any channel and locale. */
     uses(template: string, variable: string): boolean
   }
@@ -39,7 +40,7 @@ export interface Sendable {
  */
 export function contentOf(
   { templates, routedChannels }: Sendable,
-  body: { channel: 'sms' | 'email'; template: string; locale?: string | undefined; params: Params },
+  body: { channel: Channel; template: string; locale?: string | undefined; params: Params },
   /** Variables Postern adds itself; a caller may not set them. */
   reserved: readonly string[],
 ): { locale: string; params: Params } {

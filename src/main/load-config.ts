@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { channels } from '../base/channel.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import {
   type Finding,
@@ -78,7 +79,7 @@ export const sectionChecks: SectionChecks = {
       }),
     ]
   },
-  channelsOf: (kind) => findProviderKind(kind)?.channels ?? ['sms', 'email'],
+  channelsOf: (kind) => findProviderKind(kind)?.channels ?? channels,
   templates: readTemplates,
 }
 

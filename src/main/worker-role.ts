@@ -1,4 +1,5 @@
 /** The worker role: delivery, and everything that runs by itself. */
+import { type Channel, channels } from '../base/channel.ts'
 import type { PolicyFile } from '../config/policy-file.ts'
 import { createDeliver } from '../delivery/deliver.ts'
 import { createGuardedProvider, type GuardedProvider } from '../delivery/guarded-provider.ts'
@@ -15,7 +16,6 @@ import { startEventDispatcher } from '../events/dispatcher.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import { createLimiter } from '../limiter/index.ts'
 import { findProviderKind } from '../providers/index.ts'
-import { type QueuedChannel, queuedChannels } from '../queue/contract.ts'
 import { startReconciler } from '../upkeep/reconcile.ts'
 import { startRetention } from '../upkeep/retention.ts'
 import type { Shared } from './shared.ts'
@@ -66,7 +66,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     log,
   })
   closers.onClose(() => retention.stop())
-  const workers = queuedChannels.map((channel) => {
+  const workers = channels.map((channel) => {
     return startDeliveryWorker({
       channel,
       connection: openRedis('worker'),
@@ -86,7 +86,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
 }
 
 /** A slow provider with all its share in hand leaves that of the others free. */
-function capacityOf(channel: QueuedChannel, guarded: ReadonlyMap<string, GuardedProvider>): number {
+function capacityOf(channel: Channel, guarded: ReadonlyMap<string, GuardedProvider>): number {
   const able = [...guarded.values()].filter(({ channels }) => channels.includes(channel))
   return able.reduce((sum, { capacity }) => sum + capacity, 1)
 }

@@ -9,6 +9,7 @@
  * and a value that stands in no list does not compile.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { channels } from '../base/channel.ts'
 import { eventTypes } from '../base/event-types.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -18,7 +19,6 @@ type LabelSets = Readonly<Record<string, readonly string[]>>
 type LabelsOf<Sets extends LabelSets> = { readonly [Name in keyof Sets]: Sets[Name][number] }
 
 const kinds = ['captcha', 'notice'] as const
-const channels = ['sms', 'email'] as const
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 
 const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]

@@ -7,6 +7,7 @@
  * worker may take it, as soon as PostgreSQL answers.
  */
 import { createBatcher } from '../base/batcher.ts'
+import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
 import { Unavailable } from '../base/problems.ts'
@@ -22,7 +23,7 @@ export type Params = Readonly<Record<string, string | number | boolean>>
 export interface NoticeDraft {
   app: string
   kind: 'captcha' | 'notice'
-  channel: 'sms' | 'email'
+  channel: Channel
   /** Normalised: E.164 or one address. */
   to: string
   scene?: string | undefined

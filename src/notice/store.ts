@@ -5,6 +5,7 @@
  * decide anything (is it due, is it over) are PostgreSQL's, because workers' clocks differ.
  */
 import { createBatcher } from '../base/batcher.ts'
+import type { Channel } from '../base/channel.ts'
 import type { Database } from '../db/database.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt, NoticeState } from './states.ts'
@@ -13,7 +14,7 @@ export interface NewNotice {
   id: string
   app: string
   kind: 'captcha' | 'notice'
-  channel: 'sms' | 'email'
+  channel: Channel
   recipient: string
   recipientHash: Buffer
   scene: string | null
@@ -31,7 +32,7 @@ export interface OpenNotice {
   id: string
   app: string
   kind: 'captcha' | 'notice'
-  channel: 'sms' | 'email'
+  channel: Channel
   recipient: string
   scene: string | null
   template: string
@@ -214,7 +215,7 @@ export function createNoticeStore(
      * they become `pending` and due again in `againInMs`, so that several callers never take the same.
      */
     takeOverdue(limit: number, graceMs: number, againInMs: number) {
-      return database.query<{ id: string; channel: 'sms' | 'email'; kind: 'captcha' | 'notice' }>(
+      return database.query<{ id: string; channel: Channel; kind: 'captcha' | 'notice' }>(
         'notice-overdue',
         overdueSql,
         [limit, graceMs, againInMs],

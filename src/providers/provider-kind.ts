@@ -1,6 +1,7 @@
 import type { ZodType } from 'zod'
+import type { Channel } from '../base/channel.ts'
 import type { Receipt, ReceiptReader } from '../base/receipt.ts'
-import type { Channel, Provider } from './provider.ts'
+import type { Provider } from './provider.ts'
 import type { SandboxOutbox } from './sandbox/outbox.ts'
 
 /**

@@ -7,9 +7,7 @@
  * The notice id travels as the far end's own reference wherever that has one, because sends are
  * at-least-once and the far end is the only place that can tell a repeat.
  */
-export type Channel = 'sms' | 'email'
-
-export const channels: readonly Channel[] = ['sms', 'email']
+import type { Channel } from '../base/channel.ts'
 
 /** A rendered message. Which of the texts a provider uses depends on its channel and kind. */
 export interface Message {

@@ -4,13 +4,10 @@
  * notice id too, so adding it twice while it exists is one job.
  */
 import type { JobsOptions } from 'bullmq'
-
-export type QueuedChannel = 'sms' | 'email'
-
-export const queuedChannels: readonly QueuedChannel[] = ['sms', 'email']
+import type { Channel } from '../base/channel.ts'
 
 /** One queue per channel, so that slow mail never delays SMS. */
-export const queueName = (channel: QueuedChannel) => `send-${channel}`
+export const queueName = (channel: Channel) => `send-${channel}`
 
 /** The hash tag keeps all keys of a queue in one slot of a cluster. */
 export const queuePrefix = (keyPrefix: string) => `{${keyPrefix}queue}`
@@ -22,7 +19,7 @@ export interface JobData {
 /** What to put on the queue. */
 export interface SendJob {
   id: string
-  channel: QueuedChannel
+  channel: Channel
   kind: 'captcha' | 'notice'
   /** Not before this has passed. */
   delayMs?: number

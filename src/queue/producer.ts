@@ -1,16 +1,9 @@
 import { type ConnectionOptions, Queue } from 'bullmq'
 import { createBatcher } from '../base/batcher.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
 import { Unavailable } from '../base/problems.ts'
-import {
-  type JobData,
-  jobOptions,
-  type QueuedChannel,
-  queuedChannels,
-  queueName,
-  queuePrefix,
-  type SendJob,
-} from './contract.ts'
+import { type JobData, jobOptions, queueName, queuePrefix, type SendJob } from './contract.ts'
 
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 type JobState = (typeof jobStates)[number]
@@ -22,9 +15,9 @@ const addDeadlineMs = 2_000
 
 /** Puts notices on the queue; all of one event-loop tick go in one command per channel. */
 export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
-  const queues = new Map<QueuedChannel, Queue<JobData>>()
-  const batchers = new Map<QueuedChannel, (job: SendJob) => Promise<void>>()
-  for (const channel of queuedChannels) {
+  const queues = new Map<Channel, Queue<JobData>>()
+  const batchers = new Map<Channel, (job: SendJob) => Promise<void>>()
+  for (const channel of channels) {
     const queue = new Queue<JobData>(queueName(channel), {
       connection,
       prefix: queuePrefix(keyPrefix),
@@ -62,7 +55,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
     },
 
     /** Jobs per channel and state. */
-    async depths(): Promise<{ channel: QueuedChannel; state: JobState; value: number }[]> {
+    async depths(): Promise<{ channel: Channel; state: JobState; value: number }[]> {
       const all = [...queues].map(async ([channel, queue]) => {
         const counts = await queue.getJobCounts(...jobStates)
         return jobStates.map((state) => ({ channel, state, value: counts[state] ?? 0 }))

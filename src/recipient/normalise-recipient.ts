@@ -3,6 +3,7 @@
  * count what comes out of here, and nothing comes out that a provider could read as two recipients.
  */
 import { domainToASCII } from 'node:url'
+import type { Channel } from '../base/channel.ts'
 import { createPhoneReader } from './phone-number.ts'
 
 export interface RecipientRules {
@@ -22,7 +23,7 @@ export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 export function createRecipientNormaliser(rules: RecipientRules) {
   const readPhoneNumber = createPhoneReader(rules.defaultCountry)
 
-  return function normaliseRecipient(channel: 'sms' | 'email', to: string): RecipientResult {
+  return function normaliseRecipient(channel: Channel, to: string): RecipientResult {
     if (channel === 'email') {
       const address = normaliseEmail(to)
       return address ? { kind: 'ok', to: address, country: '' } : { kind: 'invalid' }

@@ -13,9 +13,8 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Handlebars from 'handlebars'
+import type { Channel } from '../base/channel.ts'
 import { measureSms, type SmsLength } from '../base/sms-length.ts'
-
-type Channel = 'sms' | 'email'
 
 export interface Rendered {
   subject?: string

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { channels } from '../../base/channel.ts'
 import { waitMs } from '../../base/deadline.ts'
 import { newId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
@@ -24,7 +25,7 @@ type SandboxSettings = z.infer<typeof settings>
 
 export const sandbox: ProviderKind<SandboxSettings> = {
   kind: 'sandbox',
-  channels: ['sms', 'email'],
+  channels,
   settings,
   create: createSandbox,
 }

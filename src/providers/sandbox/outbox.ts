@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import type { Channel } from '../provider.ts'
+import type { Channel } from '../../base/channel.ts'
 
 /**
  * Where the sandbox's messages wait to be read.

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { channels } from '../../base/channel.ts'
 import { createHttpClient, type HttpOutcome } from '../../base/http-client.ts'
 import type { ParsedReceipts, ReceiptRequest } from '../../base/receipt.ts'
 import {
@@ -26,7 +27,7 @@ type WebhookSettings = z.infer<typeof settings>
 
 export const webhook: ProviderKind<WebhookSettings> = {
   kind: 'webhook',
-  channels: ['sms', 'email'],
+  channels,
   settings,
   create: createWebhook,
   createReceiptReader: (settings) => ({
