@@ -1,4 +1,5 @@
-/** Durations as people write them in the policy file: `500ms 60s 5m 1h 7d`. */
+/** Durations as people write them in settings and requests: `500ms 60s 5m 1h 7d`. */
+import * as z from 'zod'
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
@@ -15,6 +16,17 @@ export function parseDurationMs(text: string): number | undefined {
   const durationMs = Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]
   return durationMs <= maxDurationMs ? durationMs : undefined
 }
+
+/** A duration, kept as it was written. */
+export const durationText = z
+  .string()
+  .refine(
+    (text) => parseDurationMs(text) !== undefined,
+    'not a duration such as 500ms, 60s, 5m, 1h or 7d',
+  )
+
+/** A duration; comes out in milliseconds. */
+export const duration = durationText.transform((text) => parseDurationMs(text) as number)
 
 /** The shortest exact spelling: 300000 → `5m`, 86400000 → `1d`, 1500 → `1500ms`. */
 export function formatDuration(durationMs: number): string {

@@ -11,7 +11,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
-import { parseDurationMs } from '../base/durations.ts'
+import { duration } from '../base/durations.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 
@@ -38,13 +38,6 @@ export interface SectionChecks {
   /** The templates of this folder, or what is wrong with them. */
   templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
 }
-
-const duration = z.string().transform((text, context) => {
-  const durationMs = parseDurationMs(text)
-  if (durationMs !== undefined) return durationMs
-  context.addIssue({ code: 'custom', message: 'is a duration such as 500ms, 60s, 5m, 1h or 7d' })
-  return z.NEVER
-})
 
 const country = z.string().regex(/^[A-Z]{2}$/, 'is a country code of two capitals, e.g. CN')
 

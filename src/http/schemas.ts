@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
-import { parseDurationMs } from '../base/durations.ts'
+import { duration } from '../base/durations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 
@@ -61,15 +61,6 @@ const ip = z
     description: 'The address of the person who asked, where the caller is a server itself.',
   })
 const time = z.iso.datetime()
-const duration = z
-  .string()
-  .transform((text, context) => {
-    const durationMs = parseDurationMs(text)
-    if (durationMs !== undefined) return durationMs
-    context.addIssue({ code: 'custom', message: 'is a duration such as 60s, 5m, 1h or 7d' })
-    return z.NEVER
-  })
-  .meta({ description: 'A duration such as `60s`, `5m`, `1h` or `7d`. Not sent after it.' })
 
 const maxParams = 32
 const params = z
@@ -115,7 +106,9 @@ export const sendNoticeBody = z
     template,
     params,
     locale: locale.optional(),
-    ttl: duration.optional(),
+    ttl: duration.optional().meta({
+      description: 'A duration such as `60s`, `5m`, `1h` or `7d`. Not sent after it.',
+    }),
     sendAt: time.optional().meta({
       description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
     }),

@@ -38,7 +38,7 @@ describe('policies', () => {
         'daily.0.calendar.cron: not a cron expression that fires again',
         'daily.0.calendar.timezone: not a time zone such as Asia/Shanghai',
         'daily.1.lockout.extra: unknown key',
-        'daily.1.lockout.lock: "0s" is not a duration such as 60s, 5m, 1h or 7d',
+        'daily.1.lockout.lock: not a duration such as 500ms, 60s, 5m, 1h or 7d',
         'daily.2.permits: permits are above a limit, so nothing would ever pass',
         'daily.3.sliding: two quotas have the same window',
       ]),

@@ -1,7 +1,7 @@
 /** What policies look like as people write them, and what becomes of them. */
 import { Cron } from 'croner'
 import * as z from 'zod'
-import { parseDurationMs } from '../../base/durations.ts'
+import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
 import type { Quota, Rule } from './rule.ts'
 
 /** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
@@ -9,14 +9,6 @@ const maxLimit = 1_000_000_000
 /** A lockout keeps every try of its window. */
 const maxTries = 100
 const dayMs = 86_400_000
-
-const duration = z.string().transform((text, context) => {
-  const durationMs = parseDurationMs(text)
-  if (durationMs !== undefined) return { text, durationMs }
-  const message = `"${text}" is not a duration such as 60s, 5m, 1h or 7d`
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
 
 const quota = z.string().transform((text, context): Quota => {
   const [, limit, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
@@ -59,19 +51,18 @@ const calendar = z.strictObject({
 const lockout = z
   .strictObject({
     limit: limit.max(maxTries),
-    window: duration,
+    window: durationText,
     lock: duration,
     growth: z.number().min(1).max(100).default(1),
     maxLock: duration.optional(),
   })
   .transform(({ limit, window, lock, growth, maxLock }, context) => {
-    const lockMs = lock.durationMs
-    const maxLockMs = maxLock?.durationMs ?? (growth > 1 ? Math.max(lockMs, dayMs) : lockMs)
-    if (maxLockMs < lockMs) {
+    const maxLockMs = maxLock ?? (growth > 1 ? Math.max(lock, dayMs) : lock)
+    if (maxLockMs < lock) {
       context.addIssue({ code: 'custom', path: ['maxLock'], message: 'maxLock is below lock' })
     }
-    const quota = { limit, window: window.text, windowMs: window.durationMs }
-    return { quotas: [quota], lock: { lockMs, growth, maxLockMs } }
+    const quota = { limit, window, windowMs: parseDurationMs(window) as number }
+    return { quotas: [quota], lock: { lockMs: lock, growth, maxLockMs } }
   })
 
 const name = z

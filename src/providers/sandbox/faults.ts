@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration } from '../duration.ts'
+import { duration } from '../../base/durations.ts'
 
 /**
  * Misfortune by configuration. Each rule names recipients and what happens to their messages; the

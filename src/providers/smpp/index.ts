@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { startDeadline } from '../../base/deadline.ts'
+import { duration } from '../../base/durations.ts'
 import { splitSms } from '../../base/sms-length.ts'
-import { duration } from '../duration.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../result.ts'
