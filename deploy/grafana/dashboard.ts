@@ -141,7 +141,7 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
       },
       {
         title: 'Notices that ended',
-        description: 'sent: taken by a provider. failed and expired: nobody got it.',
+        description: 'sent: taken by a provider. failed and expired: not received.',
         unit: 'reqps',
         isStacked: true,
         queries: [
@@ -241,7 +241,7 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
       },
       {
         title: 'Put back on the queue',
-        description: 'Notices nobody carried: after a crash, or while Redis was away.',
+        description: 'Notices that had lost their job: after a crash, or while Redis was away.',
         unit: 'ops',
         queries: [['by the reconciler', sumRate('', 'postern_reconciled_total')]],
       },
@@ -252,7 +252,7 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
     [
       {
         title: 'Events told',
-        description: 'AttemptLog to tell receivers; failed ones are told again for a day.',
+        description: 'Tries to tell receivers; failed ones are told again for a day.',
         unit: 'ops',
         queries: [['{{type}} {{outcome}}', sumRate('type, outcome', 'postern_events_total')]],
       },

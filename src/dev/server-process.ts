@@ -154,7 +154,7 @@ function ps(pid: number, column: string): string {
 }
 
 /**
- * A loopback port nobody listens on. Taken from below the range the system hands to outgoing
+ * A free loopback port. Taken from below the range the system hands to outgoing
  * connections: a client that reconnects for ever to a dead port inside that range will one day be
  * given that very port and talk to itself.
  */
@@ -177,7 +177,7 @@ export async function findFreePort(): Promise<number> {
 /** Sends one line to a loopback port and returns the first thing that comes back, or nothing. */
 export async function askPort(port: number, line: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })
-  // Without an error nobody who waits for data would ever hear of it.
+  // Without an error those who wait for data would never hear of it.
   socket.on('timeout', () => socket.destroy(new Error('no answer')))
   try {
     await once(socket, 'connect')

@@ -4,7 +4,7 @@ import type { Metrics } from '../metrics/metrics.ts'
 /** The admin port, of every process: never the public one, so it needs no key. */
 export function createAdminServer(deps: {
   metrics: Metrics
-  /** Gauges that are measured when somebody looks. */
+  /** Measures the gauges, at each scrape. */
   measure: () => Promise<void>
   /** Why this process can't do its work now, empty when it can; and what its operator should know. */
   readiness: () => Promise<{ reasons: readonly string[]; warnings: readonly string[] }>

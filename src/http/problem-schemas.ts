@@ -34,7 +34,7 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     triesLeft: z.int().meta({ description: 'At 0 the right code fails too.' }),
   },
   internal: {
-    requestId: z.string().meta({ description: 'To be told to whoever runs the service.' }),
+    requestId: z.string().meta({ description: 'To be given to the operator of the service.' }),
   },
 }
 

@@ -16,7 +16,7 @@ export const problemMediaType = 'application/problem+json'
 export function problemAnswer(problem: Problem, acceptLanguage: string | undefined): Answer {
   const { code, members } = problem
   const { status, title } = problems[code]
-  // The words of a rule, or of whoever refused, are the detail.
+  // A message given with the problem (a rule's own words) is the detail.
   const { message = problems[code], ...shown } = members
   const { retryAfterMs } = members
   const headers: Record<string, string> = { 'content-type': problemMediaType }

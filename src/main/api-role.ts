@@ -92,7 +92,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   ]
   const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
   if (bootstrapKey) {
-    // Awaited once, because whoever sees `ready` may use the key at once.
+    // Awaited once, because a caller that sees `ready` may use the key at once.
     await keepTrying(closers, log, () =>
       keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }),
     )

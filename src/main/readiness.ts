@@ -4,7 +4,7 @@
  *
  * A look tries things on Redis and PostgreSQL, so a flood of probes must not become a flood of looks.
  * And an answer must not be older than its question, or a probe would hear of a fault that is mended, or
- * not of one that is new. So looks are spaced, and whoever asks in between waits for the next one.
+ * not of one that is new. So looks are spaced, and a question in between waits for the next one.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 

@@ -65,7 +65,7 @@ export function readConfigOrExit(
 const onePressMs = 500
 
 /**
- * Closes on SIGTERM, SIGINT and on an error nobody caught, then exits; what is still starting is closed as
+ * Closes on SIGTERM, SIGINT and on an uncaught error, then exits; what is still starting is closed as
  * soon as it has started. Returns what those call: a second call while it closes exits at once.
  */
 export function endInOrder(
@@ -104,7 +104,7 @@ export function endInOrder(
   return end
 }
 
-/** Whatever goes wrong here, the rules that hold go on holding. */
+/** Whatever goes wrong here, the rules in force stay in force. */
 function reload({ reload, log }: Running): void {
   try {
     const loaded = loadConfig(process.env)

@@ -192,7 +192,7 @@ export function createMetrics(options: {
     ),
     reconciled: new Counter({
       name: 'postern_reconciled_total',
-      help: 'Notices that nobody carried and that went back on the queue.',
+      help: 'Notices that had lost their job and went back on the queue.',
       registers,
     }),
     logDropped: new Counter({
