@@ -16,6 +16,7 @@
 import type { EventType } from '../base/event-types.ts'
 import { createHttpClient } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
+import { type Repetition, repeat } from '../base/repeat.ts'
 import { signWebhook } from '../crypto/standard-webhooks.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { EventOutbox, TakenEvent } from './outbox.ts'
@@ -51,21 +52,16 @@ export function startEventDispatcher(deps: {
   receivers: readonly Receiver[]
   metrics: Metrics
   log: Log
-}) {
+}): Repetition {
   const { store, receivers, metrics, log } = deps
   const client = createHttpClient(timeoutMs)
-  const closing = new AbortController()
   /** Receivers that gave no answer, and until when they are not called. */
   const silentUntilMs = new Map<Receiver, number>()
-  let timer: NodeJS.Timeout | undefined
-  let pass = Promise.resolve()
 
-  async function dispatch(): Promise<void> {
-    let isMore = false
+  async function dispatch(signal: AbortSignal): Promise<number> {
     try {
       const events = await store.take(perPass, leaseMs, giveUpAfterMs)
-      isMore = events.length === perPass
-      const results = await Promise.all(events.map(tell))
+      const results = await Promise.all(events.map((event) => tell(event, signal)))
       const gone = events.filter((_, index) => results[index] === undefined)
       const again = events.flatMap(({ id }, index) => {
         const pauseMs = results[index]
@@ -75,21 +71,16 @@ export function startEventDispatcher(deps: {
         gone.map(({ id }) => id),
         again,
       )
+      return events.length === perPass ? 0 : pollMs
     } catch (error) {
       // What was told and could not be settled is told again when its lease ends.
       log.backgroundFailed('events', error)
+      return pollMs
     }
-    if (!closing.signal.aborted) schedule(isMore ? 0 : pollMs * (0.75 + Math.random() / 2))
-  }
-
-  function schedule(delayMs: number) {
-    timer = setTimeout(() => {
-      pass = dispatch()
-    }, delayMs)
   }
 
   /** The pause before the next try; undefined when there is none, because it was taken or given up. */
-  async function tell(event: TakenEvent): Promise<number | undefined> {
+  async function tell(event: TakenEvent, signal: AbortSignal): Promise<number | undefined> {
     const { id, app, type, data, createdAt, tries, isLast } = event
     const receiver = receivers.find(
       (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
@@ -109,10 +100,7 @@ export function startEventDispatcher(deps: {
       'content-type': 'application/json',
       ...signWebhook(receiver.secret, id, Date.now(), body),
     }
-    const outcome = await client.call(
-      { method: 'POST', url: receiver.url, headers, body },
-      closing.signal,
-    )
+    const outcome = await client.call({ method: 'POST', url: receiver.url, headers, body }, signal)
     if (outcome.kind === 'answered') silentUntilMs.delete(receiver)
     else silentUntilMs.set(receiver, performance.now() + leftAloneMs)
     if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) {
@@ -131,14 +119,12 @@ export function startEventDispatcher(deps: {
     log.eventGivenUp({ eventId: id, type, tries })
   }
 
-  schedule(Math.random() * pollMs)
+  const repetition = repeat(dispatch, pollMs)
 
   return {
-    /** Resolves when the calls under way have ended. */
-    async stop(): Promise<void> {
-      clearTimeout(timer)
-      closing.abort()
-      await pass
+    /** Breaks off the calls under way; resolves when they have ended. */
+    async stop() {
+      await repetition.stop()
       client.close()
     },
   }

@@ -8,6 +8,7 @@
  * notice was known as sent are looked at again here too.
  */
 import type { Log } from '../base/log.ts'
+import { type Repetition, repeat } from '../base/repeat.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Producer } from '../queue/producer.ts'
@@ -26,20 +27,16 @@ export function startReconciler(deps: {
   sweepReceipts: () => Promise<void>
   metrics: Metrics
   log: Log
-}) {
+}): Repetition {
   const { store, producer, sweepReceipts, metrics, log } = deps
-  let timer: NodeJS.Timeout | undefined
-  let isStopped = false
   // A process does not know what was before it: it may have been started because PostgreSQL is back.
   let wasAway = true
-  let pass = Promise.resolve()
 
-  async function reconcile(): Promise<void> {
+  async function reconcile(): Promise<number> {
     // Each fails alone: receipts that can't be looked at must not keep messages from being sent.
     await requeue().catch((error) => log.backgroundFailed('reconcile', error))
     await sweepReceipts().catch((error) => log.backgroundFailed('early receipts', error))
-    // Spread over time, so that many workers started together do not ask together.
-    if (!isStopped) schedule(everyMs * (0.75 + Math.random() / 2))
+    return everyMs
   }
 
   async function requeue(): Promise<void> {
@@ -66,20 +63,5 @@ export function startReconciler(deps: {
     }
   }
 
-  function schedule(delayMs: number) {
-    timer = setTimeout(() => {
-      pass = reconcile()
-    }, delayMs)
-  }
-
-  schedule(Math.random() * 1_000)
-
-  return {
-    /** Resolves when the pass under way has ended. */
-    async stop(): Promise<void> {
-      isStopped = true
-      clearTimeout(timer)
-      await pass
-    },
-  }
+  return repeat(reconcile, 1_000)
 }

@@ -18,6 +18,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { idFloor } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { type Repetition, repeat } from '../base/repeat.ts'
 import type { Database } from '../db/database.ts'
 
 export interface RetentionPolicy {
@@ -44,40 +45,16 @@ interface RetentionDeps {
   log: Pick<Log, 'backgroundFailed'>
 }
 
-export function startRetention(deps: RetentionDeps) {
-  const { log } = deps
-  const stopping = new AbortController()
-  let timer: NodeJS.Timeout | undefined
-  let pass = Promise.resolve()
-
-  async function run() {
-    let nextInMs = everyMs
+export function startRetention(deps: RetentionDeps): Repetition {
+  return repeat(async (signal) => {
     try {
-      await retain({ ...deps, signal: stopping.signal })
+      await retain({ ...deps, signal })
+      return everyMs
     } catch (error) {
-      if (stopping.signal.aborted) return
-      nextInMs = againInMs
-      log.backgroundFailed('retention', error)
+      if (!signal.aborted) deps.log.backgroundFailed('retention', error)
+      return againInMs
     }
-    if (!stopping.signal.aborted) schedule(nextInMs * (0.75 + Math.random() / 2))
-  }
-
-  function schedule(delayMs: number) {
-    timer = setTimeout(() => {
-      pass = run()
-    }, delayMs)
-  }
-
-  schedule(Math.random() * 2_000)
-
-  return {
-    /** Breaks off what is under way; resolves when it has ended. */
-    async stop(): Promise<void> {
-      stopping.abort()
-      clearTimeout(timer)
-      await pass
-    },
-  }
+  }, 2_000)
 }
 
 /** One pass; nothing happens while another worker is at it. Throws when it could not begin. */

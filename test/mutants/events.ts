@@ -158,23 +158,25 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a full pass waits a second for the next',
-      find: 'schedule(isMore ? 0 : pollMs',
-      replace: 'schedule(pollMs',
+      find: 'return events.length === perPass ? 0 : pollMs',
+      replace: 'return pollMs',
     },
     {
       breaks: 'a pass that failed is the last',
-      find: "log.backgroundFailed('events', error)\n",
-      replace: "log.backgroundFailed('events', error)\n      return\n",
+      find: "log.backgroundFailed('events', error)\n      return pollMs\n",
+      replace: "log.backgroundFailed('events', error)\n      return 1e9\n",
     },
     {
       breaks: 'after stop another pass begins',
-      find: '    if (!closing.signal.aborted) schedule(isMore',
-      replace: '    schedule(isMore',
+      find: '    if (!stopping.signal.aborted) schedule(pauseMs',
+      replace: '    schedule(pauseMs',
+      tests: ['test/base/repeat', 'test/events/dispatcher'],
     },
     {
       breaks: 'stop does not wait for the pass under way',
-      find: '      closing.abort()\n      await pass\n',
-      replace: '      closing.abort()\n',
+      find: '      clearTimeout(timer)\n      await running\n',
+      replace: '      clearTimeout(timer)\n',
+      tests: ['test/base/repeat', 'test/events/dispatcher'],
     },
     {
       breaks: 'giving up is counted as failing',

@@ -230,7 +230,7 @@ export const room: MutantRoom = {
     {
       breaks: 'early receipts that fail keep notices from the queue',
       find: '    await requeue().catch((error) => log',
-      replace: '    await receipts.sweep()\n    await requeue().catch((error) => log',
+      replace: '    await sweepReceipts()\n    await requeue().catch((error) => log',
       tests: ['test/upkeep/reconcile'],
     },
     {
