@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config'
 const resultsFile = process.env.TEST_RESULTS
 
 const faults = 'test/faults/**/*.test.ts'
+/** They install packages, need real time to pass, or draw thousands of cases: `npm run check` waits for them. */
+const slow = 'test/**/*.slow.test.ts'
 /** What a caller of the HTTP sees, once more with the router mounted in a foreign Express app. */
 const mounted = [
   'attempts',
@@ -18,10 +20,14 @@ const mounted = [
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
 
+/** Most files wait for servers and for time, so more of them than there are cores overlap. */
+const overlapping = { maxWorkers: 4, sequence: { groupOrder: 1 } }
+
 export default defineConfig({
   test: {
     provide: { mountAt: '' },
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/each-file.ts'],
     pool: 'forks',
     testTimeout: 30_000,
     hookTimeout: 30_000,
@@ -33,23 +39,14 @@ export default defineConfig({
         test: {
           name: 'rooms',
           include: ['test/**/*.test.ts'],
-          exclude: [faults],
-          setupFiles: ['test/support/each-file.ts'],
-          // Most of them wait for servers and time, so more of them than there are cores overlap.
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
+          exclude: [slow, faults],
+          ...overlapping,
         },
       },
+      { extends: true, test: { name: 'slow', include: [slow], ...overlapping } },
       {
         extends: true,
-        test: {
-          name: 'mounted',
-          include: mounted,
-          provide: { mountAt: '/otp' },
-          setupFiles: ['test/support/each-file.ts'],
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
-        },
+        test: { name: 'mounted', include: mounted, provide: { mountAt: '/otp' }, ...overlapping },
       },
       {
         extends: true,
@@ -57,7 +54,6 @@ export default defineConfig({
           name: 'faults',
           include: [faults],
           exclude: [chaos],
-          setupFiles: ['test/support/each-file.ts'],
           // Each is a load on several processes with answers due in time: one after the other.
           maxWorkers: 1,
           sequence: { groupOrder: 2 },
@@ -65,12 +61,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          name: 'chaos',
-          include: [chaos],
-          setupFiles: ['test/support/each-file.ts'],
-          sequence: { groupOrder: 3 },
-        },
+        test: { name: 'chaos', include: [chaos], sequence: { groupOrder: 3 } },
       },
     ],
   },

@@ -1,0 +1,159 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import type { Redis } from 'ioredis'
+import { expect } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  type LimiterRedis,
+  parsePolicies,
+  type RawPolicies,
+} from '../../src/limiter/index.ts'
+import { releaseLater } from '../support/release.ts'
+import { randomRules } from './random-policies.ts'
+import { createReference, type Verdict } from './reference.ts'
+import { virtualTime } from './virtual-time.ts'
+
+/** They run side by side, one policy each, so that they share clock and batches. */
+export const historiesPerRound = 125
+const stepsPerHistory = 25
+const longMs = 1e10
+const startAt = Date.UTC(2026, 2, 28, 12) // the clocks of Europe/Berlin go forward the night after
+
+/** Where the Redis engine keeps its counts. */
+interface Place {
+  readonly servers: readonly Redis[]
+  readonly redis: LimiterRedis
+  readonly keyPrefix: string
+}
+
+/** Redis engine, in-process engine and the reference are asked alike; throws where they decide differently. */
+export async function runRound(
+  { servers, redis, keyPrefix }: Place,
+  roundSeed: number,
+): Promise<void> {
+  const policies: RawPolicies = Object.fromEntries(
+    fc
+      .sample(randomRules, { numRuns: historiesPerRound, seed: roundSeed })
+      .map((rules, index) => [`policy${index}`, rules]),
+  )
+  const parsed = parsePolicies(policies)
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  let now = startAt
+  const time = virtualTime(servers, now)
+  const { clock } = time
+  const observed: Record<'redis' | 'local', string[]> = { redis: [], local: [] }
+  const overRedis = createLimiter({
+    policies,
+    redis,
+    keyPrefix,
+    clock,
+    deadlineMs: 10_000,
+    rememberRefusalsMs: 0,
+    rememberRequestsMs: longMs,
+    onObserved: ({ rule }) => observed.redis.push(rule),
+  })
+  releaseLater(() => overRedis.close())
+  const local = createLimiter({
+    policies,
+    clock,
+    rememberRequestsMs: longMs,
+    onObserved: ({ rule }) => observed.local.push(rule),
+  })
+  const histories = Object.entries(parsed.policies).map(([name, rules]) => ({
+    name,
+    rules,
+    reference: createReference(rules),
+    log: [] as string[],
+    lastRetryMs: 0,
+    lastRequestId: '',
+    maxPermits: Math.min(
+      3,
+      ...rules
+        .filter((rule) => rule.mode !== 'observe')
+        .flatMap((rule) =>
+          rule.quotas.map((quota) =>
+            quota.limit ? Math.floor(quota.limit / Number(rule.permits)) : 3,
+          ),
+        ),
+    ),
+  }))
+  const draw = seededDraw(roundSeed)
+
+  let hasReset = false
+  for (let step = 0; step < stepsPerHistory; step++) {
+    const some = histories[draw(histories.length)] as (typeof histories)[number]
+    const pause = draw(8)
+    // Now and then exactly to the end of somebody's wait, or one millisecond before it.
+    if (pause < 3 && some.lastRetryMs > 1) now += some.lastRetryMs - (pause === 0 ? 1 : 0)
+    else if (pause === 3) now += draw(4)
+    else if (pause === 4) now += draw(86_400_000)
+    else if (pause > 4) now += draw(20_000)
+    // What is taken in the millisecond of a reset counts as taken before it, for a later release.
+    if (hasReset) now += 1
+    hasReset = false
+    await time.set(now)
+    await Promise.all(
+      histories.map(async (history) => {
+        const { name, reference, log } = history
+        const fields = { subject: 'one' }
+        const action = draw(20)
+        if (action === 0 && history.lastRequestId !== '') {
+          const id = history.lastRequestId
+          log.push(`${now} release ${id}`)
+          const expected = reference.release(id)
+          expect(await overRedis.release(name, fields, id), log.join('\n')).toBe(expected)
+          expect(await local.release(name, fields, id)).toBe(expected)
+          return
+        }
+        if (action === 1 && draw(4) === 0) {
+          log.push(`${now} reset`)
+          hasReset = true
+          reference.reset()
+          await overRedis.reset(name, fields)
+          await local.reset(name, fields)
+          return
+        }
+        const permits = 1 + (draw(3) === 0 ? draw(history.maxPermits) : 0)
+        const isResend = action === 2 && history.lastRequestId !== ''
+        const requestId = isResend ? history.lastRequestId : action < 12 ? `${step}` : undefined
+        const isSolved = draw(3) === 0
+        const options = { permits, requestId, isSolved }
+        const expected = plain(reference.acquire(clock(), permits, requestId, isSolved))
+        if (requestId !== undefined) history.lastRequestId = requestId
+        log.push(`${now} acquire ${JSON.stringify(options)} → ${JSON.stringify(expected)}`)
+        const answers = {
+          'in process': plain(local.tryAcquire(name, fields, options)),
+          'over Redis': plain(await overRedis.acquire(name, fields, options)),
+        }
+        for (const [engine, answer] of Object.entries(answers)) {
+          if (isDeepStrictEqual(answer, expected)) continue
+          const context = `${JSON.stringify(history.rules)}\n${log.join('\n')}`
+          expect(answer, `${engine}, seed ${roundSeed}\n${context}`).toEqual(expected)
+        }
+        history.lastRetryMs = 'retryAfterMs' in expected ? (expected.retryAfterMs as number) : 0
+      }),
+    )
+  }
+}
+
+/** Whole numbers below a bound, the same ones for the same seed (xorshift). */
+function seededDraw(from: number): (below: number) => number {
+  let state = from
+  return (below) => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) % below
+  }
+}
+
+/** The members that all three have. */
+function plain(verdict: Verdict | Decision) {
+  if (!verdict.admitted) {
+    const { rule, window, retryAfterMs, challenge = false } = verdict
+    return { rule, window, retryAfterMs, challenge }
+  }
+  const left = 'left' in verdict ? verdict.left : verdict.remaining.map((one) => one.left)
+  return { left, nextInMs: verdict.nextInMs }
+}
