@@ -15,13 +15,12 @@
  *
  *   node bench/delivery.ts [rounds] [mails per turn] [captcha | welcome]
  */
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue } from 'bullmq'
 import nodemailer from 'nodemailer'
 import { SMTPServer } from 'smtp-server'
@@ -29,14 +28,14 @@ import { newId } from '../src/base/ids.ts'
 import { createCodeStore } from '../src/captcha/code-store.ts'
 import { createSecrets } from '../src/crypto/secrets.ts'
 import { openDatabase } from '../src/db/database.ts'
-import { migrate } from '../src/db/migrate.ts'
-import { startPrivatePostgres, startPrivateRedis } from '../src/dev/private-servers.ts'
-import { findFreePort } from '../src/dev/server-process.ts'
 import { createNoticeStore } from '../src/notice/store.ts'
 import { queueName, queuePrefix } from '../src/queue/contract.ts'
 import { createProducer } from '../src/queue/producer.ts'
 import { connectRedis } from '../src/redis/connect.ts'
 import { loadTemplates } from '../src/templates/templates.ts'
+import { type Bench, key, openBench, repository, secret } from './harness/bench.ts'
+import { cpuMs, median, percentile } from './harness/measure.ts'
+import { openTable } from './harness/table.ts'
 
 const rounds = Number(process.argv[2] ?? 5)
 const mailsPerTurn = Number(process.argv[3] ?? 2_000)
@@ -47,10 +46,7 @@ const params: Record<string, string> =
 const connections = 5
 const inFlight = 50
 const from = 'Acme <no-reply@acme.test>'
-const secret = 'a secret for the benchmark, 32 bytes or more'
-const key = 'psk_benchmark_key_0123456789'
 let emails = 0
-const templates = join(import.meta.dirname, '../templates')
 
 if (process.argv[2] === 'smtp') serveSmtp()
 else if (process.argv[2] === 'pool') servePool(Number(process.argv[3]))
@@ -98,7 +94,7 @@ function servePool(port: number): void {
     maxConnections: connections,
     maxMessages: Number.POSITIVE_INFINITY,
   })
-  const mail = loadTemplates(templates).render(template, 'email', 'en', params)
+  const mail = loadTemplates(join(repository, 'templates')).render(template, 'email', 'en', params)
   process.on('message', async ({ recipients }: { recipients: string[] }) => {
     const loop = async () => {
       for (let to = recipients.pop(); to; to = recipients.pop()) {
@@ -111,214 +107,160 @@ function servePool(port: number): void {
 }
 
 async function main(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
-  const children: ChildProcess[] = []
-  const [redisServer, postgresServer] = await Promise.all([
-    startPrivateRedis({ dataDir: join(folder, 'redis') }),
-    startPrivatePostgres({ dataDir: join(folder, 'postgres') }),
-  ])
-  const closers: (() => unknown)[] = []
+  const bench = await openBench()
   try {
-    await compare()
+    await compare(bench)
   } finally {
-    for (const close of closers.reverse()) await close()
-    for (const child of children) child.kill('SIGKILL')
-    await Promise.all([redisServer.stop(), postgresServer.stop()])
-    rmSync(folder, { recursive: true, force: true })
-  }
-
-  async function compare(): Promise<void> {
-    await migrate(postgresServer.url)
-    const smtp = fork(import.meta.filename, ['smtp'])
-    children.push(smtp)
-    const [{ port }] = (await once(smtp, 'message')) as [{ port: number }]
-    writeFileSync(join(folder, 'postern.yaml'), policyFile(port))
-
-    const carrier = openCarrier()
-
-    async function turn(start: () => unknown): Promise<number> {
-      await ask(smtp, { expect: mailsPerTurn })
-      const all = once(smtp, 'message')
-      const startMs = performance.now()
-      await start()
-      await all
-      return perSecond(startMs)
-    }
-
-    async function bareTurn(pool: ChildProcess): Promise<number> {
-      const recipients = Array.from({ length: mailsPerTurn }, freshEmail)
-      return turn(() => pool.send({ recipients }))
-    }
-
-    async function workerTurn(): Promise<number> {
-      const rate = await turn(() => carrier.open())
-      await carrier.close()
-      return rate
-    }
-
-    /** Takes a turn and adds up what each process used in it. */
-    async function weighed(
-      take: () => Promise<number>,
-      pids: Readonly<Record<string, number>>,
-      used: Record<string, number>,
-    ): Promise<number> {
-      const before = Object.values(pids).map(cpuMsOf)
-      const rate = await take()
-      Object.entries(pids).forEach(([name, pid], index) => {
-        used[name] = (used[name] ?? 0) + cpuMsOf(pid) - (before[index] as number)
-      })
-      return rate
-    }
-    const shared = {
-      smtp: smtp.pid as number,
-      redis: redisServer.pid,
-      postgres: postgresServer.pid,
-    }
-    const usedBare: Record<string, number> = {}
-    const usedWorker: Record<string, number> = {}
-    const rates: { bare: number[]; worker: number[] } = { bare: [], worker: [] }
-    for (let round = 0; round < rounds; round++) {
-      await carrier.fill(mailsPerTurn)
-      const pool = fork(import.meta.filename, ['pool', String(port), template])
-      const worker = await startProcess('src/main/worker.ts')
-      children.push(pool)
-      await bareTurn(pool)
-      await workerTurn()
-      await carrier.fill(mailsPerTurn)
-      const ownBare = { 'bare pool': pool.pid as number, ...shared }
-      rates.bare.push(await weighed(() => bareTurn(pool), ownBare, usedBare))
-      rates.worker.push(await weighed(workerTurn, { worker: worker.pid, ...shared }, usedWorker))
-      pool.disconnect()
-      // The last one, warm, goes on to the time from the 202.
-      if (round < rounds - 1) await worker.stop()
-    }
-    const [bare, worker] = [median(rates.bare), median(rates.worker)]
-    console.log(
-      `| ${template}: medians of ${rounds} rounds, ${mailsPerTurn} mails a turn, ${connections} connections | mails/s | ratio |`,
-    )
-    console.log('|---|---|---|')
-    console.log(`| nodemailer pool alone, ${inFlight} in flight | ${bare.toFixed(0)} | 1.00 |`)
-    console.log(`| one worker | ${worker.toFixed(0)} | ${(worker / bare).toFixed(2)} |`)
-
-    const microseconds = (used: Record<string, number>) =>
-      Object.entries(used)
-        .map(([name, ms]) => `${name} ${Math.round((ms * 1_000) / rounds / mailsPerTurn)}`)
-        .join(', ')
-    console.log(`CPU microseconds per mail, bare: ${microseconds(usedBare)}`)
-    console.log(`CPU microseconds per mail, worker: ${microseconds(usedWorker)}`)
-
-    await carrier.open()
-    const api = (await startProcess('src/main/api.ts')).url
-    const waits = await endToEnd(api, smtp, worker / 2, 5)
-    console.log(
-      `from the 202 to the server's acceptance at ${(worker / 2).toFixed(0)}/s (half load), ${waits.length} mails: ` +
-        `p50 ${at(waits, 0.5)} ms, p99 ${at(waits, 0.99)} ms`,
-    )
-  }
-
-  /** Rows and jobs as the API makes them, behind a gate that the rounds open and close. */
-  function openCarrier() {
-    const database = openDatabase(postgresServer.url, { maxConnections: 4, onError: () => {} })
-    closers.push(() => database.close())
-    const redis = connectRedis(redisServer.url, 'producer', () => {})
-    closers.push(() => redis.disconnect())
-    const store = createNoticeStore(database, { claimMs: 10_000 })
-    const secrets = createSecrets(secret)
-    const producer = createProducer(redis, 'postern:')
-    closers.push(() => producer.close())
-    const codes = createCodeStore(redis, secrets, {
-      keyPrefix: 'postern:',
-      ttlMs: 600_000,
-      triesPerCode: 3,
-    })
-    const queue = new Queue(queueName('email'), {
-      connection: redis,
-      prefix: queuePrefix('postern:'),
-    })
-    closers.push(() => queue.close())
-
-    return {
-      open: () => queue.resume(),
-      async close() {
-        await queue.pause()
-        // What is under way ends first, so that it is not in the other's round.
-        while ((await queue.getActiveCount()) > 0) await new Promise((done) => setTimeout(done, 20))
-      },
-      async fill(count: number) {
-        await queue.pause()
-        await Promise.all(
-          Array.from({ length: count }, async () => {
-            const [id, to] = [newId(), freshEmail()]
-            if (kind === 'captcha') {
-              const owner = { app: 'default', scene: 'login', channel: 'email' as const, to }
-              await codes.remember(owner, id, '1234')
-            }
-            await store.create({
-              id,
-              app: 'default',
-              kind,
-              channel: 'email',
-              recipient: to,
-              recipientHash: secrets.recipientHashes('email', to)[0] as Buffer,
-              scene: kind === 'captcha' ? 'login' : null,
-              template,
-              locale: 'en',
-              sealedParams: secrets.seal(JSON.stringify(params), id),
-              ttlMs: 3_600_000,
-            })
-            await producer.add({ id, channel: 'email', kind })
-          }),
-        )
-      },
-    }
-  }
-
-  async function startProcess(file: string) {
-    const ports = [await findFreePort(), await findFreePort()]
-    const child = spawn(process.execPath, [file], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: {
-        PATH: process.env.PATH,
-        NODE_ENV: 'production',
-        PORT: String(ports[0]),
-        ADMIN_PORT: String(ports[1]),
-        HOST: '127.0.0.1',
-        DATABASE_URL: postgresServer.url,
-        REDIS_URL: redisServer.url,
-        SECRET: secret,
-        BOOTSTRAP_SECRET_KEY: key,
-        POSTERN_CONFIG: join(folder, 'postern.yaml'),
-      },
-    })
-    children.push(child)
-    await once(child.stdout, 'data')
-    child.stdout.resume()
-    return {
-      url: `http://127.0.0.1:${ports[0]}`,
-      pid: child.pid as number,
-      async stop() {
-        child.kill('SIGTERM')
-        await once(child, 'exit')
-      },
-    }
+    await bench.close()
   }
 }
 
-/** CPU milliseconds a process and its children have used, where the system tells. */
-function cpuMsOf(pid: number): number {
-  if (!existsSync('/proc/self/stat')) return Number.NaN
-  let ticks = 0
-  for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      const isOurs = Number(entry) === pid || Number(fields[1]) === pid
-      if (isOurs) ticks += Number(fields[11]) + Number(fields[12])
-    } catch {
-      // It ended while we looked.
-    }
+async function compare(bench: Bench): Promise<void> {
+  const smtp = bench.fork(import.meta.filename, ['smtp'])
+  const [{ port }] = (await once(smtp, 'message')) as [{ port: number }]
+  const policyFile = policyFileFor(port)
+  const backlog = openBacklog(bench)
+
+  async function turn(start: () => unknown): Promise<number> {
+    await ask(smtp, { expect: mailsPerTurn })
+    const all = once(smtp, 'message')
+    const startMs = performance.now()
+    await start()
+    await all
+    return perSecond(startMs)
   }
-  return ticks * 10
+
+  async function bareTurn(pool: ChildProcess): Promise<number> {
+    const recipients = Array.from({ length: mailsPerTurn }, freshEmail)
+    return turn(() => pool.send({ recipients }))
+  }
+
+  async function workerTurn(): Promise<number> {
+    const rate = await turn(() => backlog.open())
+    await backlog.close()
+    return rate
+  }
+
+  /** Takes a turn and adds up what each process used in it. */
+  async function weighed(
+    take: () => Promise<number>,
+    pids: Readonly<Record<string, number>>,
+    used: Record<string, number>,
+  ): Promise<number> {
+    const before = Object.values(pids).map(cpuMs)
+    const rate = await take()
+    Object.entries(pids).forEach(([name, pid], index) => {
+      used[name] = (used[name] ?? 0) + cpuMs(pid) - (before[index] as number)
+    })
+    return rate
+  }
+  const shared = {
+    smtp: smtp.pid as number,
+    redis: bench.redis.pid,
+    postgres: bench.postgres.pid,
+  }
+  const usedBare: Record<string, number> = {}
+  const usedWorker: Record<string, number> = {}
+  const rates: { bare: number[]; worker: number[] } = { bare: [], worker: [] }
+  for (let round = 0; round < rounds; round++) {
+    await backlog.fill(mailsPerTurn)
+    const pool = bench.fork(import.meta.filename, ['pool', port, template])
+    const worker = await bench.start('src/main/worker.ts', policyFile)
+    await bareTurn(pool)
+    await workerTurn()
+    await backlog.fill(mailsPerTurn)
+    const ownBare = { sender: pool.pid as number, ...shared }
+    rates.bare.push(await weighed(() => bareTurn(pool), ownBare, usedBare))
+    rates.worker.push(await weighed(workerTurn, { sender: worker.pid, ...shared }, usedWorker))
+    pool.disconnect()
+    // The last one, warm, goes on to the time from the 202.
+    if (round < rounds - 1) await worker.stop()
+  }
+  const [bare, worker] = [median(rates.bare), median(rates.worker)]
+  const addRow = openTable(
+    `${template}: medians of ${rounds} rounds, ${mailsPerTurn} mails a turn, ${connections} connections`,
+    'mails/s',
+    'ratio',
+    'sender µs',
+    'SMTP server µs',
+    'Redis µs',
+    'PostgreSQL µs',
+  )
+  const microseconds = (used: Record<string, number>) =>
+    Object.values(used).map((ms) => Math.round((ms * 1_000) / rounds / mailsPerTurn))
+  const ratio = (worker / bare).toFixed(2)
+  addRow(
+    `nodemailer pool alone, ${inFlight} in flight`,
+    bare.toFixed(0),
+    '1.00',
+    ...microseconds(usedBare),
+  )
+  addRow('one worker', worker.toFixed(0), ratio, ...microseconds(usedWorker))
+
+  await backlog.open()
+  const api = (await bench.start('src/main/api.ts', policyFile)).url
+  const waits = await endToEnd(api, smtp, worker / 2, 5)
+  console.log(
+    `\nfrom the 202 to the server's acceptance at ${(worker / 2).toFixed(0)}/s (half load), ${waits.length} mails: ` +
+      `p50 ${percentile(waits, 0.5)} ms, p99 ${percentile(waits, 0.99)} ms`,
+  )
+}
+
+/** Rows and jobs as the API makes them, behind a gate that the rounds open and close. */
+function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
+  const database = openDatabase(postgres.url, { maxConnections: 4, onError: () => {} })
+  closeLater(() => database.close())
+  const redis = connectRedis(redisServer.url, 'producer', () => {})
+  closeLater(() => redis.disconnect())
+  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const secrets = createSecrets(secret)
+  const producer = createProducer(redis, 'postern:')
+  closeLater(() => producer.close())
+  const codes = createCodeStore(redis, secrets, {
+    keyPrefix: 'postern:',
+    ttlMs: 600_000,
+    triesPerCode: 3,
+  })
+  const queue = new Queue(queueName('email'), {
+    connection: redis,
+    prefix: queuePrefix('postern:'),
+  })
+  closeLater(() => queue.close())
+
+  return {
+    open: () => queue.resume(),
+    async close() {
+      await queue.pause()
+      // What is under way ends first, so that it is not in the other's round.
+      while ((await queue.getActiveCount()) > 0) await sleep(20)
+    },
+    async fill(count: number) {
+      await queue.pause()
+      await Promise.all(
+        Array.from({ length: count }, async () => {
+          const [id, to] = [newId(), freshEmail()]
+          if (kind === 'captcha') {
+            const owner = { app: 'default', scene: 'login', channel: 'email' as const, to }
+            await codes.remember(owner, id, '1234')
+          }
+          await store.create({
+            id,
+            app: 'default',
+            kind,
+            channel: 'email',
+            recipient: to,
+            recipientHash: secrets.recipientHashes('email', to)[0] as Buffer,
+            scene: kind === 'captcha' ? 'login' : null,
+            template,
+            locale: 'en',
+            sealedParams: secrets.seal(JSON.stringify(params), id),
+            ttlMs: 3_600_000,
+          })
+          await producer.add({ id, channel: 'email', kind })
+        }),
+      )
+    },
+  }
 }
 
 /** Milliseconds from each 202 to the SMTP server's acceptance, sorted. */
@@ -341,7 +283,7 @@ async function endToEnd(
       const to = freshEmail()
       posts.push(post(agent, url, to).then(() => void acceptedAtMs.set(to, Date.now())))
     }
-    await new Promise((done) => setTimeout(done, 2))
+    await sleep(2)
   }
   await Promise.all(posts)
   await all
@@ -396,22 +338,11 @@ function perSecond(startMs: number): number {
   return (mailsPerTurn * 1_000) / (performance.now() - startMs)
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number
-}
-
-function at(sorted: readonly number[], share: number): number {
-  return sorted[Math.floor(sorted.length * share)] ?? Number.NaN
-}
-
-function policyFile(smtpPort: number): string {
-  return `
-policies: { captcha: [], notice: [], check: [] }
-templates: ${JSON.stringify(templates)}
-providers:
-  mail: { kind: smtp, url: "smtp://127.0.0.1:${smtpPort}", from: "${from}", connections: ${connections} }
-routes:
-  email: [{ use: [mail] }]
-  sms: []
-`
+function policyFileFor(smtpPort: number) {
+  const url = `smtp://127.0.0.1:${smtpPort}`
+  return {
+    policies: { captcha: [], notice: [], check: [] },
+    providers: { mail: { kind: 'smtp', url, from, connections } },
+    routes: { email: [{ use: ['mail'] }], sms: [] },
+  }
 }

@@ -12,44 +12,45 @@
  *
  *   node bench/http.ts [rounds] [seconds per measurement] [only variants whose name contains this]
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { createCodeStore } from '../src/captcha/code-store.ts'
 import { createSecrets } from '../src/crypto/secrets.ts'
-import { migrate } from '../src/db/migrate.ts'
-import { startPrivatePostgres, startPrivateRedis } from '../src/dev/private-servers.ts'
-import { findFreePort } from '../src/dev/server-process.ts'
+import { type Bench, type BenchProcess, key, openBench, secret } from './harness/bench.ts'
+import { cpuMs, median } from './harness/measure.ts'
+import { openTable } from './harness/table.ts'
 
 const rounds = Number(process.argv[2] ?? 5)
 const seconds = Number(process.argv[3] ?? 3)
 const wanted = process.argv[4] ?? ''
 const connections = 64
-const secret = 'a secret for the benchmark, 32 bytes or more'
-const key = 'psk_benchmark_key_0123456789'
 
-const policyFile = `
-code: { length: 4, ttl: 5m, triesPerCode: 3 }
-policies:
-  captcha:
-    - { name: duplicate, key: "{dedupe}",       fixed: 2 per 60s }
-    - { name: recipient, key: "{channel}:{to}", sliding: [1 per 60s, 5 per 1h, 10 per 24h] }
-  notice: []
-  check:
-    - { name: guesses, key: "{channel}:{to}:{ip}", lockout: { limit: 3, window: 5m, lock: 15m } }
-templates: ${JSON.stringify(join(import.meta.dirname, '../templates'))}
-providers:
-  sandbox: { kind: sandbox }
-routes:
-  email: [{ use: [sandbox] }]
-  sms: [{ use: [sandbox] }]
-`
+const policyFile = {
+  code: { length: 4, ttl: '5m', triesPerCode: 3 },
+  policies: {
+    captcha: [
+      { name: 'duplicate', key: '{dedupe}', fixed: '2 per 60s' },
+      {
+        name: 'recipient',
+        key: '{channel}:{to}',
+        sliding: ['1 per 60s', '5 per 1h', '10 per 24h'],
+      },
+    ],
+    notice: [],
+    check: [
+      {
+        name: 'guesses',
+        key: '{channel}:{to}:{ip}',
+        lockout: { limit: 3, window: '5m', lock: '15m' },
+      },
+    ],
+  },
+  providers: { sandbox: { kind: 'sandbox' } },
+  routes: { email: [{ use: ['sandbox'] }], sms: [{ use: ['sandbox'] }] },
+}
 
 interface Result {
   perSecond: number
@@ -61,43 +62,25 @@ interface Result {
   statuses: Record<string, number>
 }
 
-interface Target {
-  url: string
-  pid: number
-}
-
-// Interrupted, the private servers end with the process.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
-
-const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
-const children: ChildProcess[] = []
-const closers: (() => unknown)[] = []
-const [redisServer, postgresServer] = await Promise.all([
-  startPrivateRedis({ dataDir: join(folder, 'redis') }),
-  startPrivatePostgres({ dataDir: join(folder, 'postgres') }),
-])
+const bench = await openBench()
 try {
-  await runBench()
+  await compare(bench)
 } finally {
-  for (const close of closers) await close()
-  for (const child of children) child.kill('SIGKILL')
-  await Promise.all([redisServer.stop(), postgresServer.stop()])
-  rmSync(folder, { recursive: true, force: true })
+  await bench.close()
 }
 
-async function runBench(): Promise<void> {
-  await migrate(postgresServer.url)
-  writeFileSync(join(folder, 'postern.yaml'), policyFile)
+async function compare(bench: Bench): Promise<void> {
+  const { redis: redisServer, postgres: postgresServer, start, closeLater } = bench
   const redis = new Redis(redisServer.url)
-  closers.push(() => redis.disconnect())
+  closeLater(() => redis.disconnect())
   const database = new pg.Client({ connectionString: postgresServer.url })
   database.on('error', () => {})
   await database.connect()
-  closers.push(() => database.end())
+  closeLater(() => database.end())
 
-  const echo = await startTarget('bench/targets/echo.ts')
-  const oneByOne = await startTarget('bench/targets/one-by-one.ts')
-  const api = await startTarget('src/main/api.ts')
+  const echo = await start('bench/targets/echo.ts')
+  const oneByOne = await start('bench/targets/one-by-one.ts')
+  const api = await start('src/main/api.ts', policyFile)
 
   const codes = createCodeStore(redis, createSecrets(secret), {
     keyPrefix: 'postern:',
@@ -141,11 +124,11 @@ async function runBench(): Promise<void> {
   )
   const results = new Map<string, Result[]>(variants.map(({ name }) => [name, []]))
 
-  async function load({ url, pid }: Target, path: string, kind: string): Promise<Result> {
+  async function load({ url, pid }: BenchProcess, path: string, kind: string): Promise<Result> {
     salt++
     if (kind === 'right') await rememberCodes(salt)
     const args = ['bench/load.ts', url, seconds, connections, path, kind, key, salt].map(String)
-    const processes = () => [cpuMs([pid]), cpuMs([redisServer.pid]), cpuMs(postgresPids())]
+    const processes = () => [pid, redisServer.pid, postgresServer.pid].map(cpuMs)
     const before = processes()
     const { stdout } = await promisify(execFile)(process.execPath, args)
     const result = JSON.parse(stdout) as Result
@@ -185,8 +168,8 @@ async function runBench(): Promise<void> {
 
   await printBytesPerSend()
   await measure('no worker running', false)
-  await startTarget('src/main/worker.ts')
-  await startTarget('bench/targets/one-by-one-worker.ts')
+  await start('src/main/worker.ts', policyFile)
+  await start('bench/targets/one-by-one-worker.ts')
   await measure('both workers running', true)
 
   async function printBytesPerSend(): Promise<void> {
@@ -225,97 +208,34 @@ async function runBench(): Promise<void> {
       'EVALSHA + INSERT + add, one by one',
       (result) => result.perSecond,
     )
-    console.log(`${label}: medians of ${rounds} rounds of ${seconds} s, ${connections} connections`)
-    console.log(
-      row(
-        '',
-        'per second',
-        '/ echo',
-        '/ bare 429',
-        '/ one by one',
-        'p50 ms',
-        'p99 ms',
-        'cpu µs',
-        'Redis µs',
-        'PG µs',
-        'statuses',
-      ),
+    const addRow = openTable(
+      `${label}: medians of ${rounds} rounds of ${seconds} s, ${connections} connections`,
+      'per second',
+      '/ echo',
+      '/ bare 429',
+      '/ one by one',
+      'p50 ms',
+      'p99 ms',
+      'API µs',
+      'Redis µs',
+      'PostgreSQL µs',
+      'statuses',
     )
     for (const name of names) {
       const rate = medianOf(name, (result) => result.perSecond)
-      console.log(
-        row(
-          name,
-          rate.toFixed(0),
-          (rate / echoRate).toFixed(2),
-          (rate / refusalRate).toFixed(2),
-          (rate / oneByOneRate).toFixed(2),
-          medianOf(name, (result) => result.p50Ms).toFixed(1),
-          medianOf(name, (result) => result.p99Ms).toFixed(1),
-          medianOf(name, (result) => result.apiCpuUs).toFixed(0),
-          medianOf(name, (result) => result.redisCpuUs).toFixed(0),
-          medianOf(name, (result) => result.postgresCpuUs).toFixed(0),
-          Object.keys(results.get(name)?.at(-1)?.statuses ?? {}).join(' '),
-        ),
+      addRow(
+        name,
+        rate.toFixed(0),
+        (rate / echoRate).toFixed(2),
+        (rate / refusalRate).toFixed(2),
+        (rate / oneByOneRate).toFixed(2),
+        medianOf(name, (result) => result.p50Ms).toFixed(1),
+        medianOf(name, (result) => result.p99Ms).toFixed(1),
+        medianOf(name, (result) => result.apiCpuUs).toFixed(0),
+        medianOf(name, (result) => result.redisCpuUs).toFixed(0),
+        medianOf(name, (result) => result.postgresCpuUs).toFixed(0),
+        Object.keys(results.get(name)?.at(-1)?.statuses ?? {}).join(' '),
       )
     }
-    console.log()
   }
-
-  async function startTarget(file: string): Promise<Target> {
-    const port = await findFreePort()
-    const adminPort = await findFreePort()
-    const child = spawn(process.execPath, [file], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: {
-        PATH: process.env.PATH,
-        NODE_ENV: 'production',
-        PORT: String(port),
-        ADMIN_PORT: String(adminPort),
-        HOST: '127.0.0.1',
-        DATABASE_URL: postgresServer.url,
-        REDIS_URL: redisServer.url,
-        SECRET: secret,
-        BOOTSTRAP_SECRET_KEY: key,
-        POSTERN_CONFIG: join(folder, 'postern.yaml'),
-      },
-    })
-    children.push(child)
-    await once(child.stdout, 'data')
-    child.stdout.resume()
-    return { url: `http://127.0.0.1:${port}`, pid: child.pid as number }
-  }
-}
-
-/** Processor time that processes and the children they outlived have used; 0 where there is no /proc. */
-function cpuMs(pids: readonly number[]): number {
-  const ticksPerSecond = 100
-  const ticks = pids.flatMap((pid) => statOf(pid).slice(11, 15).map(Number))
-  return (ticks.reduce((sum, count) => sum + count, 0) * 1_000) / ticksPerSecond
-}
-
-/** PostgreSQL has a process for each connection. */
-function postgresPids(): number[] {
-  if (!existsSync('/proc')) return []
-  const pids = readdirSync('/proc').map(Number).filter(Boolean)
-  const { pid } = postgresServer
-  return [pid, ...pids.filter((one) => Number(statOf(one)[1]) === pid)]
-}
-
-/** The fields after the process' name; none when it is gone. */
-function statOf(pid: number): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  } catch {
-    return []
-  }
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
-}
-
-function row(name: string, ...cells: string[]): string {
-  return name.padEnd(36) + cells.map((cell) => cell.padStart(12)).join('')
 }

@@ -5,15 +5,15 @@
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { type RedisReply, RedisStore } from 'rate-limit-redis'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
-import { startPrivateRedis } from '../src/dev/private-servers.ts'
 import { createLimiter, type Limiter } from '../src/limiter/index.ts'
+import { openRedisBench, repository } from './harness/bench.ts'
+import { median, percentile } from './harness/measure.ts'
+import { openTable } from './harness/table.ts'
 
 const rounds = Number(process.env.ROUNDS ?? 5)
 const opsPerRound = Number(process.env.OPS ?? 20_000)
@@ -23,11 +23,8 @@ const policies = {
 
 /** The last version with generated scripts, byte records and two memories of refusals. */
 const commitBefore = 'd60b39df7e0a9ed7a584a4aea93c8b45c526969c'
-const repository = fileURLToPath(new URL('..', import.meta.url))
 
-const dataDir = mkdtempSync(join(tmpdir(), 'postern-bench-'))
-const server = await startPrivateRedis({ dataDir, flags: ['--appendonly', 'no'] })
-const closers: { close(): void }[] = []
+const bench = await openRedisBench(['--appendonly', 'no'])
 
 /** The limiter of `commitBefore`; undefined where there is no history. */
 const createLimiterBefore = await loadBefore()
@@ -41,7 +38,7 @@ interface Contender {
 }
 
 async function run(): Promise<void> {
-  const admin = new Redis(server.url)
+  const admin = connect()
   const contenders = makeContenders()
   const rates = new Map<string, number[]>()
   const note = (name: string, value: number) => {
@@ -68,16 +65,22 @@ async function run(): Promise<void> {
   }
   const of = (name: string) => median(rates.get(name) ?? [0])
   const base = 'sorted set (S1)'
-  console.log(
-    `\n${opsPerRound} checks per round, medians of ${rounds} rounds; ratios to the sorted set\n`,
+  const addRow = openTable(
+    `${opsPerRound} checks per round, medians of ${rounds} rounds`,
+    'admitted/s 256',
+    '× sorted set',
+    'refused/s 256',
+    '× sorted set',
+    'admitted/s 64',
+    'p50/p99 ms 64',
+    'p50/p99 ms 256',
+    'server µs admitted',
+    '× sorted set',
+    'refused',
   )
-  console.log(
-    '| | admitted/s 256 | × | refused/s 256 | × | admitted/s 64 | p50/p99 ms 64 | p50/p99 ms 256 | server µs admitted | × | refused |',
-  )
-  console.log('|---|---|---|---|---|---|---|---|---|---|---|')
   for (const { name } of contenders) {
     const ratio = (what: string) => (of(`${name} ${what}`) / of(`${base} ${what}`)).toFixed(2)
-    const cells = [
+    addRow(
       name,
       thousands(of(`${name} admitted 256`)),
       ratio('admitted 256'),
@@ -89,8 +92,7 @@ async function run(): Promise<void> {
       of(`${name} admitted µs`).toFixed(1),
       ratio('admitted µs'),
       of(`${name} refused µs`).toFixed(1),
-    ]
-    console.log(`| ${cells.join(' | ')} |`)
+    )
   }
   const bytesPerSubject = await bytes(admin, contenders)
   const local = await inProcess()
@@ -105,14 +107,12 @@ async function run(): Promise<void> {
     ['in process, × the in-memory union', local.ratio, 4, 'at least'],
     ['in process, bytes per subject, ten uses', local.bytes, 400, 'at most'],
   ])
-  for (const one of closers) one.close()
-  admin.disconnect()
 }
 
 function connect(): Redis {
-  const redis = new Redis(server.url, { maxRetriesPerRequest: 1 })
+  const redis = new Redis(bench.redis.url, { maxRetriesPerRequest: 1 })
   redis.on('error', () => {})
-  closers.push({ close: () => redis.disconnect() })
+  bench.closeLater(() => redis.disconnect())
   return redis
 }
 
@@ -120,7 +120,7 @@ function makeContenders(): Contender[] {
   const shared = { policies, rememberRefusalsMs: 0, deadlineMs: 5_000 }
   const limiterOf = (create: typeof createLimiter, keyPrefix: string, more: object = {}) => {
     const limiter = create({ ...shared, redis: connect(), keyPrefix, ...more })
-    closers.push(limiter)
+    bench.closeLater(() => limiter.close())
     return limiter
   }
   const asking = (name: string, limiter: Limiter, hasIds = false): Contender => {
@@ -283,12 +283,11 @@ async function measure(
   const seconds = (performance.now() - startedAt) / 1_000
   const serverUs = (await cpuUs(admin)) - cpuBefore
   latencies.sort((a, b) => a - b)
-  const at = (share: number) => latencies[Math.floor(latencies.length * share)] as number
   return {
     perSecond: opsPerRound / seconds,
     serverUs: serverUs / opsPerRound,
-    p50: at(0.5),
-    p99: at(0.99),
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
   }
 }
 
@@ -302,7 +301,7 @@ async function cpuUs(admin: Redis): Promise<number> {
 
 /** Memory per subject, keys and times to live included; ours with ten uses. */
 async function bytes(admin: Redis, contenders: Contender[]): Promise<number> {
-  console.log('\n| bytes per subject | |\n|---|---|')
+  const addRow = openTable('bytes per subject', 'bytes')
   const subjects = 20_000
   const usedMemory = async () => Number(/used_memory:(\d+)/.exec(await admin.info('memory'))?.[1])
   const perSubject = async (name: string, check: Check, uses: number) => {
@@ -313,14 +312,14 @@ async function bytes(admin: Redis, contenders: Contender[]): Promise<number> {
       await Promise.all(Array.from({ length: 500 }, (_, op) => check(subjectOf(op))))
     }
     const each = Math.round(((await usedMemory()) - start) / subjects)
-    console.log(`| ${name} | ${each} |`)
+    addRow(name, each)
     return each
   }
   const open = { p: [{ name: 'r', key: '{to}', sliding: ['10 per 1h', '20 per 24h'] }] }
   const tenUses = (name: string, create: typeof createLimiter) => {
     const shared = { policies: open, redis: connect(), deadlineMs: 5_000 }
     const limiter = create({ ...shared, rememberRefusalsMs: 0 })
-    closers.push(limiter)
+    bench.closeLater(() => limiter.close())
     const check: Check = async (to) => (await limiter.acquire('p', { to })).admitted
     return perSubject(`${name}, ten uses`, check, 10)
   }
@@ -354,10 +353,9 @@ async function inProcess(): Promise<{ ratio: number; bytes: number }> {
     p: [{ name: 'r', key: '{to}', sliding: ['10 per 60s', '50 per 1h', '100 per 24h'] }],
   }
   const ten = { p: [{ name: 'r', key: '{to}', sliding: '10 per 24h' }] }
-  const print = (name: string, value: string) => console.log(`| ${name} | ${value} |`)
   const perSecond = async (name: string, act: (op: number) => unknown) => {
     const value = await rate(act)
-    print(name, thousands(value))
+    addRow(name, thousands(value))
     return value
   }
   const bytesOf = (create: typeof createLimiter) => {
@@ -368,7 +366,7 @@ async function inProcess(): Promise<{ ratio: number; bytes: number }> {
     limiter.tryAcquire('p', { to: 'x' })
     return each
   }
-  console.log('\n| in process | per second of processor time |\n|---|---|')
+  const addRow = openTable('in process', 'per second of processor time')
   const tryAll = (create: typeof createLimiter) => {
     const limiter = create({ policies: open, maxSubjects: 100_000, clock })
     return (op: number) => limiter.tryAcquire('p', { to: subjectOf(op) })
@@ -390,28 +388,28 @@ async function inProcess(): Promise<{ ratio: number; bytes: number }> {
     union.consume(subjectOf(op)),
   )
   const remembering = createLimiter({ policies, redis: connect(), rememberRefusalsMs: 59_000 })
-  closers.push(remembering)
+  bench.closeLater(() => remembering.close())
   for (let use = 0; use < 2; use++) await remembering.acquire('captcha', { to: 'x' })
   await perSecond('remembered refusal', () => remembering.acquire('captcha', { to: 'x' }))
   const bytes = bytesOf(createLimiter)
-  print('bytes per subject, ten uses', `${bytes}`)
-  if (createLimiterBefore) print('the version before', `${bytesOf(createLimiterBefore)}`)
+  addRow('bytes per subject, ten uses', bytes)
+  if (createLimiterBefore) addRow('the version before', bytesOf(createLimiterBefore))
   return { ratio: ours / theirs, bytes }
 }
 
 type Goal = [what: string, value: number, bound: number, side: 'at least' | 'at most']
 
 function printGoals(goals: Goal[]): void {
-  console.log('\n| goal | bound | here | |\n|---|---|---|---|')
+  const addRow = openTable('goal', 'bound', 'here', '')
   for (const [what, value, bound, side] of goals) {
     const isMet = side === 'at least' ? value >= bound : value <= bound
     const shown = value < 100 ? value.toFixed(2) : value.toFixed(0)
-    console.log(`| ${what} | ${side} ${bound} | ${shown} | ${isMet ? 'met' : 'MISSED'} |`)
+    addRow(what, `${side} ${bound}`, shown, isMet ? 'met' : 'MISSED')
   }
 }
 
 async function loadBefore(): Promise<typeof createLimiter | undefined> {
-  const folder = join(dataDir, 'before')
+  const folder = join(bench.folder, 'before')
   mkdirSync(folder)
   try {
     const archive = execFileSync('git', ['archive', commitBefore, 'src', 'lua', 'package.json'], {
@@ -436,11 +434,6 @@ function heapBytes(): number {
   return heapUsed + arrayBuffers
 }
 
-function median(values: number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[sorted.length >> 1] ?? 0
-}
-
 function thousands(value: number): string {
   return `${(value / 1_000).toFixed(value < 10_000 ? 1 : 0)} k`
 }
@@ -448,6 +441,5 @@ function thousands(value: number): string {
 try {
   await run()
 } finally {
-  await server.kill()
-  rmSync(dataDir, { recursive: true, force: true })
+  await bench.close()
 }

@@ -5,6 +5,7 @@
  *   node bench/load.ts <url> <seconds> <connections> <path> <body kind> <key> <salt>
  */
 import { connect } from 'node:net'
+import { percentile } from './harness/measure.ts'
 
 const [url = '', seconds = '3', connections = '64', path = '/', kind = '', key = '', salt = '0'] =
   process.argv.slice(2)
@@ -33,12 +34,11 @@ const startMs = performance.now()
 await Promise.all(Array.from({ length: Number(connections) }, () => drive()))
 const tookMs = performance.now() - startMs
 latencies.sort((a, b) => a - b)
-const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0
 console.log(
   JSON.stringify({
     perSecond: (latencies.length / tookMs) * 1_000,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
+    p50Ms: percentile(latencies, 0.5),
+    p99Ms: percentile(latencies, 0.99),
     statuses: Object.fromEntries(statuses),
   }),
 )

@@ -10,6 +10,8 @@ import nodemailer from 'nodemailer'
 import { SMTPServer } from 'smtp-server'
 import { newId } from '../src/base/ids.ts'
 import { smtp } from '../src/providers/smtp/index.ts'
+import { median } from './harness/measure.ts'
+import { openTable } from './harness/table.ts'
 
 const rounds = 7
 const mailsPerRound = 1_500
@@ -74,10 +76,9 @@ async function compare() {
     }
   }
   const [bareRate, ourRate] = [median(perSecond.bare), median(perSecond.ours)]
-  console.log(`| mails/s, ${connections} connections, ${inFlight} in flight | rate | ratio |`)
-  console.log('|---|---|---|')
-  console.log(`| nodemailer pool alone | ${Math.round(bareRate)} | 1.00 |`)
-  console.log(`| smtp provider | ${Math.round(ourRate)} | ${(ourRate / bareRate).toFixed(2)} |`)
+  const addRow = openTable(`${connections} connections, ${inFlight} in flight`, 'mails/s', 'ratio')
+  addRow('nodemailer pool alone', Math.round(bareRate), '1.00')
+  addRow('smtp provider', Math.round(ourRate), (ourRate / bareRate).toFixed(2))
   bare.close()
   await ours.close()
   server.disconnect()
@@ -91,8 +92,4 @@ async function measure(send: () => Promise<void>): Promise<number> {
   }
   await Promise.all(Array.from({ length: inFlight }, loop))
   return (mailsPerRound * 1_000) / (performance.now() - startedAt)
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] as number
 }

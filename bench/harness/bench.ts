@@ -1,0 +1,121 @@
+/**
+ * What every bench runs on: servers of its own, and processes of their own for whatever is measured or
+ * measures, so that one does not take the other's processor time. All of it ends with the bench.
+ */
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { stringify } from 'yaml'
+import { createKeyToken } from '../../src/access/key-token.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import {
+  type PrivateServer,
+  startPrivatePostgres,
+  startPrivateRedis,
+} from '../../src/dev/private-servers.ts'
+import { findFreePort } from '../../src/dev/server-process.ts'
+
+export const repository = resolve(import.meta.dirname, '../..')
+export const secret = 'a secret for the benchmark, 32 bytes or more'
+/** The key that every API process of this run knows. */
+export const key = createKeyToken('secret')
+
+/** Servers and processes; `close` ends them and whatever else was given to it, the last one first. */
+export interface RedisBench {
+  /** For files of the bench; removed at its end. */
+  readonly folder: string
+  readonly redis: PrivateServer
+  closeLater(close: () => unknown): void
+  close(): Promise<void>
+}
+
+export interface Bench extends RedisBench {
+  /** Migrated. */
+  readonly postgres: PrivateServer
+  /**
+   * A process of ours, or one to compare it with that reads the same settings; it has said its first
+   * line, which each says when it is ready.
+   */
+  start(file: string, policyFile?: object): Promise<BenchProcess>
+  /** A helper that is spoken to by messages. */
+  fork(file: string, args: readonly (string | number)[]): ChildProcess
+}
+
+export interface BenchProcess {
+  readonly url: string
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+/** With Redis alone. */
+export async function openRedisBench(flags: readonly string[] = []): Promise<RedisBench> {
+  // Interrupted, the servers end with the process.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
+  const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
+  const redis = await startPrivateRedis({ dataDir: join(folder, 'redis'), flags })
+  const closers: (() => unknown)[] = [
+    () => rmSync(folder, { recursive: true, force: true }),
+    () => redis.stop(),
+  ]
+  return {
+    folder,
+    redis,
+    closeLater: (close) => void closers.push(close),
+    async close() {
+      for (const close of closers.reverse()) await close()
+    },
+  }
+}
+
+/** With Redis and PostgreSQL, as durable as in production. */
+export async function openBench(): Promise<Bench> {
+  const bench = await openRedisBench()
+  const { folder, redis, closeLater } = bench
+  const postgres = await startPrivatePostgres({ dataDir: join(folder, 'postgres') })
+  closeLater(() => postgres.stop())
+  await migrate(postgres.url)
+  const endLater = (child: ChildProcess) => {
+    closeLater(() => child.kill('SIGKILL'))
+    return child
+  }
+
+  async function start(file: string, policyFile: object = {}): Promise<BenchProcess> {
+    const [port, adminPort] = [await findFreePort(), await findFreePort()]
+    const configFile = join(folder, `policy-${port}.yaml`)
+    const templates = join(repository, 'templates')
+    writeFileSync(configFile, stringify({ templates, ...policyFile }))
+    const child = spawn(process.execPath, [file], {
+      cwd: repository,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        PATH: process.env.PATH,
+        NODE_ENV: 'production',
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        ADMIN_PORT: String(adminPort),
+        DATABASE_URL: postgres.url,
+        REDIS_URL: redis.url,
+        SECRET: secret,
+        BOOTSTRAP_SECRET_KEY: key,
+        POSTERN_CONFIG: configFile,
+      },
+    })
+    endLater(child)
+    await once(child.stdout, 'data')
+    child.stdout.resume()
+    return {
+      url: `http://127.0.0.1:${port}`,
+      pid: child.pid as number,
+      async stop() {
+        child.kill('SIGTERM')
+        await once(child, 'exit')
+      },
+    }
+  }
+
+  const forkOne = (file: string, args: readonly (string | number)[]) =>
+    endLater(fork(file, args.map(String)))
+  return { ...bench, postgres, start, fork: forkOne }
+}

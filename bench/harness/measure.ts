@@ -1,0 +1,50 @@
+/** Figures that the benches have in common. */
+import { readdirSync, readFileSync } from 'node:fs'
+
+/**
+ * Processor time that a process and its children have used, those that have ended included (PostgreSQL
+ * has a process for each connection). Unlike a rate it says the same on a busy machine. 0 where there is
+ * no /proc.
+ */
+export function cpuMs(pid: number): number {
+  const ticksPerSecond = 100
+  let ticks = 0
+  for (const one of processes()) {
+    const fields = statOf(one)
+    const isOurs = one === pid || Number(fields[1]) === pid
+    // Of user and system; for the process itself also what its ended children have used.
+    const used = fields.slice(11, one === pid ? 15 : 13)
+    if (isOurs) ticks += used.map(Number).reduce((sum, count) => sum + count, 0)
+  }
+  return (ticks * 1_000) / ticksPerSecond
+}
+
+function processes(): number[] {
+  try {
+    return readdirSync('/proc').map(Number).filter(Boolean)
+  } catch {
+    return []
+  }
+}
+
+/** The fields after the process' name; none when it is gone. */
+function statOf(pid: number): string[] {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return []
+  }
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  )
+}
+
+/** `sorted` in ascending order. */
+export function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.floor(sorted.length * share)] ?? Number.NaN
+}
