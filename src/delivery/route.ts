@@ -27,24 +27,40 @@ export interface Routable {
   app: string
 }
 
+/** What a `match` looks at. */
+export interface RoutedMessage {
+  channel: Channel
+  template: string
+  app: string
+  /** ISO 3166 code of a phone number; empty for email and for numbers of no country. */
+  country: string
+}
+
+export type Routes = Readonly<Record<Channel, readonly RouteRule[]>>
+
+/** The first rule that fits; undefined when none does. */
+export function findRoute(
+  routes: Routes,
+  { channel, template, app, country }: RoutedMessage,
+): RouteRule | undefined {
+  const fits = (allowed: string[] | undefined, value: string) => allowed?.includes(value) ?? true
+  return routes[channel].find(
+    ({ match }) =>
+      fits(match.country, country) && fits(match.template, template) && fits(match.app, app),
+  )
+}
+
 /** Which providers carry a notice, in the order in which they are tried; none when no route fits. */
 export function createRouter<Provider extends { channels: readonly string[] }>(
-  routes: Readonly<Record<Channel, readonly RouteRule[]>>,
+  routes: Routes,
   providers: ReadonlyMap<string, Provider>,
   random: () => number = Math.random,
 ) {
   return function routeOf(notice: Routable): Provider[] {
-    const rules = routes[notice.channel]
     // Reading a number's country costs more than all else here, so only when a rule asks for it.
-    const country = rules.some((rule) => rule.match.country) ? countryOf(notice) : undefined
-    const fits = (allowed: string[] | undefined, value: string | undefined) =>
-      allowed === undefined || (value !== undefined && allowed.includes(value))
-    const rule = rules.find(
-      ({ match }) =>
-        fits(match.country, country) &&
-        fits(match.template, notice.template) &&
-        fits(match.app, notice.app),
-    )
+    const needsCountry = routes[notice.channel].some(({ match }) => match.country)
+    const country = needsCountry ? countryOf(notice) : ''
+    const rule = findRoute(routes, { ...notice, country })
     return inOrder(rule?.use ?? [], random).flatMap((name) => {
       const provider = providers.get(name)
       return provider?.channels.includes(notice.channel) ? [provider] : []
@@ -74,8 +90,6 @@ function draw(uses: readonly Use[], random: () => number): Use {
   return drawn ?? (uses[0] as Use)
 }
 
-function countryOf(notice: Routable): string | undefined {
-  return notice.channel === 'sms'
-    ? parsePhoneNumberFromString(notice.recipient)?.country
-    : undefined
+function countryOf({ channel, recipient }: Routable): string {
+  return (channel === 'sms' && parsePhoneNumberFromString(recipient)?.country) || ''
 }

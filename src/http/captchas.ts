@@ -28,7 +28,7 @@ export function captchaRoutes(
     attempt: Attempt,
   ): CaptchaRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, ownVariables)
+    const { locale, params } = contentOf(deps, body, { app, country }, ownVariables)
     const { channel, scene, template } = body
     if (!templates.variables(template, channel, locale).has('code')) {
       throw invalid('template', 'does not say the code')

@@ -6,13 +6,14 @@ import { invalid } from './problem.ts'
 export type CursorMarks = (values: readonly string[]) => string[]
 
 export function createCursors(marks: CursorMarks) {
+  const marksOf = (app: string, id: string) => marks([app, id])
   return {
-    write: (app: string, id: string): string => `${id}.${marks([app, id])[0]}`,
+    write: (app: string, id: string): string => `${id}.${marksOf(app, id)[0]}`,
 
     /** The id. Throws Problem when the cursor was not given to this app. */
     read(app: string, cursor: string): string {
       const [id = '', mark = '', ...rest] = cursor.split('.')
-      if (!isId(id) || rest.length > 0 || !marks([app, id]).includes(mark)) {
+      if (!isId(id) || rest.length > 0 || !marksOf(app, id).includes(mark)) {
         throw invalid('cursor', 'is not a cursor of yours')
       }
       return id

@@ -40,7 +40,7 @@ export function noticeRoutes(
     attempt: Attempt,
   ): NoticeRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, [])
+    const { locale, params } = contentOf(deps, body, { app, country }, [])
     const { channel, template, ttl: ttlMs } = body
     const sendAt = sendTimeOf(body.sendAt, nowMs())
     const origin = { ip: body.ip ?? ip, country }

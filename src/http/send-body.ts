@@ -29,8 +29,8 @@ export interface Sendable {
     /** Whether the template needs this variable in any channel and locale. */
     uses(template: string, variable: string): boolean
   }
-  /** Channels with at least one route. */
-  routedChannels: ReadonlySet<string>
+  /** Whether a route of the policy file fits. */
+  isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
 }
 
 /**
@@ -39,13 +39,17 @@ export interface Sendable {
  * left out: the same message with other words behind it would be other content to the duplicate rule.
  */
 export function contentOf(
-  { templates, routedChannels }: Sendable,
+  { templates, isRouted }: Sendable,
   body: { channel: Channel; template: string; locale?: string | undefined; params: Params },
+  /** Of the app whose key it is, to a number of this country. */
+  from: { app: string; country: string },
   /** Variables Postern adds itself; a caller may not set them. */
   reserved: readonly string[],
 ): { locale: string; params: Params } {
   const { channel, template } = body
-  if (!routedChannels.has(channel)) throw invalid('channel', `no route carries ${channel}`)
+  if (!isRouted({ ...from, channel, template })) {
+    throw invalid('channel', `no route carries ${channel} for this recipient and template`)
+  }
   const locale = templates.findLocale(template, channel, body.locale)
   if (!locale) {
     throw invalid(

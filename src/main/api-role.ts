@@ -7,6 +7,7 @@ import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
 import type { PolicyFile } from '../config/policy-file.ts'
+import { findRoute, type RoutedMessage } from '../delivery/route.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { limitRoutes } from '../http/limits.ts'
@@ -42,9 +43,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   const { createNotice } = creator
   const sendable = {
     templates,
-    routedChannels: new Set(
-      Object.entries(file.routes).flatMap(([channel, rules]) => (rules.length > 0 ? channel : [])),
-    ),
+    isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
     normaliseRecipient: createRecipientNormaliser(file.recipients),
   }
   const quota = createQuota({ limiter, secrets })

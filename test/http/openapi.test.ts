@@ -112,21 +112,31 @@ test('openapi.json: bodies are strict, defaults are told, and no schema is empty
   expect(captcha.properties.scene.default).toBe('default')
 })
 
-test('a send for a channel that no route carries: 400 that says so, nothing used', async () => {
-  const mailOnly = await startPostern({
+test('a send that no route fits, by channel, country, template or app: 400 that says so, nothing used', async () => {
+  const postern = await startPostern({
     roles: { api: true, worker: false },
-    policyFile: { policies: noLimits, routes: { email: [{ use: ['sandbox'] }] } },
+    policyFile: {
+      policies: noLimits,
+      routes: {
+        sms: [
+          { match: { country: ['CN'], template: ['captcha'] }, use: ['sandbox'] },
+          { match: { app: ['other'] }, use: ['sandbox'] },
+        ],
+      },
+    },
   })
-  const to = '+8613800138000'
+  const sms = { channel: 'sms', to: '+8613800138000' }
+  const welcome = { template: 'welcome', params: { name: 'Ada' } }
   for (const [path, body] of [
-    ['/v1/captchas', { channel: 'sms', to }],
-    ['/v1/notices', { channel: 'sms', to, template: 'welcome', params: { name: 'Ada' } }],
+    ['/v1/captchas', { channel: 'email', to: 'ada@example.com' }],
+    ['/v1/captchas', { channel: 'sms', to: '+4915112345678' }],
+    ['/v1/notices', { ...sms, ...welcome }],
   ] as const) {
-    const reply = await expectRefused(mailOnly, badRequest, () => mailOnly.post(path, body))
-    expect(reply.body.errors).toEqual([{ path: 'channel', message: 'no route carries sms' }])
+    const reply = await expectRefused(postern, badRequest, () => postern.post(path, body))
+    const message = `no route carries ${body.channel} for this recipient and template`
+    expect(reply.body.errors).toEqual([{ path: 'channel', message }])
   }
-  const byMail = { channel: 'email', to: 'ada@example.com' }
-  expect((await mailOnly.post('/v1/captchas', byMail)).status).toBe(202)
+  expect((await postern.post('/v1/captchas', sms)).status).toBe(202)
 })
 
 test('without a sandbox provider there is no sandbox, neither in the document nor at its path', async () => {

@@ -479,14 +479,14 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a route for one template takes all',
-      find: '        fits(match.template, notice.template) &&\n',
+      find: ' && fits(match.template, template)',
       replace: '',
       tests: retry,
     },
     {
       breaks: 'a route for one app takes all',
-      find: '        fits(match.app, notice.app),\n',
-      replace: '        fits(undefined, notice.app),\n',
+      find: ' && fits(match.app, app)',
+      replace: '',
       tests: retry,
     },
     {

@@ -181,8 +181,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a send for a channel without a route is accepted',
-      find: 'if (!routedChannels.has(channel)) throw',
-      replace: 'if (routedChannels.has(`${channel} `)) throw',
+      find: 'if (!isRouted({ ...from, channel, template })) {',
+      replace: 'if (!isRouted({ ...from, channel, template }) && template === "") {',
       tests: ['test/http/openapi'],
     },
     {
@@ -236,14 +236,14 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a cursor of another app is taken',
-      find: 'secrets.cursorMarks([app, id])',
-      replace: 'secrets.cursorMarks([id])',
+      find: 'marks([app, id])',
+      replace: 'marks([id])',
       tests: protocol,
     },
     {
       breaks: 'a cursor needs no mark',
-      find: '|| !cursorMarks(app, id).includes(mark)) {',
-      replace: '|| cursorMarks(app, id).length + mark.length === 0) {',
+      find: '|| !marksOf(app, id).includes(mark)) {',
+      replace: '|| marksOf(app, id).length + mark.length === 0) {',
       tests: protocol,
     },
     {
@@ -272,14 +272,14 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'one key for all routes',
-      find: 'const asked = `${what} ${canonicalRecord',
-      replace: 'const asked = `${what.length > 99} ${canonicalRecord',
+      find: 'const asked = `${route.path} ${canonicalRecord',
+      replace: 'const asked = `${route.path.length > 99} ${canonicalRecord',
       tests: ['test/http/idempotency'],
     },
     {
       breaks: 'a refused request keeps its Idempotency-Key',
-      find: '    answer instanceof Problem\n      ? idempotency.free(app, key, id)',
-      replace: '    answer instanceof Problem\n      ? Promise.resolve()',
+      find: '      answer instanceof Problem\n        ? idempotency.free(app, key, id)',
+      replace: '      answer instanceof Problem\n        ? Promise.resolve()',
       tests: ['test/http/idempotency'],
     },
     {
@@ -404,8 +404,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a receipt is answered before it is in the database',
-      find: 'await receipts.take(provider, parsed.receipts)',
-      replace: 'void receipts.take(provider, parsed.receipts)',
+      find: 'await takeReceipts(provider, parsed.receipts)',
+      replace: 'void takeReceipts(provider, parsed.receipts)',
       tests: ['test/http/receipts'],
     },
     {
