@@ -1,7 +1,7 @@
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { OpenNotice } from '../notice/claim.ts'
 import type { Attempt } from '../notice/states.ts'
-import type { OpenNotice } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { unknowns } from './retry.ts'
 

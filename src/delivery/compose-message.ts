@@ -1,7 +1,7 @@
 /** From a notice to what a provider is given: its variables unsealed, its template rendered. */
 import type { Log } from '../base/log.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import type { OpenNotice } from '../notice/store.ts'
+import type { OpenNotice } from '../notice/claim.ts'
 import type { Message } from '../providers/provider.ts'
 import type { Templates } from '../templates/templates.ts'
 

@@ -1,4 +1,4 @@
-import type { NoticeOutcome } from '../notice/store.ts'
+import type { NoticeOutcome } from '../notice/record.ts'
 
 /** What became of a claim, without the bookkeeping. */
 export type ClaimOutcome = Pick<

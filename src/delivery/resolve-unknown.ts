@@ -4,7 +4,7 @@
  * whose provider died with its worker is asked of every provider that could have had it.
  */
 import { Unavailable } from '../base/problems.ts'
-import type { OpenNotice } from '../notice/store.ts'
+import type { OpenNotice } from '../notice/claim.ts'
 import type { SentMessage } from '../providers/provider.ts'
 import type { AttemptLog } from './attempt-log.ts'
 import type { GuardedProvider } from './guarded-provider.ts'

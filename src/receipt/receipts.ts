@@ -11,6 +11,7 @@
  * word of the one it was not sent by changes nothing.
  */
 import { createBatcher } from '../base/batcher.ts'
+import { columns } from '../base/columns.ts'
 import { isForeignId, isId } from '../base/ids.ts'
 import type { Receipt } from '../base/receipt.ts'
 import type { Database } from '../db/database.ts'
@@ -47,7 +48,7 @@ export function createReceipts(
       const fates = await database.query<{ n: number; isMoved: boolean }>(
         'receipt-apply',
         applySql,
-        columns(rows),
+        columnsOf(rows),
       )
       const byRow = new Map(fates.map(({ n, isMoved }) => [Number(n), isMoved]))
       return rows.map(({ outcome }, index) => {
@@ -61,7 +62,7 @@ export function createReceipts(
     maxItems: 200,
     maxConcurrent: 2,
     async run(rows) {
-      await database.query('receipt-keep', keepSql, columns(rows))
+      await database.query('receipt-keep', keepSql, columnsOf(rows))
       return rows.map(() => undefined)
     },
   })
@@ -125,15 +126,14 @@ function rowOf(provider: string, receipt: Receipt): Row | undefined {
 
 const referenceOf = ({ messageId, noticeId }: Row) => messageId ?? (noticeId as string)
 
-function columns(rows: readonly Row[]): unknown[][] {
-  return [
-    rows.map(({ provider }) => provider),
-    rows.map(({ messageId }) => messageId),
-    rows.map(({ noticeId }) => noticeId),
-    rows.map(({ outcome }) => outcome),
-    rows.map(({ detail }) => detail),
-  ]
-}
+const columnsOf = (rows: readonly Row[]) =>
+  columns(rows, [
+    ({ provider }) => provider,
+    ({ messageId }) => messageId,
+    ({ noticeId }) => noticeId,
+    ({ outcome }) => outcome,
+    ({ detail }) => detail,
+  ])
 
 const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
     WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, n)`

@@ -5,8 +5,8 @@ import { createAttemptLog } from '../../src/delivery/attempt-log.ts'
 import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
+import type { OpenNotice } from '../../src/notice/claim.ts'
 import type { Attempt, Outcome } from '../../src/notice/states.ts'
-import type { OpenNotice } from '../../src/notice/store.ts'
 import type { SendResult, SentMessage } from '../../src/providers/provider.ts'
 
 const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }

@@ -1,0 +1,41 @@
+/** Notices as their senders look for them: by id, or by recipient, channel and state. */
+import type { Database } from '../db/database.ts'
+import type { NoticeState } from './states.ts'
+
+export function createFinder(database: Database) {
+  return {
+    find(app: string, id: string) {
+      return database.read((prisma) => prisma.notice.findFirst({ where: { id, app } }))
+    },
+
+    /** Newest first; `before` is the id of the last item of the page before. */
+    search(filter: {
+      app: string
+      recipientHashes?: readonly Uint8Array[]
+      channel?: string
+      state?: NoticeState
+      before?: string
+      limit: number
+    }) {
+      return database.read((prisma) =>
+        prisma.notice.findMany({
+          where: {
+            app: filter.app,
+            ...(filter.recipientHashes
+              ? {
+                  recipientHash: {
+                    in: filter.recipientHashes.map((hash) => Uint8Array.from(hash)),
+                  },
+                }
+              : {}),
+            ...(filter.channel ? { channel: filter.channel } : {}),
+            ...(filter.state ? { state: filter.state } : {}),
+            ...(filter.before ? { id: { lt: filter.before } } : {}),
+          },
+          orderBy: { id: 'desc' },
+          take: filter.limit,
+        }),
+      )
+    },
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * New rows. A row is the promise that a 202 gives, so whether its id was there already must be known for
+ * each, also when many share a statement.
+ */
+import { createBatcher } from '../base/batcher.ts'
+import type { Channel } from '../base/channel.ts'
+import { columns } from '../base/columns.ts'
+import type { Database } from '../db/database.ts'
+
+export interface NewNotice {
+  id: string
+  app: string
+  kind: 'captcha' | 'notice'
+  channel: Channel
+  recipient: string
+  recipientHash: Buffer
+  scene: string | null
+  template: string
+  locale: string
+  sealedParams: Buffer
+  /** Asked for ahead of time: not carried before it. */
+  sendAt?: Date | undefined
+  /** How long it may be sent, from `sendAt` or else from its creation. */
+  ttlMs: number
+}
+
+/** Answers when the row was made, by PostgreSQL's clock, once it is committed; null when its id was there already. */
+export function createInsert(database: Database) {
+  return createBatcher<NewNotice, Date | null>({
+    maxItems: 200,
+    maxConcurrent: 2,
+    async run(notices) {
+      const rows = await database.query<{ id: string; createdAtMs: number }>(
+        'notice-create',
+        createSql,
+        columns(notices, [
+          (notice) => notice.id,
+          (notice) => notice.app,
+          (notice) => notice.kind,
+          (notice) => notice.channel,
+          (notice) => notice.recipient,
+          (notice) => notice.recipientHash,
+          (notice) => notice.scene,
+          (notice) => notice.template,
+          (notice) => notice.locale,
+          (notice) => notice.sealedParams,
+          (notice) => notice.sendAt ?? null,
+          (notice) => notice.ttlMs,
+        ]),
+      )
+      const created = new Map(rows.map((row) => [row.id, new Date(Math.floor(row.createdAtMs))]))
+      return notices.map(({ id }) => {
+        const createdAt = created.get(id) ?? null
+        // Should one id stand twice in a batch, only the first of them made the row.
+        created.delete(id)
+        return createdAt
+      })
+    },
+  })
+}
+
+// Times are PostgreSQL's, whatever the clock of the process says, but for the one that was asked for.
+const createSql = `
+  INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
+                      sealed_params, created_at, send_at, expires_at, due_at)
+  SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
+         now(), send_at,
+         coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now())
+  FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
+              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[])
+    AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
+            sealed_params, send_at, ttl_ms)
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id, (extract(epoch FROM created_at) * 1000)::float8 AS "createdAtMs"`

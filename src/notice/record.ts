@@ -1,0 +1,76 @@
+/** What became of a notice: one move, its events with it, and only by the worker that had it last. */
+import { createBatcher } from '../base/batcher.ts'
+import { columns } from '../base/columns.ts'
+import type { Database } from '../db/database.ts'
+import { byIndex, workerSpacingMs } from './claim.ts'
+import { insertEvents, type WantedEvents } from './outbox.ts'
+import type { Attempt } from './states.ts'
+
+/** What a worker writes back. `pending` needs `retryInMs`. */
+export interface NoticeOutcome {
+  id: string
+  /** Of the claim, or as they were when it was looked at. */
+  claims: number
+  state: 'pending' | 'sent' | 'failed' | 'expired'
+  /** All of them, earlier ones too. */
+  attempts: readonly Attempt[]
+  retryInMs?: number
+  provider?: string
+  providerMessageId?: string
+  error?: string
+}
+
+/**
+ * Writes what became of a notice, claimed or only looked at; false when another worker has claimed it
+ * since, and nothing was written. The same once more changes nothing.
+ */
+export function createRecord(database: Database, wantedEvents?: WantedEvents) {
+  const recordSql = `
+  WITH moved AS (${recordMove})${insertEvents(wantedEvents)}
+  SELECT id FROM moved`
+  return createBatcher<NoticeOutcome, boolean>({
+    maxItems: 100,
+    maxConcurrent: 1,
+    spacingMs: workerSpacingMs,
+    async run(outcomes) {
+      const rows = await database.query<{ id: string }>(
+        'notice-record',
+        recordSql,
+        columns(outcomes, [
+          (outcome) => outcome.id,
+          (outcome) => outcome.claims,
+          (outcome) => outcome.state,
+          (outcome) => JSON.stringify(outcome.attempts),
+          (outcome) => outcome.retryInMs ?? null,
+          (outcome) => outcome.provider ?? null,
+          (outcome) => outcome.providerMessageId ?? null,
+          (outcome) => outcome.error ?? null,
+        ]),
+      )
+      const written = new Set(rows.map((row) => row.id))
+      return outcomes.map((outcome) => written.delete(outcome.id))
+    },
+  })
+}
+
+/**
+ * Held by the number of claims alone: as long as no other worker has claimed the notice, the word of
+ * the one that had it last is the truth, even if it comes so late that the notice was given up for lost
+ * meanwhile. The attempts are written whole, so that a statement whose answer was lost may be repeated.
+ */
+const recordMove = `
+  UPDATE notice n
+  SET state = new.state,
+      attempts = new.attempts,
+      due_at = CASE WHEN new.state = 'pending' THEN now() + new.retry_in_ms * interval '1 millisecond' END,
+      sealed_params = CASE WHEN new.state = 'pending' THEN n.sealed_params END,
+      provider = coalesce(new.provider, n.provider),
+      provider_message_id = coalesce(new.provider_message_id, n.provider_message_id),
+      error = new.error,
+      sent_at = CASE WHEN new.state = 'sent' THEN now() END,
+      finished_at = CASE WHEN new.state <> 'pending' THEN now() END
+  FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
+    AS new (id, claims, state, attempts, retry_in_ms, provider, provider_message_id, error)
+  WHERE n.id = new.id AND n.state IN ('pending', 'sending') AND n.claims = new.claims
+    AND ${byIndex}
+  RETURNING n.*`
