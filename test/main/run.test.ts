@@ -57,13 +57,14 @@ test('an .env in the current folder is read by API, keys and migrate; what is se
 test('an .env that can not be read stops every command with one line that says so', async () => {
   const folder = newFolder()
   mkdirSync(join(folder, '.env'))
-  for (const command of ['api', 'worker', 'demo', 'migrate', 'keys'] as const) {
-    expect(await runCommand(command, [], {}, folder)).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'Postern can not start: .env can not be read (EISDIR).\n',
-    })
+  const commands = ['api', 'worker', 'demo', 'migrate', 'keys'] as const
+  const ends = await Promise.all(commands.map((command) => runCommand(command, [], {}, folder)))
+  const refused = {
+    code: 1,
+    stdout: '',
+    stderr: 'Postern can not start: .env can not be read (EISDIR).\n',
   }
+  expect(ends).toEqual(commands.map(() => refused))
 })
 
 test('an .env of 3 GB is refused at once', async () => {
@@ -153,25 +154,27 @@ test('a worker whose admin port is taken ends with code 1 and one line', async (
 })
 
 test('SIGTERM at any moment of the start ends a process in time, with code 0 once it listens to it', async () => {
-  for (const role of ['api', 'worker']) {
-    for (let delayMs = 100; delayMs <= 1_500; delayMs += 350) {
-      const child = spawn(process.execPath, [join(root, `src/main/${role}.ts`)], {
-        cwd: root,
-        stdio: ['ignore', 'ignore', 'pipe'],
-        env: { PATH: process.env.PATH, ...settings(), PORT: '0', ADMIN_PORT: '0' },
-      })
-      let stderr = ''
-      child.stderr.on('data', (chunk) => {
-        stderr += chunk
-      })
-      await sleep(delayMs)
-      child.kill('SIGTERM')
-      const [code, signal] = await once(child, 'close')
-      expect([0, 'SIGTERM']).toContain(code ?? signal)
-      expect(stderr).toBe('')
-    }
-  }
+  await Promise.all(['api', 'worker'].map(terminateAtEveryMoment))
 }, 60_000)
+
+async function terminateAtEveryMoment(role: string): Promise<void> {
+  for (let delayMs = 100; delayMs <= 1_500; delayMs += 350) {
+    const child = spawn(process.execPath, [join(root, `src/main/${role}.ts`)], {
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { PATH: process.env.PATH, ...settings(), PORT: '0', ADMIN_PORT: '0' },
+    })
+    let stderr = ''
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk
+    })
+    await sleep(delayMs)
+    child.kill('SIGTERM')
+    const [code, signal] = await once(child, 'close')
+    expect([0, 'SIGTERM']).toContain(code ?? signal)
+    expect(stderr).toBe('')
+  }
+}
 
 test('a SIGHUP that ends npm leaves no process behind that it has started', async () => {
   const [port, adminPort] = [await findFreePort(), await findFreePort()]

@@ -8,7 +8,8 @@ import { eventually } from './wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-const entryPath = (name: string) => join(root, `src/main/${name}.ts`)
+const entryPath = (name: string) =>
+  join(root, name === 'demo' ? 'src/dev/demo.ts' : `src/main/${name}.ts`)
 
 export interface StartOptions {
   /** All it gets beside PATH, its ports and loopback as its host; nothing of ours leaks in. */
