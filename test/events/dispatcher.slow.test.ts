@@ -75,3 +75,16 @@ test('a receiver that hangs does not hold up the others, and gets all of its eve
   })
   await eventually(async () => (await outbox.count()) === 0, { withinMs: 20_000 })
 }, 120_000)
+
+test('1,000 events do not wait a second for every fifty', async () => {
+  const receiver = await startReceiver()
+  const outbox = await openOutbox()
+  await outbox.pool.query(
+    `INSERT INTO event (app, type, data)
+     SELECT 'shop', 'notice.sent', jsonb_build_object('n', n) FROM generate_series(1, 1000) AS n`,
+  )
+  outbox.start([{ url: receiver.url, secret }])
+  // One pass each second would take fifteen at least.
+  await eventually(async () => (await outbox.count()) === 0, { withinMs: 13_000 })
+  expect(receiver.told).toHaveLength(1_000)
+}, 30_000)

@@ -10,6 +10,10 @@ import { moveDatabaseClock, testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
+vi.mock(import('../../src/base/repeat.ts'), async (original) =>
+  (await import('../support/quick-loops.ts')).quickLoops(original),
+)
+
 const log = createLog({ level: 'silent', process: 'test' })
 
 /** A reconciler over a table of its own whose clock stands still at `nowMs`. */
