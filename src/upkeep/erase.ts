@@ -1,0 +1,93 @@
+/**
+ * What leaves the notice table row by row: rows of the default partition, and recipients.
+ *
+ * Both go in small steps along the ids, so that no statement holds many rows for long and a pass that is
+ * cut short has done what it did. No open row is ever deleted or emptied, however old its id says it is:
+ * a machine's clock may be a year off.
+ */
+import type { ClientBase } from 'pg'
+import { idFloor } from '../base/ids.ts'
+
+interface Pass {
+  readonly client: ClientBase
+  /** PostgreSQL's time when the pass began. */
+  readonly nowMs: number
+  readonly isStopped: () => boolean
+}
+
+const perStep = 1_000
+
+/** Of the default partition; the other partitions are dropped as a whole. */
+export async function deleteOldRows(
+  { client, nowMs, isStopped }: Pass,
+  rowsMs: number,
+): Promise<void> {
+  const before = idFloor(nowMs - rowsMs)
+  for (let from: string | undefined = idFloor(0); from && !isStopped(); ) {
+    const values: unknown[] = [from, before, perStep, rowsMs]
+    const step = await client.query<{ reached: string }>({
+      name: 'retention-delete',
+      text: deleteSql,
+      values,
+    })
+    from = step.rows[0]?.reached
+  }
+}
+
+/**
+ * In the order of ids, going on where the last pass ended. An open notice still needs its recipient,
+ * and so does one that is younger than its id: the next pass begins again with the first of those.
+ */
+export async function eraseRecipients(
+  { client, nowMs, isStopped }: Pass,
+  recipientMs: number,
+): Promise<void> {
+  const before = idFloor(nowMs - recipientMs)
+  const start = await client.query<{ reached: string }>(reachedSql)
+  let reached = start.rows[0]?.reached ?? idFloor(0)
+  // Recipients are kept longer than before, or PostgreSQL's clock was ahead: what is between was left out.
+  if (reached >= before) reached = idFloor(0)
+  /** Everything up to here is done. */
+  let done: string | undefined
+  while (!isStopped()) {
+    const { rows: step } = await client.query<{ id: string; isKept: boolean }>({
+      name: 'retention-erase',
+      text: eraseSql,
+      values: [reached, before, perStep, recipientMs],
+    })
+    const last = step.at(-1)
+    if (!last) break
+    const firstKept = step.findIndex(({ isKept }) => isKept)
+    if (firstKept >= 0) done ??= step[firstKept - 1]?.id ?? reached
+    reached = last.id
+  }
+  await client.query(keepReachedSql, [done ?? reached])
+}
+
+/** How far it came; no row when there was nothing left to look at. */
+const deleteSql = `
+  WITH step AS (
+    SELECT id FROM notice_default WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3
+  ), gone AS (
+    DELETE FROM notice_default AS old USING step
+    WHERE old.id = step.id AND old.due_at IS NULL
+      AND old.created_at < now() - $4 * interval '1 millisecond'
+  )
+  SELECT id AS reached FROM step ORDER BY id DESC LIMIT 1`
+
+const reachedSql = `SELECT reached FROM retention WHERE task = 'recipient'`
+
+const keepReachedSql = `
+  INSERT INTO retention (task, reached) VALUES ('recipient', $1)
+  ON CONFLICT (task) DO UPDATE SET reached = excluded.reached`
+
+/** The ids stepped over, in order; those not kept have lost their recipient. */
+const eraseSql = `
+  WITH step AS (
+    SELECT id, due_at IS NOT NULL OR created_at >= now() - $4 * interval '1 millisecond' AS is_kept
+    FROM notice WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3
+  ), erased AS (
+    UPDATE notice SET recipient = NULL FROM step
+    WHERE notice.id = step.id AND NOT step.is_kept AND notice.recipient IS NOT NULL
+  )
+  SELECT id, is_kept AS "isKept" FROM step ORDER BY id`
