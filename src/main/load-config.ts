@@ -1,13 +1,10 @@
 import { resolve } from 'node:path'
 import { channels } from '../base/channel.ts'
+import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
-import {
-  type Finding,
-  type PolicyFile,
-  parsePolicyFile,
-  readPolicyFile,
-  type SectionChecks,
-} from '../config/policy-file.ts'
+import type { Finding } from '../config/located-yaml.ts'
+import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
+import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { type Policies, parsePolicies } from '../limiter/index.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'

@@ -1,6 +1,6 @@
 /** The worker role: delivery, and everything that runs by itself. */
 import { type Channel, channels } from '../base/channel.ts'
-import type { PolicyFile } from '../config/policy-file.ts'
+import type { PolicyFile } from '../config/policy-schema.ts'
 import { createDeliver } from '../delivery/deliver.ts'
 import { createGuardedProvider, type GuardedProvider } from '../delivery/guarded-provider.ts'
 import {

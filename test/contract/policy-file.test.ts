@@ -4,11 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { formatDuration } from '../../src/base/durations.ts'
-import {
-  type PolicyFileResult,
-  parsePolicyFile,
-  policyFileSchema,
-} from '../../src/config/policy-file.ts'
+import { type PolicyFileResult, parsePolicyFile } from '../../src/config/policy-file.ts'
+import { policyFileSchema } from '../../src/config/policy-schema.ts'
 import { policiesSchema } from '../../src/limiter/policy/schema.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
 import { providerKinds } from '../../src/providers/index.ts'

@@ -1,0 +1,142 @@
+/**
+ * What no schema can say: whether the parts of a policy file fit each other, and whether the rooms that
+ * will use them take what stands in them. A part that has its right shape is looked into although
+ * another has not, so that one start tells all.
+ */
+import type { Channel } from '../base/channel.ts'
+import type { Finding } from './located-yaml.ts'
+import {
+  type ProviderEntry,
+  providerEntry,
+  type Route,
+  route,
+  templatesFolder,
+} from './policy-schema.ts'
+
+/** The checks of the rooms that will use a section; their findings are placed within it. */
+export interface SectionChecks {
+  policies(raw: unknown): Finding[]
+  /** Places are those in the provider's section of the file. */
+  provider(name: string, entry: ProviderEntry): Finding[]
+  channelsOf(kind: string): readonly string[]
+  /** The templates of this folder, or what is wrong with them. */
+  templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
+}
+
+export function crossCheck(
+  raw: unknown,
+  checks: SectionChecks,
+  absolute: (folder: string) => string,
+): { findings: Finding[]; templateProblems: readonly string[] } {
+  const sections = soundSections(raw)
+  const findings = [
+    ...policyFindings(sections, checks),
+    ...providerFindings(sections, checks),
+    ...routeFindings(sections, checks),
+  ]
+  if (sections.templates === undefined) return { findings, templateProblems: [] }
+  const templates = checks.templates(absolute(sections.templates))
+  if ('problems' in templates) return { findings, templateProblems: templates.problems }
+  const unknown = templatesNamedIn(sections).filter(({ template }) => !templates.has(template))
+  const ofTemplates = unknown.map(({ path, template }) => ({
+    path,
+    message: `there is no template "${template}"`,
+  }))
+  return { findings: [...findings, ...ofTemplates], templateProblems: [] }
+}
+
+function policyFindings({ policies }: Sections, checks: SectionChecks): Finding[] {
+  if (policies === undefined) return []
+  return checks
+    .policies(policies)
+    .map(({ path, message }) => ({ path: ['policies', ...path], message }))
+}
+
+function providerFindings({ providers }: Sections, checks: SectionChecks): Finding[] {
+  return [...providers].flatMap(([name, entry]) =>
+    checks
+      .provider(name, entry)
+      .map(({ path, message }) => ({ path: ['providers', name, ...path], message })),
+  )
+}
+
+function routeFindings(sections: Sections, checks: SectionChecks): Finding[] {
+  return sections.routes.flatMap(({ path, route }) =>
+    route.use.flatMap(({ provider: name }) => {
+      const [, channel] = path
+      if (!sections.providerNames.includes(name)) {
+        return [{ path: [...path, 'use'], message: `there is no provider "${name}"` }]
+      }
+      const kind = sections.providers.get(name)?.kind
+      const isCarrying = kind === undefined || checks.channelsOf(kind).includes(channel)
+      return isCarrying
+        ? []
+        : [{ path: [...path, 'use'], message: `provider "${name}" carries no ${channel}` }]
+    }),
+  )
+}
+
+interface Sections {
+  /** Undefined when it is no list of policies at all. */
+  readonly policies: unknown
+  /** Those that have the shape of one. */
+  readonly providers: ReadonlyMap<string, ProviderEntry>
+  /** The others too. */
+  readonly providerNames: readonly string[]
+  readonly routes: readonly { path: ['routes', Channel, number]; route: Route }[]
+  readonly templates: string | undefined
+}
+
+/** The parts of a file that have their right shape, whatever the others are like. */
+function soundSections(raw: unknown): Sections {
+  const { policies, providers, routes, templates } = asRecord(raw)
+  const routesOf = (channel: Channel) => {
+    const list = asRecord(routes)[channel]
+    return (Array.isArray(list) ? list : []).flatMap((each: unknown, index) => {
+      const parsed = route.safeParse(each)
+      return parsed.success
+        ? [
+            {
+              path: ['routes', channel, index] as Sections['routes'][number]['path'],
+              route: parsed.data,
+            },
+          ]
+        : []
+    })
+  }
+  return {
+    policies: isRecord(policies) ? policies : undefined,
+    providers: new Map(
+      Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
+        const parsed = providerEntry.safeParse(entry)
+        return parsed.success ? [[name, parsed.data] as const] : []
+      }),
+    ),
+    providerNames: Object.keys(asRecord(providers)),
+    routes: [...routesOf('email'), ...routesOf('sms')],
+    templates: templatesFolder.safeParse(templates).data,
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const asRecord = (value: unknown) => (isRecord(value) ? value : {})
+
+/** Routes name templates, and so do providers that send by templates of their own. */
+function templatesNamedIn({ providers, routes }: Sections) {
+  return [
+    ...[...providers].flatMap(([name, { settings }]) =>
+      Object.keys(asRecord(settings.templates)).map((template) => ({
+        path: ['providers', name, 'templates', template],
+        template,
+      })),
+    ),
+    ...routes.flatMap(({ path, route }) =>
+      (route.match.template ?? []).map((template) => ({
+        path: [...path, 'match', 'template'],
+        template,
+      })),
+    ),
+  ]
+}

@@ -1,0 +1,87 @@
+/**
+ * A YAML file in which everything keeps its line, so that a problem found anywhere later can be told to
+ * an operator as `file:line`. `${NAME}` in a value is filled in from the environment here: what a value
+ * will be must be known before it is checked.
+ */
+import { isMap, LineCounter, parseDocument, visit } from 'yaml'
+
+export interface Finding {
+  path: readonly (string | number)[]
+  message: string
+}
+
+export type LocatedYaml =
+  | {
+      ok: true
+      value: unknown
+      /** What was wrong so far; `report` adds to them. */
+      problems: string[]
+      report(finding: Finding): void
+    }
+  | { ok: false; problems: string[] }
+
+/** `path` names the file in messages. */
+export function parseLocatedYaml(
+  text: string,
+  path: string,
+  env: Readonly<Record<string, string | undefined>>,
+): LocatedYaml {
+  const lines = new LineCounter()
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+  })
+  const located = (line: number, message: string) => `${path}:${line}: ${message}`
+  const lineAt = (offset: number) => lines.linePos(offset).line
+
+  const problems = document.errors.map((error) => located(lineAt(error.pos[0]), error.message))
+  // A key that stands there twice leaves the rest readable; anything else does not.
+  if (document.errors.some(({ code }) => code !== 'DUPLICATE_KEY')) return { ok: false, problems }
+
+  const unset = new Set<string>()
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value !== 'string') return
+      node.value = node.value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
+        const value = env[name]
+        if (value) return value
+        unset.add(whole)
+        problems.push(
+          located(lineAt(node.range?.[0] ?? 0), `${name} is not set in the environment`),
+        )
+        return whole
+      })
+    },
+  })
+
+  /** The line of the innermost part of `at` that stands in the file. */
+  const lineOf = (at: readonly (string | number)[]) => {
+    let offset = document.contents?.range?.[0] ?? 0
+    for (let depth = 1; depth <= at.length; depth++) {
+      const parent = depth === 1 ? document.contents : document.getIn(at.slice(0, depth - 1), true)
+      const pair = isMap(parent)
+        ? parent.items.find((item) => String(item.key) === String(at[depth - 1]))
+        : undefined
+      const node = (pair?.key ?? document.getIn(at.slice(0, depth), true)) as
+        | { range?: [number] }
+        | undefined
+      if (!node?.range) break
+      offset = node.range[0]
+    }
+    return lineAt(offset)
+  }
+  const report = ({ path: at, message }: Finding) => {
+    const value = document.getIn(at)
+    // That its variable is not set has been said; what its value would be like can't be.
+    if (typeof value === 'string' && [...unset].some((name) => value.includes(name))) return
+    problems.push(located(lineOf(at), `${at.join('.')}: ${message}`))
+  }
+
+  try {
+    return { ok: true, value: document.toJS(), problems, report }
+  } catch (error) {
+    // An alias without its anchor, or aliases of aliases that would fill the memory.
+    return { ok: false, problems: [...problems, `${path}: ${(error as Error).message}`] }
+  }
+}

@@ -1,0 +1,119 @@
+/** The frame of the policy file: its sections, their defaults, and what a value may be. */
+import { z } from 'zod'
+import { duration } from '../base/durations.ts'
+import { eventTypes } from '../base/event-types.ts'
+import { isUsableSecret } from '../crypto/standard-webhooks.ts'
+
+export interface ProviderEntry {
+  readonly kind: string
+  /** Calls by all workers together. */
+  readonly pace?: string | undefined
+  /** What the provider allows one recipient. */
+  readonly quotas?: readonly string[] | undefined
+  /** What is left of its section: its kind knows what that may be. */
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+const country = z.string().regex(/^[A-Z]{2}$/, 'is a country code of two capitals, e.g. CN')
+
+const oneOrMany = z
+  .union([z.string(), z.array(z.string()).min(1)])
+  .transform((value) => (typeof value === 'string' ? [value] : value))
+
+/** Names to be tried in order, or names with weights: never a mixture, which nobody could read. */
+const use = z
+  .union([
+    z.array(z.string().transform((provider) => ({ provider }))).min(1),
+    z
+      .array(z.strictObject({ provider: z.string(), weight: z.int().min(0).max(1_000) }))
+      .min(1)
+      .refine((list) => list.some(({ weight }) => weight > 0), 'at least one weight is above 0'),
+  ])
+  .transform((list): { provider: string; weight?: number }[] => list)
+
+export const route = z.strictObject({
+  match: z
+    .strictObject({
+      country: oneOrMany.optional(),
+      template: oneOrMany.optional(),
+      app: oneOrMany.optional(),
+    })
+    .default({}),
+  use,
+})
+
+/** Who is told what has happened; the first that fits an event's app and type gets it. */
+const eventReceiver = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }),
+  secret: z.string().refine(isUsableSecret, 'not whsec_ and base64, nor 16 characters or more'),
+  /** Every type when absent. */
+  types: z.array(z.enum(eventTypes)).min(1).optional(),
+  /** Every app when absent. */
+  app: oneOrMany.optional(),
+})
+
+export const providerEntry = z
+  .looseObject({
+    kind: z.string(),
+    pace: z.string().optional(),
+    quotas: oneOrMany.optional(),
+  })
+  .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings }))
+
+const providers = z.record(
+  z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
+  providerEntry,
+)
+
+export const templatesFolder = z.string().default('./templates')
+
+export const policyFileSchema = z.strictObject({
+  code: z
+    .strictObject({
+      length: z.int().min(4).max(10).default(4),
+      ttl: duration.default(300_000),
+      triesPerCode: z.int().min(1).max(10).default(3),
+    })
+    .prefault({}),
+  notice: z.strictObject({ ttl: duration.default(86_400_000) }).prefault({}),
+  recipients: z
+    .strictObject({
+      /** For numbers written without a country code. */
+      defaultCountry: country.optional(),
+      /** Where messages may go; everywhere when absent. */
+      countries: z.array(country).min(1).optional(),
+    })
+    .prefault({}),
+  policies: z.record(z.string(), z.unknown()),
+  templates: templatesFolder,
+  providers,
+  routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
+  events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),
+  retention: z
+    .strictObject({
+      /** After it a notice keeps no recipient, only its hash. */
+      recipient: duration.default(30 * 86_400_000),
+      /** After it a notice is gone, as soon as its whole month is. */
+      rows: duration.default(180 * 86_400_000),
+    })
+    .prefault({}),
+  delivery: z
+    .strictObject({
+      /** Tries per notice that use up the budget; a pause asked for by a provider does not. */
+      tries: z.int().min(1).max(20).default(5),
+      /** Repeats of a notice (a captcha: one) of which nobody can say whether it arrived. */
+      unknownRetries: z.int().min(0).max(10).default(1),
+      timeout: duration.default(5_000),
+      concurrency: z.int().min(1).max(1_000).default(100),
+    })
+    .prefault({}),
+})
+
+export type Route = z.infer<typeof route>
+
+export type EventReceiver = z.infer<typeof eventReceiver>
+
+export interface PolicyFile extends Omit<z.infer<typeof policyFileSchema>, 'templates'> {
+  /** Absolute. */
+  templatesFolder: string
+}
