@@ -10,11 +10,9 @@ import { join, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { createKeyToken } from '../../src/access/key-token.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import {
-  type PrivateServer,
-  startPrivatePostgres,
-  startPrivateRedis,
-} from '../../src/dev/private-servers.ts'
+import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
+import { startPrivateRedis } from '../../src/dev/private-redis.ts'
+import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { findFreePort } from '../../src/dev/server-process.ts'
 
 export const repository = resolve(import.meta.dirname, '../..')

@@ -10,7 +10,8 @@ import { migrate } from '../db/migrate.ts'
 import { createClosers } from '../main/closers.ts'
 import { loadEnvFile } from '../main/env-file.ts'
 import { endInOrder, readConfigOrExit, startOrExit } from '../main/run.ts'
-import { startPrivatePostgres, startPrivateRedis } from './private-servers.ts'
+import { startPrivatePostgres } from './private-postgres.ts'
+import { startPrivateRedis } from './private-redis.ts'
 import { readIfThere } from './server-process.ts'
 
 loadEnvFile()

@@ -6,11 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { expect, inject, test } from 'vitest'
-import {
-  type PrivateServer,
-  startPrivatePostgres,
-  startPrivateRedis,
-} from '../../src/dev/private-servers.ts'
+import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
+import { startPrivateRedis } from '../../src/dev/private-redis.ts'
+import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -147,7 +145,8 @@ test('servers whose starter exits without stopping them end by themselves', asyn
 })
 
 const starterCode = `
-  import { startPrivatePostgres, startPrivateRedis } from './src/dev/private-servers.ts'
+  import { startPrivatePostgres } from './src/dev/private-postgres.ts'
+  import { startPrivateRedis } from './src/dev/private-redis.ts'
   process.on('SIGTERM', () => process.exit(1))
   const dataDir = process.argv[1]
   const redis = await startPrivateRedis({ dataDir: dataDir + '/redis' })

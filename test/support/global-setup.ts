@@ -2,11 +2,9 @@ import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { migrate } from '../../src/db/migrate.ts'
-import {
-  type PrivateServer,
-  startPrivatePostgres,
-  startPrivateRedis,
-} from '../../src/dev/private-servers.ts'
+import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
+import { startPrivateRedis } from '../../src/dev/private-redis.ts'
+import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
 
 declare module 'vitest' {

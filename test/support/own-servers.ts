@@ -3,12 +3,9 @@ import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inject } from 'vitest'
-import {
-  type PrivateServer,
-  type PrivateServerOptions,
-  startPrivatePostgres,
-  startPrivateRedis,
-} from '../../src/dev/private-servers.ts'
+import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
+import { startPrivateRedis } from '../../src/dev/private-redis.ts'
+import type { PrivateServer, PrivateServerOptions } from '../../src/dev/private-server.ts'
 import { parentOf } from '../../src/dev/server-process.ts'
 import { releaseLater } from './release.ts'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import { stringify } from 'yaml'
-import { findOrInstall } from '../../src/dev/private-servers.ts'
+import { findOrInstall } from '../../src/dev/find-or-install.ts'
 import {
   findFreePort,
   readIfThere,
