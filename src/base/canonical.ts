@@ -1,3 +1,5 @@
+import { isObject } from './json.ts'
+
 /**
  * One spelling for one meaning: the bytes that are hashed for the duplicate rule, Redis keys and
  * digests. Plain concatenation is ambiguous (`1`+`23` = `12`+`3`), so every part carries its length.
@@ -16,6 +18,5 @@ export function canonicalRecord(record: Readonly<Record<string, unknown>>): stri
 }
 
 function canonicalValue(value: unknown): string {
-  const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return isRecord ? `{${canonicalRecord(value as Record<string, unknown>)}}` : JSON.stringify(value)
+  return isObject(value) ? `{${canonicalRecord(value)}}` : JSON.stringify(value)
 }

@@ -4,6 +4,7 @@
  * another has not, so that one start tells all.
  */
 import type { Channel } from '../base/channel.ts'
+import { isObject } from '../base/json.ts'
 import type { Finding } from './located-yaml.ts'
 import {
   type ProviderEntry,
@@ -105,7 +106,7 @@ function soundSections(raw: unknown): Sections {
     })
   }
   return {
-    policies: isRecord(policies) ? policies : undefined,
+    policies: isObject(policies) ? policies : undefined,
     providers: new Map(
       Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
         const parsed = providerEntry.safeParse(entry)
@@ -118,10 +119,7 @@ function soundSections(raw: unknown): Sections {
   }
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const asRecord = (value: unknown) => (isRecord(value) ? value : {})
+const asRecord = (value: unknown) => (isObject(value) ? value : {})
 
 /** Routes name templates, and so do providers that send by templates of their own. */
 function templatesNamedIn({ providers, routes }: Sections) {

@@ -21,9 +21,6 @@ export interface ProviderKind<Settings = unknown> {
   createReceiptReader?(settings: Settings): ReceiptReader
 }
 
-/** What a stranger can make us hold (I21). */
-export const maxUnprovenBytes = 49_152
-
 /** What a provider may use of the process it lives in. */
 export interface ProviderDeps {
   /** How long one attempt may take, connecting included; the signal of `send` may end it earlier. */

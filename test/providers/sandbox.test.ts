@@ -3,7 +3,7 @@ import { newId } from '../../src/base/ids.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
 import type { Message } from '../../src/providers/provider.ts'
 import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
-import { findFault } from '../../src/providers/sandbox/faults.ts'
+import { findFault } from '../../src/providers/sandbox/errors.ts'
 import { sandbox } from '../../src/providers/sandbox/index.ts'
 import {
   createSandboxOutbox,

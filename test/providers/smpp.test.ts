@@ -14,7 +14,7 @@ import {
   encodePdu,
   encodeShortMessage,
 } from '../../src/providers/smpp/pdu.ts'
-import { readReceipt } from '../../src/providers/smpp/receipt.ts'
+import { readReceipt } from '../../src/providers/smpp/receipts.ts'
 import { eventually } from '../support/wait.ts'
 import { testConformance } from './conformance.ts'
 import { makeCertificate } from './far-ends/certificate.ts'

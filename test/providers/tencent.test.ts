@@ -3,7 +3,7 @@ import { newId } from '../../src/base/ids.ts'
 import type { Message } from '../../src/providers/provider.ts'
 import { resultOfCode } from '../../src/providers/tencent/errors.ts'
 import { tencent } from '../../src/providers/tencent/index.ts'
-import { signTc3 } from '../../src/providers/tencent/sign.ts'
+import { signTc3 } from '../../src/providers/tencent/signature.ts'
 import { testConformance, withProvider } from './conformance.ts'
 import { startTencentFarEnd } from './far-ends/tencent.ts'
 

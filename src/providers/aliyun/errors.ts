@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs, isCode } from '../result.ts'
+import { defaultRetryAfterMs, isCode } from '../send-result.ts'
 
 /**
  * The codes of Dysmsapi as our results. They come in HTTP 200 as well as in 4xx. `isv` is the

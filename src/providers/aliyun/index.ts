@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { createHttpClient } from '../../base/http-client.ts'
-import { beijingDay } from '../chinese-numbers.ts'
-import { isObject, parseObject } from '../json.ts'
+import { isObject, parseObject } from '../../base/json.ts'
+import { beijingDay } from '../beijing-time.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted, resultOfTransport } from '../result.ts'
+import { accepted, readTransport } from '../send-result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type AliyunSettings, aliyunSettings } from './settings.ts'
-import { signAcs3 } from './sign.ts'
+import { signAcs3 } from './signature.ts'
 
 /**
  * SMS by Alibaba Cloud: Dysmsapi of 2017-05-25, SendSms with an approved template and sign name. The
@@ -39,9 +39,8 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     const signed = signAcs3({ ...request, nonce: randomUUID() }, settings)
     const url = `${origin}/?${signed.query}`
     const outcome = await client.call({ method, url, headers: signed.headers, body: '' }, signal)
-    const result = resultOfTransport(outcome, 'aliyun', clock())
-    if (result) return { result }
-    return { answer: outcome.kind === 'answered' ? parseObject(outcome.body) : undefined }
+    const { result, answer } = readTransport(outcome, 'aliyun', clock())
+    return result ? { result } : { answer: parseObject(answer.body) }
   }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {

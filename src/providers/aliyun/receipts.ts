@@ -1,7 +1,8 @@
+import { isObject } from '../../base/json.ts'
 import type { Receipt } from '../../base/receipt.ts'
-import { defineReportReader, parseBeijingTime } from '../chinese-numbers.ts'
-import { isObject } from '../json.ts'
-import { isCode } from '../result.ts'
+import { parseBeijingTime } from '../beijing-time.ts'
+import { isCode } from '../send-result.ts'
+import { defineReportReader } from '../token-receipts.ts'
 
 /** SmsReport in its HTTP form. Anything but `code: 0` makes Aliyun push the same reports again, up to ten times. */
 export const createReceiptReader = defineReportReader(readReport, { code: 0, msg: 'OK' })

@@ -1,32 +1,21 @@
-import { z } from 'zod'
 import { channels } from '../../base/channel.ts'
 import { waitMs } from '../../base/deadline.ts'
 import { newId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted } from '../result.ts'
-import type { ReceiptSettings } from './faults.ts'
-import { faultRule, findFault, receiptSettings } from './faults.ts'
+import { accepted } from '../send-result.ts'
+import { findFault } from './errors.ts'
+import { type ReceiptSettings, type SandboxSettings, sandboxSettings } from './settings.ts'
 
 /**
  * A provider that delivers to a list in Redis, read at `GET /sandbox/messages`. It carries both
  * channels, keeps the texts the user would have seen, and can misbehave in every way a real far end
  * does.
  */
-const settings = z.strictObject({
-  faults: z.array(faultRule).default([]),
-  /** Receipts for every message taken; none by default. */
-  receipts: receiptSettings.optional(),
-  /** Whether it can be asked what became of a message whose answer was lost. */
-  query: z.boolean().default(true),
-})
-
-type SandboxSettings = z.infer<typeof settings>
-
 export const sandbox: ProviderKind<SandboxSettings> = {
   kind: 'sandbox',
   channels,
-  settings,
+  settings: sandboxSettings,
   create: createSandbox,
 }
 

@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs } from '../result.ts'
+import { defaultRetryAfterMs } from '../send-result.ts'
 
 /**
  * command_status of SMPP 3.4 (5.1.3) as our results. Statuses above 0x400 belong to the operator of

@@ -4,8 +4,8 @@ import { startDeadline } from '../../base/deadline.ts'
 import { isForeignId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted } from '../result.ts'
-import { resultOfFailure, type SmtpFailure } from './reply.ts'
+import { accepted } from '../send-result.ts'
+import { resultOfFailure, type SmtpFailure } from './errors.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs, isCode } from '../result.ts'
+import { defaultRetryAfterMs, isCode } from '../send-result.ts'
 
 /**
  * The codes of SMS v20210111 as our results. All come in HTTP 200: as `Error` for the whole call, or

@@ -1,13 +1,13 @@
 import { createHttpClient } from '../../base/http-client.ts'
-import { isObject, parseObject } from '../json.ts'
+import { isObject, parseObject } from '../../base/json.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted, resultOfTransport } from '../result.ts'
+import { accepted, readTransport } from '../send-result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type TencentSettings, tencentSettings } from './settings.ts'
-import { signTc3 } from './sign.ts'
+import { signTc3 } from './signature.ts'
 
 /**
  * SMS by Tencent Cloud: version 2021-01-11, SendSms with an approved template and sign name. The
@@ -42,12 +42,12 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
       authorization: signTc3({ host, service: 'sms', action, body, atMs, contentType }, settings),
     }
     const outcome = await client.call({ method: 'POST', url: `${origin}/`, headers, body }, signal)
-    const result = resultOfTransport(outcome, 'tencent', clock())
+    const { result, answer } = readTransport(outcome, 'tencent', clock())
     if (result) return { result }
-    const answer = outcome.kind === 'answered' ? parseObject(outcome.body)?.Response : undefined
-    if (!isObject(answer)) return { result: resultOfCode(undefined) }
-    if (isObject(answer.Error)) return { result: resultOfCode(answer.Error.Code) }
-    return { answer }
+    const response = parseObject(answer.body)?.Response
+    if (!isObject(response)) return { result: resultOfCode(undefined) }
+    if (isObject(response.Error)) return { result: resultOfCode(response.Error.Code) }
+    return { answer: response }
   }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {

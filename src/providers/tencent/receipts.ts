@@ -1,7 +1,8 @@
+import { isObject } from '../../base/json.ts'
 import type { Receipt } from '../../base/receipt.ts'
-import { defineReportReader, parseBeijingTime } from '../chinese-numbers.ts'
-import { isObject } from '../json.ts'
-import { isCode } from '../result.ts'
+import { parseBeijingTime } from '../beijing-time.ts'
+import { isCode } from '../send-result.ts'
+import { defineReportReader } from '../token-receipts.ts'
 
 /** The status callback; a report is found again by `sid`, which is the SerialNo of the send. */
 export const createReceiptReader = defineReportReader(readReport, { result: 0, errmsg: 'OK' })

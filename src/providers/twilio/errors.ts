@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs } from '../result.ts'
+import { defaultRetryAfterMs } from '../send-result.ts'
 
 /**
  * Twilio's numbered errors as our results, from its Error and Warning Dictionary. Twilio adds more

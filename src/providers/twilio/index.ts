@@ -1,54 +1,23 @@
-import { z } from 'zod'
 import { createHttpClient } from '../../base/http-client.ts'
-import type { ParsedReceipts, ReceiptRequest } from '../../base/receipt.ts'
-import { parseObject } from '../json.ts'
+import { parseObject } from '../../base/json.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted, resultOfTransport } from '../result.ts'
+import { accepted, readTransport } from '../send-result.ts'
 import { resultOfError } from './errors.ts'
-import { isSignedByTwilio } from './signature.ts'
+import { createReceiptReader } from './receipts.ts'
+import { callbackUrl, type TwilioSettings, twilioSettings } from './settings.ts'
 
 /**
  * SMS by Twilio's Messages API. It has no field for a reference of ours and drops no repeats; the
  * notice id travels in the address Twilio calls with receipts, so set `statusCallback`.
  */
-const settings = z
-  .strictObject({
-    accountSid: z.string().regex(/^AC[0-9a-fA-F]{32}$/, 'begins AC, then 32 hexadecimal digits'),
-    authToken: z.string().min(1),
-    /** A number in E.164, a short code or an alphanumeric sender. */
-    from: z.string().min(1).optional(),
-    messagingServiceSid: z
-      .string()
-      .regex(/^MG[0-9a-fA-F]{32}$/, 'begins MG, then 32 hexadecimal digits')
-      .optional(),
-    /** Where Twilio reaches our receipts from outside, exactly as it must call it. */
-    statusCallback: z.url({ protocol: /^https?$/ }).optional(),
-    endpoint: z.url({ protocol: /^https?$/ }).default('https://api.twilio.com'),
-  })
-  .refine(
-    ({ from, messagingServiceSid }) => (from === undefined) !== (messagingServiceSid === undefined),
-    {
-      message: 'needs one of from and messagingServiceSid',
-    },
-  )
-
-type TwilioSettings = z.infer<typeof settings>
-
 export const twilio: ProviderKind<TwilioSettings> = {
   kind: 'twilio',
   channels: ['sms'],
-  settings,
+  settings: twilioSettings,
   create: createTwilio,
-  createReceiptReader: (settings) => ({
-    // A call of Twilio's is one form of a dozen fields.
-    maxBodyBytes: 16_384,
-    mayBeGenuine: ({ headers }) => typeof headers['x-twilio-signature'] === 'string',
-    parse: (request) => parseReceipts(request, settings),
-  }),
+  createReceiptReader,
 }
-
-const maxFields = 200
 
 function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps): Provider {
   const client = createHttpClient(deps.timeoutMs, deps.concurrency)
@@ -71,22 +40,21 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
       ...(callback === undefined ? {} : { StatusCallback: callback }),
     })
     const call = { method: 'POST', url, headers, body: form.toString() } as const
-    const outcome = await client.call(call, signal)
-    const transport = resultOfTransport(outcome, 'twilio', deps.clock())
-    if (transport || outcome.kind !== 'answered') {
-      return transport ?? { kind: 'unknown', detail: 'twilio' }
-    }
-    const answer = parseObject(outcome.body)
-    if (outcome.status < 200 || outcome.status >= 300) {
-      return resultOfError(answer?.code, outcome.status)
-    }
-    if (typeof answer?.sid !== 'string') {
+    const { result, answer } = readTransport(
+      await client.call(call, signal),
+      'twilio',
+      deps.clock(),
+    )
+    if (result) return result
+    const sent = parseObject(answer.body)
+    if (answer.status < 200 || answer.status >= 300) return resultOfError(sent?.code, answer.status)
+    if (typeof sent?.sid !== 'string') {
       return { kind: 'unknown', detail: 'twilio: answer not understood' }
     }
-    if (answer.status === 'failed' || answer.status === 'undelivered') {
-      return resultOfError(answer.error_code, outcome.status)
+    if (sent.status === 'failed' || sent.status === 'undelivered') {
+      return resultOfError(sent.error_code, answer.status)
     }
-    return accepted(answer.sid)
+    return accepted(sent.sid)
   }
 
   return {
@@ -99,51 +67,4 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
       client.close()
     },
   }
-}
-
-const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
-  delivered: 'delivered',
-  read: 'delivered',
-  failed: 'failed',
-  undelivered: 'failed',
-  canceled: 'failed',
-}
-
-/**
- * The signature is checked against the address from the settings, not the one that reached us: behind
- * a proxy we can't know how Twilio was told to call.
- */
-function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
-  const { noticeId } = request.query
-  const reference = typeof noticeId === 'string' && noticeId !== '' ? noticeId : undefined
-  const url = callbackUrl(settings, reference)
-  const form = new URLSearchParams(request.rawBody.toString())
-  if (form.size > maxFields) return { ok: false, reason: 'malformed' }
-  const signature = request.headers['x-twilio-signature']
-  if (!url || !isSignedByTwilio(settings.authToken, url, form, signature)) {
-    return { ok: false, reason: 'forged' }
-  }
-  const messageId = form.get('MessageSid')
-  const status = form.get('MessageStatus')
-  if (!messageId || !status) return { ok: false, reason: 'malformed' }
-  const outcome = Object.hasOwn(outcomes, status) ? outcomes[status] : undefined
-  const code = form.get('ErrorCode')
-  const receipt = outcome && {
-    messageId,
-    ...(reference === undefined ? {} : { noticeId: reference }),
-    outcome,
-    ...(code && /^\d{1,6}$/.test(code) ? { detail: `twilio ${code}` } : {}),
-  }
-  return {
-    ok: true,
-    receipts: receipt ? [receipt] : [],
-    reply: { status: 204, contentType: 'text/plain', body: '' },
-  }
-}
-
-function callbackUrl(settings: TwilioSettings, noticeId: string | undefined): string | undefined {
-  const { statusCallback } = settings
-  if (statusCallback === undefined || noticeId === undefined) return statusCallback
-  const separator = statusCallback.includes('?') ? '&' : '?'
-  return `${statusCallback}${separator}noticeId=${encodeURIComponent(noticeId)}`
 }

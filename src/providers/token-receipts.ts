@@ -1,4 +1,4 @@
-/** What the two Chinese vendors have in common: their clock, and receipts guarded by a token. */
+import { parseJson } from '../base/json.ts'
 import type {
   ParsedReceipts,
   Receipt,
@@ -7,25 +7,11 @@ import type {
   ReceiptRequest,
 } from '../base/receipt.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
-import { parseJson } from './json.ts'
-
-const beijingOffsetMs = 8 * 3_600_000
-
-/** Milliseconds of `2026-11-01 08:00:00` as their servers write it; undefined when it isn't that. */
-export function parseBeijingTime(text: unknown): number | undefined {
-  if (typeof text !== 'string' || !/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(text)) return undefined
-  const atMs = Date.parse(`${text.replace(' ', 'T')}+08:00`)
-  return Number.isNaN(atMs) ? undefined : atMs
-}
-
-/** `20261101`: the day in Beijing. */
-export function beijingDay(atMs: number): string {
-  return new Date(atMs + beijingOffsetMs).toISOString().slice(0, 10).replaceAll('-', '')
-}
 
 /**
- * Arrays of reports, each final. Neither vendor signs anything, so a secret token in the address is
- * what tells their reports from forged ones; `thanks` is the answer that keeps them from pushing again.
+ * The receipts of vendors that sign nothing: a secret token in the address is what tells their reports
+ * from forged ones. They push arrays of reports, each final; `thanks` is the answer that keeps them from
+ * pushing again.
  */
 export function defineReportReader(
   readReport: (report: unknown) => Receipt | undefined,

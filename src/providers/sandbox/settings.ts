@@ -18,7 +18,7 @@ export const faultResults = [
   'invalid_recipient',
   'throttled',
   'unavailable',
-  /** The message is taken, but nobody says so: `unknown`. */
+  /** The message is taken, but the answer is lost: `unknown`. */
   'lost_answer',
   /** Nothing is taken and nothing is said until the attempt's time is up. */
   'hang',
@@ -42,20 +42,12 @@ export const faultRule = z.strictObject({
 export type FaultRule = z.infer<typeof faultRule>
 export type ReceiptSettings = z.infer<typeof receiptSettings>
 
-export function findFault(
-  rules: readonly FaultRule[],
-  to: string,
-  random: () => number = Math.random,
-): FaultRule | undefined {
-  return rules.find(
-    (rule) =>
-      (rule.to === undefined || rule.to.some((pattern) => fits(pattern, to))) &&
-      (rule.share === 1 || random() < rule.share),
-  )
-}
+export const sandboxSettings = z.strictObject({
+  faults: z.array(faultRule).default([]),
+  /** Receipts for every message taken; none by default. */
+  receipts: receiptSettings.optional(),
+  /** Whether it can be asked what became of a message whose answer was lost. */
+  query: z.boolean().default(true),
+})
 
-function fits(pattern: string, to: string): boolean {
-  if (pattern.endsWith('*')) return to.startsWith(pattern.slice(0, -1))
-  if (pattern.startsWith('*')) return to.endsWith(pattern.slice(1))
-  return to === pattern
-}
+export type SandboxSettings = z.infer<typeof sandboxSettings>

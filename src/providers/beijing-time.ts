@@ -1,0 +1,14 @@
+/** The Chinese vendors write times by the clock of Beijing, without saying so. */
+const beijingOffsetMs = 8 * 3_600_000
+
+/** Milliseconds of `2026-11-01 08:00:00` as their servers write it; undefined when it isn't that. */
+export function parseBeijingTime(text: unknown): number | undefined {
+  if (typeof text !== 'string' || !/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(text)) return undefined
+  const atMs = Date.parse(`${text.replace(' ', 'T')}+08:00`)
+  return Number.isNaN(atMs) ? undefined : atMs
+}
+
+/** `20261101`: the day in Beijing. */
+export function beijingDay(atMs: number): string {
+  return new Date(atMs + beijingOffsetMs).toISOString().slice(0, 10).replaceAll('-', '')
+}

@@ -1,0 +1,20 @@
+import type { FaultRule } from './settings.ts'
+
+/** The misfortune that is set for this recipient: of the rules that fit, the first. */
+export function findFault(
+  rules: readonly FaultRule[],
+  to: string,
+  random: () => number = Math.random,
+): FaultRule | undefined {
+  return rules.find(
+    (rule) =>
+      (rule.to === undefined || rule.to.some((pattern) => fits(pattern, to))) &&
+      (rule.share === 1 || random() < rule.share),
+  )
+}
+
+function fits(pattern: string, to: string): boolean {
+  if (pattern.endsWith('*')) return to.startsWith(pattern.slice(0, -1))
+  if (pattern.startsWith('*')) return to.endsWith(pattern.slice(1))
+  return to === pattern
+}

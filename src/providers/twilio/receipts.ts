@@ -1,0 +1,54 @@
+import type { ParsedReceipts, ReceiptReader, ReceiptRequest } from '../../base/receipt.ts'
+import { callbackUrl, type TwilioSettings } from './settings.ts'
+import { isSignedByTwilio } from './signature.ts'
+
+const maxFields = 200
+
+export function createReceiptReader(settings: TwilioSettings): ReceiptReader {
+  return {
+    // A call of Twilio's is one form of a dozen fields.
+    maxBodyBytes: 16_384,
+    mayBeGenuine: ({ headers }) => typeof headers['x-twilio-signature'] === 'string',
+    parse: (request) => parseReceipts(request, settings),
+  }
+}
+
+const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
+  delivered: 'delivered',
+  read: 'delivered',
+  failed: 'failed',
+  undelivered: 'failed',
+  canceled: 'failed',
+}
+
+/**
+ * The signature is checked against the address from the settings, not the one that reached us: behind
+ * a proxy we can't know how Twilio was told to call.
+ */
+function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
+  const { noticeId } = request.query
+  const reference = typeof noticeId === 'string' && noticeId !== '' ? noticeId : undefined
+  const url = callbackUrl(settings, reference)
+  const form = new URLSearchParams(request.rawBody.toString())
+  if (form.size > maxFields) return { ok: false, reason: 'malformed' }
+  const signature = request.headers['x-twilio-signature']
+  if (!url || !isSignedByTwilio(settings.authToken, url, form, signature)) {
+    return { ok: false, reason: 'forged' }
+  }
+  const messageId = form.get('MessageSid')
+  const status = form.get('MessageStatus')
+  if (!messageId || !status) return { ok: false, reason: 'malformed' }
+  const outcome = Object.hasOwn(outcomes, status) ? outcomes[status] : undefined
+  const code = form.get('ErrorCode')
+  const receipt = outcome && {
+    messageId,
+    ...(reference === undefined ? {} : { noticeId: reference }),
+    outcome,
+    ...(code && /^\d{1,6}$/.test(code) ? { detail: `twilio ${code}` } : {}),
+  }
+  return {
+    ok: true,
+    receipts: receipt ? [receipt] : [],
+    reply: { status: 204, contentType: 'text/plain', body: '' },
+  }
+}

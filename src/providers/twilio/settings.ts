@@ -1,0 +1,35 @@
+import { z } from 'zod'
+
+export const twilioSettings = z
+  .strictObject({
+    accountSid: z.string().regex(/^AC[0-9a-fA-F]{32}$/, 'begins AC, then 32 hexadecimal digits'),
+    authToken: z.string().min(1),
+    /** A number in E.164, a short code or an alphanumeric sender. */
+    from: z.string().min(1).optional(),
+    messagingServiceSid: z
+      .string()
+      .regex(/^MG[0-9a-fA-F]{32}$/, 'begins MG, then 32 hexadecimal digits')
+      .optional(),
+    /** Where Twilio reaches our receipts from outside, exactly as it must call it. */
+    statusCallback: z.url({ protocol: /^https?$/ }).optional(),
+    endpoint: z.url({ protocol: /^https?$/ }).default('https://api.twilio.com'),
+  })
+  .refine(
+    ({ from, messagingServiceSid }) => (from === undefined) !== (messagingServiceSid === undefined),
+    {
+      message: 'needs one of from and messagingServiceSid',
+    },
+  )
+
+export type TwilioSettings = z.infer<typeof twilioSettings>
+
+/** The address as Twilio is told to call it about this notice. */
+export function callbackUrl(
+  settings: TwilioSettings,
+  noticeId: string | undefined,
+): string | undefined {
+  const { statusCallback } = settings
+  if (statusCallback === undefined || noticeId === undefined) return statusCallback
+  const separator = statusCallback.includes('?') ? '&' : '?'
+  return `${statusCallback}${separator}noticeId=${encodeURIComponent(noticeId)}`
+}

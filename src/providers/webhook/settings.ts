@@ -1,0 +1,10 @@
+import { z } from 'zod'
+import { isUsableSecret } from '../../crypto/standard-webhooks.ts'
+
+export const webhookSettings = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }),
+  /** `whsec_` and base64, or any text of 16 characters and more. */
+  secret: z.string().refine(isUsableSecret, 'not whsec_ and base64, nor 16 characters or more'),
+})
+
+export type WebhookSettings = z.infer<typeof webhookSettings>
