@@ -243,7 +243,7 @@ function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
             const owner = { app: 'default', scene: 'login', channel: 'email' as const, to }
             await codes.remember(owner, id, '1234')
           }
-          await store.create({
+          await store.insert({
             id,
             app: 'default',
             kind,

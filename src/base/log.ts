@@ -19,9 +19,10 @@ export interface RequestFacts extends Record<string, string | number> {
   durationMs: number
 }
 
-/** JSON lines; readable ones where standard output is a terminal and `pino-pretty` is installed. */
+/** Of a flood of refusals the log shows a sample. */
 const maxRefusalsPerSecond = 10
 
+/** JSON lines; readable ones where standard output is a terminal and `pino-pretty` is installed. */
 export function createLog(options: {
   level: LogLevel
   process: string

@@ -117,8 +117,8 @@ export interface FieldError {
 }
 
 /**
- * A refusal that ends the request with a problem document. Thrown by the door (http, access) for what
- * is wrong with a request as such; outcomes of the rooms behind it are returned, not thrown.
+ * A refusal that ends the request with a problem document. Made by http alone, from what is
+ * wrong with a request or what the rooms behind returned; thrown, or returned where refusals come in floods.
  */
 export class Problem extends Error {
   readonly code: ProblemCode

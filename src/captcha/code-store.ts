@@ -17,7 +17,7 @@ import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import { createShortIds } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
-import { createUnsettled } from '../base/unsettled.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 
@@ -51,7 +51,7 @@ type Step =
   | ['takeBack', requestId: string]
 
 const script = loadScript('codes-N')
-const maxUnsettled = 10_000
+const maxUnanswered = 10_000
 
 export function createCodeStore(
   redis: RedisClient,
@@ -61,7 +61,7 @@ export function createCodeStore(
   const { ttlMs, triesPerCode } = options
   const newRequestId = createShortIds()
   // After a code's time there is nothing left to take back.
-  const unsettled = createUnsettled({ maxAgeMs: ttlMs, maxEntries: maxUnsettled })
+  const unanswered = createUntilAnswered({ maxAgeMs: ttlMs, maxEntries: maxUnanswered })
 
   const partsOf = (owner: CodeOwner) => [owner.app, owner.scene, owner.channel, owner.to]
   /** One key per secret in use, the current one's first. */
@@ -87,10 +87,13 @@ export function createCodeStore(
   function undo(owner: CodeOwner, step: ['forget' | 'takeBack', id: string]): void {
     const run = () => takeUnderEveryName(owner, step)
     run().catch(() => {})
-    unsettled.add(step.join(' '), run)
+    unanswered.add(step.join(' '), run)
   }
 
-  /** True when this notice's code is the owner's one valid code, from now on if it was pending. */
+  /**
+   * Puts a pending code in the place of the one before it. True when this notice's code is the owner's one
+   * valid code, from now on or since an earlier call.
+   */
   async function settle(owner: CodeOwner, noticeId: string): Promise<boolean> {
     const keys = keysOf(owner)
     for (const [index, key] of keys.entries()) {
@@ -116,7 +119,7 @@ export function createCodeStore(
 
     /** The same for a notice that is committed, without waiting: when Redis answers again. */
     settleSoon(owner: CodeOwner, noticeId: string): void {
-      unsettled.add(`settle ${noticeId}`, () => settle(owner, noticeId))
+      unanswered.add(`settle ${noticeId}`, () => settle(owner, noticeId))
     },
 
     /**
@@ -146,7 +149,7 @@ export function createCodeStore(
     },
 
     close(): void {
-      unsettled.close()
+      unanswered.close()
     },
   }
 }

@@ -9,8 +9,8 @@ import type { CreateNotice } from '../notice/create.ts'
 import type { Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import { drawCode } from './code.ts'
 import type { CodeStore } from './code-store.ts'
+import { drawCode } from './draw-code.ts'
 
 export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sendAt'> {
   scene: string
@@ -28,7 +28,7 @@ export function createSendCaptcha(deps: {
   const { quota, codes, createNotice, store, code } = deps
   const policy = 'captcha'
 
-  function read({ params, origin, answerBy, ...asked }: CaptchaRequest) {
+  function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
     const notice = { ...asked, kind: policy, ttlMs: code.ttlMs } as const
     return { notice, fields: quota.fieldsOf(notice, params, origin) }
   }
@@ -36,7 +36,7 @@ export function createSendCaptcha(deps: {
   return {
     /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
     async send(request: CaptchaRequest): Promise<SendOutcome> {
-      const { notice, fields } = read(request)
+      const { notice, fields } = draftOf(request)
       const decision = await quota.acquire(policy, fields, notice.id)
       if (!decision.admitted) return { accepted: false, policy, refusal: decision }
       try {
@@ -59,9 +59,9 @@ export function createSendCaptcha(deps: {
       }
     },
 
-    /** What an earlier request made under this id, if it was sent or will be. Takes nothing. */
+    /** What an earlier request made under this id, if it was sent or will be. Takes no quota. */
     async adopt(request: CaptchaRequest): Promise<SendOutcome | null> {
-      const { notice, fields } = read(request)
+      const { notice, fields } = draftOf(request)
       const adopted = await store.adopt(notice.app, notice.id)
       if (!adopted) return null
       // Without its code it will not be sent.

@@ -43,7 +43,7 @@ export function createAttemptLog(
       made.push({ ...facts, at: startedAt.toISOString() })
       metrics.sends.inc({ provider, outcome: result.kind })
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)
-      // A try that went well is told with the notice's end.
+      // One that went well is logged with the notice's end.
       if (result.kind !== 'accepted') log.tried({ noticeId: notice.id, ...facts })
     },
 

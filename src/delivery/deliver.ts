@@ -19,14 +19,14 @@ import { type AttemptLog, createAttemptLog } from './attempt-log.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { GuardedProvider } from './guarded-provider.ts'
 import { type ClaimOutcome, outcomeUnknown, sentBy, tooLate } from './outcome.ts'
+import type { Routable } from './provider-order.ts'
 import { createRecordOutcome } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
 import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
-import type { Routable } from './route.ts'
 
 /**
- * After a pause, whoever got it comes later than those they kept waiting: a message that is told "too
- * fast" every time would otherwise renew the pause before any other goes.
+ * Added to a pause that a provider asked for: the message that was told "too fast" comes back after those it
+ * kept waiting. It would otherwise renew the pause before any other goes.
  */
 const giveWayMs = 500
 
@@ -42,18 +42,18 @@ const done: Verdict = { done: true }
 export function createDeliver(deps: {
   store: NoticeStore
   templates: Templates
-  routeOf: (notice: Routable) => GuardedProvider[]
+  providersFor: (notice: Routable) => GuardedProvider[]
   resolveUnknown: ResolveUnknown
   secrets: Secrets
-  /** True while the code of a captcha could still pass. */
-  isCodeCurrent: (notice: OpenNotice) => Promise<boolean>
+  /** Makes a captcha's code the one that passes; false when it is gone or a newer one has its place. */
+  settleCode: (notice: OpenNotice) => Promise<boolean>
   retry: Record<'captcha' | 'notice', RetryPolicy>
   /** One provider call at most. */
   timeoutMs: number
   metrics: Metrics
   log: Log
 }) {
-  const { store, routeOf, resolveUnknown, isCodeCurrent, metrics, log } = deps
+  const { store, providersFor, resolveUnknown, settleCode, metrics, log } = deps
   const composeMessage = createComposeMessage(deps)
   const recordOutcome = createRecordOutcome(deps)
 
@@ -68,13 +68,13 @@ export function createDeliver(deps: {
 
   async function deliverOpen(notice: OpenNotice): Promise<Verdict> {
     const retry = deps.retry[notice.kind]
-    const providers = routeOf(notice)
+    const providers = providersFor(notice)
     const attemptLog = createAttemptLog(notice, { metrics, log })
     let { claims } = notice
     let deadlineMs = performance.now() + notice.remainingMs
 
-    /** Writes it, and says what becomes of the job. */
-    async function end(outcome: ClaimOutcome): Promise<Verdict> {
+    /** Writes what is known now. Done when the notice is over, or another worker has claimed it since. */
+    async function record(outcome: ClaimOutcome): Promise<Verdict> {
       if (outcome.state !== 'pending') {
         await recordOutcome(notice, claims, attemptLog, outcome)
         return done
@@ -87,24 +87,24 @@ export function createDeliver(deps: {
 
     // Before anything else: a message that has reached the person was neither late nor failed.
     const sent = await resolveUnknown(notice, providers, attemptLog)
-    if (sent) return end(sent)
+    if (sent) return record(sent)
     const isOver = notice.remainingMs <= 0
-    if (isOver && attemptLog.unknowns().length > 0) return end(outcomeUnknown)
+    if (isOver && attemptLog.unknowns().length > 0) return record(outcomeUnknown)
     const message = composeMessage(notice)
     if (!message || providers.length === 0) {
       // A newer worker may know the template, the secret or the route, so only its time ends it (I27).
-      if (isOver) return end({ state: 'expired', error: message ? 'no_route' : 'not_rendered' })
-      return end({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })
+      if (isOver) return record({ state: 'expired', error: message ? 'no_route' : 'not_rendered' })
+      return record({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })
     }
-    if (isOver) return end(tooLate)
-    if (!mayTryAgain(attemptLog.all(), retry)) return end(triesUsedUp(attemptLog))
+    if (isOver) return record(tooLate)
+    if (!mayTryAgain(attemptLog.all(), retry)) return record(triesUsedUp(attemptLog))
 
     /** The soonest that any provider which can't take it now might. */
     let openInMs = Number.POSITIVE_INFINITY
     const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
     for (const [index, provider] of open.entries()) {
       const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0) return end(tooLate)
+      if (leftMs <= 0) return record(tooLate)
       if (!mayTryAgain(attemptLog.all(), retry)) break
 
       let startedAt = new Date()
@@ -129,45 +129,48 @@ export function createDeliver(deps: {
           return Math.ceil(Math.min(deps.timeoutMs, claim.remainingMs))
         },
       })
-      if (result.kind === 'withdrawn') return stopped ? end(stopped) : done
+      if (result.kind === 'withdrawn') return stopped ? record(stopped) : done
       if (result.kind === 'deferred') {
         metrics.deferred.inc({ provider: provider.name, reason: result.reason })
         openInMs = Math.min(openInMs, result.retryInMs)
-        // Its turn will come; every other hindrance is a reason to go elsewhere.
+        // It will soon be its turn here; for any other reason it goes to the next provider.
         if (result.reason === 'pace' || result.reason === 'busy') break
         continue
       }
       attemptLog.add(provider.name, result, startedAt)
-      if (result.kind === 'accepted') return end(sentBy(provider.name, result.messageId))
+      if (result.kind === 'accepted') return record(sentBy(provider.name, result.messageId))
       if (result.kind === 'invalid_recipient') {
-        return end({ state: 'failed', error: result.kind, provider: provider.name })
+        return record({ state: 'failed', error: result.kind, provider: provider.name })
       }
       if (result.kind === 'throttled')
         openInMs = Math.min(openInMs, result.retryAfterMs + giveWayMs)
       if (result.kind === 'unknown') {
         // Written before anything else is asked: the claim is for the call alone.
-        const later = await end({
+        const verdict = await record({
           state: 'pending',
           retryInMs: unknownPauseMs(providers, attemptLog, retry),
         })
-        if (later.done) return later
+        if (verdict.done) return verdict
         const found = await resolveUnknown(notice, providers, attemptLog)
-        if (found) return end(found)
+        if (found) return record(found)
         // Trying elsewhere would double the message at once.
-        if (attemptLog.unknowns().length > 0) return later
+        if (attemptLog.unknowns().length > 0) return verdict
       } else if (hasOther) {
         // The next one may have to be waited for, and what waits is not claimed.
-        const later = await end({ state: 'pending', retryInMs: pauseMs(1, retry.longestPauseMs) })
-        if (later.done) return later
+        const verdict = await record({
+          state: 'pending',
+          retryInMs: pauseMs(1, retry.longestPauseMs),
+        })
+        if (verdict.done) return verdict
       }
     }
-    return end(withoutSuccess(providers, attemptLog, retry, openInMs))
+    return record(withoutSuccess(providers, attemptLog, retry, openInMs))
   }
 
   /** Why a message that was good a moment ago is not worth a call any more; null when it is. */
   async function whyNotSend(notice: OpenNotice): Promise<ClaimOutcome | null> {
     try {
-      if (notice.kind === 'captcha' && !(await isCodeCurrent(notice))) {
+      if (notice.kind === 'captcha' && !(await settleCode(notice))) {
         return { state: 'expired', error: 'code_gone' }
       }
       return null

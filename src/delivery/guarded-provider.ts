@@ -3,7 +3,7 @@
  *
  * A provider that said "too fast" is left alone until its time is over; a dead one costs no message a
  * wait (circuit.ts); one that is busy is waited for before anything begins (slots.ts); one that allows
- * only so much is not asked for more (pace.ts). And whatever a provider does, a call ends: within its
+ * only so much is not asked for more (provider-limits.ts). And whatever a provider does, a call ends: within its
  * time and a second, with a result of the closed set.
  */
 import { orLate } from '../base/deadline.ts'

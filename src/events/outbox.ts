@@ -1,4 +1,4 @@
-/** The outbox of events: the only place but notice/announcing.ts that knows its table. */
+/** The outbox of events: the only place but notice/outbox.ts that knows its table. */
 import { createBatcher } from '../base/batcher.ts'
 import type { EventType } from '../base/event-types.ts'
 import type { Database } from '../db/database.ts'

@@ -4,7 +4,7 @@ import type { CheckCaptcha } from '../captcha/check.ts'
 import type { CaptchaRequest, SendCaptcha } from '../captcha/send.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid, refusalProblem } from './problem.ts'
-import { type Attempt, defineRoute, type Route, type RouteRequest } from './route.ts'
+import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
 import { acceptedAnswer } from './send-answer.ts'
 import { contentOf, recipientOf, type Sendable } from './send-body.ts'
@@ -25,7 +25,7 @@ export function captchaRoutes(
   /** The request as the rooms behind take it, or the problem that says why not. */
   function captchaOf(
     { app, ip, body }: RouteRequest<z.infer<typeof sendCaptchaBody>>,
-    attempt: Attempt,
+    attempt: SendAttempt,
   ): CaptchaRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
     const { locale, params } = contentOf(deps, body, { app, country }, ownVariables)

@@ -8,7 +8,7 @@ import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { type CursorMarks, createCursors } from './cursor.ts'
 import { invalid } from './problem.ts'
-import { type Attempt, defineRoute, type Route, type RouteRequest } from './route.ts'
+import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
 import {
   acceptedNotice,
   noticePage,
@@ -37,7 +37,7 @@ export function noticeRoutes(
   /** The request as the room behind takes it, or the problem that says why not. */
   function noticeOf(
     { app, ip, body }: RouteRequest<z.infer<typeof sendNoticeBody>>,
-    attempt: Attempt,
+    attempt: SendAttempt,
   ): NoticeRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
     const { locale, params } = contentOf(deps, body, { app, country }, [])

@@ -7,7 +7,7 @@ import { orLate } from '../base/deadline.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
 import { type Answer, invalid } from './problem.ts'
-import type { Attempt, RouteRequest, SendRoute } from './route.ts'
+import type { RouteRequest, SendAttempt, SendRoute } from './route.ts'
 
 /** An answer is promised within 2.5 s, whatever is away; between deciding and answering little happens. */
 const answerWithinMs = 2_200
@@ -24,7 +24,7 @@ export function createOncePerKey(idempotency: Idempotency) {
     route: SendRoute,
     request: RouteRequest,
     key: string,
-    attempt: Attempt,
+    attempt: SendAttempt,
   ): Promise<Answer | Problem> {
     if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
       throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')

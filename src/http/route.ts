@@ -65,7 +65,7 @@ interface RouteFacts<Body> {
 type Run<Body> = (request: RouteRequest<Body>) => Promise<Answer | Problem>
 
 /** A request's own try at making a notice. */
-export interface Attempt {
+export interface SendAttempt {
   /** The notice's id. */
   id: string
   /** By `performance.now()`: after it the caller is owed an answer. */
@@ -74,14 +74,18 @@ export interface Attempt {
 
 /** Routes that make a notice honour `Idempotency-Key`. */
 export interface SendRoute<Body = unknown> extends RouteFacts<Body> {
-  send(request: RouteRequest<Body>, attempt: Attempt): Promise<Answer | Problem>
+  send(request: RouteRequest<Body>, attempt: SendAttempt): Promise<Answer | Problem>
   /** The answer to what an earlier request made under this id; null if it was not and will not be sent. */
-  adopt(request: RouteRequest<Body>, attempt: Attempt): Promise<Answer | Problem | null>
+  adopt(request: RouteRequest<Body>, attempt: SendAttempt): Promise<Answer | Problem | null>
 }
 
 export type Route<Body = unknown> = SendRoute<Body> | (RouteFacts<Body> & { run: Run<Body> })
 
 export const isSendRoute = (route: Route): route is SendRoute => 'send' in route
+
+/** A route that answers GET answers HEAD too. */
+export const methodsOf = ({ method }: Route) =>
+  method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]
 
 /** Lets a route's body type follow from its schema, and forgets it for the list. */
 export function defineRoute<Body>(route: Route<Body>): Route {

@@ -1,9 +1,16 @@
 /**
  * Every route as an express.Router, for our own app or a host's: key → body → route → answer.
  *
- * The order of refusals: method (405), key (401), body (415, 413, 400). Nothing is read from a body before
- * the key is known to be good, and nothing is counted before all of it passed. A path that is not ours
- * goes on to the next handler.
+ * The order of refusals, each answered before the next is looked at:
+ *   405 the method
+ *   401 the API key; 403 a caller from afar, on local routes; on the receipt routes 404, 403, by the head alone
+ *   400 the query
+ *   413, 415, 400 the body (body.ts), 503 when too much is held
+ *   409, 422 the Idempotency-Key (once-per-key.ts)
+ *   422, 403 the recipient; 400 route, template and variables (send-body.ts)
+ *   429 the limits (src/notice/quota.ts, src/captcha)
+ * So nothing is read from a body before the key is known to be good, and nothing is counted before all else
+ * passed. A path that is not ours goes on to the next handler.
  */
 import express, {
   type ErrorRequestHandler,
@@ -12,18 +19,18 @@ import express, {
   type Router,
 } from 'express'
 import type { Log } from '../base/log.ts'
-import { Problem, problems } from '../base/problems.ts'
+import { Problem } from '../base/problems.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
 import { createOncePerKey } from './once-per-key.ts'
-import { problemCodesOf } from './openapi.ts'
 import type { Answer } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
-import { createRespond, type Facts, knownMethods, type Respond } from './respond.ts'
-import { isSendRoute, type Route, type RouteRequest } from './route.ts'
+import { startRequestsAtZero } from './requests-at-zero.ts'
+import { createRespond, type Facts, type Respond } from './respond.ts'
+import { isSendRoute, methodsOf, type Route, type RouteRequest } from './route.ts'
 
 export function createRouter(deps: {
   routes: readonly Route[]
@@ -141,10 +148,6 @@ function callerOf({ ip = '', socket }: Request): string {
   return limitableAddress(ip) ?? limitableAddress(socket.remoteAddress ?? '') ?? ''
 }
 
-/** Who may GET may ask for the headers alone. */
-const methodsOf = ({ method }: Route) =>
-  method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]
-
 /** A percent escape that is none, in a path of ours. */
 function answerBadPath(respond: Respond): ErrorRequestHandler {
   return (error, request, response, next) => {
@@ -164,23 +167,4 @@ export function answerUnknownPath(deps: { metrics: Metrics; log: Log }): Request
   const respond = createRespond(deps)
   return (request, response) =>
     respond('unknown', request, response, async () => new Problem('not_found'))
-}
-
-/** Every answer of the contract; what a wrong method or a broken address hears is counted when it comes. */
-function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]): void {
-  for (const route of routes) {
-    const statuses = new Set([
-      ...Object.keys(route.answers).map(Number),
-      ...problemCodesOf(route).map((code) => problems[code].status),
-    ])
-    const answers = methodsOf(route).flatMap((method) =>
-      [...statuses].map((status) => ({ method, status })),
-    )
-    metrics.startRequestsAtZero(route.path, answers)
-  }
-  const { status } = problems.not_found
-  metrics.startRequestsAtZero(
-    'unknown',
-    [...knownMethods, 'other'].map((method) => ({ method, status })),
-  )
 }

@@ -1,8 +1,8 @@
 /**
- * Idempotency-Key: a repeated request makes no second message.
+ * What an Idempotency-Key stands for. What a caller hears of it is decided in src/http/once-per-key.ts.
  *
  * The key is written first, with the id the notice will have, and after the answer with that answer. A
- * repeat in between is told to wait. A request that found a server away frees its key, unless its notice
+ * repeat in between is `in_progress`. A request that found a server away frees its key, unless its notice
  * is there and open: then nobody knows yet what it comes to. When a request never answered (its process
  * died, or the answer could not be kept), a repeat takes the key over after a while and is told the id
  * the first had: if that notice was sent or will be, it is the answer; if not, the repeat goes on under
@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto'
 import { newId } from '../base/ids.ts'
-import { createUnsettled } from '../base/unsettled.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Database } from '../db/database.ts'
 
 export type Reservation =
@@ -27,9 +27,9 @@ export type Reservation =
 const takeOverAfterMs = 30_000
 export const keptForMs = 86_400_000
 const perRemoval = 1_000
-/** After it a repeat takes over. */
-const settleForMs = 20_000
-const maxUnsettled = 10_000
+/** How long an answer that could not be kept is tried again; soon after it a repeat takes over. */
+const keepTryingForMs = 20_000
+const maxUnanswered = 10_000
 
 interface Row {
   requestHash: Buffer
@@ -42,7 +42,7 @@ export type Idempotency = ReturnType<typeof createIdempotency>
 
 export function createIdempotency(database: Database) {
   const sha256 = (text: string) => createHash('sha256').update(text).digest()
-  const unsettled = createUnsettled({ maxAgeMs: settleForMs, maxEntries: maxUnsettled })
+  const unanswered = createUntilAnswered({ maxAgeMs: keepTryingForMs, maxEntries: maxUnanswered })
 
   return {
     /** `request` is the canonical text of what was asked; `noticeId` the id to reserve. */
@@ -85,14 +85,14 @@ export function createIdempotency(database: Database) {
     async keep(app: string, key: string, noticeId: string, answer: unknown): Promise<void> {
       const values = [app, sha256(key), noticeId, JSON.stringify(answer)]
       const run = () => database.query('idempotency-keep', keepSql, values)
-      await run().catch(() => unsettled.add(`keep ${noticeId}`, run))
+      await run().catch(() => unanswered.add(`keep ${noticeId}`, run))
     },
 
     /** Frees the key of a request that made nothing, now or when that is known. */
     async free(app: string, key: string, noticeId: string): Promise<void> {
       const run = () => database.query('idempotency-free', freeSql, [app, sha256(key), noticeId])
       const rows = await run().catch(() => [])
-      if (rows.length === 0) unsettled.add(`free ${noticeId}`, run)
+      if (rows.length === 0) unanswered.add(`free ${noticeId}`, run)
     },
 
     /** Removes some keys past their day; how many. */
@@ -105,7 +105,7 @@ export function createIdempotency(database: Database) {
     newNoticeId: () => newId(database.nowMs()),
 
     close(): void {
-      unsettled.close()
+      unanswered.close()
     },
   }
 }

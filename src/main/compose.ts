@@ -1,7 +1,7 @@
 /**
  * The composition root: this file and what stands beside it (shared, API role, worker role) are the only place
  * that builds things, joins the rooms and closes what was opened. An API process, a worker process and
- * the demo (both in one) are the same parts in other numbers.
+ * the demo (both in one) are made of the same.
  */
 import type { createLog } from '../base/log.ts'
 import { reasonsPostgresNotReady } from '../db/ready.ts'
@@ -13,14 +13,9 @@ import { startApiRole } from './api-role.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Config } from './load-config.ts'
 import { type Readiness, startReadiness } from './readiness.ts'
-import {
-  defaultKeyPrefix,
-  type Limits,
-  measureGauges,
-  openShared,
-  type Servers,
-  type Shared,
-} from './shared.ts'
+import type { Limits } from './reloadable-limits.ts'
+import type { Servers } from './servers.ts'
+import { defaultKeyPrefix, measureGauges, openShared, type Shared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface Roles {
@@ -58,16 +53,16 @@ export async function start(
 async function startRoles(shared: Shared, roles: Roles): Promise<Record<string, string>> {
   const { config, closers, log, metrics, servers, stores } = shared
   const { environment } = config
-  let isListening = false
+  let hasStarted = false
   const workers = roles.worker ? startWorkerRole(shared) : []
   const liveness = startLiveness({ workers, depths: stores.producer.depths })
   closers.onClose(() => liveness.stop())
 
   const addresses: Record<string, string> = {}
   const readiness = startReadiness({
-    look: async () => (isListening ? lookAtServers(servers) : stillStarting),
+    look: async () => (hasStarted ? lookAtServers(servers) : stillStarting),
     onChange({ reasons, warnings }) {
-      if (!isListening) return
+      if (!hasStarted) return
       for (const warning of warnings) log.readyWarning(warning)
       if (reasons.length === 0) log.ready(addresses)
       else log.notReady(reasons)
@@ -89,7 +84,7 @@ async function startRoles(shared: Shared, roles: Roles): Promise<Record<string, 
   if (roles.api) addresses.api = await startApiRole(shared)
   // A connection that is still being made is not a missing Redis.
   await firstTry(servers.redis)
-  isListening = true
+  hasStarted = true
   await readiness.ask()
   return addresses
 }

@@ -5,21 +5,19 @@
 import { eventTypes } from '../base/event-types.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
-import { changedSections } from '../config/changed-sections.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createSecrets, type Secrets } from '../crypto/secrets.ts'
-import { openDatabase } from '../db/database.ts'
 import { wantedEventTypes } from '../events/dispatcher.ts'
 import { createEventOutbox } from '../events/outbox.ts'
-import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { createProducer } from '../queue/producer.ts'
 import { createReceipts } from '../receipt/receipts.ts'
-import { closeRedis, connectRedis } from '../redis/connect.ts'
 import { type Closers, createClosers } from './closers.ts'
 import type { Config } from './load-config.ts'
+import { createLimits, type Limits } from './reloadable-limits.ts'
+import { connectServers, type Servers } from './servers.ts'
 
 /** Before every key in Redis; another value in tests, so that files don't meet. */
 export const defaultKeyPrefix = 'postern:'
@@ -54,24 +52,6 @@ export function openShared(
   const stores = openStores(file, servers, secrets, metrics, closers)
   const limits = createLimits(config, servers, secrets, metrics, closers)
   return { config, closers, log, metrics, secrets, servers, stores, limits }
-}
-
-export type Servers = ReturnType<typeof connectServers>
-
-function connectServers({ environment }: Config, keyPrefix: string, closers: Closers, log: Log) {
-  const openRedis = (role: Parameters<typeof connectRedis>[1]) => {
-    const client = connectRedis(environment.REDIS_URL, role, (error) =>
-      log.connectionFailed('redis', error),
-    )
-    closers.onClose(() => closeRedis(client))
-    return client
-  }
-  const database = openDatabase(environment.DATABASE_URL, {
-    maxConnections: 10,
-    onError: (error) => log.connectionFailed('postgresql', error),
-  })
-  closers.onClose(() => database.close())
-  return { database, redis: openRedis('command'), openRedis, keyPrefix }
 }
 
 export type Stores = ReturnType<typeof openStores>
@@ -109,7 +89,7 @@ function openStores(
   }
 }
 
-/** A claim outlives one provider call and its bookkeeping; it is kept up before each further call. */
+/** A claim is for one provider call: it outlives that and its bookkeeping. */
 const claimMsFor = (callMs: number) => callMs * 2 + 2_000
 
 /** Those of queue and tables, measured at each scrape; every process says the same of them. */
@@ -123,72 +103,4 @@ export async function measureGauges(
     metrics.scheduled.measure(async () => [{ value: await notices.scheduledCount() }]),
     metrics.oldestEventSeconds.measure(async () => [{ value: await events.oldestSeconds() }]),
   ])
-}
-
-export type Limits = ReturnType<typeof createLimits>
-
-/** The limiter, and what a SIGHUP may change without a restart. */
-function createLimits(
-  config: Config,
-  { openRedis, keyPrefix }: Servers,
-  secrets: Secrets,
-  metrics: Metrics,
-  closers: Closers,
-) {
-  /** As it is in force: of what `reload` was given, only what it could take. */
-  let running = config.file
-  let policies = parsedPolicies(running)
-  const reloaders: ((next: PolicyFile) => void)[] = []
-  const limiter = createLimiter({
-    policies: running.policies as RawPolicies,
-    redis: openRedis('limiter'),
-    keyPrefix,
-    subjectKey: secrets.limiterKey,
-    onRefused: (labels) => metrics.rejected.inc(labels),
-    onObserved: (labels) => metrics.observed.inc(labels),
-  })
-  closers.onClose(() => limiter.close())
-  metrics.startRulesAtZero(policies)
-  reloaders.push((next) => {
-    limiter.setPolicies(next.policies as RawPolicies)
-    policies = parsedPolicies(next)
-    metrics.startRulesAtZero(policies)
-  })
-
-  return {
-    limiter,
-    /** The rules as they are now. */
-    policies: () => policies,
-    /** Called with the file as it is in force from now on. */
-    onReload(take: (next: PolicyFile) => void): void {
-      reloaders.push(take)
-    },
-    /** Takes new rules without losing counts, and says which sections it took and which it could not. */
-    reload(next: Config): { reloaded: string[]; needRestart: string[] } {
-      const before = running
-      running = withRulesOf(before, next.file)
-      for (const take of reloaders) take(running)
-      const needRestart = changedSections(running, next.file)
-      if (next.templates.digest !== config.templates.digest) needRestart.push('templates')
-      return {
-        reloaded: changedSections(before, running),
-        needRestart: [...new Set(needRestart)],
-      }
-    },
-  }
-}
-
-/** What `reload` takes over: the policies, and the limits of providers that were there before. */
-function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
-  const providers = Object.entries(running.providers).map(([name, entry]) => {
-    const { pace, quotas } = next.providers[name] ?? entry
-    return [name, { ...entry, pace, quotas }] as const
-  })
-  return { ...running, policies: next.policies, providers: Object.fromEntries(providers) }
-}
-
-/** Checked when the file was read. */
-function parsedPolicies({ policies }: PolicyFile): Policies {
-  const parsed = parsePolicies(policies)
-  return parsed.ok ? parsed.policies : {}
 }

@@ -8,9 +8,9 @@ import {
   createSendPermits,
   providerPolicies,
 } from '../delivery/provider-limits.ts'
+import { createProviderOrder } from '../delivery/provider-order.ts'
 import { createResolveUnknown } from '../delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../delivery/retry.ts'
-import { createRouter } from '../delivery/route.ts'
 import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
 import { startEventDispatcher } from '../events/dispatcher.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
@@ -34,10 +34,10 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const deliver = createDeliver({
     store: notices,
     templates,
-    routeOf: createRouter(file.routes, guarded),
+    providersFor: createProviderOrder(file.routes, guarded),
     resolveUnknown: createResolveUnknown({ findReceipt: receipts.find, timeoutMs }),
     secrets,
-    isCodeCurrent: ({ app, scene, channel, recipient, id }) =>
+    settleCode: ({ app, scene, channel, recipient, id }) =>
       codes.settle({ app, scene: scene ?? 'default', channel, to: recipient }, id),
     retry: {
       captcha: { tries, unknownRetries: 1, ...captchaPauses },
@@ -91,7 +91,7 @@ function capacityOf(channel: Channel, guarded: ReadonlyMap<string, GuardedProvid
   return able.reduce((sum, { capacity }) => sum + capacity, 1)
 }
 
-/** Every provider of the policy file behind its one, none of them connected yet. */
+/** Every provider of the policy file, guarded; none of them is connected yet. */
 function guardProviders(shared: Shared): Map<string, GuardedProvider> {
   const { closers, log, metrics, secrets, limits } = shared
   const { file } = shared.config

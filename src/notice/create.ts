@@ -11,7 +11,7 @@ import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
 import { Unavailable } from '../base/problems.ts'
-import { createUnsettled } from '../base/unsettled.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Producer } from '../queue/producer.ts'
@@ -45,9 +45,9 @@ export interface CreatedNotice extends PreparedNotice {
 
 export type CreateNotice = ReturnType<typeof createNoticeCreator>['createNotice']
 
-/** After it the row, if there is one, meets the checks of delivery. */
+/** How long closing the row is tried; a row that is there even then meets the checks of delivery. */
 const abandonForMs = 300_000
-const maxUnsettled = 10_000
+const maxUnanswered = 10_000
 
 export function createNoticeCreator(deps: {
   store: NoticeStore
@@ -57,7 +57,7 @@ export function createNoticeCreator(deps: {
   log: Log
 }) {
   const { store, producer, secrets, metrics, log } = deps
-  const unsettled = createUnsettled({ maxAgeMs: abandonForMs, maxEntries: maxUnsettled })
+  const unanswered = createUntilAnswered({ maxAgeMs: abandonForMs, maxEntries: maxUnanswered })
   const abandon = createBatcher<string, void>({
     maxItems: 200,
     maxConcurrent: 1,
@@ -77,7 +77,7 @@ export function createNoticeCreator(deps: {
     timeoutMs: number,
   ): Promise<CreatedNotice> {
     if (timeoutMs <= 0) throw outOfTime()
-    const creating = store.create({
+    const creating = store.insert({
       id: notice.id,
       app: notice.app,
       kind: notice.kind,
@@ -97,8 +97,8 @@ export function createNoticeCreator(deps: {
         throw outOfTime()
       })
     } catch (error) {
-      const close = () => unsettled.add(notice.id, () => abandon(notice.id))
-      if (error instanceof Unavailable) creating.then(close, close)
+      const closeRow = () => unanswered.add(notice.id, () => abandon(notice.id))
+      if (error instanceof Unavailable) creating.then(closeRow, closeRow)
       throw error
     }
     if (!createdAt) throw new Error(`there is a notice ${notice.id} already`)
@@ -110,7 +110,7 @@ export function createNoticeCreator(deps: {
     return { ...notice, createdAt, expiresAt }
   }
 
-  return { createNotice, close: () => unsettled.close() }
+  return { createNotice, close: () => unanswered.close() }
 }
 
 const outOfTime = () =>

@@ -35,7 +35,7 @@ export function createSendNotice(deps: {
   const { quota, createNotice, store } = deps
   const policy = 'notice'
 
-  function read({ params, origin, answerBy, ttlMs = deps.ttlMs, ...asked }: NoticeRequest) {
+  function draftOf({ params, origin, answerBy, ttlMs = deps.ttlMs, ...asked }: NoticeRequest) {
     const notice = { ...asked, kind: policy, ttlMs } as const
     return { notice, fields: quota.fieldsOf(notice, params, origin) }
   }
@@ -43,7 +43,7 @@ export function createSendNotice(deps: {
   return {
     /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
     async send(request: NoticeRequest): Promise<SendOutcome> {
-      const { notice, fields } = read(request)
+      const { notice, fields } = draftOf(request)
       const decision = await quota.acquire(policy, fields, notice.id)
       if (!decision.admitted) return { accepted: false, policy, refusal: decision }
       try {
@@ -57,9 +57,9 @@ export function createSendNotice(deps: {
       }
     },
 
-    /** What an earlier request made under this id, if it was sent or will be. Takes nothing. */
+    /** What an earlier request made under this id, if it was sent or will be. Takes no quota. */
     async adopt(request: NoticeRequest): Promise<SendOutcome | null> {
-      const { notice, fields } = read(request)
+      const { notice, fields } = draftOf(request)
       const adopted = await store.adopt(notice.app, notice.id)
       if (!adopted) return null
       const { createdAt, expiresAt } = adopted

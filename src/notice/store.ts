@@ -24,7 +24,7 @@ export function createNoticeStore(
   },
 ) {
   return {
-    create: createInsert(database),
+    insert: createInsert(database),
     findOpen: createFindOpen(database),
     claim: createClaim(database, options.claimMs),
     record: createRecord(database, options.wantedEvents),

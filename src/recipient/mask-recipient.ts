@@ -1,4 +1,7 @@
-/** What answers show: enough to recognise one's own, too little to learn another's. */
+/**
+ * What answers show: enough to recognise one's own, too little to learn another's. Events are masked the same
+ * way by the statement that writes them (src/notice/outbox.ts).
+ */
 export function maskRecipient(channel: string, to: string): string {
   if (channel === 'email') {
     const at = to.lastIndexOf('@')

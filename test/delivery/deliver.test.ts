@@ -65,19 +65,19 @@ function guardedOf(
 
 function worker(
   providers: readonly GuardedProvider[],
-  options: { tries?: number; isCodeCurrent?: () => Promise<boolean> } = {},
+  options: { tries?: number; settleCode?: () => Promise<boolean> } = {},
 ) {
-  const { tries = 5, isCodeCurrent = async () => true } = options
+  const { tries = 5, settleCode = async () => true } = options
   return createDeliver({
     store,
     templates,
-    routeOf: () => [...providers],
+    providersFor: () => [...providers],
     resolveUnknown: createResolveUnknown({
       findReceipt: async () => undefined,
       timeoutMs: 1_000,
     }),
     secrets,
-    isCodeCurrent,
+    settleCode,
     retry: {
       captcha: { tries, unknownRetries: 1, ...captchaPauses },
       notice: { tries, unknownRetries: 1, ...noticePauses },
@@ -90,7 +90,7 @@ function worker(
 
 async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   const { id = newId() } = facts
-  await store.create({
+  await store.insert({
     id,
     app: 'default',
     kind: 'notice',
@@ -266,7 +266,7 @@ describe('a code that was replaced', () => {
     const id = newId()
     await created(captcha(id))
     const deliver = worker([first.guarded, second.guarded], {
-      isCodeCurrent: async () => isCurrent,
+      settleCode: async () => isCurrent,
     })
     await untilDone(deliver, id)
     expect(second.calls).toEqual([])
@@ -288,7 +288,7 @@ describe('a code that was replaced', () => {
     let isCurrent = true
     const id = newId()
     await created(captcha(id))
-    const waiting = worker([guarded], { isCodeCurrent: async () => isCurrent })(id)
+    const waiting = worker([guarded], { settleCode: async () => isCurrent })(id)
     await new Promise((resolve) => setTimeout(resolve, 100))
     isCurrent = false
     free()

@@ -56,10 +56,10 @@ function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: Send
   const deliver = createDeliver({
     store,
     templates: { render: () => ({ text: 'text' }) } as unknown as Templates,
-    routeOf: () => [guarded],
+    providersFor: () => [guarded],
     resolveUnknown: async () => undefined,
     secrets,
-    isCodeCurrent: async () => true,
+    settleCode: async () => true,
     retry: { captcha: retry, notice: retry },
     timeoutMs: 1_000,
     metrics,

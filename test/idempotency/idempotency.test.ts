@@ -100,7 +100,7 @@ test('free: a refused request frees its key, an answered one keeps it, and none 
 test('free: a key whose notice is open stays until the notice is closed (I26)', async () => {
   const [key, id] = [newKey(), newId()]
   await idempotency.reserve('app', key, 'request', id)
-  await store.create(newNotice(id))
+  await store.insert(newNotice(id))
   await idempotency.free('app', key, id)
   expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({ kind: 'in_progress' })
   await store.abandon([id])

@@ -7,7 +7,7 @@ export const room: MutantRoom = {
     'test/captcha/captcha-events',
     'test/captcha/codes-script',
     'test/captcha/code-store',
-    'test/captcha/code.test',
+    'test/captcha/draw-code',
   ],
   mutants: [
     // Drawing
@@ -65,7 +65,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'what was lost is taken back only once, at once',
-      find: "    unsettled.add(step.join(' '), run)\n",
+      find: "    unanswered.add(step.join(' '), run)\n",
       replace: '',
     },
     {

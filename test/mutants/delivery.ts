@@ -6,7 +6,7 @@ const circuit = ['test/delivery/circuit']
 const slots = ['test/delivery/slots']
 const resolveUnknown = ['test/delivery/resolve-unknown']
 const pace = ['test/delivery/provider-limits']
-const retry = ['test/delivery/retry', 'test/delivery/route']
+const retry = ['test/delivery/retry', 'test/delivery/provider-order']
 
 export const room: MutantRoom = {
   tests: [
@@ -35,20 +35,20 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a message that may have arrived ends as expired',
-      find: 'if (isOver && attemptLog.unknowns().length > 0) return end(outcomeUnknown)',
-      replace: 'if (isOver && attemptLog.unknowns().length > 0) return end(tooLate)',
+      find: 'if (isOver && attemptLog.unknowns().length > 0) return record(outcomeUnknown)',
+      replace: 'if (isOver && attemptLog.unknowns().length > 0) return record(tooLate)',
       tests: deliver,
     },
     {
       breaks: 'a message whose time is over is sent',
-      find: '    if (isOver) return end(tooLate)\n',
+      find: '    if (isOver) return record(tooLate)\n',
       replace: '',
       tests: deliver,
       mayLive: 'the loop looks at the time again before each provider',
     },
     {
       breaks: 'tries are without end',
-      find: '    if (!mayTryAgain(attemptLog.all(), retry)) return end(triesUsedUp(attemptLog))\n',
+      find: '    if (!mayTryAgain(attemptLog.all(), retry)) return record(triesUsedUp(attemptLog))\n',
       replace: '',
       tests: deliver,
       mayLive: 'the loop looks at the tries again before each provider',
@@ -122,8 +122,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a message of unknown outcome is sent by the next provider',
-      find: 'if (attemptLog.unknowns().length > 0) return later',
-      replace: 'if (attemptLog.unknowns().length > 9) return later',
+      find: 'if (attemptLog.unknowns().length > 0) return verdict',
+      replace: 'if (attemptLog.unknowns().length > 9) return verdict',
       tests: [...deliver, 'test/delivery/unknown'],
     },
     {
@@ -172,8 +172,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a notice without a template of this worker fails',
-      find: "return end({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })",
-      replace: "return end({ state: 'failed', error: 'not_rendered' })",
+      find: "return record({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })",
+      replace: "return record({ state: 'failed', error: 'not_rendered' })",
       tests: deliver,
     },
     // The provider

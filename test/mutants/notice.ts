@@ -67,14 +67,14 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a row whose commit was lost is sent all the same',
-      find: 'if (error instanceof Unavailable) creating.then(close, close)',
-      replace: 'if (!(error instanceof Unavailable)) creating.then(close, close)',
+      find: 'if (error instanceof Unavailable) creating.then(closeRow, closeRow)',
+      replace: 'if (!(error instanceof Unavailable)) creating.then(closeRow, closeRow)',
       tests: ['test/notice/create'],
     },
     {
       breaks: 'a row that appears late is not closed',
-      find: 'creating.then(close, close)',
-      replace: 'creating.then(() => {}, close)',
+      find: 'creating.then(closeRow, closeRow)',
+      replace: 'creating.then(() => {}, closeRow)',
       tests: ['test/notice/create'],
     },
     {

@@ -119,9 +119,9 @@ test('no time left, or an id that is there already: an error, no job, and nothin
 
 test('the commit takes longer than the request may: Unavailable, and the row that appears is closed unsent', async () => {
   const { create, queued, accepted } = open({
-    async create(notice) {
+    async insert(notice) {
       await new Promise((resolve) => setTimeout(resolve, 200))
-      return store.create(notice)
+      return store.insert(notice)
     },
   })
   const notice = draft()
@@ -135,8 +135,8 @@ test('the commit takes longer than the request may: Unavailable, and the row tha
 test('the answer of a commit is lost: Unavailable, and the row is closed as soon as PostgreSQL answers', async () => {
   let failures = 2
   const { create } = open({
-    async create(notice) {
-      await store.create(notice)
+    async insert(notice) {
+      await store.insert(notice)
       throw new Unavailable('postgresql', undefined)
     },
     async abandon(ids) {
@@ -151,7 +151,7 @@ test('the answer of a commit is lost: Unavailable, and the row is closed as soon
 })
 
 test('a fault of ours is no outage: thrown as it is, and nothing is closed', async () => {
-  const { create } = open({ create: () => Promise.reject(new Error('a fault of ours')) })
+  const { create } = open({ insert: () => Promise.reject(new Error('a fault of ours')) })
   await expect(create(draft(), {}, 2_000)).rejects.toThrow('a fault of ours')
 })
 

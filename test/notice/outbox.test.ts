@@ -53,7 +53,7 @@ function openStore(wantedEvents: readonly (typeof eventTypes)[number][]) {
       over?: Partial<NewNotice>,
     ) {
       const notice = noticeOf(over)
-      await store.create(notice)
+      await store.insert(notice)
       const { claims } = (await store.claim({ id: notice.id, claims: 0 })) ?? { claims: 0 }
       const isWritten = await store.record({ id: notice.id, claims, attempts: [], ...outcome })
       expect(isWritten).toBe(true)

@@ -38,7 +38,7 @@ function newNotice(facts: Partial<NewNotice> = {}): NewNotice {
 
 async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   const notice = newNotice(facts)
-  expect(await store.create(notice)).toBeInstanceOf(Date)
+  expect(await store.insert(notice)).toBeInstanceOf(Date)
   return notice.id
 }
 
@@ -72,7 +72,7 @@ describe('create', () => {
       channel: 'email',
       recipient: 'a@b.test',
     })
-    const createdAt = await store.create(notice)
+    const createdAt = await store.insert(notice)
     const row = await rowOf(notice.id)
     expect(row).toMatchObject({
       state: 'pending',
@@ -92,9 +92,9 @@ describe('create', () => {
   test('an id that is there already makes no second row and says so, in one batch and in two', async () => {
     const notice = newNotice()
     const twin = { ...notice, recipient: '+8613900139000' }
-    const both = await Promise.all([store.create(notice), store.create(notice)])
+    const both = await Promise.all([store.insert(notice), store.insert(notice)])
     expect(both.filter((createdAt) => createdAt === null)).toHaveLength(1)
-    expect(await store.create(twin)).toBe(null)
+    expect(await store.insert(twin)).toBe(null)
     expect((await rowOf(notice.id)).recipient).toBe(notice.recipient)
   })
 
@@ -102,7 +102,7 @@ describe('create', () => {
     const notices = Array.from({ length: 20 }, () => newNotice())
     const bad = newNotice({ channel: 'fax' as 'sms' })
     const settled = await Promise.allSettled(
-      [...notices, bad].map((notice) => store.create(notice)),
+      [...notices, bad].map((notice) => store.insert(notice)),
     )
     expect(settled.map(({ status }) => status)).toEqual([
       ...notices.map(() => 'fulfilled'),
@@ -442,9 +442,9 @@ test('scheduledCount: those whose time has not come, and no others', async () =>
   releaseLater(() => database.close())
   const own = createNoticeStore(database, { claimMs })
   expect(await own.scheduledCount()).toBe(0)
-  await own.create(newNotice())
-  await own.create(newNotice({ kind: 'notice', sendAt: new Date(Date.now() + 3_600_000) }))
-  await own.create(newNotice({ kind: 'notice', sendAt: new Date(Date.now() - 3_600_000) }))
+  await own.insert(newNotice())
+  await own.insert(newNotice({ kind: 'notice', sendAt: new Date(Date.now() + 3_600_000) }))
+  await own.insert(newNotice({ kind: 'notice', sendAt: new Date(Date.now() - 3_600_000) }))
   expect(await own.scheduledCount()).toBe(1)
 })
 
@@ -463,7 +463,7 @@ test('oldestOpenSeconds: the age of the oldest open notice of each kind, finishe
     [young, 30] as const,
     [bulk, 900] as const,
   ]) {
-    await own.create(notice)
+    await own.insert(notice)
     await other.pool.query(
       `UPDATE notice SET created_at = created_at - $2 * interval '1 s' WHERE id = $1`,
       [notice.id, ageSeconds],

@@ -19,7 +19,7 @@ const receipts = createReceipts(database, metrics)
 
 async function claimed() {
   const id = newId()
-  await store.create({
+  await store.insert({
     id,
     app: 'default',
     kind: 'notice',

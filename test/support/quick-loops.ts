@@ -5,7 +5,7 @@ import type * as repeating from '../../src/base/repeat.ts'
  * of when it comes. A file that wants it says so before its imports:
  *
  *     vi.mock(import('../../src/base/repeat.ts'), async (original) =>
- *       (await import('../support/quick-loops.ts')).quickLoops(original),
+ *       (await import('./quick-loops.ts')).quickLoops(original),
  *     )
  */
 export async function quickLoops(

@@ -88,7 +88,7 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
   const ids = Array.from({ length: 300 }, () => newId())
   await Promise.all(
     ids.map((id) =>
-      store.create({
+      store.insert({
         id,
         app: 'default',
         kind: 'captcha',

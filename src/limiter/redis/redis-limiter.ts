@@ -1,6 +1,6 @@
 /** The limiter over Redis: decides by Redis' own clock, in one script call, for any number of processes. */
 import { randomUUID } from 'node:crypto'
-import { createUnsettled } from '../../base/unsettled.ts'
+import { createUntilAnswered } from '../../base/until-answered.ts'
 import { loadScript, type Script } from '../../redis/script.ts'
 import { createEngine } from '../engine.ts'
 import { InvalidOption, LimiterUnavailable } from '../errors.ts'
@@ -39,7 +39,7 @@ export interface RedisLimiterOptions extends LimiterEvents {
 }
 
 const maxRememberedRefusals = 20_000
-const maxUnsettled = 10_000
+const maxUnanswered = 10_000
 
 export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   const { redis, deadlineMs = 250, rememberRequestsMs = 300_000, clock, whenUnavailable } = options
@@ -53,7 +53,10 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   }
   const keysOf = createKeys(options.keyPrefix ?? 'postern:', options.subjectKey ?? '')
   const slotsOf = createSlots(keysOf, redis.isCluster)
-  const unsettled = createUnsettled({ maxAgeMs: rememberRequestsMs, maxEntries: maxUnsettled })
+  const unanswered = createUntilAnswered({
+    maxAgeMs: rememberRequestsMs,
+    maxEntries: maxUnanswered,
+  })
   const ask = createBatch({ redis, deadlineMs, rememberRequestsMs, clock })
   const refusals = createRefusals({
     maxAgeMs: options.rememberRefusalsMs ?? 1_000,
@@ -116,7 +119,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   /** Releases the slot as soon as Redis answers again. */
   function giveUp(slot: Slot, isGivenBack: IsGivenBack): void {
     const { requestKey } = slot
-    if (requestKey !== undefined) unsettled.add(requestKey, () => releaseSlot(slot, isGivenBack))
+    if (requestKey !== undefined) unanswered.add(requestKey, () => releaseSlot(slot, isGivenBack))
   }
 
   async function peekSlot({ parts, keys }: Slot): Promise<Found[]> {
@@ -163,7 +166,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   }
 
   async function askAll(policy: CompiledPolicy, slots: readonly Slot[]) {
-    for (const { requestKey } of slots) if (requestKey !== undefined) unsettled.remove(requestKey)
+    for (const { requestKey } of slots) if (requestKey !== undefined) unanswered.remove(requestKey)
     const [slot] = slots
     if (!slot) return { hold: 0, taken: [] } as const
     return slots.length === 1 ? calls.acquire(slot) : askSlots(policy, calls, slots)
@@ -194,6 +197,6 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
       limiter.setPolicies(raw)
       refusals.forgetAll()
     },
-    close: () => unsettled.close(),
+    close: () => unanswered.close(),
   }
 }

@@ -51,12 +51,12 @@ export function findRoute(
 }
 
 /** Which providers carry a notice, in the order in which they are tried; none when no route fits. */
-export function createRouter<Provider extends { channels: readonly string[] }>(
+export function createProviderOrder<Provider extends { channels: readonly string[] }>(
   routes: Routes,
   providers: ReadonlyMap<string, Provider>,
   random: () => number = Math.random,
 ) {
-  return function routeOf(notice: Routable): Provider[] {
+  return function providersFor(notice: Routable): Provider[] {
     // Reading a number's country costs more than all else here, so only when a rule asks for it.
     const needsCountry = routes[notice.channel].some(({ match }) => match.country)
     const country = needsCountry ? countryOf(notice) : ''

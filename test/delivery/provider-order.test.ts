@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createRouter, type RouteRule } from '../../src/delivery/route.ts'
+import { createProviderOrder, type RouteRule } from '../../src/delivery/provider-order.ts'
 
 const both = ['sms', 'email']
 const providers = new Map(
@@ -9,9 +9,11 @@ const providers = new Map(
 )
 
 function namesOf(rules: RouteRule[], notice: object = {}, random?: () => number): string[] {
-  const routeOf = createRouter({ sms: rules, email: [] }, providers, random)
+  const providersFor = createProviderOrder({ sms: rules, email: [] }, providers, random)
   const asked = { channel: 'sms', recipient: '+8613800138000', template: 'captcha', app: 'shop' }
-  return routeOf({ ...asked, ...notice } as Parameters<typeof routeOf>[0]).map(({ name }) => name)
+  return providersFor({ ...asked, ...notice } as Parameters<typeof providersFor>[0]).map(
+    ({ name }) => name,
+  )
 }
 
 const use = (...names: string[]) => names.map((provider) => ({ provider }))

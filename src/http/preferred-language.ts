@@ -1,0 +1,20 @@
+/** Browsers send a tenth of it. */
+const maxAcceptLanguageLength = 500
+
+/**
+ * The better liked of the two languages we speak, by `q`; English when it is a tie or neither is named.
+ * Cut up and not matched: any stranger writes this header, and a pattern with two runs of spaces in it
+ * takes quadratic time (I21).
+ */
+export function preferredLanguage(acceptLanguage: string | undefined): 'en' | 'zh' {
+  if (!acceptLanguage || acceptLanguage.length > maxAcceptLanguageLength) return 'en'
+  const liking = { en: 0, zh: 0 }
+  for (const range of acceptLanguage.toLowerCase().split(',', 20)) {
+    const [tag = '', weight = 'q=1'] = range.split(';', 2).map((part) => part.trim())
+    const language = tag.split('-', 1)[0]
+    if (language !== 'en' && language !== 'zh') continue
+    if (!/^q=[01](\.\d{0,3})?$/.test(weight)) continue
+    liking[language] = Math.max(liking[language], Number(weight.slice(2)))
+  }
+  return liking.zh > liking.en ? 'zh' : 'en'
+}

@@ -1,0 +1,27 @@
+import { problems } from '../base/problems.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { problemCodesOf } from './openapi.ts'
+import { knownMethods } from './respond.ts'
+import { methodsOf, type Route } from './route.ts'
+
+/**
+ * Starts the counters of requests at 0 for every answer of the contract. What a wrong method or a broken
+ * address hears is counted when it comes.
+ */
+export function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]): void {
+  for (const route of routes) {
+    const statuses = new Set([
+      ...Object.keys(route.answers).map(Number),
+      ...problemCodesOf(route).map((code) => problems[code].status),
+    ])
+    const answers = methodsOf(route).flatMap((method) =>
+      [...statuses].map((status) => ({ method, status })),
+    )
+    metrics.startRequestsAtZero(route.path, answers)
+  }
+  const { status } = problems.not_found
+  metrics.startRequestsAtZero(
+    'unknown',
+    [...knownMethods, 'other'].map((method) => ({ method, status })),
+  )
+}

@@ -1,0 +1,79 @@
+/**
+ * The limiter, and what a SIGHUP changes without a restart: the policies, and `pace` and `quotas` of
+ * providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
+ */
+import { changedSections } from '../config/changed-sections.ts'
+import type { PolicyFile } from '../config/policy-schema.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Closers } from './closers.ts'
+import type { Config } from './load-config.ts'
+import type { Servers } from './servers.ts'
+
+export type Limits = ReturnType<typeof createLimits>
+
+export function createLimits(
+  config: Config,
+  { openRedis, keyPrefix }: Servers,
+  secrets: Secrets,
+  metrics: Metrics,
+  closers: Closers,
+) {
+  /** As it is in force: of what `reload` was given, only what it could take. */
+  let running = config.file
+  let policies = parsedPolicies(running)
+  const reloaders: ((next: PolicyFile) => void)[] = []
+  const limiter = createLimiter({
+    policies: running.policies as RawPolicies,
+    redis: openRedis('limiter'),
+    keyPrefix,
+    subjectKey: secrets.limiterKey,
+    onRefused: (labels) => metrics.rejected.inc(labels),
+    onObserved: (labels) => metrics.observed.inc(labels),
+  })
+  closers.onClose(() => limiter.close())
+  metrics.startRulesAtZero(policies)
+  reloaders.push((next) => {
+    limiter.setPolicies(next.policies as RawPolicies)
+    policies = parsedPolicies(next)
+    metrics.startRulesAtZero(policies)
+  })
+
+  return {
+    limiter,
+    /** The rules as they are now. */
+    policies: () => policies,
+    /** Called with the file as it is in force from now on. */
+    onReload(take: (next: PolicyFile) => void): void {
+      reloaders.push(take)
+    },
+    /** Takes new rules without losing counts, and says which sections it took and which it could not. */
+    reload(next: Config): { reloaded: string[]; needRestart: string[] } {
+      const before = running
+      running = withRulesOf(before, next.file)
+      for (const take of reloaders) take(running)
+      const needRestart = changedSections(running, next.file)
+      if (next.templates.digest !== config.templates.digest) needRestart.push('templates')
+      return {
+        reloaded: changedSections(before, running),
+        needRestart: [...new Set(needRestart)],
+      }
+    },
+  }
+}
+
+/** What `reload` takes over: the policies, and the limits of providers that were there before. */
+function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
+  const providers = Object.entries(running.providers).map(([name, entry]) => {
+    const { pace, quotas } = next.providers[name] ?? entry
+    return [name, { ...entry, pace, quotas }] as const
+  })
+  return { ...running, policies: next.policies, providers: Object.fromEntries(providers) }
+}
+
+/** Checked when the file was read. */
+function parsedPolicies({ policies }: PolicyFile): Policies {
+  const parsed = parsePolicies(policies)
+  return parsed.ok ? parsed.policies : {}
+}

@@ -1,0 +1,29 @@
+/** The connections of a process: one pool to PostgreSQL, one client of Redis for each kind of work. */
+import type { Log } from '../base/log.ts'
+import { openDatabase } from '../db/database.ts'
+import { closeRedis, connectRedis } from '../redis/connect.ts'
+import type { Closers } from './closers.ts'
+import type { Config } from './load-config.ts'
+
+export type Servers = ReturnType<typeof connectServers>
+
+export function connectServers(
+  { environment }: Config,
+  keyPrefix: string,
+  closers: Closers,
+  log: Log,
+) {
+  const openRedis = (role: Parameters<typeof connectRedis>[1]) => {
+    const client = connectRedis(environment.REDIS_URL, role, (error) =>
+      log.connectionFailed('redis', error),
+    )
+    closers.onClose(() => closeRedis(client))
+    return client
+  }
+  const database = openDatabase(environment.DATABASE_URL, {
+    maxConnections: 10,
+    onError: (error) => log.connectionFailed('postgresql', error),
+  })
+  closers.onClose(() => database.close())
+  return { database, redis: openRedis('command'), openRedis, keyPrefix }
+}
