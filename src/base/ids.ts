@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { takeRandomBytes } from './random.ts'
 
 /**
  * Notice ids are UUIDs of version 7 (RFC 9562): they begin with their time, so rows land at the end
@@ -9,16 +8,6 @@ export function newId(nowMs: number = Date.now()): string {
   const time = nowMs.toString(16).padStart(12, '0')
   // Behind its version digit a random UUID of version 4 has all that version 7 asks for.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
-}
-
-/**
- * Names for what lives minutes: unique over processes by a random beginning, counted after it, and a
- * tenth of the price of a UUID.
- */
-export function createShortIds(): () => string {
-  const start = takeRandomBytes(6).toString('base64url')
-  let count = 0
-  return () => `${start}-${(count++).toString(36).padStart(6, '0')}`
 }
 
 /** Not above any id of this time or later, and above every earlier one. */

@@ -2,7 +2,7 @@
  * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget
  * survives resends, and with the code itself, whose tries end it.
  */
-import { createShortIds } from '../base/ids.ts'
+import { randomUUID } from 'node:crypto'
 import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Quota } from '../notice/quota.ts'
@@ -31,7 +31,6 @@ export function createCheckCaptcha(deps: {
   events: CaptchaEvents
 }) {
   const { quota, limiter, policies, codes, metrics, events } = deps
-  const newRequestId = createShortIds()
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
     const outcome = await check(request)
@@ -46,7 +45,7 @@ export function createCheckCaptcha(deps: {
   async function check(request: CheckRequest): Promise<CheckOutcome> {
     const { channel, to, scene, app, ip, country } = request
     const fields = { channel, to, scene, app, ip, country }
-    const requestId = newRequestId()
+    const requestId = randomUUID()
     const decision = await quota.acquire('check', fields, requestId)
     if (!decision.admitted) return { result: 'refused', refusal: decision }
 

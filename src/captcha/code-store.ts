@@ -13,9 +13,9 @@
  * While `SECRET_PREVIOUS` is set a code may lie under either secret's name. A new one goes under the
  * current name, and the previous name is emptied when it is settled, so an owner never has two valid codes.
  */
+import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
-import { createShortIds } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -59,7 +59,6 @@ export function createCodeStore(
   options: { keyPrefix: string; ttlMs: number; triesPerCode: number },
 ) {
   const { ttlMs, triesPerCode } = options
-  const newRequestId = createShortIds()
   // After a code's time there is nothing left to take back.
   const unanswered = createUntilAnswered({ maxAgeMs: ttlMs, maxEntries: maxUnanswered })
 
@@ -127,7 +126,7 @@ export function createCodeStore(
      * no answer; whatever it did is taken back then.
      */
     async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
-      const requestId = newRequestId()
+      const requestId = randomUUID()
       const digests = secrets.codeDigests([...partsOf(owner), code])
       const step: Step = ['guess', requestId, noticeId, ...digests]
       try {

@@ -9,9 +9,9 @@ import {
   createSecretKey,
   hkdfSync,
   type KeyObject,
+  randomBytes,
 } from 'node:crypto'
 import { canonical } from '../base/canonical.ts'
-import { takeRandomBytes } from '../base/random.ts'
 import { createKeyedHash } from './keyed-hash.ts'
 
 export interface Secrets {
@@ -62,7 +62,7 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
     },
     seal(plain, context) {
-      const iv = takeRandomBytes(ivBytes)
+      const iv = randomBytes(ivBytes)
       const cipher = createCipheriv('aes-256-gcm', current.seal, iv)
       cipher.setAAD(Buffer.from(context))
       const body = cipher.update(plain, 'utf8')

@@ -1,6 +1,6 @@
 /** Answers a request, whatever happens while its answer is made, then counts and logs it. */
+import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
-import { createShortIds } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -17,8 +17,6 @@ export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DEL
 export type Respond = ReturnType<typeof createRespond>
 
 export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) {
-  const newRequestId = createShortIds()
-
   /** `route` is the path of the contract, never the one that was asked for. Never rejects. */
   return async function respond(
     route: string,
@@ -28,7 +26,7 @@ export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) 
   ): Promise<void> {
     const startMs = performance.now()
     const given = request.headers['x-request-id'] as string | undefined
-    const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : newRequestId()
+    const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : randomUUID()
     const facts: Facts = {}
     let outcome: Answer | Problem
     try {
