@@ -1,6 +1,6 @@
 /**
  * API keys. A key holds 32 random bytes and is shown once; the database holds its SHA-256, which is
- * enough for a secret nobody can guess and costs a microsecond.
+ * enough for a secret that can't be guessed and costs a microsecond.
  *
  * Every request carries a key, so what PostgreSQL said of it is remembered for a few seconds: that is
  * how long a revoked key may still pass. When PostgreSQL is away or slow its last word about a key
@@ -118,7 +118,7 @@ export function createApiKeys(
       }
     },
 
-    /** Makes a key and returns it; nobody can read it again. */
+    /** Makes a key and returns it; it can't be read again. */
     async create(facts: { name: string; app: string }): Promise<{ id: string; token: string }> {
       const token = createKeyToken('secret')
       return { id: await insert(token, facts), token }

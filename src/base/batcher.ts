@@ -21,7 +21,7 @@ export interface BatcherOptions<Item, Result> {
   /** Statements under way at most; each holds one connection. */
   maxConcurrent: number
   /**
-   * Statements start at least this far apart. For work that nobody waits for in person: a lone item
+   * Statements start at least this far apart. For work that no caller of the API waits for: a lone item
    * still goes at once, but items that drip in share a statement instead of having one each.
    */
   spacingMs?: number

@@ -1,4 +1,4 @@
-/** What Postern tells whoever called it; docs/events.md lists the same. */
+/** What receivers can be told; docs/events.md lists the same. */
 export const eventTypes = [
   'notice.sent',
   'notice.delivered',

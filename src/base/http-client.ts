@@ -26,7 +26,7 @@ export type HttpOutcome =
 
 export type HttpClient = ReturnType<typeof createHttpClient>
 
-/** A vendor's answer is a few hundred bytes; whoever sends more is not the vendor. */
+/** A vendor's answer is a few hundred bytes; a longer one is not the vendor's. */
 const maxAnswerBytes = 256 * 1024
 
 /** Shorter than the keep-alive of any server in use, so that nothing is written to a closing connection. */

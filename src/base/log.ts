@@ -1,7 +1,7 @@
 /**
  * Logging through one typed function per event. A free-form logger sooner or later prints a phone
- * number (redaction by path misses the places nobody thought of); here an event can only carry the
- * fields of its signature, and none of them is a recipient, a code, a key or a text.
+ * number (redaction by path misses unforeseen places); here an event can only carry the fields of its
+ * signature, and none of them is a recipient, a code, a key or a text.
  */
 import { createRequire } from 'node:module'
 import { pino } from 'pino'

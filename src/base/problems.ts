@@ -130,7 +130,7 @@ export class Problem extends Error {
     members: Readonly<Record<string, unknown>> = {},
     headers: Readonly<Record<string, string>> = {},
   ) {
-    // An answer, not a fault: nobody reads its stack, and capturing one is dear in a flood of refusals.
+    // An answer, not a fault: its stack is never read, and capturing one is dear in a flood of refusals.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(code)

@@ -26,7 +26,7 @@ export function createCaptchaEvents(deps: {
   redis: RedisClient
   secrets: Secrets
   keyPrefix: string
-  /** What somebody wants to be told; of anything else nothing is written. */
+  /** The types that a receiver wants; of anything else nothing is written. */
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
 }) {

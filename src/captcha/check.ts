@@ -63,8 +63,8 @@ export function createCheckCaptcha(deps: {
 
   /**
    * A right code is no guess, so no lock-out counts it. Earlier misses are forgiven only where the rule is
-   * about this recipient: with a number of one's own anybody can pass, and must not win back guesses at
-   * the numbers of others. Rules of other kinds count successes like any use.
+   * about this recipient: an attacker can pass with a number of their own, and must not win back guesses
+   * at the numbers of others. Rules of other kinds count successes like any use.
    */
   async function forgive(fields: Record<string, string>, requestId: string): Promise<void> {
     const lockouts = (policies().check ?? []).filter(({ kind }) => kind === 'lockout')

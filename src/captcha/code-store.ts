@@ -1,6 +1,6 @@
 /**
  * Codes in Redis: one key per (app, scene, channel, recipient). The key's name is a keyed hash and the
- * code a keyed digest: whoever reads Redis learns neither. A code is compared in Redis, in one script
+ * code a keyed digest: a reader of Redis learns neither. A code is compared in Redis, in one script
  * with its counting; what comes in one event-loop tick goes in one call.
  *
  * A new code replaces the one before it when its notice is committed, not sooner. Until then it waits

@@ -20,7 +20,7 @@ const oneOrMany = z
   .union([z.string(), z.array(z.string()).min(1)])
   .transform((value) => (typeof value === 'string' ? [value] : value))
 
-/** Names to be tried in order, or names with weights: never a mixture, which nobody could read. */
+/** Names to be tried in order, or names with weights: never a mixture, which could not be read. */
 const use = z
   .union([
     z.array(z.string().transform((provider) => ({ provider }))).min(1),
@@ -101,7 +101,7 @@ export const policyFileSchema = z.strictObject({
     .strictObject({
       /** Tries per notice that use up the budget; a pause asked for by a provider does not. */
       tries: z.int().min(1).max(20).default(5),
-      /** Repeats of a notice (a captcha: one) of which nobody can say whether it arrived. */
+      /** Repeats of a notice (a captcha: one) of which it is unknown whether it arrived. */
       unknownRetries: z.int().min(0).max(10).default(1),
       timeout: duration.default(5_000),
       concurrency: z.int().min(1).max(1_000).default(100),

@@ -209,7 +209,7 @@ function withoutSuccess(
   return { state: 'pending', retryInMs: pauseMs(attemptLog.all().length, retry.longestPauseMs) }
 }
 
-/** Whoever can be asked needs time to know. */
+/** A provider that can be asked needs time to know. */
 function unknownPauseMs(
   providers: readonly GuardedProvider[],
   attemptLog: AttemptLog,

@@ -1,8 +1,8 @@
 /**
  * Whether a worker still works. After long outages a queue worker has been seen to sit idle for ever
  * with its connection in order, so a PING is no sign of health: progress is. A channel that has had
- * jobs waiting for a minute while its worker had nothing in hand is stuck, and `livez` says so; whoever
- * supervises the process starts a new one. Nothing is known while Redis is away, so nothing is said.
+ * jobs waiting for a minute while its worker had nothing in hand is stuck, and `livez` says so, so that
+ * a supervisor can start a new process. Nothing is known while Redis is away, so nothing is said.
  */
 import type { Channel } from '../base/channel.ts'
 import type { Producer } from '../queue/producer.ts'

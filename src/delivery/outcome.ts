@@ -8,7 +8,7 @@ export type ClaimOutcome = Pick<
 
 export const tooLate: ClaimOutcome = { state: 'expired', error: 'too_late' }
 
-/** It may have reached the person, nobody could say, and the policy allows no further doubling. */
+/** It may have reached the person, which could not be found out, and the policy allows no further doubling. */
 export const outcomeUnknown: ClaimOutcome = { state: 'failed', error: 'outcome_unknown' }
 
 export function sentBy(provider: string, messageId: string | undefined): ClaimOutcome {

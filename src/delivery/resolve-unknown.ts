@@ -1,6 +1,6 @@
 /**
  * Settles tries of unknown outcome: an answer was lost, or the worker was. Before such a message is
- * sent again, everyone who may know is asked: receipts that came early, then the provider itself. A try
+ * sent again, all that may know are asked: receipts that came early, then the provider itself. A try
  * whose provider died with its worker is asked of every provider that could have had it.
  */
 import { Unavailable } from '../base/problems.ts'

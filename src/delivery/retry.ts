@@ -3,9 +3,9 @@
  *
  * - A try that surely did not take the message (`unavailable`) is repeated with growing pauses, up to
  *   `tries`.
- * - A try of which nobody knows (`unknown`: an answer lost after the hand-over, a worker that died)
- *   may have reached the person. Whoever can be asked is asked first; what stays unknown is repeated
- *   at most `unknownRetries` times, so a fault doubles a message at most that often.
+ * - A try of unknown outcome (`unknown`: an answer lost after the hand-over, a worker that died) may
+ *   have reached the person. Providers that can be asked are asked first; what stays unknown is
+ *   repeated at most `unknownRetries` times, so a fault doubles a message at most that often.
  * - A pause the provider asked for (`throttled`) uses up nothing; the notice's own time ends it.
  */
 import type { Attempt } from '../notice/states.ts'
@@ -42,7 +42,7 @@ export function unknowns(attempts: readonly Attempt[]): Attempt[] {
   return open
 }
 
-/** Doubles with every try; half of it is random, so that a provider's return is not met by everyone at once. */
+/** Doubles with every try; half of it is random, so that a provider that is back does not get all at once. */
 export function pauseMs(
   tries: number,
   longestPauseMs: number,

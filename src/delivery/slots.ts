@@ -136,7 +136,7 @@ export function createSlots(count: number, maxWaiting: number) {
       admitNext()
     },
 
-    /** Sends everyone away and lets no other in; calls under way go on. */
+    /** Sends all that wait away and lets no other in; calls under way go on. */
     close(): void {
       isClosed = true
       for (const one of [...urgent.splice(0), ...bulk.splice(0)]) one.end(sentAway)

@@ -93,7 +93,7 @@ export function startEventDispatcher(deps: {
       // A pause that grows as after a call: many events of a dead receiver must not go round and round.
       return Math.max(silentForMs + Math.random() * pollMs, pauseAfterMs(tries))
     }
-    // Whoever was silent is asked by one event; those beside it wait for what comes of that.
+    // A receiver that was silent is called for one event; those beside it wait for what comes of that.
     if (silentUntilMs.has(receiver)) silentUntilMs.set(receiver, performance.now() + timeoutMs)
     const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
     const headers = {

@@ -3,7 +3,7 @@
  *
  * The key is written first, with the id the notice will have, and after the answer with that answer. A
  * repeat in between is `in_progress`. A request that found a server away frees its key, unless its notice
- * is there and open: then nobody knows yet what it comes to. When a request never answered (its process
+ * is there and open: then it is not known yet what it comes to. When a request never answered (its process
  * died, or the answer could not be kept), a repeat takes the key over after a while and is told the id
  * the first had: if that notice was sent or will be, it is the answer; if not, the repeat goes on under
  * an id of its own, so that nothing which is still being undone for the first can meet it.

@@ -9,9 +9,9 @@ import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 export interface AttemptSubject {
   policy: string
   app: string
-  /** Whoever logs in, as the caller names them. */
+  /** The account that is logged in to, as the caller names it. */
   subject: string
-  /** The address of whoever tries; empty where the caller did not say. */
+  /** The address the try came from; empty where the caller did not say. */
   ip: string
 }
 
@@ -55,7 +55,7 @@ export function createLoginThrottle(deps: {
 
     /**
      * Forgets the tries and lifts the lock: after a success, or by support. A rule whose key does not
-     * name the subject keeps its count, or whoever owns one account could log in to it between guesses
+     * name the subject keeps its count, or the owner of one account could log in to it between guesses
      * at others. False, and nothing done, when the policy locks no subject.
      */
     async clear(attempt: AttemptSubject): Promise<boolean> {

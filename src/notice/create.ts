@@ -3,7 +3,7 @@
  *
  * The commit is the promise that a 202 gives. Queueing is not awaited: when it fails, or the process
  * dies before it, the reconciler finds the row. When the commit fails without a clear no (time-out,
- * connection lost), the row may still appear; nobody was promised it, so it is closed again before a
+ * connection lost), the row may still appear; it was promised to no caller, so it is closed again before a
  * worker may take it, as soon as PostgreSQL answers.
  */
 import { createBatcher } from '../base/batcher.ts'

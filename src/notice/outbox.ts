@@ -5,7 +5,7 @@
  */
 import type { EventType } from '../base/event-types.ts'
 
-/** The types a statement may write; none when nobody wants to be told. */
+/** The types a statement may write; none when no receiver is configured. */
 export type WantedEvents = readonly EventType[]
 
 /**

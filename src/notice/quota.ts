@@ -11,7 +11,7 @@ import type { NoticeDraft, Params } from './create.ts'
 
 /** Facts of a request that only limits look at. */
 export interface Origin {
-  /** The address of whoever asked, after the trusted proxies. */
+  /** The address the request came from, after the trusted proxies. */
   ip: string
   /** ISO 3166 code of a phone number; empty for email and for numbers of no country. */
   country: string
@@ -19,7 +19,7 @@ export interface Origin {
 
 type Fields = Readonly<Record<string, string>>
 
-/** Whoever is refused comes again with the same content, and hashing is a tenth of what a refusal costs. */
+/** A caller that is refused comes again with the same content, and hashing is a tenth of what a refusal costs. */
 const maxRememberedHashes = 1_000
 
 export type Quota = ReturnType<typeof createQuota>

@@ -27,7 +27,7 @@ export interface Message {
 export type SendResult =
   /** The far end has taken the message and will try to deliver it. */
   | { readonly kind: 'accepted'; readonly messageId?: string }
-  /** This message will never pass here, whoever it is for. */
+  /** This message will never pass here, to any recipient. */
   | { readonly kind: 'rejected'; readonly detail: string }
   /** This recipient can't be reached: no such number or mailbox, or it has opted out. */
   | { readonly kind: 'invalid_recipient'; readonly detail: string }
@@ -35,7 +35,7 @@ export type SendResult =
   | {
       readonly kind: 'throttled'
       readonly retryAfterMs: number
-      /** Set when the quota is this recipient's alone: everyone else can still be sent to. */
+      /** Set when the quota is this recipient's alone: all others can still be sent to. */
       readonly quotaOf?: 'recipient'
       readonly detail: string
     }

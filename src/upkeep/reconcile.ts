@@ -13,7 +13,7 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Producer } from '../queue/producer.ts'
 
-/** With these a notice nobody carries is back on the queue within 10 s. */
+/** With these a notice that no job or worker carries is back on the queue within 10 s. */
 const everyMs = 4_000
 const graceMs = 5_000
 /** Longer than a job usually waits, so that a busy queue is not asked about again and again. */

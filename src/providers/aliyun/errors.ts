@@ -7,7 +7,7 @@ import { defaultRetryAfterMs, isCode } from '../send-result.ts'
  * either come from the API gateway (keys, clocks, throttling).
  *
  * `isv.BUSINESS_LIMIT_CONTROL` is the cap of one number under one signature (1 a minute, 5 an hour,
- * 10 a day by default): trying again at once never helps, and nobody else is affected.
+ * 10 a day by default): trying again at once never helps, and no other recipient is affected.
  */
 const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL'])
 

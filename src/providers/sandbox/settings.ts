@@ -25,7 +25,7 @@ export const faultResults = [
 ] as const
 
 export const faultRule = z.strictObject({
-  /** Exact recipients, or beginnings (`+1500*`), or ends (`*@slow.test`). Without it: everyone. */
+  /** Exact recipients, or beginnings (`+1500*`), or ends (`*@slow.test`). Without it: all. */
   to: z
     .union([z.string(), z.array(z.string())])
     .transform((to) => [to].flat())

@@ -86,7 +86,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
         subject: message.subject ?? '',
         text: message.text,
         ...(message.html === undefined ? {} : { html: message.html }),
-        // RFC 3834: nobody's holiday notice should answer a code.
+        // RFC 3834: no automatic reply should answer a code.
         headers: { 'Auto-Submitted': 'auto-generated' },
         signal: deadline.signal,
         attempt,

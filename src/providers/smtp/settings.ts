@@ -78,7 +78,7 @@ export type SmtpSettings = z.infer<typeof smtpSettings>
 
 /**
  * One address and nothing else: no list, group, display name, comment, quoted part or address
- * literal. nodemailer reads a string as a *list*, so this stands between a recipient and everyone.
+ * literal. nodemailer reads a string as a *list*, so this is what keeps one recipient from being many.
  */
 export function isAddrSpec(text: string): boolean {
   return (
