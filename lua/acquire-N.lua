@@ -6,7 +6,7 @@
 -- its last lock and how many locks came in a row.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
--- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/plan.ts
+-- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
 -- ARGV[2]  how long requests are remembered, in ms; 0: the checks have no ids
 -- ARGV[3]  for tests: now, in ms
 -- returns  now, and nothing more if that is outside the period of a calendar; then per check
@@ -15,15 +15,15 @@
 --          | -1: a value is not one of the limiter's
 local call, pcall = redis.call, redis.pcall
 local pack, unpack = struct.pack, struct.unpack
-local sub = string.sub
-local max = math.max
+local sub, byte = string.sub, string.byte
+local max, ceil, floor = math.max, math.ceil, math.floor
 
 local use, size = '>I6I4', 10
 local plan = cjson.decode(ARGV[1])
 local memoryMs = tonumber(ARGV[2])
 local clock = ARGV[3] and { 0, ARGV[3] * 1000 } or call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
-local now = math.floor(micros / 1000)
+local now = floor(micros / 1000)
 
 -- A wait and its window as one number: the greatest has the longest wait, and of those the first window.
 local function holdOf(waitMs, window)
@@ -38,13 +38,16 @@ local function newest(part, value)
   return unpack(use, value, #value - size + 1)
 end
 
--- Without the uses that a clock far ahead of this one has written.
-local function trusted(part, value)
-  while newest(part, value) > now + part.trustMs do
-    value = sub(value, 1, -size - 1)
+-- When a use leaves a window.
+local function leavesAt(part, window, at)
+  if part.kind ~= 'calendar' then
+    return at + window.ms
   end
-  return value
+  return at < part.startsAt and now or part.endsAt
 end
+
+-- The kinds: each returns the hold, 0 if the permits fit; what to add the permits to then, or on a refusal
+-- what begins a lock; the time that the permits get; and when the value ends.
 
 -- Each use comes back a window after it was made. From the newest on, uses are counted until they and the
 -- permits are more than the limit: that one must leave the window first. The lowest limit comes first.
@@ -67,30 +70,22 @@ local function sliding(part, value, permits)
   return hold, hold == 0 and value, at, at + part.longestMs
 end
 
--- All uses come back together, a window after the first of them.
+-- All uses come back together, a window after the first of them. Of a calendar, when its cron expression fires.
 local function fixed(part, value, permits)
   local window = part.windows[1]
   local at, used = newest(part, value)
-  if now - at >= window.ms then
+  if leavesAt(part, window, at) <= now then
     at, used = now, 0
   end
-  local hold = used + permits > window.limit and holdOf(at + window.ms - now, window) or 0
-  return hold, hold == 0 and '\1' .. pack(use, at, used), at, at + window.ms
-end
-
--- All uses come back together, when the cron expression fires.
-local function calendar(part, value, permits)
-  local window = part.windows[1]
-  local at, used = newest(part, value)
-  if at < part.startsAt then
-    at, used = now, 0
+  local endsAt = leavesAt(part, window, at)
+  if used + permits <= window.limit then
+    return 0, '\1' .. pack(use, at, used), at, endsAt
   end
-  local hold = used + permits > window.limit and holdOf(part.endsAt - now, window) or 0
-  return hold, hold == 0 and '\1' .. pack(use, at, used), at, part.endsAt
+  return holdOf(endsAt - now, window)
 end
 
 local function lockMs(part, locks)
-  return math.min(math.floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
+  return math.min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
 end
 
 -- As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten.
@@ -126,12 +121,13 @@ local function add(part, value, at, permits)
   return kept .. pack(use, at, permits)
 end
 
-local kinds = { sliding = sliding, fixed = fixed, calendar = calendar, lockout = lockout }
+local kinds = { sliding = sliding, fixed = fixed, calendar = fixed, lockout = lockout }
 for _, part in ipairs(plan) do
   part.decide = kinds[part.kind]
   part.empty = part.kind == 'lockout' and '\1' .. pack(use, 0, 0) or '\1'
-  part.now = math.ceil(now / part.granuleMs) * part.granuleMs
-  if part.startsAt and (now < part.startsAt or now >= part.endsAt) then
+  part.first = #part.empty + 1
+  part.now = ceil(now / part.granuleMs) * part.granuleMs
+  if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then
     return { now }
   end
 end
@@ -148,17 +144,22 @@ local values, holds, news, times, ends = {}, {}, {}, {}, {} -- of one check, by 
 for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
   local requestKey = memoryMs > 0 and KEYS[key + parts + 1]
   local isKnown = requestKey and call('GET', requestKey)
-  local held, challenged, began, full = 0, 0, 0, {}
+  local held, challenged, began, full = 0, 0, 0, nil
   for p = 1, parts do
     local part, value, hold = plan[p], pcall('GET', KEYS[key + p]), 0
     if not value or value == '' then
       value = part.empty
-    elseif type(value) == 'table' or value:byte() ~= 1 or #value % size ~= 1 then
+    elseif type(value) == 'table' or byte(value) ~= 1 or #value % size ~= 1 then
       held = -1
       break
     end
+    -- What a clock far ahead of this one has written does not count.
+    local trusted = value
+    while newest(part, trusted) > now + part.trustMs do
+      trusted = sub(trusted, 1, -size - 1)
+    end
     if not isKnown then
-      hold, news[p], times[p], ends[p] = part.decide(part, trusted(part, value), part.permits)
+      hold, news[p], times[p], ends[p] = part.decide(part, trusted, part.permits)
     end
     values[p], holds[p] = value, hold
     if hold > 0 and part.mode == 'enforce' then
@@ -166,21 +167,21 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
     elseif hold > 0 and part.mode == 'challenge' then
       challenged = max(challenged, hold)
     elseif hold > 0 then
+      full = full or {}
       full[part.rule] = true
     end
   end
   held = held == 0 and challenged or held
   for p = 1, held < 0 and 0 or parts do
     local part = plan[p]
-    if holds[p] > 0 and news[p] then
-      values[p] = news[p]
+    local isFull = full and full[part.rule]
+    local isTaken = held == 0 and not isFull and not isKnown
+    if isTaken or holds[p] > 0 and news[p] then
+      values[p] = isTaken and add(part, news[p], times[p], part.permits) or news[p]
       began = holds[p] == held and 1 or began
       set(KEYS[key + p], values[p], ends[p])
-    elseif held == 0 and not full[part.rule] and not isKnown then
-      values[p] = add(part, news[p], times[p], part.permits)
-      set(KEYS[key + p], values[p], ends[p])
     end
-    if held == 0 and full[part.rule] then
+    if held == 0 and isFull then
       times[p] = 0
       reply[#reply + 1] = 0
     end

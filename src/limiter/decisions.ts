@@ -1,53 +1,33 @@
 /** What callers are told: made from what parts know of a subject, wherever that is kept. */
+import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
+import { freeAt, holdFor, lockedForMs, usedIn, waitMsOf, windowIndexOf } from './memory/kinds.ts'
+import type { PolicyWindow } from './policy/compile.ts'
+import type { WindowLimit } from './policy/rule.ts'
+import type { Check, Found, Refused, Taken } from './store.ts'
 
-import type { Admission, LimiterEvents, Refusal, Remaining, WindowState } from './limiter.ts'
-import {
-  freeAt,
-  holdFor,
-  lockedForMs,
-  type Uses,
-  usedIn,
-  waitMsOf,
-  windowIndexOf,
-} from './memory/kinds.ts'
-import type { CompiledPolicy, Part } from './policy/compile.ts'
-import type { Taken } from './store.ts'
-
-/** `taken` has every part of the policy, in its order. */
-export function admissionOf(
-  policy: CompiledPolicy,
-  taken: readonly Taken[],
-  events: LimiterEvents,
-): Admission {
+export function admissionOf({ permits }: Check, taken: readonly Taken[]): Admission {
   const remaining: Remaining[] = []
-  const observed = new Set<string>()
   let nextInMs = 0
-  for (const { part, uses, isFull, permits, now } of taken) {
+  for (const { part, uses, isFull, now } of taken) {
     const { name, mode } = part.rule
+    const asked = permits[part.index] ?? 1
     for (const window of part.windows) {
-      const left = window.limit - usedIn(part, window, uses, now) - (isFull ? permits : 0)
+      const left = window.limit - usedIn(part, window, uses, now) - (isFull ? asked : 0)
       remaining[window.index] = { rule: name, window: window.window, left: Math.max(0, left) }
     }
-    if (mode === 'enforce')
-      nextInMs = Math.max(nextInMs, waitMsOf(holdFor(part, uses, permits, now)))
-    if (isFull && mode === 'observe') observed.add(name)
+    if (mode !== 'enforce') continue
+    nextInMs = Math.max(nextInMs, waitMsOf(holdFor(part, uses, asked, now)))
   }
-  for (const rule of observed) events.onObserved?.({ policy: policy.name, rule })
-  events.onAdmitted?.({ policy: policy.name })
   return { admitted: true, remaining, nextInMs }
 }
 
-export function refusalOf(policy: CompiledPolicy, hold: number, isNewLock: boolean): Refusal {
+export function refusalOf({ policy }: Check, { hold, isNewLock }: Refused): Refusal {
   const window = policy.windows[windowIndexOf(hold)]
   if (!window) throw new Error(`policy ${policy.name} has no window ${windowIndexOf(hold)}`)
-  const { name, kind, mode, message } = window.rule
+  const { mode, message } = window.rule
   return {
     admitted: false,
-    rule: name,
-    window: window.window,
-    limit: window.limit,
-    windowMs: window.windowMs,
-    kind,
+    ...limitOf(window),
     retryAfterMs: waitMsOf(hold),
     ...(mode === 'challenge' ? { challenge: true } : {}),
     ...(isNewLock ? { isNewLock } : {}),
@@ -55,20 +35,22 @@ export function refusalOf(policy: CompiledPolicy, hold: number, isNewLock: boole
   }
 }
 
+export function limitOf({ rule, window, limit, windowMs }: PolicyWindow): WindowLimit {
+  return { rule: rule.name, kind: rule.kind, window, limit, windowMs }
+}
+
 /** What every window of a part holds. */
-export function statesOf(part: Part, uses: Uses, now: number): WindowState[] {
+export function statesOf({ part, uses, now }: Found): WindowState[] {
   const lockedMs = lockedForMs(part, uses, now)
   const permits = typeof part.rule.permits === 'number' ? part.rule.permits : 1
   const nextInMs = waitMsOf(holdFor(part, uses, permits, now))
   return part.windows
     .toSorted((a, b) => a.index - b.index)
     .map((window) => {
+      const { windowMs, ...limit } = limitOf(window)
       const used = Math.min(window.limit, usedIn(part, window, uses, now))
       return {
-        rule: part.rule.name,
-        kind: part.kind,
-        window: window.window,
-        limit: window.limit,
+        ...limit,
         used,
         left: window.limit - used,
         resetsInMs: freeAt(part, window, uses, now) - now,

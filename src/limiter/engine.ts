@@ -2,12 +2,11 @@
  * The limiter over a store, wherever that is: makes a check of a call, and of the store's answer what the
  * caller is told.
  */
-import { admissionOf, refusalOf, statesOf } from './decisions.ts'
-import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
-import { compilePolicies, type Part, policyOf } from './policy/compile.ts'
-import { checkedPolicies } from './policy/parse.ts'
-import type { Fields, RawPolicies } from './policy/rule.ts'
-import type { Answer, Check, Store } from './store.ts'
+import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
+import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
+import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
+import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
+import { type Answer, type Check, narrow, type Store } from './store.ts'
 
 /** Timers beyond it fire at once. */
 const maxTimerMs = 2 ** 31 - 1
@@ -17,21 +16,37 @@ export function createEngine(
   store: Store,
   clientId?: string,
 ) {
-  const compile = (raw: RawPolicies) => compilePolicies(checkedPolicies(raw), clientId)
-  let policies = compile(options.policies)
+  let policies = compilePolicies(options.policies, clientId)
 
   function checkOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
     const { permits = 1, requestId, isSolved = false } = asked
     const policy = policyOf(policies, name, permits)
-    const subjects = policy.subjectsOf(fields)
-    const permitsOf = policy.permitsOf(fields, permits)
-    return { policy, parts: policy.parts, subjects, permits: permitsOf, requestId, isSolved }
+    const { parts } = policy
+    return {
+      policy,
+      parts,
+      subjects: parts.map((part) => subjectOf(name, part, fields)),
+      permits: parts.map((part) => permitsOf(name, part, fields, permits)),
+      requestId,
+      isSolved,
+    }
   }
 
-  function decide({ policy }: Check, answer: Answer): Decision {
-    if (answer.taken) return admissionOf(policy, answer.taken, options)
-    const refusal = refusalOf(policy, answer.hold, answer.isNewLock)
-    options.onRefused?.({ policy: policy.name, rule: refusal.rule })
+  function decide(check: Check, answer: Answer): Decision {
+    const policy = check.policy.name
+    if (!answer.taken) return refuse(policy, refusalOf(check, answer))
+    let told: Rule | undefined
+    for (const { part, isFull } of answer.taken) {
+      if (!isFull || part.rule.mode !== 'observe' || part.rule === told) continue
+      told = part.rule
+      options.onObserved?.({ policy, rule: told.name })
+    }
+    options.onAdmitted?.({ policy })
+    return admissionOf(check, answer.taken)
+  }
+
+  function refuse(policy: string, refusal: Refusal): Refusal {
+    options.onRefused?.({ policy, rule: refusal.rule })
     return refusal
   }
 
@@ -57,33 +72,21 @@ export function createEngine(
         ),
       refund: async (name, fields, requestId) =>
         store.release(checkOf(name, fields, { requestId }), ({ rule }) => rule.refund === 'passed'),
-
-      async peek(name, fields) {
-        const found = await store.peek(checkOf(name, fields))
-        return found.flatMap(({ part, uses, now }) => statesOf(part, uses, now))
-      },
-
-      async reset(name, fields, ruleName) {
-        const check = checkOf(name, fields)
-        const isMeant = ({ rule }: Part) => ruleName === undefined || rule.name === ruleName
-        await store.reset({ ...check, parts: check.parts.filter(isMeant) })
-      },
+      peek: async (name, fields) => (await store.peek(checkOf(name, fields))).flatMap(statesOf),
+      reset: async (name, fields, only) =>
+        store.reset(
+          narrow(checkOf(name, fields), ({ rule }) => only === undefined || rule.name === only),
+        ),
 
       setPolicies(raw) {
-        policies = compile(raw)
+        policies = compilePolicies(raw, clientId)
       },
-
-      windows: (name) => policyOf(policies, name).windowLimits,
+      windows: (name) => policyOf(policies, name).windows.map(limitOf),
       close() {},
     }
   }
 
-  return {
-    checkOf,
-    decide,
-    createLimiter,
-    isCurrent: ({ policy }: Check) => policies.get(policy.name) === policy,
-  }
+  return { checkOf, decide, refuse, createLimiter }
 }
 
 /** Sleeps in steps that a timer can hold. */

@@ -1,5 +1,6 @@
 /** One error per mistake; each has a section of its name in the README of `postern-limiter`. */
 import { Unavailable } from '../base/unavailable.ts'
+import type { Refusal } from './limiter.ts'
 import type { Kind, PolicyProblem } from './policy/rule.ts'
 
 /** Policies that do not hold; `problems` lists them all. */
@@ -67,16 +68,7 @@ export class RateLimitedError extends Error {
   readonly window: string
   readonly kind: Kind
   readonly retryAfterMs: number
-  constructor(
-    policy: string,
-    refusal: {
-      readonly rule: string
-      readonly window: string
-      readonly kind: Kind
-      readonly retryAfterMs: number
-      readonly message?: string
-    },
-  ) {
+  constructor(policy: string, refusal: Refusal) {
     super(refusal.message ?? `${policy}: rule ${refusal.rule} holds for ${refusal.retryAfterMs} ms`)
     this.policy = policy
     this.rule = refusal.rule

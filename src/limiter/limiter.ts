@@ -1,6 +1,5 @@
 /** What every limiter answers, whichever engine is behind it. */
-import type { WindowLimit } from './policy/compile.ts'
-import type { Fields, Kind, RawPolicies } from './policy/rule.ts'
+import type { Fields, Kind, RawPolicies, WindowLimit } from './policy/rule.ts'
 
 export interface Remaining {
   readonly rule: string

@@ -6,7 +6,7 @@ import type { CompiledPolicy, Part } from './policy/compile.ts'
 export interface Check {
   readonly policy: CompiledPolicy
   readonly parts: readonly Part[]
-  /** By rule. */
+  /** By part. */
   readonly subjects: readonly string[]
   readonly permits: readonly number[]
   readonly requestId: string | undefined
@@ -23,25 +23,33 @@ export interface Found {
 /** A part after its policy admitted. `isFull`: its rule is passed over although it is full. */
 export interface Taken extends Found {
   readonly isFull: boolean
-  readonly permits: number
 }
 
-/** `hold` as in memory/kinds.ts; `sentAt` on the monotonic clock. */
+/** `hold` as in memory/kinds.ts. */
 export interface Refused {
   readonly hold: number
   readonly isNewLock: boolean
-  readonly sentAt: number
   readonly taken?: undefined
 }
 
-export type Answer = Refused | { readonly hold: 0; readonly taken: readonly Taken[] }
+/** `taken` has every part of the policy, in its order. */
+export type Answer = Refused | { readonly taken: readonly Taken[] }
 
 type MaybeLater<T> = T | Promise<T>
 
-export type IsGivenBack = (part: Part) => boolean
+export type IsMeant = (part: Part) => boolean
 
 export interface Store {
-  release(check: Check, isGivenBack: IsGivenBack): MaybeLater<boolean>
+  /** Gives back what the request took from the parts that are meant. */
+  release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>
   reset(check: Check): MaybeLater<void>
+}
+
+/** The check of some of its parts alone. */
+export function narrow(check: Check, isMeant: (part: Part, place: number) => boolean): Check {
+  const isKept = check.parts.map(isMeant)
+  const pick = <T>(list: readonly T[]) => list.filter((_, place) => isKept[place])
+  const { parts, subjects, permits } = check
+  return { ...check, parts: pick(parts), subjects: pick(subjects), permits: pick(permits) }
 }

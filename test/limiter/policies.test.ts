@@ -31,7 +31,7 @@ describe('policies', () => {
     })
     expect(problems).toEqual(
       expect.arrayContaining([
-        'captcha.0.sliding.1: "3 per eternity" is not a quota such as "5 per 1h"',
+        'captcha.0.sliding.1: "3 per eternity" is not a limit such as "5 per 1h"',
         'captcha.1.colour: unknown key',
         'captcha.2: a rule has exactly one of sliding, fixed, calendar and lockout',
         'captcha.3: a rule has exactly one of sliding, fixed, calendar and lockout',
@@ -40,7 +40,7 @@ describe('policies', () => {
         'daily.1.lockout.extra: unknown key',
         'daily.1.lockout.lock: not a duration such as 500ms, 60s, 5m, 1h or 7d',
         'daily.2.permits: permits are above a limit, so nothing would ever pass',
-        'daily.3.sliding: two quotas have the same window',
+        'daily.3.sliding: two limits have the same window',
       ]),
     )
   })

@@ -72,9 +72,7 @@ export async function runRound(
       ...rules
         .filter((rule) => rule.mode !== 'observe')
         .flatMap((rule) =>
-          rule.quotas.map((quota) =>
-            quota.limit ? Math.floor(quota.limit / Number(rule.permits)) : 3,
-          ),
+          rule.windows.map(({ limit }) => (limit ? Math.floor(limit / Number(rule.permits)) : 3)),
         ),
     ),
   }))

@@ -12,8 +12,8 @@ const anyLimit = fc.oneof(
   { weight: 8, arbitrary: smallLimit },
   { weight: 1, arbitrary: fc.integer({ min: 129, max: 140 }) },
 )
-const quota = fc.tuple(anyLimit, seconds).map(([limit, s]) => `${limit} per ${s}s`)
-const quotas = fc.uniqueArray(quota, {
+const window = fc.tuple(anyLimit, seconds).map(([limit, s]) => `${limit} per ${s}s`)
+const windows = fc.uniqueArray(window, {
   minLength: 1,
   maxLength: 3,
   selector: (text) => text.split(' per ')[1],
@@ -21,8 +21,8 @@ const quotas = fc.uniqueArray(quota, {
 const crons = fc.constantFrom('0 0 * * *', '30 2 * * *', '*/5 * * * *', '0 0 1 * *', '0 9 * * 1')
 const zones = fc.constantFrom('UTC', 'Asia/Shanghai', 'Europe/Berlin', 'America/New_York')
 
-const sliding = quotas.map((list) => ({ sliding: list }))
-const fixed = quotas.map((list) => ({ fixed: list }))
+const sliding = windows.map((list) => ({ sliding: list }))
+const fixed = windows.map((list) => ({ fixed: list }))
 const calendar = fc
   .record({ limit: anyLimit, cron: crons, timezone: zones })
   .map((one) => ({ calendar: one }))

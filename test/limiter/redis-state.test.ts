@@ -5,7 +5,7 @@ import { createKeys } from '../../src/limiter/redis/keys.ts'
 import { realLimiter } from './both-engines.ts'
 
 const u = { u: 'somebody' }
-const sliding = (name: string, quota: string) => ({ name, key: '{u}', sliding: quota })
+const sliding = (name: string, window: string) => ({ name, key: '{u}', sliding: window })
 
 describe('what the limiter keeps in Redis', () => {
   test('no two of 20,000 rules share state for the same subject', async () => {

@@ -3,7 +3,7 @@
  * is answered by looking at all of them. Shares nothing with the engines but the parsed policies.
  */
 import { Cron } from 'croner'
-import type { Quota, Rule } from '../../src/limiter/policy/rule.ts'
+import type { Rule, Window } from '../../src/limiter/policy/rule.ts'
 
 interface Use {
   at: number
@@ -24,9 +24,9 @@ export type Verdict =
 const exactLimit = 128
 
 export function createReference(rules: readonly Rule[]) {
-  /** By quota, because a window that starts with its first use forgets on its own. */
-  const uses = new Map(rules.flatMap((rule) => rule.quotas.map((quota) => [quota, [] as Use[]])))
-  const usesOf = (quota: Quota) => uses.get(quota) as Use[]
+  /** By window, because a window that starts with its first use forgets on its own. */
+  const uses = new Map(rules.flatMap((rule) => rule.windows.map((window) => [window, [] as Use[]])))
+  const usesOf = (window: Window) => uses.get(window) as Use[]
   const locks = rules.map((): Lock[] => [])
   const crons = rules.map((rule) =>
     rule.calendar
@@ -47,26 +47,26 @@ export function createReference(rules: readonly Rule[]) {
   }
 
   /** When a use stops counting in a window. */
-  function leavesAt(rule: Rule, index: number, quota: Quota, use: Use): number {
+  function leavesAt(rule: Rule, index: number, window: Window, use: Use): number {
     if (rule.kind === 'calendar') return endOfPeriod(index, use.at)
     if (rule.kind === 'fixed') {
       let start = Number.NEGATIVE_INFINITY
-      for (const { at } of [...usesOf(quota), use]) {
-        if (at <= use.at && at >= start + quota.windowMs) start = at
+      for (const { at } of [...usesOf(window), use]) {
+        if (at <= use.at && at >= start + window.windowMs) start = at
       }
-      return start + quota.windowMs
+      return start + window.windowMs
     }
-    if (rule.kind === 'lockout' || quota.limit <= exactLimit) return use.at + quota.windowMs
-    const granule = Math.ceil(quota.windowMs / 128)
-    return Math.ceil(use.at / granule) * granule + quota.windowMs
+    if (rule.kind === 'lockout' || window.limit <= exactLimit) return use.at + window.windowMs
+    const granule = Math.ceil(window.windowMs / 128)
+    return Math.ceil(use.at / granule) * granule + window.windowMs
   }
 
   /** Uses that count now, by when they leave. */
-  function counted(rule: Rule, index: number, quota: Quota, now: number) {
+  function counted(rule: Rule, index: number, window: Window, now: number) {
     const lock = locks[index]?.at(-1)
-    return usesOf(quota)
+    return usesOf(window)
       .filter((use) => !lock || use.at >= lock.endsAt)
-      .map((use) => ({ leaves: leavesAt(rule, index, quota, use), permits: use.permits }))
+      .map((use) => ({ leaves: leavesAt(rule, index, window, use), permits: use.permits }))
       .filter(({ leaves }) => leaves > now)
   }
 
@@ -74,21 +74,21 @@ export function createReference(rules: readonly Rule[]) {
   function waitFor(
     rule: Rule,
     index: number,
-    quota: Quota,
+    window: Window,
     now: number,
     counting: { leaves: number; permits: number }[],
     permits: number,
     mine = 0,
   ): number {
     const leavesIfTakenNow = () =>
-      leavesAt(rule, index, quota, { at: now, permits, requestId: undefined })
+      leavesAt(rule, index, window, { at: now, permits, requestId: undefined })
     const all = [...counting]
     if (mine > 0) all.push({ leaves: leavesIfTakenNow(), permits: mine })
     let used = all.reduce((sum, one) => sum + one.permits, 0)
-    if (used + permits <= quota.limit) return 0
+    if (used + permits <= window.limit) return 0
     for (const { leaves, permits: freed } of all.sort((a, b) => a.leaves - b.leaves)) {
       used -= freed
-      if (used + permits <= quota.limit) return leaves - now
+      if (used + permits <= window.limit) return leaves - now
     }
     return leavesIfTakenNow() - now
   }
@@ -107,15 +107,15 @@ export function createReference(rules: readonly Rule[]) {
         const lockedMs = lock ? lock.endsAt - now : 0
         let held: { window: string; waitMs: number } | undefined
         // Large windows of a sliding rule are looked at after the exact ones.
-        const isLarge = (one: Quota) => rule.kind === 'sliding' && one.limit > exactLimit
-        const quotas = [
-          ...rule.quotas.filter((one) => !isLarge(one)),
-          ...rule.quotas.filter(isLarge),
+        const isLarge = (one: Window) => rule.kind === 'sliding' && one.limit > exactLimit
+        const windows = [
+          ...rule.windows.filter((one) => !isLarge(one)),
+          ...rule.windows.filter(isLarge),
         ]
-        for (const quota of quotas) {
-          const counting = counted(rule, index, quota, now)
+        for (const window of windows) {
+          const counting = counted(rule, index, window, now)
           const used = counting.reduce((sum, one) => sum + one.permits, 0)
-          let waitMs = lockedMs > 0 ? lockedMs : waitFor(rule, index, quota, now, counting, asked)
+          let waitMs = lockedMs > 0 ? lockedMs : waitFor(rule, index, window, now, counting, asked)
           if (waitMs > 0 && rule.kind === 'lockout' && lockedMs <= 0 && !isSeen) {
             const config = rule.lock as NonNullable<Rule['lock']>
             const length = (earlier: number) =>
@@ -129,10 +129,12 @@ export function createReference(rules: readonly Rule[]) {
           const isRefused = waitMs > 0
           const taken = isSeen ? 0 : asked
           const isFull = lockedMs > 0 || (isRefused && !isSeen)
-          left.push(isFull ? 0 : Math.max(0, quota.limit - used - taken))
-          if (isRefused && (!held || waitMs > held.waitMs)) held = { window: quota.window, waitMs }
+          left.push(isFull ? 0 : Math.max(0, window.limit - used - taken))
+          if (isRefused && (!held || waitMs > held.waitMs)) held = { window: window.window, waitMs }
           if (rule.mode === 'enforce') {
-            const again = isSeen ? waitMs : waitFor(rule, index, quota, now, counting, asked, asked)
+            const again = isSeen
+              ? waitMs
+              : waitFor(rule, index, window, now, counting, asked, asked)
             nextInMs = Math.max(nextInMs, again)
           }
         }
@@ -152,9 +154,9 @@ export function createReference(rules: readonly Rule[]) {
       if (isSeen) return { admitted: true, left, nextInMs, observed: [] }
       if (refusal) return refusal
       for (const index of taking) {
-        const { permits: weight, quotas } = rules[index] as Rule
-        for (const quota of quotas) {
-          usesOf(quota).push({ at: now, permits: permits * Number(weight), requestId })
+        const { permits: weight, windows } = rules[index] as Rule
+        for (const window of windows) {
+          usesOf(window).push({ at: now, permits: permits * Number(weight), requestId })
         }
       }
       if (requestId !== undefined) requests.add(requestId)
@@ -164,22 +166,22 @@ export function createReference(rules: readonly Rule[]) {
     release(requestId: string): boolean {
       if (!requests.delete(requestId)) return false
       for (const [index, rule] of rules.entries()) {
-        for (const quota of rule.quotas) {
-          const list = usesOf(quota)
+        for (const window of rule.windows) {
+          const list = usesOf(window)
           const use = list.find((one) => one.requestId === requestId)
           if (!use) continue
           // The window of a fixed rule stays as long as anything in it is used.
-          const ends = leavesAt(rule, index, quota, use)
+          const ends = leavesAt(rule, index, window, use)
           use.permits = 0
           use.requestId = undefined
-          const window =
+          const together =
             rule.kind === 'fixed'
-              ? list.filter((one) => leavesAt(rule, index, quota, one) === ends)
+              ? list.filter((one) => leavesAt(rule, index, window, one) === ends)
               : [use]
-          if (window.every((one) => one.permits === 0)) {
+          if (together.every((one) => one.permits === 0)) {
             uses.set(
-              quota,
-              list.filter((one) => !window.includes(one)),
+              window,
+              list.filter((one) => !together.includes(one)),
             )
           }
         }

@@ -61,8 +61,8 @@ describe('S5: rate limiter of the captcha service: permits, scope, waiting', () 
 
   test('changed rules take effect on reload without losing counts, over the border to large limits and back', async () => {
     const { ask, engines, wait } = await bothEngines(policies)
-    const setLimit = (quota: string) => {
-      const next = { provider: [{ name: 'pace', key: '{name}', sliding: quota }] }
+    const setLimit = (window: string) => {
+      const next = { provider: [{ name: 'pace', key: '{name}', sliding: window }] }
       for (const limiter of Object.values(engines)) limiter.setPolicies(next)
     }
     const acquire = (permits = 1) =>

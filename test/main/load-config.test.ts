@@ -39,7 +39,7 @@ describe('what can be known at start is said at start', () => {
       'a pace and quotas that are none',
       { providers: { phone: { ...sandbox, pace: 'fast', quotas: ['1 per 60s', 'few'] } }, routes },
       [
-        /^providers\.phone\.pace: "fast" is not a quota/,
+        /^providers\.phone\.pace: "fast" is not a limit/,
         /^providers\.phone\.quotas: .*"few"|expected/,
       ],
     ],

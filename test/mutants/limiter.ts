@@ -34,21 +34,18 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'fixed, over Redis: the window goes on for a millisecond',
-      find: 'if now - at >= window.ms then',
-      replace: 'if now - at > window.ms then',
-      mayLive: 'the value itself ends at that millisecond, by its time to live',
+      find: 'if leavesAt(part, window, at) <= now then',
+      replace: 'if leavesAt(part, window, at) < now then',
     },
     {
       breaks: 'fixed, over Redis: every use begins the window anew',
-      find: "local hold = used + permits > window.limit and holdOf(at + window.ms - now, window) or 0\n  return hold, hold == 0 and '\\1' .. pack(use, at, used)",
-      replace:
-        "local hold = used + permits > window.limit and holdOf(at + window.ms - now, window) or 0\n  return hold, hold == 0 and '\\1' .. pack(use, now, used)",
+      find: "return 0, '\\1' .. pack(use, at, used), at, endsAt",
+      replace: "return 0, '\\1' .. pack(use, now, used), now, endsAt",
     },
     {
       breaks: 'calendar, over Redis: a use of the last period counts',
-      find: 'if at < part.startsAt then',
-      replace: 'if at + 86400000 < part.startsAt then',
-      mayLive: 'the value itself ends with its period, by its time to live',
+      find: 'return at < part.startsAt and now or part.endsAt',
+      replace: 'return part.endsAt',
     },
     {
       breaks: 'calendar: a period that has ended is decided by',
@@ -72,8 +69,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'lockout, over Redis: a grown lock has no longest',
-      find: 'math.min(math.floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)',
-      replace: 'math.floor(part.lockMs * part.growth ^ (locks - 1))',
+      find: 'math.min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)',
+      replace: 'floor(part.lockMs * part.growth ^ (locks - 1))',
     },
     {
       breaks: 'lockout, over Redis: growth is never forgotten',
@@ -90,8 +87,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'what a wrong clock wrote is believed',
-      find: 'while newest(part, value) > now + part.trustMs do',
-      replace: 'while newest(part, value) > now + part.trustMs * 1000 do',
+      find: 'while newest(part, trusted) > now + part.trustMs do',
+      replace: 'while newest(part, trusted) > now + part.trustMs * 1000 do',
     },
     {
       breaks: 'uses of one millisecond replace each other',
@@ -100,8 +97,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a refusal takes from the rules that had room',
-      find: 'elseif held == 0 and not full[part.rule] and not isKnown then',
-      replace: 'elseif holds[p] == 0 and not full[part.rule] and not isKnown then',
+      find: 'local isTaken = held == 0 and not isFull and not isKnown',
+      replace: 'local isTaken = holds[p] == 0 and not isFull and not isKnown',
     },
     {
       breaks: 'a rule that observes refuses, over Redis',
@@ -110,8 +107,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a full observed rule takes on',
-      find: 'elseif held == 0 and not full[part.rule] and not isKnown then',
-      replace: 'elseif held == 0 and not isKnown then',
+      find: 'local isTaken = held == 0 and not isFull and not isKnown',
+      replace: 'local isTaken = held == 0 and news[p] and not isKnown',
     },
     {
       breaks: 'a resent request takes twice',
@@ -125,7 +122,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a value that is not ours decides',
-      find: "elseif type(value) == 'table' or value:byte() ~= 1 or #value % size ~= 1 then",
+      find: "elseif type(value) == 'table' or byte(value) ~= 1 or #value % size ~= 1 then",
       replace: "elseif type(value) == 'table' then",
     },
     {
@@ -173,12 +170,12 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'fixed, in process: the window goes on for a millisecond',
-      find: 'const isOver = now - newest(part, uses) >= window.windowMs',
-      replace: 'const isOver = now - newest(part, uses) > window.windowMs',
+      find: 'const isOver = leavesAt(part, window, newest(part, uses), now) <= now',
+      replace: 'const isOver = leavesAt(part, window, newest(part, uses), now) < now',
     },
     {
       breaks: 'lockout, in process: growth is never forgotten',
-      find: ' || now - endsAt >= lockMs(part.lock, locks)) {',
+      find: ' || now - endsAt >= lockMs(lock, locks)) {',
       replace: ') {',
     },
     {
@@ -198,25 +195,25 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'in process there is no bound',
-      find: 'if (!entries.delete(subject) && entries.size >= maxSubjects) {',
-      replace: 'if (!entries.delete(subject) && entries.size >= maxSubjects * 1_000) {',
+      find: 'if (entries.size >= maxSubjects) makeRoom(entries)',
+      replace: 'if (entries.size >= maxSubjects * 1_000) makeRoom(entries)',
       tests: ['test/limiter'],
     },
     {
       breaks: 'a refusal in process takes from the rules that had room',
-      find: '(own > 0 || (hold === 0 && !isFull))',
-      replace: '(own > 0 || !isFull)',
+      find: '} else if (hold === 0 && !isFull && uses) {',
+      replace: '} else if (own === 0 && !isFull && uses) {',
     },
     {
       breaks: 'a rule that observes refuses, in process',
-      find: "if (mode === 'enforce') held = Math.max(held, found.hold)",
-      replace: "if (mode !== 'challenge') held = Math.max(held, found.hold)",
+      find: "else if (mode === 'observe' || check.isSolved) full",
+      replace: 'else if (check.isSolved) full',
     },
     // What callers are told
     {
       breaks: 'a rule that observes decides when to come again',
-      find: "    if (mode === 'enforce')\n      nextInMs",
-      replace: '    if (mode)\n      nextInMs',
+      find: "    if (mode !== 'enforce') continue\n",
+      replace: '',
     },
     {
       breaks: 'less than nothing is left',
@@ -225,13 +222,13 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'what a rule observes is not told',
-      find: "if (isFull && mode === 'observe') observed.add(name)",
-      replace: "if (isFull && mode === 'enforce') observed.add(name)",
+      find: "if (!isFull || part.rule.mode !== 'observe' ||",
+      replace: "if (!isFull || part.rule.mode !== 'enforce' ||",
     },
     {
       breaks: 'a refusal is not counted',
-      find: '    options.onRefused?.({ policy: policy.name, rule: refusal.rule })\n    return refusal\n  }',
-      replace: '    return refusal\n  }',
+      find: '    options.onRefused?.({ policy, rule: refusal.rule })\n',
+      replace: '',
     },
     {
       breaks: 'acquireWithin waits for what can not come in time',
@@ -240,18 +237,18 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'reset of one rule forgets all of them',
-      find: 'ruleName === undefined || rule.name === ruleName',
-      replace: 'ruleName === undefined || rule.name !== undefined',
+      find: 'only === undefined || rule.name === only',
+      replace: 'only === undefined || rule.name !== undefined',
     },
     {
       breaks: 'permits that can never pass are asked for',
-      find: 'if (permits > policy.maxPermits) {',
-      replace: 'if (permits > policy.maxPermits + 1) {',
+      find: 'if (permits <= policy.maxPermits) return policy',
+      replace: 'if (permits <= policy.maxPermits + 1) return policy',
     },
     {
       breaks: 'two subjects run together',
-      find: 'subject += `${value.length}:${value}`',
-      replace: 'subject += `:${value}`',
+      find: 'seed + canonical(values)',
+      replace: "seed + values.join(':')",
     },
     {
       breaks: 'an inherited member is a field',
@@ -260,8 +257,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'every process counts for itself',
-      find: "scope === 'per-client' ? clientId : ''",
-      replace: 'scope ? clientId : clientId',
+      find: "rule.scope === 'per-client' ? (clientId ?? '') : ''",
+      replace: "(clientId ?? '')",
       tests: [...rules, ...cluster],
     },
     // The memory of refusals
@@ -269,13 +266,6 @@ export const room: MutantRoom = {
       breaks: 'a refusal is remembered after setPolicies',
       find: '      limiter.setPolicies(raw)\n      refusals.forgetAll()\n',
       replace: '      limiter.setPolicies(raw)\n',
-      tests: ['test/limiter/remembered-refusals'],
-    },
-    {
-      breaks: 'a refusal under the old rules is remembered when it comes after the new ones',
-      find: 'if (!decision.admitted && !answer.taken && engine.isCurrent(check)) {',
-      replace: 'if (!decision.admitted && !answer.taken) {',
-      mayLive: 'the time at which all was forgotten stops it too',
       tests: ['test/limiter/remembered-refusals'],
     },
     {
@@ -328,7 +318,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a lockout in a later slot does not begin its lock',
-      find: "const isAsked = !refused || slot.parts.some(({ kind }) => kind === 'lockout')",
+      find: 'const isAsked = !refused || slot.parts.some(({ rule }) => rule.lock)',
       replace: 'const isAsked = !refused',
       tests: cluster,
     },

@@ -1,5 +1,5 @@
 import type { Decision } from '../limiter.ts'
-import type { WindowLimit } from '../policy/compile.ts'
+import type { WindowLimit } from '../policy/rule.ts'
 
 /**
  * The fields of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` on a refusal.

@@ -4,17 +4,15 @@
  * value is a string, here a list of numbers: the time of a use and how many uses it stands for, oldest
  * first; in front of a lockout's uses the end of its last lock and how many locks came in a row.
  */
-import type { Part, Window } from '../policy/compile.ts'
+import type { Part, PolicyWindow } from '../policy/compile.ts'
 import type { Lock } from '../policy/rule.ts'
 
 export type Uses = readonly number[]
-type CalendarPart = Extract<Part, { kind: 'calendar' }>
-type LockoutPart = Extract<Part, { kind: 'lockout' }>
 
 export interface Look {
   /** 0: the permits fit. */
   readonly hold: number
-  /** What to add the permits to; on a refusal only where it begins a lock. */
+  /** What to add the permits to, if they fit; on a refusal only what begins a lock. */
   readonly uses: Uses | undefined
   /** The time that the permits get. */
   readonly at: number
@@ -24,7 +22,7 @@ export interface Look {
  * A wait and the window that asks for it as one number: the greatest is the longest wait, and of equal
  * ones that of the first window.
  */
-function holdOf(waitMs: number, window: Window): number {
+function holdOf(waitMs: number, window: PolicyWindow): number {
   return waitMs * 1_024 + 1_023 - window.index
 }
 export const waitMsOf = (hold: number) => Math.floor(hold / 1_024)
@@ -43,6 +41,13 @@ function trusted(part: Part, uses: Uses, now: number): Uses {
   let kept = uses
   while (newest(part, kept) > now + part.trustMs) kept = kept.slice(0, -2)
   return kept
+}
+
+/** When a use leaves a window. */
+function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): number {
+  if (!part.calendar) return at + window.windowMs
+  const { startsAt, endsAt } = part.calendar.periodAt(now)
+  return at < startsAt ? now : endsAt
 }
 
 /**
@@ -65,28 +70,17 @@ function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
     const waitMs = time + window.windowMs - now
     if (waitMs > 0) hold = Math.max(hold, holdOf(waitMs, window))
   }
-  return { hold, uses: hold === 0 ? uses : undefined, at }
+  return { hold, uses: hold > 0 ? undefined : uses, at }
 }
 
-/** All uses come back together, a window after the first of them. */
+/** All uses come back together, a window after the first of them. Of a calendar, when its cron expression fires. */
 function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
-  const isOver = now - newest(part, uses) >= window.windowMs
+  const isOver = leavesAt(part, window, newest(part, uses), now) <= now
   const at = isOver ? now : newest(part, uses)
   const used = isOver ? 0 : countAt(uses, uses.length - 2)
   if (used + permits <= window.limit) return { hold: 0, uses: [at, used], at }
-  return { hold: holdOf(at + window.windowMs - now, window), uses: undefined, at }
-}
-
-/** All uses come back together, when the cron expression fires. */
-function calendar(part: CalendarPart, uses: Uses, permits: number, now: number): Look {
-  const [window] = part.windows
-  const { startsAt, endsAt } = part.calendar.periodAt(now)
-  const isOver = newest(part, uses) < startsAt
-  const at = isOver ? now : newest(part, uses)
-  const used = isOver ? 0 : countAt(uses, uses.length - 2)
-  if (used + permits <= window.limit) return { hold: 0, uses: [at, used], at }
-  return { hold: holdOf(endsAt - now, window), uses: undefined, at }
+  return { hold: holdOf(leavesAt(part, window, at, now) - now, window), uses: undefined, at }
 }
 
 function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
@@ -94,65 +88,28 @@ function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
 }
 
 /** As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten. */
-function lockout(part: LockoutPart, uses: Uses, permits: number, now: number): Look {
+function lockout(part: Part, lock: Lock, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
   let endsAt = timeAt(uses, 0)
   let locks = countAt(uses, 0)
   const lockedMs = lockedForMs(part, uses, now)
   if (lockedMs > 0) return { hold: holdOf(lockedMs, window), uses: undefined, at: now }
-  if (endsAt > now || part.lock.growth === 1 || now - endsAt >= lockMs(part.lock, locks)) {
+  if (endsAt > now || lock.growth === 1 || now - endsAt >= lockMs(lock, locks)) {
     endsAt = 0
     locks = 0
   }
   const { hold, at } = sliding(part, uses, permits, now)
   if (hold === 0) return { hold, uses: [endsAt, locks].concat(uses.slice(part.first)), at }
-  const ms = lockMs(part.lock, locks + 1)
+  const ms = lockMs(lock, locks + 1)
   return { hold: holdOf(ms, window), uses: [now + ms, locks + 1], at: now }
-}
-
-export function lockedForMs(part: Part, uses: Uses, now: number): number {
-  if (part.kind !== 'lockout') return 0
-  const endsAt = timeAt(uses, 0)
-  return endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
 }
 
 /** What a part answers to permits; changes nothing. */
 export function decide(part: Part, value: Uses, permits: number, now: number): Look {
   const uses = trusted(part, value, now)
-  if (part.kind === 'sliding') return sliding(part, uses, permits, now)
-  if (part.kind === 'fixed') return fixed(part, uses, permits, now)
-  if (part.kind === 'calendar') return calendar(part, uses, permits, now)
-  return lockout(part, uses, permits, now)
-}
-
-/** The hold if permits were asked for and nobody tried: a question begins no lock. */
-export function holdFor(part: Part, uses: Uses, permits: number, now: number): number {
-  const isOpen = part.kind === 'lockout' && lockedForMs(part, uses, now) === 0
-  return (isOpen ? sliding : decide)(part, uses, permits, now).hold
-}
-
-/** How many uses a window holds. */
-export function usedIn(part: Part, window: Window, value: Uses, now: number): number {
-  if (lockedForMs(part, value, now) > 0) return window.limit
-  const uses = trusted(part, value, now)
-  let used = 0
-  for (let place = uses.length - 2; place >= part.first; place -= 2) {
-    if (leavesAt(part, window, timeAt(uses, place), now) <= now) break
-    used += countAt(uses, place)
-  }
-  return used
-}
-
-/** When the newest use leaves a window; now, if nothing is in it. */
-export function freeAt(part: Part, window: Window, value: Uses, now: number): number {
-  const at = newest(part, trusted(part, value, now))
-  return Math.max(now, now + lockedForMs(part, value, now), leavesAt(part, window, at, now))
-}
-
-function leavesAt(part: Part, window: Window, at: number, now: number): number {
-  if (part.kind !== 'calendar') return at + window.windowMs
-  const { startsAt, endsAt } = part.calendar.periodAt(now)
-  return at < startsAt ? now : endsAt
+  const { kind, lock } = part.rule
+  if (lock) return lockout(part, lock, uses, permits, now)
+  return (kind === 'sliding' ? sliding : fixed)(part, uses, permits, now)
 }
 
 /** With the permits as the newest uses, and without those that have left every window. */
@@ -164,6 +121,40 @@ export function add(part: Part, uses: Uses, at: number, permits: number, now: nu
   while (oldest < uses.length && timeAt(uses, oldest) + part.longestMs <= now) oldest += 2
   const kept = oldest === part.first ? uses : uses.slice(0, part.first).concat(uses.slice(oldest))
   return kept.concat([at, permits])
+}
+
+// What callers are told, over Redis too, is told from values by these alone.
+
+/** How long a lockout goes on to hold its lock. */
+export function lockedForMs(part: Part, uses: Uses, now: number): number {
+  if (!part.rule.lock) return 0
+  const endsAt = timeAt(uses, 0)
+  return endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
+}
+
+/** The hold if permits were asked for and nobody tried: a question begins no lock. */
+export function holdFor(part: Part, uses: Uses, permits: number, now: number): number {
+  const isOpen = part.rule.lock && lockedForMs(part, uses, now) === 0
+  return (isOpen ? sliding : decide)(part, uses, permits, now).hold
+}
+
+/** How many uses a window holds. */
+export function usedIn(part: Part, window: PolicyWindow, value: Uses, now: number): number {
+  if (lockedForMs(part, value, now) > 0) return window.limit
+  const uses = trusted(part, value, now)
+  const since = part.calendar?.periodAt(now).startsAt ?? now - window.windowMs + 1
+  let used = 0
+  for (let place = uses.length - 2; place >= part.first; place -= 2) {
+    if (timeAt(uses, place) < since) break
+    used += countAt(uses, place)
+  }
+  return used
+}
+
+/** When the newest use leaves a window; now, if nothing is in it. */
+export function freeAt(part: Part, window: PolicyWindow, value: Uses, now: number): number {
+  const at = newest(part, trusted(part, value, now))
+  return Math.max(now, now + lockedForMs(part, value, now), leavesAt(part, window, at, now))
 }
 
 /** Without so many uses of that time, as far as they are still there; see lua/release-N.lua. */

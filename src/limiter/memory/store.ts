@@ -4,13 +4,15 @@
  */
 import { canonical } from '../../base/canonical.ts'
 import type { Part } from '../policy/compile.ts'
-import type { Answer, Check, Found, IsGivenBack, Taken } from '../store.ts'
+import type { Rule } from '../policy/rule.ts'
+import type { Answer, Check, Found, IsMeant, Taken } from '../store.ts'
 import { add, decide, type Look, remove, type Uses } from './kinds.ts'
 
 /** What a part knows of one subject. */
 interface Entry {
   uses: Uses
   isKept: boolean
+  /** It took something after it was kept, and after room was last made. */
   isRecent: boolean
 }
 
@@ -28,25 +30,28 @@ interface Request {
 }
 
 const nothing: Look = { hold: 0, uses: undefined, at: 0 }
-const subjectOf = (part: Part, { subjects }: Check) => subjects[part.ruleIndex] ?? ''
 
 export function createMemoryStore(maxSubjects: number, rememberMs: number, clock: () => number) {
-  const subjects = new Map<string, Map<string, Entry>>()
+  const entriesByPart = new Map<string, Map<string, Entry>>()
   const requests = new Map<string, Request>()
 
-  const find = (part: Part, check: Check) => subjects.get(part.name)?.get(subjectOf(part, check))
+  function find(part: Part, subject: string | undefined): Entry {
+    const found = entriesByPart.get(part.name)?.get(subject ?? '')
+    return found ?? { uses: part.empty, isKept: false, isRecent: false }
+  }
 
-  /** Keeps what took something. When there are too many, a tenth of those that took nothing since goes. */
-  function keep(part: Part, check: Check, entry: Entry): void {
+  /** Keeps what took something. */
+  function keep(part: Part, subject: string | undefined, entry: Entry): void {
     entry.isRecent = entry.isKept
     if (entry.isKept) return
     entry.isKept = true
-    const entries = subjects.get(part.name) ?? new Map<string, Entry>()
-    subjects.set(part.name, entries)
+    const entries = entriesByPart.get(part.name) ?? new Map<string, Entry>()
+    entriesByPart.set(part.name, entries)
     if (entries.size >= maxSubjects) makeRoom(entries)
-    entries.set(subjectOf(part, check), entry)
+    entries.set(subject ?? '', entry)
   }
 
+  /** A tenth goes: of those that took nothing lately, the ones that are here for longest. */
   function makeRoom(entries: Map<string, Entry>): void {
     let surplus = Math.ceil(maxSubjects / 10)
     for (const [subject, entry] of entries) {
@@ -67,7 +72,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
   }
 
   function findRequest({ policy, requestId, subjects }: Check, now: number) {
-    if (requestId === undefined) return { key: undefined, request: undefined }
+    if (requestId === undefined) return {}
     const key = canonical([policy.name, requestId, ...subjects])
     const request = requests.get(key)
     return { key, request: request && request.expiresAt > now ? request : undefined }
@@ -79,60 +84,62 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       const { key, request } = findRequest(check, now)
       let held = 0
       let challenged = 0
-      let full: Set<number> | undefined
-      const looks = check.parts.map((part) => {
-        const entry = find(part, check) ?? { uses: part.empty, isKept: false, isRecent: false }
-        const permits = check.permits[part.ruleIndex] ?? 1
-        const answer = request ? nothing : decide(part, entry.uses, permits, now)
-        if (answer.hold > 0) {
+      let full: Set<Rule> | undefined
+      const looks = check.parts.map((part, place) => {
+        const entry = find(part, check.subjects[place])
+        const permits = check.permits[place] ?? 1
+        const look = request ? nothing : decide(part, entry.uses, permits, now)
+        if (look.hold > 0) {
           const { mode } = part.rule
-          if (mode === 'enforce') held = Math.max(held, answer.hold)
-          else if (mode === 'observe' || check.isSolved)
-            full = (full ?? new Set()).add(part.ruleIndex)
-          else challenged = Math.max(challenged, answer.hold)
+          if (mode === 'enforce') held = Math.max(held, look.hold)
+          else if (mode === 'observe' || check.isSolved) full = (full ?? new Set()).add(part.rule)
+          else challenged = Math.max(challenged, look.hold)
         }
-        return { part, entry, permits, answer }
+        return { part, entry, permits, look }
       })
       const hold = held > 0 ? held : challenged
       let isNewLock = false
       const takings: Taking[] = []
-      const taken = looks.map(({ part, entry, permits, answer }): Taken => {
-        const { hold: own, uses, at } = answer
-        const isFull = full?.has(part.ruleIndex) ?? false
+      const taken = looks.map(({ part, entry, permits, look }, place): Taken => {
+        const { hold: own, uses, at } = look
+        const isFull = full?.has(part.rule) ?? false
         if (own > 0 && uses) {
           isNewLock ||= own === hold
           entry.uses = uses
-          keep(part, check, entry)
+          keep(part, check.subjects[place], entry)
         } else if (hold === 0 && !isFull && uses) {
           entry.uses = add(part, uses, at, permits, now)
-          keep(part, check, entry)
+          keep(part, check.subjects[place], entry)
           if (key !== undefined) takings.push({ part, entry, at, permits })
         }
-        return { part, uses: entry.uses, isFull, permits, now }
+        return { part, uses: entry.uses, isFull, now }
       })
-      if (hold > 0) return { hold, isNewLock, sentAt: 0 }
+      if (hold > 0) return { hold, isNewLock }
       if (key !== undefined && !request && taken.length > 0) remember(key, takings, now)
-      return { hold: 0, taken }
+      return { taken }
     },
 
-    release(check: Check, isGivenBack: IsGivenBack): boolean {
+    release(check: Check, isMeant: IsMeant): boolean {
       const { key = '', request } = findRequest(check, clock())
       if (!request) return false
-      for (const { part, entry, at, permits } of request.takings) {
-        if (isGivenBack(part)) entry.uses = remove(part, entry.uses, at, permits)
-      }
-      request.takings = request.takings.filter(({ part }) => !isGivenBack(part))
+      request.takings = request.takings.filter(({ part, entry, at, permits }) => {
+        if (!isMeant(part)) return true
+        entry.uses = remove(part, entry.uses, at, permits)
+        return false
+      })
       if (request.takings.length === 0) requests.delete(key)
       return true
     },
 
-    peek: (check: Check): Found[] =>
-      check.parts.map((part) => {
-        return { part, uses: find(part, check)?.uses ?? part.empty, now: clock() }
+    peek: ({ parts, subjects }: Check): Found[] =>
+      parts.map((part, place) => {
+        return { part, uses: find(part, subjects[place]).uses, now: clock() }
       }),
 
-    reset(check: Check): void {
-      for (const part of check.parts) subjects.get(part.name)?.delete(subjectOf(part, check))
+    reset({ parts, subjects }: Check): void {
+      for (const [place, { name }] of parts.entries()) {
+        entriesByPart.get(name)?.delete(subjects[place] ?? '')
+      }
     },
   }
 }

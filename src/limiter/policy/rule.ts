@@ -8,15 +8,15 @@ export type Mode = 'enforce' | 'observe' | 'challenge'
 export type Fields = Readonly<Record<string, string | number | undefined>>
 
 /** `5 per 1h`, or a list of such. */
-export type RawQuotas = string | readonly string[]
+export type RawWindows = string | readonly string[]
 
 /** One rule of a policy; exactly one of `sliding`, `fixed`, `calendar` and `lockout`. */
 export interface RawRule {
   readonly name: string
   /** What is counted apart: `{field}` and plain text, e.g. `{channel}:{to}`. */
   readonly key: string
-  readonly sliding?: RawQuotas | undefined
-  readonly fixed?: RawQuotas | undefined
+  readonly sliding?: RawWindows | undefined
+  readonly fixed?: RawWindows | undefined
   readonly calendar?:
     | { readonly limit: number; readonly cron: string; readonly timezone: string }
     | undefined
@@ -42,12 +42,18 @@ export interface RawLockout {
 
 export type RawPolicies = Readonly<Record<string, readonly RawRule[]>>
 
-/** At most `limit` uses per window. `window` is spelled as in the policy. */
-export interface Quota {
+/** At most `limit` uses within it. `window` is its length as the policy spells it. */
+export interface Window {
   readonly limit: number
   readonly window: string
   /** 0 for a calendar rule, whose periods differ in length. */
   readonly windowMs: number
+}
+
+/** A window by the names of callers. */
+export interface WindowLimit extends Window {
+  readonly rule: string
+  readonly kind: Kind
 }
 
 /** The first lock's length; each further one is `growth` times longer, up to `maxLockMs`. */
@@ -63,7 +69,7 @@ export interface Rule {
   readonly key: string
   /** The fields of the key. */
   readonly fields: readonly string[]
-  readonly quotas: readonly Quota[]
+  readonly windows: readonly Window[]
   readonly calendar?: { readonly cron: string; readonly timezone: string }
   readonly lock?: Lock
   /** What each permit of a call takes; a text names the field that holds it. */

@@ -2,7 +2,7 @@
 import { Cron } from 'croner'
 import * as z from 'zod'
 import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
-import type { Quota, Rule } from './rule.ts'
+import type { Rule, Window } from './rule.ts'
 
 /** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
 const maxLimit = 1_000_000_000
@@ -10,28 +10,28 @@ const maxLimit = 1_000_000_000
 const maxTries = 100
 const dayMs = 86_400_000
 
-const quota = z.string().transform((text, context): Quota => {
+const window = z.string().transform((text, context): Window => {
   const [, limit, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
   const windowMs = parseDurationMs(window)
   if (windowMs && Number(limit) <= maxLimit) return { limit: Number(limit), window, windowMs }
-  context.addIssue({ code: 'custom', message: `"${text}" is not a quota such as "5 per 1h"` })
+  context.addIssue(`"${text}" is not a limit such as "5 per 1h"`)
   return z.NEVER
 })
 
-const quotaList = z
-  .array(quota)
+const windowList = z
+  .array(window)
   .min(1)
   .max(16)
   .refine((list) => new Set(list.map((one) => one?.windowMs)).size === list.length, {
-    error: 'two quotas have the same window',
+    error: 'two limits have the same window',
   })
 
-const quotas = z
+const windows = z
   .union([z.string(), z.array(z.string())], {
-    error: 'expected a quota such as "5 per 1h", or a list of them',
+    error: 'expected a limit such as "5 per 1h", or a list of them',
   })
   .transform((raw, context) => {
-    const parsed = quotaList.safeParse(typeof raw === 'string' ? [raw] : raw)
+    const parsed = windowList.safeParse(typeof raw === 'string' ? [raw] : raw)
     if (parsed.success) return parsed.data
     for (const { path, message } of parsed.error.issues) {
       const at = typeof raw === 'string' ? [] : [...path]
@@ -42,11 +42,15 @@ const quotas = z
 
 const limit = z.number().int().min(0).max(maxLimit)
 
-const calendar = z.strictObject({
-  limit,
-  cron: z.string().refine(isCron, { error: 'not a cron expression that fires again' }),
-  timezone: z.string().refine(isTimezone, { error: 'not a time zone such as Asia/Shanghai' }),
-})
+const calendar = z
+  .strictObject({
+    limit,
+    cron: z.string().refine(isCron, { error: 'not a cron expression that fires again' }),
+    timezone: z.string().refine(isTimezone, { error: 'not a time zone such as Asia/Shanghai' }),
+  })
+  .transform(({ limit, ...calendar }) => {
+    return { calendar, windows: [{ limit, window: calendar.cron, windowMs: 0 }] }
+  })
 
 const lockout = z
   .strictObject({
@@ -61,8 +65,8 @@ const lockout = z
     if (maxLockMs < lock) {
       context.addIssue({ code: 'custom', path: ['maxLock'], message: 'maxLock is below lock' })
     }
-    const quota = { limit, window, windowMs: parseDurationMs(window) as number }
-    return { quotas: [quota], lock: { lockMs: lock, growth, maxLockMs } }
+    const windows = [{ limit, window, windowMs: parseDurationMs(window) ?? 0 }]
+    return { windows, lock: { lockMs: lock, growth, maxLockMs } }
   })
 
 const name = z
@@ -74,8 +78,8 @@ const rule = z
   .strictObject({
     name,
     key: z.string().min(1).max(500),
-    sliding: quotas.optional(),
-    fixed: quotas.optional(),
+    sliding: windows.optional(),
+    fixed: windows.optional(),
     calendar: calendar.optional(),
     lockout: lockout.optional(),
     permits: z.union([z.number().int().min(1).max(maxLimit), field]).default(1),
@@ -84,38 +88,30 @@ const rule = z
     refund: z.literal('passed').optional(),
     message: z.string().min(1).optional(),
   })
-  .transform(({ sliding, fixed, calendar, lockout, refund, message, ...raw }, context): Rule => {
+  .transform(({ sliding, fixed, calendar, lockout, refund, message, ...shared }, context): Rule => {
     const problem = (path: string[], text: string) =>
       context.addIssue({ code: 'custom', path, message: text })
     if ([sliding, fixed, calendar, lockout].filter(Boolean).length !== 1) {
       problem([], 'a rule has exactly one of sliding, fixed, calendar and lockout')
     }
-    if (/[{}]/.test(raw.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
-      problem(['key'], `"${raw.key}" has a brace that is not part of a {field}`)
+    if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
+      problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
     }
-    const shared = {
-      ...raw,
-      fields: [...raw.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
+    const kind = lockout ? 'lockout' : calendar ? 'calendar' : fixed ? 'fixed' : 'sliding'
+    const rule: Rule = {
+      ...shared,
+      kind,
+      fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
+      windows: fixed ?? sliding ?? [],
+      ...calendar,
+      ...lockout,
       ...(refund ? { refund } : {}),
       ...(message ? { message } : {}),
     }
-    const rule = kindOf()
-    const isAbove = ({ limit }: Quota) => limit > 0 && Number(raw.permits) > limit
-    if (rule.quotas.some(isAbove)) {
+    if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
       problem(['permits'], 'permits are above a limit, so nothing would ever pass')
     }
     return rule
-
-    function kindOf(): Rule {
-      if (lockout) return { ...shared, kind: 'lockout', ...lockout }
-      if (calendar) {
-        const { limit, ...times } = calendar
-        const period = { limit, window: times.cron, windowMs: 0 }
-        return { ...shared, kind: 'calendar', quotas: [period], calendar: times }
-      }
-      if (fixed) return { ...shared, kind: 'fixed', quotas: fixed }
-      return { ...shared, kind: 'sliding', quotas: sliding ?? [] }
-    }
   })
 
 /** The schema of the policy file's `policies`; its output is `Policies`. */

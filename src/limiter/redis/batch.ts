@@ -9,29 +9,16 @@
  */
 import { loadScript } from '../../redis/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
-import type { Part } from '../policy/compile.ts'
+import type { CompiledPolicy } from '../policy/compile.ts'
 import type { Answer } from '../store.ts'
-import type { LimiterRedis } from './client.ts'
-import { notOurs, planOf, usesOf } from './plan.ts'
-import { withinDeadline } from './within-deadline.ts'
-
-/** Parts of a check whose values lie together. */
-export interface Slot {
-  readonly parts: readonly Part[]
-  /** By part. */
-  readonly keys: readonly string[]
-  readonly permits: readonly number[]
-  readonly requestKey: string | undefined
-  readonly isSolved: boolean
-  /** In a cluster: what the keys of a batch have in common. */
-  readonly tag: string
-}
+import { type LimiterRedis, withinDeadline } from './client.ts'
+import type { Slot } from './keys.ts'
+import { notOurs, planOf, usesOf } from './values.ts'
 
 interface Waiting {
   readonly slot: Slot
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: unknown) => void
-  readonly giveUp: () => void
 }
 
 const maxChecks = 128
@@ -43,29 +30,30 @@ export interface BatchOptions {
   readonly deadlineMs: number
   readonly rememberRequestsMs: number
   readonly clock: (() => number) | undefined
+  /** Called with what may have taken something that its caller was not told of. */
+  readonly giveUp: (slot: Slot) => void
 }
 
-export function createBatch({ redis, deadlineMs, rememberRequestsMs, clock }: BatchOptions) {
+export function createBatch(options: BatchOptions) {
+  const { redis, deadlineMs, rememberRequestsMs, clock, giveUp } = options
   const script = loadScript('acquire-N')
   let batches = new Map<string, Waiting[]>()
-  const ids = new WeakMap<readonly Part[], number>()
+  const ids = new WeakMap<CompiledPolicy, number>()
   let lastId = 0
 
-  function nameOf({ parts, permits, requestKey, isSolved, tag }: Slot): string {
-    const id = ids.get(parts) ?? ++lastId
-    ids.set(parts, id)
-    return `${id} ${tag} ${isSolved} ${requestKey !== undefined} ${permits}`
+  /** What checks of one call have in common. */
+  function nameOf({ policy, permits, requestKey, isSolved, place }: Slot): string {
+    const id = ids.get(policy) ?? ++lastId
+    if (id === lastId) ids.set(policy, id)
+    return `${id} ${isSolved} ${requestKey !== undefined} ${permits} ${place}`
   }
 
-  /** `giveUp` is called when the check may have taken something that its caller was not told of. */
-  function ask(slot: Slot, giveUp: () => void): Promise<Answer> {
+  function ask(slot: Slot): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const name = nameOf(slot)
       const batch = batches.get(name) ?? []
       if (batches.size === 0) setImmediate(flush)
-      batches.set(name, batch)
-      batch.push({ slot, resolve, reject, giveUp })
-      if (batch.length < maxChecks) return
+      if (batch.push({ slot, resolve, reject }) < maxChecks) return void batches.set(name, batch)
       batches.set(name, [])
       void send(batch)
     })
@@ -80,60 +68,50 @@ export function createBatch({ redis, deadlineMs, rememberRequestsMs, clock }: Ba
   async function send(batch: readonly Waiting[], round = 1): Promise<void> {
     const [first] = batch
     if (!first) return
-    const { parts, permits, isSolved, requestKey } = first.slot
-    const sentAt = performance.now()
+    const memoryMs = first.slot.requestKey === undefined ? 0 : rememberRequestsMs
     const keys: string[] = []
     for (const { slot } of batch) {
-      for (const key of slot.keys) keys.push(key)
+      keys.push(...slot.keys)
       if (slot.requestKey !== undefined) keys.push(slot.requestKey)
     }
-    const args: (string | number)[] = [planOf(parts, permits, isSolved)]
-    args.push(requestKey === undefined ? 0 : rememberRequestsMs, ...(clock ? [clock()] : []))
+    const args = [planOf(first.slot), memoryMs, ...(clock ? [clock()] : [])]
     try {
-      settle(
-        batch,
-        await withinDeadline(script.runForBytes(redis, keys, args), deadlineMs),
-        sentAt,
-        round,
-      )
-    } catch (error) {
-      for (const { reject, giveUp } of batch) {
-        if (!isCertain(error)) giveUp()
-        reject(error)
-      }
-    }
-  }
-
-  function settle(batch: readonly Waiting[], reply: unknown, sentAt: number, round: number): void {
-    const [now, ...answers] = reply as [number, ...(number | Buffer)[]]
-    if (answers.length === 0) {
+      const reply = await withinDeadline(script.runForBytes(redis, keys, args), deadlineMs)
+      const [now, ...answers] = reply as [number, ...(number | Buffer)[]]
+      if (answers.length > 0) return settle(batch, now, answers)
       if (round >= maxRounds)
         throw new LimiterUnavailable('Redis and the policy have no common period')
-      for (const part of batch[0]?.slot.parts ?? []) {
-        if (part.kind === 'calendar') part.calendar.periodAt(now)
+      for (const { calendar } of first.slot.parts) calendar?.periodAt(now)
+    } catch (error) {
+      for (const { slot, reject } of batch) {
+        if (!isCertain(error)) giveUp(slot)
+        reject(error)
       }
-      return void send(batch, round + 1)
+      return
     }
-    let at = 0
-    for (const { slot, resolve, reject } of batch) {
-      const code = answers[at]
-      if (typeof code === 'number' && code !== 0) {
-        at++
-        if (code < 0) reject(new LimiterUnavailable(notOurs))
-        else resolve({ hold: Math.floor(code / 2), isNewLock: code % 2 === 1, sentAt })
-        continue
-      }
-      const taken = slot.parts.map((part, index) => {
-        const isFull = answers[at] === 0
-        if (isFull) at++
-        const uses = usesOf(part, answers[at++])
-        return { part, uses, isFull, permits: slot.permits[index] ?? 1, now }
-      })
-      resolve({ hold: 0, taken })
-    }
+    return send(batch, round + 1)
   }
 
   return ask
+}
+
+function settle(batch: readonly Waiting[], now: number, answers: readonly (number | Buffer)[]) {
+  let at = 0
+  for (const { slot, resolve, reject } of batch) {
+    const code = answers[at]
+    if (typeof code === 'number' && code !== 0) {
+      at++
+      if (code < 0) reject(new LimiterUnavailable(notOurs))
+      else resolve({ hold: Math.floor(code / 2), isNewLock: code % 2 === 1 })
+      continue
+    }
+    const taken = slot.parts.map((part) => {
+      const isFull = answers[at] === 0
+      if (isFull) at++
+      return { part, uses: usesOf(part, answers[at++]), isFull, now }
+    })
+    resolve({ taken })
+  }
 }
 
 /** An error that Redis itself answered, or a command that never left, has changed nothing. */

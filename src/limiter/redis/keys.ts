@@ -1,6 +1,7 @@
 /**
- * Redis keys tell nobody who a subject is: a key holds a hash of fixed length. Without a `subjectKey`
- * anyone who can read Redis may still find a phone number by trying all of them.
+ * Where the values of a check lie. Redis keys tell nobody who a subject is: a key holds a hash of fixed
+ * length. Without a `subjectKey` anyone who can read Redis may still find a phone number by trying all of
+ * them.
  *
  * `postern:{3f}Zk0c81d…`: the hash tag (4,096 of them) spreads subjects over a cluster and lets checks
  * with the same tag share a call. A subject's text begins with the names of policy and rule, so the 108
@@ -9,31 +10,65 @@
 import type { KeyObject } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
 import { createKeyedHash } from '../../crypto/keyed-hash.ts'
+import { type Check, narrow } from '../store.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
 
-export type Keys = ReturnType<typeof createKeys>
+/** A check, or in a cluster those of its parts whose values lie together. */
+export interface Slot extends Check {
+  /** By part. */
+  readonly keys: readonly string[]
+  readonly requestKey: string | undefined
+  /** In a cluster: the hash tag of the keys, and which parts they are of. */
+  readonly place: string
+}
 
 const tagLength = 2
 const hashLength = 18
 
-export function createKeys(keyPrefix: string, subjectKey: SubjectKey) {
+export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster = false) {
   const isBytes = typeof subjectKey === 'string' || Buffer.isBuffer(subjectKey)
   const hashOf = createKeyedHash(isBytes ? subjectKey : subjectKey.export())
   const tagStart = keyPrefix.length + 1
+  const tagEnd = tagStart + tagLength
+
+  /** The key of a subject's value. */
+  function valueKey(subject: string): string {
+    const hash = hashOf(subject)
+    return `${keyPrefix}{${hash.slice(0, tagLength)}}${hash.slice(tagLength, hashLength)}`
+  }
+
+  /** `subjects` are those of the whole check: the same id with others is another request. */
+  function slotOf(check: Check, keys: string[], subjects: readonly string[], place = ''): Slot {
+    const { policy, parts, requestId } = check
+    if (requestId === undefined) return { ...check, keys, requestKey: undefined, place }
+    const names = parts.map(({ name }) => name)
+    const request = hashOf(canonical([policy.name, ...names, requestId, ...subjects]))
+    const tag = keys[0]?.slice(0, tagEnd + 1) ?? ''
+    return { ...check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, place }
+  }
+
   return {
-    /** The key of a subject's value. */
-    valueKey(subject: string): string {
-      const hash = hashOf(subject)
-      return `${keyPrefix}{${hash.slice(0, tagLength)}}${hash.slice(tagLength, hashLength)}`
-    },
+    valueKey,
     /** Beside a value: when it was last reset. */
-    resetKey: (valueKey: string) => `${valueKey}:reset`,
-    /** The key of the memory of a request, beside a value that it took from. */
-    requestKey(valueKey: string, request: readonly string[]): string {
-      const tag = valueKey.slice(0, tagStart + tagLength + 1)
-      return `${tag}req${hashOf(canonical(request)).slice(0, hashLength)}`
+    resetKey: (key: string) => `${key}:reset`,
+    /** One on a server, one or more in a cluster, widest windows first; none without parts. */
+    slotsOf(check: Check): Slot[] {
+      const { parts, subjects } = check
+      if (parts.length === 0) return []
+      const keys = subjects.map((subject, at) => valueKey(subject) + parts[at]?.suffix)
+      if (!isCluster) return [slotOf(check, keys, subjects)]
+      const tags = keys.map((key) => key.slice(tagStart, tagEnd))
+      return [...new Set(tags)]
+        .map((tag) => {
+          const isHere = (_: unknown, at: number) => tags[at] === tag
+          const own = narrow(check, isHere)
+          const place = `${tag} ${own.parts.map(({ index }) => index)}`
+          return slotOf(own, keys.filter(isHere), subjects, place)
+        })
+        .sort((a, b) => width(b) - width(a))
     },
-    tagOf: (valueKey: string) => valueKey.slice(tagStart, tagStart + tagLength),
   }
 }
+
+const width = ({ parts }: Check) => Math.max(...parts.map(({ longestMs }) => longestMs))

@@ -4,18 +4,15 @@ import { createUntilAnswered } from '../../base/until-answered.ts'
 import { loadScript, type Script } from '../../redis/script.ts'
 import { createEngine } from '../engine.ts'
 import { InvalidOption, LimiterUnavailable } from '../errors.ts'
-import type { AcquireOptions, Decision, Limiter, LimiterEvents } from '../limiter.ts'
-import type { CompiledPolicy } from '../policy/compile.ts'
-import type { Fields, RawPolicies } from '../policy/rule.ts'
-import type { Check, Found, IsGivenBack, Store } from '../store.ts'
-import { createBatch, type Slot } from './batch.ts'
-import type { LimiterRedis } from './client.ts'
+import type { AcquireOptions, Limiter, LimiterEvents } from '../limiter.ts'
+import type { RawPolicies } from '../policy/rule.ts'
+import type { Answer, Check, Found, IsMeant, Store } from '../store.ts'
+import { createBatch } from './batch.ts'
+import { type LimiterRedis, withinDeadline } from './client.ts'
 import { askSlots, type SlotCalls } from './cluster.ts'
-import { createKeys, type SubjectKey } from './keys.ts'
-import { firstByte, usesOf } from './plan.ts'
+import { createKeys, type Slot, type SubjectKey } from './keys.ts'
 import { createRefusals } from './refusals.ts'
-import { createSlots } from './slots.ts'
-import { withinDeadline } from './within-deadline.ts'
+import { firstByte, usesOf } from './values.ts'
 
 export interface RedisLimiterOptions extends LimiterEvents {
   readonly policies: RawPolicies
@@ -40,35 +37,41 @@ export interface RedisLimiterOptions extends LimiterEvents {
 
 const maxRememberedRefusals = 20_000
 const maxUnanswered = 10_000
+const ofAll: IsMeant = () => true
 
 export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   const { redis, deadlineMs = 250, rememberRequestsMs = 300_000, clock, whenUnavailable } = options
   if (typeof redis.callBuffer !== 'function') {
     throw new InvalidOption('redis', 'must be an ioredis Redis or Cluster')
   }
-  const scripts = {
-    release: loadScript('release-N'),
-    peek: loadScript('peek-N'),
-    reset: loadScript('reset-N'),
-  }
-  const keysOf = createKeys(options.keyPrefix ?? 'postern:', options.subjectKey ?? '')
-  const slotsOf = createSlots(keysOf, redis.isCluster)
+  const releaseScript = loadScript('release-N')
+  const peekScript = loadScript('peek-N')
+  const resetScript = loadScript('reset-N')
+  const { keyPrefix = 'postern:', subjectKey = '' } = options
+  const { slotsOf, resetKey } = createKeys(keyPrefix, subjectKey, redis.isCluster)
   const unanswered = createUntilAnswered({
     maxAgeMs: rememberRequestsMs,
     maxEntries: maxUnanswered,
   })
-  const ask = createBatch({ redis, deadlineMs, rememberRequestsMs, clock })
   const refusals = createRefusals({
     maxAgeMs: options.rememberRefusalsMs ?? 1_000,
     maxSubjects: maxRememberedRefusals,
     now: () => performance.now(),
   })
+  const calls: SlotCalls = {
+    acquire: createBatch({ redis, deadlineMs, rememberRequestsMs, clock, giveUp }),
+    peek: peekSlot,
+    release: releaseSlot,
+    giveUp,
+  }
   const store: Store = {
-    async release(check, isGivenBack) {
-      const slots = slotsOf(check)
-      const released = changing(check, () =>
-        Promise.all(slots.map((slot) => releaseOrGiveUp(slot, isGivenBack))),
-      )
+    async release(check, isMeant) {
+      const releaseOne = (slot: Slot) =>
+        releaseSlot(slot, isMeant).catch((error) => {
+          giveUp(slot, isMeant)
+          throw error
+        })
+      const released = changing(check, () => Promise.all(slotsOf(check).map(releaseOne)))
       return (await released).includes(true)
     },
 
@@ -78,54 +81,34 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     },
 
     async reset(check) {
-      await changing(check, () =>
-        Promise.all(
-          slotsOf(check).map(({ keys }) =>
-            run(scripts.reset, [...keys, ...keys.map(keysOf.resetKey)], [rememberRequestsMs]),
-          ),
-        ),
-      )
+      const resetOne = ({ keys }: Slot) =>
+        run(resetScript, [...keys, ...keys.map(resetKey)], [rememberRequestsMs, ...byClock()])
+      await changing(check, () => Promise.all(slotsOf(check).map(resetOne)))
     },
   }
   const engine = createEngine(options, store, options.clientId ?? randomUUID())
-  const calls: SlotCalls = {
-    acquire: (slot) => ask(slot, () => calls.giveUp(slot)),
-    peek: peekSlot,
-    release: (slot) => releaseSlot(slot, () => true),
-    giveUp: (slot) => giveUp(slot, () => true),
-  }
+
+  const byClock = () => (clock ? [clock()] : [])
 
   function run(script: Script, keys: readonly string[], args: readonly number[]): Promise<unknown> {
-    const all = clock ? [...args, clock()] : args
-    return withinDeadline(script.runForBytes(redis, keys, all), deadlineMs)
+    return withinDeadline(script.runForBytes(redis, keys, args), deadlineMs)
   }
 
-  async function releaseSlot(slot: Slot, isGivenBack: IsGivenBack): Promise<boolean> {
+  async function releaseSlot(slot: Slot, isMeant = ofAll): Promise<boolean> {
     const { parts, keys, requestKey = '' } = slot
-    const all = [...keys, ...keys.map(keysOf.resetKey), requestKey]
-    const firsts = parts.map((part) => (isGivenBack(part) ? firstByte(part) : 0))
-    return (await withinDeadline(scripts.release.runForBytes(redis, all, firsts), deadlineMs)) === 1
-  }
-
-  async function releaseOrGiveUp(slot: Slot, isGivenBack: IsGivenBack): Promise<boolean> {
-    try {
-      return await releaseSlot(slot, isGivenBack)
-    } catch (error) {
-      giveUp(slot, isGivenBack)
-      throw error
-    }
+    const firsts = parts.map((part) => (isMeant(part) ? firstByte(part) : 0))
+    return (await run(releaseScript, [...keys, ...keys.map(resetKey), requestKey], firsts)) === 1
   }
 
   /** Releases the slot as soon as Redis answers again. */
-  function giveUp(slot: Slot, isGivenBack: IsGivenBack): void {
+  function giveUp(slot: Slot, isMeant = ofAll): void {
     const { requestKey } = slot
-    if (requestKey !== undefined) unanswered.add(requestKey, () => releaseSlot(slot, isGivenBack))
+    if (requestKey !== undefined) unanswered.add(requestKey, () => releaseSlot(slot, isMeant))
   }
 
   async function peekSlot({ parts, keys }: Slot): Promise<Found[]> {
-    const reply = await run(scripts.peek, keys, [])
-    const [now, values] = reply as [number, (Buffer | null)[]]
-    return parts.map((part, index) => ({ part, uses: usesOf(part, values[index] ?? null), now }))
+    const [now, values] = (await run(peekScript, keys, byClock())) as [number, (Buffer | null)[]]
+    return parts.map((part, place) => ({ part, uses: usesOf(part, values[place]), now }))
   }
 
   /** What changes the counts of subjects ends the memory of their refusals, before and after. */
@@ -138,59 +121,37 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     }
   }
 
-  async function acquire(
-    name: string,
-    fields: Fields,
-    asked: AcquireOptions = {},
-  ): Promise<Decision> {
-    const check = engine.checkOf(name, fields, asked)
-    const { policy, subjects, permits, requestId, isSolved } = check
-    if (requestId === undefined || asked.isNewRequest) {
-      const refusal = refusals.find(subjects, permits, isSolved)
-      if (refusal) {
-        options.onRefused?.({ policy: name, rule: refusal.rule })
-        return refusal
-      }
-    }
+  async function ask(check: Check): Promise<Answer> {
     let slots = slotsOf(check)
     // Several slots give back by the id of the request, so then it must have one.
-    if (slots.length > 1 && requestId === undefined)
+    if (slots.length > 1 && check.requestId === undefined)
       slots = slotsOf({ ...check, requestId: randomUUID() })
-    const answer = await askAll(policy, slots)
-    const decision = engine.decide(check, answer)
-    if (!decision.admitted && !answer.taken && engine.isCurrent(check)) {
-      const rule = policy.rules.findIndex((one) => one.name === decision.rule)
-      refusals.remember(subjects[rule] ?? '', permits[rule] ?? 1, decision, answer.sentAt)
-    }
-    return decision
-  }
-
-  async function askAll(policy: CompiledPolicy, slots: readonly Slot[]) {
     for (const { requestKey } of slots) if (requestKey !== undefined) unanswered.remove(requestKey)
     const [slot] = slots
-    if (!slot) return { hold: 0, taken: [] } as const
-    return slots.length === 1 ? calls.acquire(slot) : askSlots(policy, calls, slots)
+    return slot && slots.length === 1 ? calls.acquire(slot) : askSlots(calls, slots)
   }
 
-  /** Asks the other limiter instead when Redis gives no answer, if there is one. */
-  async function orElse<T>(
-    name: string,
-    call: Promise<T>,
-    other: (limiter: Limiter) => Promise<T>,
-  ) {
+  const limiter = engine.createLimiter(async (name, fields, asked: AcquireOptions = {}) => {
+    const check = engine.checkOf(name, fields, asked)
+    const { parts, subjects, permits, requestId, isSolved } = check
+    if (requestId === undefined || asked.isNewRequest) {
+      const refusal = refusals.find(subjects, permits, isSolved)
+      if (refusal) return engine.refuse(name, refusal)
+    }
+    const sentAt = performance.now()
     try {
-      return await call
+      const decision = engine.decide(check, await ask(check))
+      if (decision.admitted) return decision
+      const place = parts.findIndex(({ rule }) => rule.name === decision.rule)
+      refusals.remember(subjects[place] ?? '', permits[place] ?? 1, decision, sentAt)
+      return decision
     } catch (error) {
       if (!(error instanceof LimiterUnavailable)) throw error
       options.onUnavailable?.({ policy: name })
       if (!whenUnavailable) throw error
-      return other(whenUnavailable)
+      return whenUnavailable.acquire(name, fields, asked)
     }
-  }
-
-  const limiter = engine.createLimiter((name, fields, asked) =>
-    orElse(name, acquire(name, fields, asked), (other) => other.acquire(name, fields, asked)),
-  )
+  })
   return {
     ...limiter,
     setPolicies(raw) {

@@ -1,7 +1,8 @@
-/** What travels to lua/acquire-N.lua about the parts of a policy, and what values in Redis are made of. */
+/** What lua/acquire-N.lua is told of the parts of a policy, and what values in Redis are made of. */
 import { LimiterUnavailable } from '../errors.ts'
 import type { Uses } from '../memory/kinds.ts'
 import type { Part } from '../policy/compile.ts'
+import type { Check } from '../store.ts'
 
 /** Bytes of a value before its first number, and of a use: its time and how many it stands for. */
 const headBytes = 1
@@ -11,22 +12,21 @@ const useBytes = 10
 /** Where the first use stands in a value, as Lua counts. */
 export const firstByte = (part: Part) => headBytes + 1 + (part.first / 2) * useBytes
 
-/** `permits` by part; who has solved a challenge passes the rules that ask for one. */
-export function planOf(parts: readonly Part[], permits: readonly number[], isSolved: boolean) {
-  const plan = parts.map((part, index) => {
-    const { rule, ruleIndex, kind, longestMs, granuleMs, trustMs } = part
+/** The parts as lua/acquire-N.lua takes them; who has solved a challenge passes the rules that ask for one. */
+export function planOf({ parts, permits, isSolved }: Check): string {
+  const plan = parts.map((part, place) => {
+    const { rule, longestMs, granuleMs, trustMs } = part
     return {
-      kind,
+      kind: rule.kind,
       mode: isSolved && rule.mode === 'challenge' ? 'observe' : rule.mode,
-      rule: ruleIndex,
-      permits: permits[index],
+      rule: rule.name,
+      permits: permits[place] ?? 1,
       windows: part.windows.map(({ limit, windowMs, index }) => ({ limit, ms: windowMs, index })),
-      first: firstByte(part),
       longestMs,
       granuleMs,
       trustMs,
-      ...(part.kind === 'lockout' ? part.lock : {}),
-      ...(part.kind === 'calendar' ? part.calendar.latest() : {}),
+      ...rule.lock,
+      ...part.calendar?.latest(),
     }
   })
   return JSON.stringify(plan)
