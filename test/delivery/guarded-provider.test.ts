@@ -144,10 +144,10 @@ test('it dies while messages wait: those that can go elsewhere are let go at onc
   const patient = sendTo('patient', { begin }).then(note('patient'))
   await eventually(() => circuit.length === 1)
   await eventually(() => results.length === 1)
-  expect(results).toEqual(['mobile held'])
+  expect(results).toEqual(['mobile deferred'])
   free({ kind: 'unavailable', detail: 'at last' })
   await Promise.all([hung, patient])
-  expect(results).toEqual(['mobile held', 'patient held'])
+  expect(results).toEqual(['mobile deferred', 'patient deferred'])
 })
 
 test('a provider that throws or never ends: unknown, and its slot is free', async () => {
