@@ -28,7 +28,7 @@ export interface Receiver {
   readonly app?: readonly string[] | undefined
 }
 
-const pollMs = 1_000
+const defaultPollMs = 1_000
 const perPass = 50
 const timeoutMs = 5_000
 /** A receiver that gave no answer is left alone for this long; then one event asks for all of its events. */
@@ -52,8 +52,10 @@ export function startEventDispatcher(deps: {
   receivers: readonly Receiver[]
   metrics: Metrics
   log: Log
+  /** The pause between two passes while nothing more is due. */
+  pollMs?: number
 }): Repetition {
-  const { store, receivers, metrics, log } = deps
+  const { store, receivers, metrics, log, pollMs = defaultPollMs } = deps
   const client = createHttpClient(timeoutMs)
   /** Receivers that gave no answer, and until when they are not called. */
   const silentUntilMs = new Map<Receiver, number>()

@@ -14,7 +14,7 @@ import type { NoticeStore } from '../notice/store.ts'
 import type { Producer } from '../queue/producer.ts'
 
 /** With these a notice that no job or worker carries is back on the queue within 10 s. */
-const everyMs = 4_000
+const defaultEveryMs = 4_000
 const graceMs = 5_000
 /** Longer than a job usually waits, so that a busy queue is not asked about again and again. */
 const againInMs = 15_000
@@ -27,8 +27,10 @@ export function startReconciler(deps: {
   sweepReceipts: () => Promise<void>
   metrics: Metrics
   log: Log
+  /** The pause between two passes. */
+  everyMs?: number
 }): Repetition {
-  const { store, producer, sweepReceipts, metrics, log } = deps
+  const { store, producer, sweepReceipts, metrics, log, everyMs = defaultEveryMs } = deps
   // A process does not know what was before it: it may have been started because PostgreSQL is back.
   let wasAway = true
 
@@ -63,5 +65,5 @@ export function startReconciler(deps: {
     }
   }
 
-  return repeat(reconcile, 1_000)
+  return repeat(reconcile, Math.min(everyMs, 1_000))
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
 import { freshPhone } from '../delivery/notices.ts'
@@ -9,10 +9,6 @@ import { startProcess } from '../support/processes.ts'
 import { testRedis } from '../support/redis.ts'
 import { eventually } from '../support/wait.ts'
 import { startReceiver, type Told } from './receiver.ts'
-
-vi.mock(import('../../src/base/repeat.ts'), async (original) =>
-  (await import('../support/quick-loops.ts')).quickLoops(original),
-)
 
 const secret = `whsec_${Buffer.from('the key of the event tests').toString('base64')}`
 const farEndSecret = 'a secret of the far end'

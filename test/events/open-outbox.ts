@@ -10,7 +10,7 @@ import { releaseLater } from '../support/release.ts'
 export const secret = 'a secret of the dispatcher tests'
 
 /** An outbox in a database of its own, and dispatchers over it. */
-export async function openOutbox() {
+export async function openOutbox(options: { pollMs?: number } = {}) {
   const { url, pool } = await testDatabase()
   const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
   releaseLater(() => database.close())
@@ -21,7 +21,7 @@ export async function openOutbox() {
     store,
     pool,
     start(receivers: readonly Receiver[], over: EventOutbox = store) {
-      const dispatcher = startEventDispatcher({ store: over, receivers, metrics, log })
+      const dispatcher = startEventDispatcher({ store: over, receivers, metrics, log, ...options })
       releaseLater(() => dispatcher.stop())
       return dispatcher
     },

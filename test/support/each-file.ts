@@ -1,16 +1,19 @@
-import { afterAll, afterEach, beforeEach } from 'vitest'
+import { afterAll, afterEach, beforeEach, vi } from 'vitest'
 import { beginTest, endFile, endTest } from './release.ts'
 import { eventually } from './wait.ts'
 
 /**
  * Runs around every test file: closes what the tests opened, then fails the file if a socket, a
  * server, a child process or a timer is still open. These hooks are registered first, so they are the
- * last to run.
+ * last to run. Files follow each other in one process and share what it has loaded, so a file's spies
+ * and clock end with it; for the same reason no file mocks a module.
  */
 beforeEach(beginTest)
 afterEach(endTest)
 afterAll(async () => {
   await endFile()
+  vi.restoreAllMocks()
+  vi.useRealTimers()
   // Vitest's own timers end within a moment, sockets kept alive by fetch within some seconds.
   await eventually(
     () => {
