@@ -61,20 +61,6 @@ describe('sendAt', () => {
     expect(view.body.sendAt).toBe(sendAt.toISOString())
   })
 
-  test('its job is lost with Redis: the reconciler carries it at its time', async () => {
-    const postern = await startPostern({ policyFile })
-    const sendAt = new Date(Date.now() + 2_000)
-    const { body } = await postern.post('/v1/notices', {
-      ...noticeBody('sms', freshPhone()),
-      sendAt: sendAt.toISOString(),
-    })
-    await postern.redis.client.flushdb()
-    await untilFinal(postern, [body.id], 20_000)
-    const row = await rowOf(postern, body.id)
-    expect(row.state).toBe('sent')
-    expect(row.sent_at.getTime()).toBeGreaterThanOrEqual(sendAt.getTime() - 50)
-  }, 30_000)
-
   test.for([
     ['sendAt 8 days ahead', (): string => new Date(Date.now() + 8 * 86_400_000).toISOString(), 400],
     ['sendAt that is no time', (): string => 'tomorrow', 400],

@@ -2,7 +2,7 @@ import type { Cluster } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createLimiter } from '../../src/limiter/index.ts'
 import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
-import { ownCluster, ownSentinel } from '../support/redis-topologies.ts'
+import { ownCluster } from '../support/redis-topologies.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -133,22 +133,4 @@ describe('in a real cluster of three nodes (trap 19)', () => {
       expect(states[0]?.used).toBe(2)
     }
   })
-})
-
-describe('behind sentinels', () => {
-  test('a failover costs LimiterUnavailable for a while, then the counts are those of the replica', async () => {
-    const { url, primary } = await ownSentinel()
-    const redis = connectRedis(url, 'limiter', () => {})
-    releaseLater(() => closeRedis(redis))
-    const limiter = createLimiter({ policies, redis, rememberRefusalsMs: 0 })
-    releaseLater(() => limiter.close())
-    const fields = { ip: '10.3.3.3', to: 'person', text: 'x' }
-    await eventually(() => limiter.acquire('captcha', fields))
-    await eventually(async () => (await redis.call('WAIT', 1, 100)) === 1)
-    await primary.kill()
-    await expect(limiter.acquire('captcha', fields)).rejects.toThrow('Redis')
-    const states = await eventually(() => limiter.peek('captcha', fields), { withinMs: 25_000 })
-    expect(states.map(({ used }) => used)).toEqual([1, 1, 1, 1])
-    await eventually(() => limiter.acquire('captcha', fields))
-  }, 70_000)
 })

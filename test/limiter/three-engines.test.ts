@@ -3,7 +3,7 @@ import { testRedis } from '../support/redis.ts'
 import { historiesPerRound, runRound } from './random-histories.ts'
 
 /** Beside `three-engines.slow.test.ts`, which goes on with other seeds. */
-const rounds = 8
+const rounds = 4
 
 test(`I20: Redis engine, in-process engine and a reference that keeps every event decide alike in ${rounds * historiesPerRound} random histories of mixed rules; I19; trap 17`, async () => {
   const { client, prefix } = await testRedis()
