@@ -1,8 +1,11 @@
+/** What the work needs; `body` where a host's parser has eaten it. */
+type Part = 'redis' | 'postgresql' | 'body'
+
 /** Redis or PostgreSQL gave no answer in time, or a definite no: the caller gets 503. */
 export class Unavailable extends Error {
-  readonly part: 'redis' | 'postgresql'
+  readonly part: Part
 
-  constructor(part: 'redis' | 'postgresql', cause: unknown, message = `${part} is out of reach`) {
+  constructor(part: Part, cause: unknown, message = `${part} is out of reach`) {
     super(message, { cause })
     this.part = part
   }

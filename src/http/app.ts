@@ -15,7 +15,11 @@ export function createApp(deps: {
   // For pages. Answers in JSON need none of it, and setting its headers costs a fifth of a refusal.
   app.use(
     '/docs',
-    helmet({ contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } } }),
+    helmet({
+      contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
+      // For the proxy that ends TLS to say, and for its whole domain.
+      strictTransportSecurity: false,
+    }),
   )
   app.use(deps.router)
   app.use(deps.unknownPath)

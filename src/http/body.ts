@@ -8,7 +8,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { ZodError, ZodType } from 'zod'
-import { type FieldError, Problem } from '../base/problems.ts'
+import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
 
 const maxBodyBytes = 16_384
 
@@ -57,7 +57,7 @@ export async function readJson(request: ParsedMessage, share: BodyShare): Promis
     throw bodyProblem('the body is missing')
   }
   // A compressed body can be a bomb, and no caller needs one.
-  if (!isPlainJson(headers['content-type']) || isEncoded(headers['content-encoding'])) {
+  if (!isPlainJson(headers['content-type']) || isEncoded(headers)) {
     throw new Problem('unsupported_media_type')
   }
   const body = await readBytes(request, maxBodyBytes, share)
@@ -78,7 +78,11 @@ export function givenJson(request: ParsedMessage): unknown {
 const isPlainJson = (type = '') =>
   type === 'application/json' || /^application\/json\s*(;\s*charset="?utf-8"?\s*)?;?$/i.test(type)
 
-const isEncoded = (encoding = '') => encoding !== '' && encoding !== 'identity'
+const isEncoded = ({
+  'content-encoding': content = 'identity',
+  'transfer-encoding': transfer = 'chunked',
+}: ParsedMessage['headers']) =>
+  !['', 'identity'].includes(content) || transfer.toLowerCase() !== 'chunked'
 
 /** The body as it came. Throws Problem: 413 above `maxBytes`, 400 when it ends early, 503 without room. */
 export function readBytes(
@@ -91,6 +95,7 @@ export function readBytes(
   }
   const given = givenBytes(request)
   if (given) return Promise.resolve(given)
+  if (request.readableEnded) return Promise.reject(usedUp())
   return new Promise((resolve, reject) => {
     // One buffer that grows, because a list of pieces of one byte would hold hundreds of bytes for each.
     let held: Buffer = noBytes
@@ -132,8 +137,12 @@ function givenBytes({ body, rawBody }: ParsedMessage): Buffer | undefined {
   if (Buffer.isBuffer(body)) return body
   if (Buffer.isBuffer(rawBody)) return rawBody
   if (body === undefined) return undefined
-  throw new Error('a parser before Postern has used up a body that must be read as bytes')
+  throw usedUp()
 }
+
+/** A fault of the host, which a vendor's repeat may outlive. */
+const usedUp = () =>
+  new Unavailable('body', undefined, 'a parser before Postern has used up a body that it must read')
 
 const noBytes = Buffer.alloc(0)
 

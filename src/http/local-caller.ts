@@ -1,17 +1,24 @@
-import type { IncomingMessage } from 'node:http'
+import type { Request } from 'express'
 
 /**
  * From this very machine, not passed on by a proxy that runs on it, and not by a page whose own name
  * was made to lead here (DNS rebinding): a browser sends the name it was given as Host.
  */
-export function isLocalCaller({ socket, headers }: IncomingMessage): boolean {
+export function isLocalCaller({ socket, headers, app }: Request): boolean {
+  // Behind a proxy every caller has the proxy's address, and not every proxy names the first one.
+  if (app.get('trust proxy')) return false
   const address = socket.remoteAddress ?? ''
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
-  const isForwarded = forwardingHeaders.some((name) => headers[name] !== undefined)
+  const isForwarded = Object.keys(headers).some(isForwarding)
   return isLoopback && !isForwarded && loopbackHost.test(headers.host ?? '')
 }
 
-const forwardingHeaders = ['forwarded', 'via', 'x-real-ip', 'x-forwarded-for']
+/** Those of the standard and of the usual proxies: `X-Forwarded-Host`, `X-Real-IP`, `CF-Connecting-IP`. */
+const isForwarding = (name: string) =>
+  ['forwarded', 'via'].includes(name) ||
+  name.startsWith('x-forwarded-') ||
+  name.startsWith('x-envoy-') ||
+  name.endsWith('-ip')
 
 const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 

@@ -8,14 +8,20 @@ const root = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.
 export function createReadingPage(): Router {
   const router = express.Router()
   router.get('/', (request, response) => {
-    response.type('html').send(page(request.baseUrl))
+    response.type('html').send(page(escaped(request.baseUrl)))
   })
   router.get('/start.js', (_, response) => {
     response.type('js').send(start)
   })
   // Only what the page asks for.
   for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png']) {
-    router.get(`/${file}`, (_, response) => response.sendFile(file, { root }))
+    router.get(`/${file}`, (request, response, next) => {
+      // Whole or not at all: answers to ranges and conditions are none of the contract's.
+      for (const name of ['if-match', 'if-unmodified-since']) delete request.headers[name]
+      response.sendFile(file, { root, acceptRanges: false }, (error) => {
+        if (error && !response.headersSent) next()
+      })
+    })
   }
   return router
 }
@@ -32,6 +38,10 @@ const page = (base: string) => `<!doctype html>
 <script src="${base}/start.js"></script>
 </html>
 `
+
+/** A host may mount us below a parameter, which holds what a caller wrote. */
+const escaped = (text: string) =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 const start = `SwaggerUIBundle({
   url: new URL('../openapi.json', document.currentScript.src).href,

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { answerClientError } from './client-error.ts'
 
@@ -23,6 +23,9 @@ const maxUnanswered = 8
 /** The server of the public port. A proxy's idle connections are kept for longer than its own time-out. */
 export function createPublicServer(app: RequestListener, patience = defaultPatience): Server {
   const unanswered = new WeakMap<Socket, number>()
+  const latest = new WeakMap<Socket, IncomingMessage>()
+  /** What the parser could not read behind requests that are still being answered. */
+  const unreadable = new WeakMap<Socket, Error>()
 
   const server = createServer(
     {
@@ -39,11 +42,25 @@ export function createPublicServer(app: RequestListener, patience = defaultPatie
         return
       }
       unanswered.set(socket, before + 1)
-      response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1))
+      latest.set(socket, request)
+      response.once('close', () => {
+        const left = (unanswered.get(socket) ?? 1) - 1
+        unanswered.set(socket, left)
+        const error = unreadable.get(socket)
+        if (error && left === 0) answerClientError(error, socket)
+      })
       app(request, response)
     },
   )
   server.setTimeout(patience.stillMs)
-  server.on('clientError', answerClientError)
+  server.on('clientError', (error: Error, stream) => {
+    const socket = stream as Socket
+    // What came whole is carried out, so its answer comes first.
+    const isWhole = latest.get(socket)?.complete
+    if (isWhole && (unanswered.get(socket) ?? 0) > 0) unreadable.set(socket, error)
+    else answerClientError(error, socket)
+  })
+  // An expectation that we don't know is none: the request is answered like any other.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   return server
 }

@@ -109,7 +109,7 @@ test('docs/policy-file.md has every kind of provider with its channels and its p
 })
 
 test('a policy that the product asks for may not be missing, nor use a field it never has', () => {
-  const text = read('postern.yaml').replace('key: "{ip}"', 'key: "{subject}"')
+  const text = read('postern.yaml').replace('key: "{app}:{ip}"', 'key: "{subject}"')
   expect(parse(text.replace('  check:', '  checks:'), 'postern.yaml')).toEqual({
     ok: false,
     problems: [

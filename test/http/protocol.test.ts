@@ -252,6 +252,10 @@ describe('the sandbox', () => {
     'X-Real-IP: 127.0.0.1',
     'X-Forwarded-For: 127.0.0.1',
     'X-Forwarded-For:',
+    'X-Forwarded-Host: x',
+    'CF-Connecting-IP: x',
+    'X-Client-IP: x',
+    'X-Envoy-External-Address: x',
   ])('answers no caller that came through a proxy (%s)', async (header) => {
     expect((await ask(`Host: localhost\r\n${header}\r\n`)).status).toBe(403)
   })
@@ -441,7 +445,7 @@ describe('every answer', () => {
     expect(own.headers.get('x-request-id')).toBe('order-4711-retry')
     for (const odd of ['short', 'x'.repeat(65), 'with space in it', '{"a":1}-------']) {
       const reply = await postern.get('/nothing', { headers: { 'x-request-id': odd } })
-      expect(reply.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9_-]{8}-[0-9a-z]{6,}$/)
+      expect(reply.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
     }
   })
 
@@ -475,4 +479,42 @@ describe('every answer', () => {
       language === undefined ? {} : { 'accept-language': language }
     expect((await postern.get('/nothing', { headers })).body.detail).toBe(detail)
   })
+})
+
+describe('what comes behind a request on its connection', () => {
+  const head = (path: string, body: string) =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${postern.key}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+
+  test('a byte too many: the answer to what was carried out, then 400', async () => {
+    const body = JSON.stringify({ channel: 'sms', to: '+8613800138777' })
+    const reply = await rawHttp(postern.url, `${head('/v1/captchas', body)}${body}}`)
+    expect(reply.status).toBe(202)
+    expect(reply.body).toContain('HTTP/1.1 400 Bad Request')
+    expect(reply.body).toContain('this is not HTTP')
+  })
+
+  test('an expectation we do not know is no reason to refuse', async () => {
+    const body = JSON.stringify({ channel: 'sms', to: '+8613800138778', code: '0000' })
+    const bytes = head('/v1/captchas/check', body).replace(
+      '\r\n',
+      '\r\nExpect: foo\r\nConnection: close\r\n',
+    )
+    expect((await rawHttp(postern.url, bytes + body)).status).toBe(410)
+  })
+
+  test('a transfer coding besides chunked: 415', async () => {
+    const bytes =
+      `POST /v1/captchas HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${postern.key}\r\n` +
+      'Content-Type: application/json\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n'
+    expect((await rawHttp(postern.url, bytes)).status).toBe(415)
+  })
+})
+
+test('the sandbox where a proxy is trusted: 403, because every caller has its address', async () => {
+  const proxied = await startPostern({
+    roles: { api: true, worker: false },
+    env: { TRUST_PROXY_HOPS: '1' },
+  })
+  expect((await proxied.get('/sandbox/messages', { key: null })).status).toBe(403)
 })

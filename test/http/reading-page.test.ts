@@ -1,5 +1,11 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { expect, test } from 'vitest'
+import { createReadingPage } from '../../src/http/reading-page.ts'
 import { startPostern } from '../support/postern.ts'
+import { releaseLater } from '../support/release.ts'
+import { rawHttp } from './raw-http.ts'
 
 test('GET /docs: a page that shows openapi.json, made of our own files alone', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
@@ -21,4 +27,34 @@ test('GET /docs: a page that shows openapi.json, made of our own files alone', a
   expect(start.body).toContain('../openapi.json')
   expect((await postern.get('/docs/package.json', { key: null })).status).toBe(404)
   expect((await postern.get('/docs/..%2fpackage.json', { key: null })).status).toBe(404)
+})
+
+test.each([
+  ['if-match', '"x"'],
+  ['if-unmodified-since', 'Mon, 01 Jan 1999 00:00:00 GMT'],
+  ['range', 'bytes=99999999-'],
+])(
+  'GET /docs/swagger-ui.css with %s: the whole file, and no page of the framework',
+  async (name, value) => {
+    const postern = await startPostern({ roles: { api: true, worker: false } })
+    const reply = await fetch(`${postern.url}/docs/swagger-ui.css`, { headers: { [name]: value } })
+    expect({ status: reply.status, type: reply.headers.get('content-type') }).toEqual({
+      status: 200,
+      type: 'text/css; charset=utf-8',
+    })
+  },
+)
+
+test('mounted below a parameter: what a caller wrote there stands in the page as text', async () => {
+  const app = express().use('/a/:tenant/docs', createReadingPage())
+  const server = app.listen(0, '127.0.0.1')
+  releaseLater(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const { body } = await rawHttp(
+    `http://127.0.0.1:${port}`,
+    'GET /a/"><b>x/docs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+  )
+  expect(body).toContain('/a/&#34;&#62;&#60;b&#62;x/docs/')
+  expect(body).not.toContain('<b>')
 })

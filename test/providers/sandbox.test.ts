@@ -1,5 +1,6 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { Unavailable } from '../../src/base/problems.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
 import type { Message } from '../../src/providers/provider.ts'
 import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
@@ -185,4 +186,11 @@ describe('sandbox', () => {
   ])('refuses the settings %j', (entry) => {
     expect(sandbox.settings.safeParse(entry).success).toBe(false)
   })
+})
+
+test('Redis gives no answer: reading and emptying say so, as everything that needs it does', async () => {
+  const away = async () => Promise.reject(new Error('Connection is closed.'))
+  const outbox = createSandboxOutbox({ xrevrange: away, del: away } as unknown as RedisClient, 'x:')
+  await expect(outbox.list()).rejects.toBeInstanceOf(Unavailable)
+  await expect(outbox.clear()).rejects.toBeInstanceOf(Unavailable)
 })

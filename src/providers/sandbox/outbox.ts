@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Channel } from '../../base/channel.ts'
+import { Unavailable } from '../../base/problems.ts'
 
 /**
  * Where the sandbox's messages wait to be read.
@@ -37,7 +38,7 @@ export function createSandboxOutbox(
 
   /** Newest first. */
   async function readAll(): Promise<OutboxItem[]> {
-    const entries = await redis.xrevrange(key, '+', oldestMs())
+    const entries = await reach(redis.xrevrange(key, '+', oldestMs()))
     return entries.map(([, fields]) => JSON.parse(fields[1] as string) as OutboxItem)
   }
 
@@ -65,7 +66,15 @@ export function createSandboxOutbox(
     },
 
     async clear(): Promise<void> {
-      await redis.del(key)
+      await reach(redis.del(key))
     },
+  }
+}
+
+async function reach<Reply>(work: Promise<Reply>): Promise<Reply> {
+  try {
+    return await work
+  } catch (error) {
+    throw new Unavailable('redis', error)
   }
 }
