@@ -106,9 +106,10 @@ export const room: MutantRoom = {
       replace: "if hold > 0 and part.mode ~= 'challenge' then",
     },
     {
-      breaks: 'a full observed rule takes on',
-      find: 'local isTaken = held == 0 and not isFull and not isKnown',
-      replace: 'local isTaken = held == 0 and news[p] and not isKnown',
+      breaks: 'a full observed rule takes on where it has room',
+      find: 'local isFull = full and full[part.rule]',
+      replace: 'local isFull = full and holds[p] > 0',
+      tests: ['test/limiter/three-engines.test'],
     },
     {
       breaks: 'a resent request takes twice',

@@ -44,7 +44,7 @@ export function createBatch(options: BatchOptions) {
   /** What checks of one call have in common. */
   function nameOf({ policy, permits, requestKey, isSolved, place }: Slot): string {
     const id = ids.get(policy) ?? ++lastId
-    if (id === lastId) ids.set(policy, id)
+    ids.set(policy, id)
     return `${id} ${isSolved} ${requestKey !== undefined} ${permits} ${place}`
   }
 
