@@ -39,7 +39,15 @@ test('openapi-typescript: the generated types narrow a problem by its code, and 
   writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }')
   const run = (program: string, ...args: string[]) =>
     execFileSync(program, args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
-  run('npm', 'install', '--no-audit', '--no-fund', 'openapi-typescript@7', 'typescript@5')
+  run(
+    'npm',
+    'install',
+    '--prefer-offline',
+    '--no-audit',
+    '--no-fund',
+    'openapi-typescript@7',
+    'typescript@5',
+  )
   // What has a default may be left out of a request.
   run(
     'npx',
