@@ -142,10 +142,11 @@ export function holdFor(part: Part, uses: Uses, permits: number, now: number): n
 export function usedIn(part: Part, window: PolicyWindow, value: Uses, now: number): number {
   if (lockedForMs(part, value, now) > 0) return window.limit
   const uses = trusted(part, value, now)
-  const since = part.calendar?.periodAt(now).startsAt ?? now - window.windowMs + 1
+  const startsAt = part.calendar?.periodAt(now).startsAt ?? 0
   let used = 0
   for (let place = uses.length - 2; place >= part.first; place -= 2) {
-    if (timeAt(uses, place) < since) break
+    const at = timeAt(uses, place)
+    if (part.calendar ? at < startsAt : at + window.windowMs <= now) break
     used += countAt(uses, place)
   }
   return used
