@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Where `.ci/run` wants the numbers as JSON. */
 const resultsFile = process.env.TEST_RESULTS
@@ -21,6 +22,21 @@ const mounted = [
 const chaos = 'test/faults/chaos.test.ts'
 
 /**
+ * A run without memory of an earlier one begins with the largest files, and the longest are not large. Begun
+ * last, one of them would go on alone.
+ */
+const longest = ['three-engines', 'embedding', 'keyless', 'package', 'openapi-client', 'dispatcher']
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const first = longest.flatMap((name) =>
+      sorted.filter(({ moduleId }) => moduleId.endsWith(`/${name}.slow.test.ts`)),
+    )
+    return [...new Set([...first, ...sorted])]
+  }
+}
+
+/**
  * Most files wait for servers and for time, so more of them than there are cores overlap. A process takes
  * one file after the other: loading everything anew for each took a third of the processor time.
  */
@@ -35,6 +51,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 20_000,
+    sequence: { sequencer: LongestFirst },
     reporters: resultsFile ? ['default', ['json', { outputFile: resultsFile }]] : ['default'],
     projects: [
       {
