@@ -261,7 +261,7 @@ test('many numbers, addresses, callers and paths add no metric series (I16)', as
   for (let start = 10; start < 110; start += 20) {
     await Promise.all(Array.from({ length: 20 }, (_, offset) => visit(start + offset)))
   }
-  await eventually(async () => (await postern.messages()).length === 206)
+  await eventually(async () => (await postern.messages()).length === 206, { withinMs: 20_000 })
   const after = await seriesNames()
   expect(after.filter((name) => !before.includes(name))).toEqual([])
 })
