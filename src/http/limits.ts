@@ -1,7 +1,7 @@
 /** The limiter for other services: any policy of the policy file, and login attempts. */
 
 import { Problem } from '../base/problems.ts'
-import { type Limiter, MissingField, type Policies } from '../limiter/index.ts'
+import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { type LoginThrottle, subjectOfApp } from '../login-throttle/login-throttle.ts'
 import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
@@ -109,7 +109,9 @@ async function withFieldProblems<Result>(
     if (error instanceof MissingField) {
       throw invalid(`${place}${error.field}`, `the rule ${error.rule} needs it`)
     }
-    if (error instanceof RangeError) throw invalid('permits', error.message)
+    if (error instanceof InvalidPermits) {
+      throw invalid(error.field ? `${place}${error.field}` : 'permits', error.message)
+    }
     throw error
   }
 }

@@ -50,6 +50,13 @@ export class MissingField extends Error {
 /** Permits that are no whole number above 0, or more than the policy could ever give at once. */
 export class InvalidPermits extends RangeError {
   override name = 'InvalidPermits'
+  /** The field that holds them, where a rule takes its permits from one. */
+  readonly field: string | undefined
+
+  constructor(message: string, field?: string) {
+    super(message)
+    this.field = field
+  }
 }
 
 /** Redis gave no answer within the deadline, or none that decides. Never means that there is no limit. */

@@ -35,6 +35,8 @@ test('permits of a field: a use takes what the field says; what is no whole numb
     return answer.admitted && answer.remaining[0]?.left
   }
   expect([left(60), left(45), left(40), left(1)]).toEqual([40, false, 0, false])
-  expect(() => left(0.5)).toThrow('permits must be a whole number above 0')
+  expect(() => left(0.5)).toThrow('price must be a whole number above 0')
+  // Waiting would not help.
+  expect(() => left(101)).toThrow('rule spend never has more than 100 permits at once')
   expect(() => limiter.tryAcquire('p', { app: 'shop' })).toThrow('the field price is missing')
 })

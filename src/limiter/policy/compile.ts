@@ -99,10 +99,18 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
       const granuleMs = isRounded ? Math.ceil(longestMs / granulesPerWindow) : 1
       const empty = rule.lock ? [0, 0] : []
       parts.push({
-        ...{ rule, index: parts.length, name: ruleName + suffix, seed, suffix },
-        ...{ windows: [lowest, ...others], longestMs, granuleMs },
+        rule,
+        index: parts.length,
+        name: ruleName + suffix,
+        seed,
+        suffix,
+        windows: [lowest, ...others],
+        longestMs,
+        granuleMs,
         trustMs: hourMs + granuleMs + (rule.lock?.maxLockMs ?? 0),
-        ...{ calendar, empty, first: empty.length },
+        calendar,
+        empty,
+        first: empty.length,
       })
     }
   }
@@ -125,11 +133,18 @@ export function subjectOf(policy: string, { seed, rule }: Part, fields: Fields):
 }
 
 /** What so many permits of a call take from a rule. Throws `MissingField` and `InvalidPermits`. */
-export function permitsOf(policy: string, { rule }: Part, fields: Fields, permits: number): number {
+export function permitsOf(policy: string, part: Part, fields: Fields, permits: number): number {
+  const { rule, windows } = part
   if (typeof rule.permits === 'number') return permits * rule.permits
   const each = Number(fieldOf(policy, rule, fields, rule.permits))
-  checkPermits(each)
-  return permits * each
+  checkPermits(each, rule.permits)
+  const taken = permits * each
+  const [{ limit }] = windows
+  if (taken <= limit || limit === 0 || rule.mode === 'observe') return taken
+  throw new InvalidPermits(
+    `rule ${rule.name} never has more than ${limit} permits at once`,
+    rule.permits,
+  )
 }
 
 /** Inherited members are not fields. */
@@ -140,9 +155,12 @@ function fieldOf(policy: string, rule: Rule, fields: Fields, field: string): str
   throw new MissingField(policy, rule.name, field)
 }
 
-function checkPermits(permits: number): void {
+function checkPermits(permits: number, field?: string): void {
   if (Number.isSafeInteger(permits) && permits > 0) return
-  throw new InvalidPermits(`permits must be a whole number above 0, not ${permits}`)
+  throw new InvalidPermits(
+    `${field ?? 'permits'} must be a whole number above 0, not ${permits}`,
+    field,
+  )
 }
 
 const isExact = ({ limit }: Window) => limit <= exactLimit
