@@ -114,8 +114,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a compressed body is read as it is',
-      find: "isEncoded = (encoding = '') => encoding !== '' && encoding !== 'identity'",
-      replace: "isEncoded = (encoding = '') => encoding === 'zip'",
+      find: "!['', 'identity'].includes(content)",
+      replace: "content === 'zip'",
       tests: ['test/http/bad-body', ...boundaries],
     },
     {
