@@ -4,7 +4,6 @@
  * last the code in the place of the one before it. When anything before the commit can't be done, what
  * was taken is given back; the code before is untouched until then (see code-store.ts).
  */
-
 import type { CreateNotice } from '../notice/create.ts'
 import type { Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'

@@ -1,5 +1,4 @@
 /** The limiter for other services: any policy of the policy file, and login attempts. */
-
 import { Problem } from '../base/problems.ts'
 import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { type LoginThrottle, subjectOfApp } from '../login-throttle/login-throttle.ts'
