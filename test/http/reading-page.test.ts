@@ -42,6 +42,8 @@ test.each([
       status: 200,
       type: 'text/css; charset=utf-8',
     })
+    // To its end, or its connection would stay open.
+    expect((await reply.text()).length).toBeGreaterThan(10_000)
   },
 )
 
