@@ -16,17 +16,19 @@ import { createBatcher } from '../base/batcher.ts'
 import { newId } from '../base/ids.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Database } from '../db/database.ts'
-import { createKeyToken, keyKindOf } from './key-token.ts'
+import { createKeyToken, type KeyKind, keyKindOf } from './key-token.ts'
 
 export interface ApiKey {
   id: string
   /** What the key may see. */
   app: string
+  kind: KeyKind
+  /** Where a publishable key may be used from, as browsers spell it. */
+  origins: readonly string[]
 }
 
 export interface KeyFacts extends ApiKey {
   name: string
-  kind: string
   createdAt: Date
   revokedAt: Date | null
 }
@@ -60,7 +62,7 @@ export function createApiKeys(
 
   const lookUp = async (hashes: readonly Buffer[]): Promise<(ApiKey | null)[]> => {
     const rows = await database.query<ApiKey & { hash: Buffer }>('api-key-find', findSql, [hashes])
-    const keys = new Map(rows.map(({ hash, id, app }) => [hash.toString('hex'), { id, app }]))
+    const keys = new Map(rows.map(({ hash, ...key }) => [hash.toString('hex'), key]))
     return hashes.map((hash) => keys.get(hash.toString('hex')) ?? null)
   }
   const oneAtATime = { run: lookUp, maxItems: keysPerStatement, maxConcurrent: 1 }
@@ -134,10 +136,11 @@ export function createApiKeys(
     },
 
     /** Newest first, revoked ones included. */
-    list(): Promise<KeyFacts[]> {
-      return database.read((prisma) =>
+    async list(): Promise<KeyFacts[]> {
+      const rows = await database.read((prisma) =>
         prisma.apiKey.findMany({ orderBy: { id: 'desc' }, omit: { hash: true } }),
       )
+      return rows.map((row) => ({ ...row, kind: row.kind as KeyKind }))
     },
 
     /** False when there is no such key. Revoking twice is fine. */
@@ -155,7 +158,8 @@ export function createApiKeys(
 }
 
 const findSql = `
-  SELECT id, app, hash FROM api_key WHERE hash = ANY($1::bytea[]) AND revoked_at IS NULL`
+  SELECT id, app, kind, origins, hash FROM api_key
+  WHERE hash = ANY($1::bytea[]) AND (revoked_at IS NULL OR revoked_at > now())`
 
 function hashOf(token: string): Buffer<ArrayBuffer> {
   return createHash('sha256').update(token).digest() as Buffer<ArrayBuffer>

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Quota } from '../notice/quota.ts'
+import type { Fields, Origin, Quota } from '../notice/quota.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
@@ -13,8 +13,7 @@ export interface CheckRequest extends CodeOwner {
   code: string
   /** Only the code of this very notice passes. */
   id?: string
-  ip: string
-  country: string
+  origin: Origin
 }
 
 export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
@@ -43,8 +42,7 @@ export function createCheckCaptcha(deps: {
   }
 
   async function check(request: CheckRequest): Promise<CheckOutcome> {
-    const { channel, to, scene, app, ip, country } = request
-    const fields = { channel, to, scene, app, ip, country }
+    const fields = quota.checkFieldsOf(request, request.origin)
     const requestId = randomUUID()
     const decision = await quota.acquire('check', fields, requestId)
     if (!decision.admitted) return { result: 'refused', refusal: decision }
@@ -66,7 +64,7 @@ export function createCheckCaptcha(deps: {
    * about this recipient: an attacker can pass with a number of their own, and must not win back guesses
    * at the numbers of others. Rules of other kinds count successes like any use.
    */
-  async function forgive(fields: Record<string, string>, requestId: string): Promise<void> {
+  async function forgive(fields: Fields, requestId: string): Promise<void> {
     const lockouts = (policies().check ?? []).filter(({ kind }) => kind === 'lockout')
     const [ofRecipient, others] = [true, false].map((isWanted) =>
       lockouts.filter((rule) => rule.fields.includes('to') === isWanted).map(({ name }) => name),

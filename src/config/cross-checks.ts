@@ -6,6 +6,7 @@
 import type { Channel } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
 import type { Finding } from './located-yaml.ts'
+import { pagePolicy, withPageRules } from './page-policy.ts'
 import {
   type ProviderEntry,
   providerEntry,
@@ -46,11 +47,20 @@ export function crossCheck(
   return { findings: [...findings, ...ofTemplates], templateProblems: [] }
 }
 
-function policyFindings({ policies }: Sections, checks: SectionChecks): Finding[] {
+/** The rules for pages are looked at as the policy that they and captcha's are together. */
+function policyFindings({ policies, pageRules }: Sections, checks: SectionChecks): Finding[] {
   if (policies === undefined) return []
-  return checks
-    .policies(policies)
-    .map(({ path, message }) => ({ path: ['policies', ...path], message }))
+  if (Object.hasOwn(policies, pagePolicy)) {
+    const message = `"${pagePolicy}" is the name of browser.rules`
+    return [{ path: ['policies', pagePolicy], message }]
+  }
+  return checks.policies(withPageRules(policies, pageRules)).flatMap(({ path, message }) => {
+    const [policy, index, ...rest] = path
+    if (policy !== pagePolicy) return [{ path: ['policies', ...path], message }]
+    // What is wrong with captcha's rules is said of them.
+    if (typeof index !== 'number' || index === 0) return []
+    return [{ path: ['browser', 'rules', index - 1, ...rest], message }]
+  })
 }
 
 function providerFindings({ providers }: Sections, checks: SectionChecks): Finding[] {
@@ -79,7 +89,8 @@ function routeFindings(sections: Sections, checks: SectionChecks): Finding[] {
 
 interface Sections {
   /** Undefined when it is no list of policies at all. */
-  readonly policies: unknown
+  readonly policies: Readonly<Record<string, unknown>> | undefined
+  readonly pageRules: readonly unknown[]
   /** Those that have the shape of one. */
   readonly providers: ReadonlyMap<string, ProviderEntry>
   /** The others too. */
@@ -90,7 +101,8 @@ interface Sections {
 
 /** The parts of a file that have their right shape, whatever the others are like. */
 function soundSections(raw: unknown): Sections {
-  const { policies, providers, routes, templates } = asRecord(raw)
+  const { policies, browser, providers, routes, templates } = asRecord(raw)
+  const { rules: pageRules } = asRecord(browser)
   const routesOf = (channel: Channel) => {
     const list = asRecord(routes)[channel]
     return (Array.isArray(list) ? list : []).flatMap((each: unknown, index) => {
@@ -107,6 +119,7 @@ function soundSections(raw: unknown): Sections {
   }
   return {
     policies: isObject(policies) ? policies : undefined,
+    pageRules: Array.isArray(pageRules) ? pageRules : [],
     providers: new Map(
       Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
         const parsed = providerEntry.safeParse(entry)

@@ -67,6 +67,30 @@ const providers = z.record(
 
 export const templatesFolder = z.string().default('./templates')
 
+/** What libphonenumber knows of, as the policy file spells it. */
+export const numberTypes = [
+  'mobile',
+  'fixed_line_or_mobile',
+  'voip',
+  'fixed_line',
+  'personal_number',
+  'toll_free',
+  'uan',
+] as const
+
+const domainName = z
+  .string()
+  .regex(/^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/, 'is a domain in lower case, e.g. tempmail.test')
+
+/** The one way in which callers from pages are asked whether they are human. */
+const challenge = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('altcha') }),
+  z.strictObject({ kind: z.literal('turnstile'), siteKey: z.string(), secret: z.string() }),
+  z.strictObject({ kind: z.literal('hcaptcha'), siteKey: z.string(), secret: z.string() }),
+])
+
+const thousandths = z.int().min(1).max(1_000_000)
+
 export const policyFileSchema = z.strictObject({
   code: z
     .strictObject({
@@ -82,6 +106,41 @@ export const policyFileSchema = z.strictObject({
       defaultCountry: country.optional(),
       /** Where messages may go; everywhere when absent. */
       countries: z.array(country).min(1).optional(),
+      /** Which numbers get SMS; those that can as a rule, when absent. */
+      types: z.array(z.enum(numberTypes)).min(1).optional(),
+      mail: z
+        .strictObject({
+          /** Domains that get no mail, nor do those below them. */
+          refuse: z.array(domainName).max(100_000).default([]),
+          /** Whether a domain that takes no mail is refused at the door. */
+          checkMx: z.boolean().default(false),
+        })
+        .prefault({}),
+    })
+    .prefault({}),
+  /** What publishable keys may do beyond the bare default. */
+  browser: z
+    .strictObject({
+      templates: z.array(z.string()).default(['captcha']),
+      /** Asked together with captcha's, for publishable keys only. */
+      rules: z.array(z.unknown()).default([]),
+    })
+    .prefault({}),
+  challenge: challenge.prefault({ kind: 'altcha' }),
+  /** Thousandths of the operator's currency per message, by country, for `{price}`. */
+  prices: z
+    .object({ default: thousandths, email: thousandths.default(1) })
+    .catchall(thousandths)
+    .optional(),
+  /** Recipients with a code of their own, to which nothing is sent. */
+  testing: z
+    .strictObject({
+      recipients: z
+        .array(z.strictObject({ to: z.string().max(320), code: z.string().regex(/^[0-9]{4,10}$/) }))
+        .max(1_000)
+        .default([]),
+      /** The last day, in UTC, on which they are such. */
+      until: z.iso.date().optional(),
     })
     .prefault({}),
   policies: z.record(z.string(), z.unknown()),

@@ -7,7 +7,7 @@ import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
 import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
 import { acceptedAnswer } from './send-answer.ts'
-import { contentOf, recipientOf, type Sendable } from './send-body.ts'
+import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 
 /** Variables of a captcha template that Postern fills in. */
 const ownVariables = ['code', 'minutes']
@@ -24,17 +24,17 @@ export function captchaRoutes(
 
   /** The request as the rooms behind take it, or the problem that says why not. */
   function captchaOf(
-    { app, ip, body }: RouteRequest<z.infer<typeof sendCaptchaBody>>,
+    { key, ip, body }: RouteRequest<z.infer<typeof sendCaptchaBody>>,
     attempt: SendAttempt,
   ): CaptchaRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, { app, country }, ownVariables)
+    const { locale, params } = contentOf(deps, body, { app: key.app, country }, ownVariables)
     const { channel, scene, template } = body
     if (!templates.variables(template, channel, locale).has('code')) {
       throw invalid('template', 'does not say the code')
     }
-    const origin = { ip: body.ip ?? ip, country }
-    return { ...attempt, app, channel, to, scene, template, locale, params, origin }
+    const origin = originOf(key, body.ip ?? ip, country)
+    return { ...attempt, app: key.app, channel, to, scene, template, locale, params, origin }
   }
 
   return [
@@ -43,7 +43,7 @@ export function captchaRoutes(
       path: '/v1/captchas',
       name: 'sendCaptcha',
       summary: 'Send a one-time code. A new code replaces the one before it.',
-      access: 'key',
+      access: 'page',
       body: sendCaptchaBody,
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
@@ -64,7 +64,7 @@ export function captchaRoutes(
       path: '/v1/captchas/check',
       name: 'checkCaptcha',
       summary: 'Check a code. It passes once.',
-      access: 'key',
+      access: 'page',
       body: checkCaptchaBody,
       answers: {
         200: { description: 'The code was right and is used up now.', schema: passedCheck },
@@ -77,19 +77,18 @@ export function captchaRoutes(
         'limited',
         'locked',
       ],
-      async run({ body, app, ip, note }) {
+      async run({ body, key, ip, note }) {
         const { channel, scene, code, id } = body
         const { to, country } = recipientOf(normaliseRecipient, body)
         if (code.length !== codeLength) throw invalid('code', `has ${codeLength} digits`)
         const outcome = await checkCaptcha({
-          app,
+          app: key.app,
           channel,
           to,
           scene,
           code,
           ...(id ? { id } : {}),
-          ip: body.ip ?? ip,
-          country,
+          origin: originOf(key, body.ip ?? ip, country),
         })
         if (outcome.result === 'refused') return refusalProblem('check', outcome.refusal)
         if (outcome.result === 'mismatch') {

@@ -25,11 +25,11 @@ export function limitRoutes(deps: {
       path: '/v1/limits/:policy/acquire',
       name: 'acquire',
       summary: 'Take from every rule of a policy, or from none.',
-      access: 'key',
+      access: 'secret',
       body: acquireBody,
       answers: { 200: { description: 'Taken.', schema: permitsTaken } },
       problems: ['not_found', 'limited', 'locked'],
-      async run({ app, params, body }) {
+      async run({ key: { app }, params, body }) {
         const policy = params.policy ?? ''
         if (!hasPolicy(policy)) throw new Problem('not_found')
         const { fields, permits } = body
@@ -51,13 +51,13 @@ export function limitRoutes(deps: {
       path: '/v1/attempts',
       name: 'beginAttempt',
       summary: 'Count a login attempt. Ask before comparing the password.',
-      access: 'key',
+      access: 'secret',
       body: attemptBody,
       answers: {
         200: { description: 'The attempt may be made; it is counted.', schema: tryAllowed },
       },
       problems: ['limited', 'locked'],
-      async run({ app, body }) {
+      async run({ key: { app }, body }) {
         const { policy, subject, ip = '' } = body
         checkPolicy(policy)
         const outcome = await withFieldProblems('', () =>
@@ -73,11 +73,11 @@ export function limitRoutes(deps: {
       path: '/v1/attempts/clear',
       name: 'clearAttempts',
       summary: 'Forget the attempts and lift the lock, after a successful login or by support.',
-      access: 'key',
+      access: 'secret',
       body: attemptBody,
       answers: { 204: { description: 'Cleared.' } },
       problems: [],
-      async run({ app, body }) {
+      async run({ key: { app }, body }) {
         const { policy, subject, ip = '' } = body
         checkPolicy(policy)
         const isCleared = await withFieldProblems('', () =>

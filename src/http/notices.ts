@@ -17,7 +17,7 @@ import {
   sendNoticeBody,
 } from './schemas.ts'
 import { acceptedAnswer } from './send-answer.ts'
-import { contentOf, recipientOf, type Sendable } from './send-body.ts'
+import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 
 export function noticeRoutes(
   deps: Sendable & {
@@ -36,15 +36,26 @@ export function noticeRoutes(
 
   /** The request as the room behind takes it, or the problem that says why not. */
   function noticeOf(
-    { app, ip, body }: RouteRequest<z.infer<typeof sendNoticeBody>>,
+    { key, ip, body }: RouteRequest<z.infer<typeof sendNoticeBody>>,
     attempt: SendAttempt,
   ): NoticeRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, { app, country }, [])
+    const { locale, params } = contentOf(deps, body, { app: key.app, country }, [])
     const { channel, template, ttl: ttlMs } = body
     const sendAt = sendTimeOf(body.sendAt, nowMs())
-    const origin = { ip: body.ip ?? ip, country }
-    return { ...attempt, app, channel, to, template, locale, params, ttlMs, sendAt, origin }
+    const origin = originOf(key, body.ip ?? ip, country)
+    return {
+      ...attempt,
+      app: key.app,
+      channel,
+      to,
+      template,
+      locale,
+      params,
+      ttlMs,
+      sendAt,
+      origin,
+    }
   }
 
   /** What was sent to may be looked for, whatever destinations are allowed now. */
@@ -60,7 +71,7 @@ export function noticeRoutes(
       path: '/v1/notices',
       name: 'sendNotice',
       summary: 'Send a notice.',
-      access: 'key',
+      access: 'secret',
       body: sendNoticeBody,
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
@@ -79,10 +90,10 @@ export function noticeRoutes(
       path: '/v1/notices/:id',
       name: 'getNotice',
       summary: 'What became of a notice.',
-      access: 'key',
+      access: 'secret',
       answers: { 200: { description: 'The notice.', schema: noticeView } },
       problems: ['not_found'],
-      async run({ app, params }) {
+      async run({ key: { app }, params }) {
         const id = params.id ?? ''
         const row = isId(id) ? await store.find(app, id) : null
         if (!row) throw new Problem('not_found')
@@ -95,11 +106,11 @@ export function noticeRoutes(
       path: '/v1/notices/search',
       name: 'searchNotices',
       summary: 'Find notices, newest first. A recipient travels in the body, never in a URL.',
-      access: 'key',
+      access: 'secret',
       body: searchNoticesBody,
       answers: { 200: { description: 'One page.', schema: noticePage } },
       problems: ['invalid_recipient'],
-      async run({ app, body }) {
+      async run({ key: { app }, body }) {
         const { to, channel, state, cursor, limit } = body
         if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
         const hashes =

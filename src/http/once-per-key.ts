@@ -29,7 +29,7 @@ export function createOncePerKey(idempotency: Idempotency) {
     if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
       throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
     }
-    const { app } = request
+    const { app } = request.key
     const asked = `${route.path} ${canonicalRecord(request.body as Record<string, unknown>)}`
     /** What goes on while the caller is answered. */
     const inTime = <Result>(work: Promise<Result>, late: () => Result) =>

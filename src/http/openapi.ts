@@ -9,11 +9,11 @@ import {
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { problemMediaType } from './problem.ts'
 import { anyProblem, problemSchema } from './problem-schemas.ts'
-import { defineRoute, isSendRoute, type Route } from './route.ts'
+import { defineRoute, isKeyed, isSendRoute, type Route } from './route.ts'
 
 /** What any route may answer, beside its own. */
 const everywhere: ProblemCode[] = ['internal', 'unavailable']
-const withKey: ProblemCode[] = ['unauthorized']
+const withKey: ProblemCode[] = ['unauthorized', 'forbidden']
 const withBody: ProblemCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
 const withIdempotency: ProblemCode[] = ['idempotency_in_progress', 'idempotency_key_reused']
 
@@ -69,7 +69,7 @@ export function problemCodesOf(route: Route): ProblemCode[] {
   return [
     ...new Set([
       ...route.problems,
-      ...(route.access === 'key' ? withKey : []),
+      ...(isKeyed(route) ? withKey : []),
       ...(route.body ? withBody : route.query ? (['invalid_request'] as const) : []),
       ...(isSendRoute(route) ? withIdempotency : []),
       ...everywhere,
@@ -83,7 +83,7 @@ function operation(route: Route): ZodOpenApiOperationObject {
     operationId: route.name,
     summary: route.summary,
     tags: [tagOf(route)],
-    security: route.access === 'key' ? [{ key: [] }] : [],
+    security: isKeyed(route) ? [{ key: [] }] : [],
     requestParams: {
       ...(inPath.length > 0
         ? { path: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }

@@ -3,6 +3,7 @@
  * the OpenAPI document, so these can't differ.
  */
 import type { ZodType } from 'zod'
+import type { ApiKey } from '../access/api-keys.ts'
 import type { Problem, ProblemCode } from '../base/problems.ts'
 import type { Answer } from './problem.ts'
 
@@ -14,8 +15,8 @@ export interface RequestHead {
 }
 
 export interface RouteRequest<Body = unknown> extends RequestHead {
-  /** Whose key it was; empty on open routes. */
-  app: string
+  /** Whose key it was; of no app on open routes. */
+  key: Readonly<ApiKey>
   requestId: string
   /** Where a host has mounted us, e.g. `/otp`; empty in our own app. */
   basePath: string
@@ -34,8 +35,11 @@ interface RouteFacts<Body> {
   path: string
   name: string
   summary: string
-  /** `key`: a secret API key is needed; `local`: callers on this machine only. */
-  access: 'key' | 'local' | 'open'
+  /**
+   * `secret`: a secret API key is needed; `page`: a publishable one does too; `local`: callers on this
+   * machine only.
+   */
+  access: 'secret' | 'page' | 'local' | 'open'
   body?: ZodType<Body>
   /**
    * The body is of another's making: taken as bytes, of any content type. Looks at the request before a
@@ -82,6 +86,9 @@ export interface SendRoute<Body = unknown> extends RouteFacts<Body> {
 export type Route<Body = unknown> = SendRoute<Body> | (RouteFacts<Body> & { run: Run<Body> })
 
 export const isSendRoute = (route: Route): route is SendRoute => 'send' in route
+
+/** Needs a key of whatever kind. */
+export const isKeyed = ({ access }: Route) => access === 'secret' || access === 'page'
 
 /** A route that answers GET answers HEAD too. */
 export const methodsOf = ({ method }: Route) =>

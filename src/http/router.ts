@@ -3,7 +3,7 @@
  *
  * The order of refusals, each answered before the next is looked at:
  *   405 the method
- *   401 the API key; 403 a caller from afar, on local routes; on the receipt routes 404, 403, by the head alone
+ *   401 the API key, 403 its kind; 403 a caller from afar, on local routes; on the receipt routes 404, 403, by the head alone
  *   400 the query
  *   413, 415, 400 the body (body.ts), 503 when too much is held
  *   409, 422 the Idempotency-Key (once-per-key.ts)
@@ -18,6 +18,7 @@ import express, {
   type RequestHandler,
   type Router,
 } from 'express'
+import type { ApiKey } from '../access/api-keys.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problems.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
@@ -30,12 +31,12 @@ import type { Answer } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
 import { startRequestsAtZero } from './requests-at-zero.ts'
 import { createRespond, type Facts, type Respond } from './respond.ts'
-import { isSendRoute, methodsOf, type Route, type RouteRequest } from './route.ts'
+import { isKeyed, isSendRoute, methodsOf, type Route, type RouteRequest } from './route.ts'
 
 export function createRouter(deps: {
   routes: readonly Route[]
   /** Null when there is no such key. Throws Unavailable when that can't be said now. */
-  findKey: (token: string) => Promise<{ app: string } | null>
+  findKey: (token: string) => Promise<ApiKey | null>
   idempotency: Idempotency
   metrics: Metrics
   log: Log
@@ -80,15 +81,15 @@ export function createRouter(deps: {
     requestId: string,
     facts: Facts,
   ): Promise<Answer | Problem> {
-    const app = route.access === 'key' ? await appOf(request) : ''
+    const key = isKeyed(route) ? await keyOf(route, request) : noKey
     if (route.access === 'local' && !isLocalCaller(request)) {
       throw new Problem('forbidden', { message: notLocal })
     }
-    if (app) facts.app = app
-    const share = (app ? keyedBodies : openBodies).open()
+    if (key !== noKey) Object.assign(facts, { app: key.app, keyId: key.id })
+    const share = (key !== noKey ? keyedBodies : openBodies).open()
     try {
       const input = {
-        app,
+        key,
         requestId,
         basePath: request.baseUrl,
         ip: callerOf(request),
@@ -103,13 +104,19 @@ export function createRouter(deps: {
     }
   }
 
-  async function appOf({ headers }: Request): Promise<string> {
+  async function keyOf(route: Route, { headers }: Request): Promise<ApiKey> {
     const match = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')
     const key = match ? await findKey(match[1] as string) : null
     if (!key) throw new Problem('unauthorized', {}, { 'www-authenticate': 'Bearer' })
-    return key.app
+    const isEnough =
+      key.kind === 'secret' || (key.kind === 'publishable' && route.access === 'page')
+    if (!isEnough) throw new Problem('forbidden')
+    return key
   }
 }
+
+/** What open routes are called with. */
+const noKey: ApiKey = { id: '', app: '', kind: 'secret', origins: [] }
 
 /** Paths without a parameter first: `/v1/notices/search` is no `/v1/notices/:id`. */
 function pathsOf(routes: readonly Route[]): string[] {

@@ -2,9 +2,11 @@
  * From the body of a send to what the rooms behind take. Whether recipient, channel, template and variables fit
  * is found out before anything is counted: a message that could only fail is refused at the door.
  */
+import type { ApiKey } from '../access/api-keys.ts'
 import type { Channel } from '../base/channel.ts'
 import { Problem } from '../base/problems.ts'
 import type { Params } from '../notice/create.ts'
+import type { Origin } from '../notice/quota.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
 
@@ -16,6 +18,11 @@ export function recipientOf(
   const result = normalise(body.channel, body.to)
   if (result.kind === 'ok') return result
   throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
+}
+
+/** What limits look at besides. */
+export function originOf(key: ApiKey, ip: string, country: string): Origin {
+  return { ip, country, keyId: key.id, isPage: key.kind === 'publishable' }
 }
 
 /** What is known of messages before one is asked for. */

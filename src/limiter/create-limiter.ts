@@ -36,7 +36,7 @@ function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
   const engine = createEngine(options, store)
 
   function tryAcquire(policy: string, fields: Fields, asked?: AcquireOptions): Decision {
-    const check = engine.checkOf(policy, fields, asked)
+    const check = engine.acquireCheckOf(policy, fields, asked)
     return engine.decide(check, store.acquire(check))
   }
 

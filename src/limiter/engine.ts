@@ -6,7 +6,7 @@ import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
 import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
-import { type Answer, type Check, narrow, type Store } from './store.ts'
+import type { Answer, Check, Store } from './store.ts'
 
 /** Timers beyond it fire at once. */
 const maxTimerMs = 2 ** 31 - 1
@@ -18,18 +18,20 @@ export function createEngine(
 ) {
   let policies = compilePolicies(options.policies, clientId)
 
-  function checkOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
+  /** Of a call that takes nothing, so that the fields of one rule are enough to ask for that. */
+  function checkOf(name: string, fields: Fields, rule?: string, requestId?: string): Check {
+    const policy = policyOf(policies, name)
+    const parts = policy.parts.filter((part) => rule === undefined || part.rule.name === rule)
+    const subjects = parts.map((part) => subjectOf(name, part, fields))
+    return { policy, parts, subjects, permits: [], requestId, isSolved: false }
+  }
+
+  function acquireCheckOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
     const { permits = 1, requestId, isSolved = false } = asked
-    const policy = policyOf(policies, name, permits)
-    const { parts } = policy
-    return {
-      policy,
-      parts,
-      subjects: parts.map((part) => subjectOf(name, part, fields)),
-      permits: parts.map((part) => permitsOf(name, part, fields, permits)),
-      requestId,
-      isSolved,
-    }
+    policyOf(policies, name, permits)
+    const check = checkOf(name, fields, undefined, requestId)
+    const ofParts = check.parts.map((part) => permitsOf(name, part, fields, permits))
+    return { ...check, permits: ofParts, isSolved }
   }
 
   function decide(check: Check, answer: Answer): Decision {
@@ -67,16 +69,17 @@ export function createEngine(
 
       release: async (name, fields, requestId, rules) =>
         store.release(
-          checkOf(name, fields, { requestId }),
+          checkOf(name, fields, undefined, requestId),
           ({ rule }) => !rules || rules.includes(rule.name),
         ),
       refund: async (name, fields, requestId) =>
-        store.release(checkOf(name, fields, { requestId }), ({ rule }) => rule.refund === 'passed'),
-      peek: async (name, fields) => (await store.peek(checkOf(name, fields))).flatMap(statesOf),
-      reset: async (name, fields, only) =>
-        store.reset(
-          narrow(checkOf(name, fields), ({ rule }) => only === undefined || rule.name === only),
+        store.release(
+          checkOf(name, fields, undefined, requestId),
+          ({ rule }) => rule.refund === 'passed',
         ),
+      peek: async (name, fields, rule) =>
+        (await store.peek(checkOf(name, fields, rule))).flatMap(statesOf),
+      reset: async (name, fields, rule) => store.reset(checkOf(name, fields, rule)),
 
       setPolicies(raw) {
         policies = compilePolicies(raw, clientId)
@@ -86,7 +89,7 @@ export function createEngine(
     }
   }
 
-  return { checkOf, decide, refuse, createLimiter }
+  return { acquireCheckOf, decide, refuse, createLimiter }
 }
 
 /** Sleeps in steps that a timer can hold. */

@@ -1,6 +1,7 @@
 /** The API role. */
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
+import type { Channel } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
@@ -46,7 +47,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
     normaliseRecipient: createRecipientNormaliser(file.recipients),
   }
-  const quota = createQuota({ limiter, secrets })
+  const quota = createQuota({ limiter, secrets, priceOf: createPriceOf(file.prices) })
   const routes = [
     ...captchaRoutes({
       ...sendable,
@@ -119,6 +120,14 @@ export async function startApiRole(shared: Shared): Promise<string> {
   const address = await listen(server, environment.PORT, environment.HOST)
   closers.onClose(() => closeServer(server))
   return address
+}
+
+/** Thousandths of the operator's currency. Without `prices` no rule asks. */
+function createPriceOf(prices: PolicyFile['prices']) {
+  return (channel: Channel, country: string): number => {
+    if (!prices) return 1
+    return channel === 'email' ? prices.email : (prices[country] ?? prices.default)
+  }
 }
 
 /** How each provider's receipts are read, for those that come over HTTP. */

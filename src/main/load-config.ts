@@ -3,10 +3,11 @@ import { channels } from '../base/channel.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import type { Finding } from '../config/located-yaml.ts'
+import { pagePolicy } from '../config/page-policy.ts'
 import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
-import { type Policies, parsePolicies } from '../limiter/index.ts'
+import { type Policies, parsePolicies, type Rule } from '../limiter/index.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'
 import { loadTemplates, type Templates } from '../templates/templates.ts'
 
@@ -89,7 +90,7 @@ function readTemplates(folder: string): Templates | { problems: string[] } {
   }
 }
 
-const checkFields = ['to', 'channel', 'scene', 'app', 'ip', 'country']
+const checkFields = ['to', 'channel', 'scene', 'app', 'ip', 'country', 'prefix', 'mailbox', 'keyId']
 const sendFields = [...checkFields, 'template', 'dedupe']
 
 /** The policies the product itself asks, and the fields it has for their keys. */
@@ -97,6 +98,7 @@ const ownPolicies: Readonly<Record<string, readonly string[]>> = {
   captcha: sendFields,
   notice: sendFields,
   check: checkFields,
+  [pagePolicy]: sendFields,
 }
 
 /** What would otherwise be found out by the first request, as a 500. */
@@ -106,13 +108,29 @@ function policyFindings(policies: Policies): Finding[] {
     if (!rules) {
       return [{ path: [], message: `${name} is missing; write "${name}: []" for no limits` }]
     }
-    return rules.flatMap((rule, index) =>
-      rule.fields
-        .filter((field) => !fields.includes(field))
-        .map((field) => ({
-          path: [name, index, 'key'],
-          message: `there is no field {${field}} here; there are ${fields.join(', ')}`,
-        })),
+    // What a policy includes is looked at where it is declared; it stands in one place before the rest.
+    const own = rules.filter(({ policy }) => policy === name)
+    const first = own.length < rules.length ? 1 : 0
+    return own.flatMap((rule, index) =>
+      fieldFindings(rule, fields).map(({ path, message }) => ({
+        path: [name, first + index, ...path],
+        message,
+      })),
     )
   })
+}
+
+/** What a rule asks for that requests do not have. */
+function fieldFindings({ fields, permits }: Rule, known: readonly string[]): Finding[] {
+  const unknown = fields.filter((field) => !known.includes(field))
+  const findings: Finding[] = unknown.map((field) => ({
+    path: ['key'],
+    message: `there is no field {${field}} here; there are ${known.join(', ')}`,
+  }))
+  const hasPrice = known.includes('dedupe')
+  if (typeof permits === 'string' && !(hasPrice && permits === 'price')) {
+    const message = hasPrice ? 'is a number, or price' : 'is a number here'
+    findings.push({ path: ['permits'], message })
+  }
+  return findings
 }

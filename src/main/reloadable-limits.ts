@@ -3,6 +3,7 @@
  * providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
  */
 import { changedSections } from '../config/changed-sections.ts'
+import { withPageRules } from '../config/page-policy.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
@@ -25,7 +26,7 @@ export function createLimits(
   let policies = parsedPolicies(running)
   const reloaders: ((next: PolicyFile) => void)[] = []
   const limiter = createLimiter({
-    policies: running.policies as RawPolicies,
+    policies: rawPolicies(running),
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
@@ -35,7 +36,7 @@ export function createLimits(
   closers.onClose(() => limiter.close())
   metrics.startRulesAtZero(policies)
   reloaders.push((next) => {
-    limiter.setPolicies(next.policies as RawPolicies)
+    limiter.setPolicies(rawPolicies(next))
     policies = parsedPolicies(next)
     metrics.startRulesAtZero(policies)
   })
@@ -69,11 +70,16 @@ function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
     const { pace, quotas } = next.providers[name] ?? entry
     return [name, { ...entry, pace, quotas }] as const
   })
-  return { ...running, policies: next.policies, providers: Object.fromEntries(providers) }
+  const browser = { ...running.browser, rules: next.browser.rules }
+  return { ...running, policies: next.policies, browser, providers: Object.fromEntries(providers) }
 }
 
 /** Checked when the file was read. */
-function parsedPolicies({ policies }: PolicyFile): Policies {
-  const parsed = parsePolicies(policies)
+function rawPolicies({ policies, browser }: PolicyFile): RawPolicies {
+  return withPageRules(policies, browser.rules) as RawPolicies
+}
+
+function parsedPolicies(file: PolicyFile): Policies {
+  const parsed = parsePolicies(rawPolicies(file))
   return parsed.ok ? parsed.policies : {}
 }

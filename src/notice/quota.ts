@@ -5,8 +5,10 @@
 
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { canonical, canonicalRecord } from '../base/canonical.ts'
+import type { Channel } from '../base/channel.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Decision, Limiter } from '../limiter/index.ts'
+import { mailboxOf, prefixOf } from '../recipient/facets.ts'
 import type { NoticeDraft, Params } from './create.ts'
 
 /** Facts of a request that only limits look at. */
@@ -15,17 +17,37 @@ export interface Origin {
   ip: string
   /** ISO 3166 code of a phone number; empty for email and for numbers of no country. */
   country: string
+  keyId: string
+  /** Its key may stand in a page: the rules for pages hold too, and it can be asked for a challenge. */
+  isPage: boolean
 }
 
-type Fields = Readonly<Record<string, string>>
+export type Fields = Readonly<Record<string, string | number>>
+
+/** Who is checked or sent to, by whom, as far as limits count it. */
+type Asked = Pick<NoticeDraft, 'app' | 'channel' | 'to' | 'scene'>
+
+/** What has been decided, for those who keep a record. Must not throw, and is not waited for. */
+export type OnDecided = (decided: {
+  policy: string
+  fields: Fields
+  requestId: string
+  decision: Decision
+}) => void
 
 /** A caller that is refused comes again with the same content, and hashing is a tenth of what a refusal costs. */
 const maxRememberedHashes = 1_000
 
 export type Quota = ReturnType<typeof createQuota>
 
-export function createQuota(deps: { limiter: Limiter; secrets: Secrets }) {
-  const { limiter, secrets } = deps
+export function createQuota(deps: {
+  limiter: Limiter
+  secrets: Secrets
+  /** What a message costs, for rules with `permits: price`. */
+  priceOf: (channel: Channel, country: string) => number
+  onDecided?: OnDecided
+}) {
+  const { limiter, secrets, priceOf, onDecided } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
 
   function dedupeHash(to: string, template: string, params: Params): string {
@@ -38,20 +60,40 @@ export function createQuota(deps: { limiter: Limiter; secrets: Secrets }) {
     return hash
   }
 
+  /** The values that keys of the policy `check` may use. */
+  function checkFieldsOf(asked: Asked, { ip, country, keyId }: Origin): Fields {
+    const { to, channel, scene = '', app } = asked
+    const [prefix, mailbox] = [prefixOf(channel, to), mailboxOf(channel, to)]
+    return { to, channel, scene, app, ip, country, prefix, mailbox, keyId }
+  }
+
   return {
-    /** The values for `{to} {channel} {scene} {app} {ip} {country} {template} {dedupe}` in a rule's key. */
-    fieldsOf(draft: NoticeDraft, params: Params, { ip, country }: Origin): Fields {
-      const { to, channel, scene = '', app, template } = draft
+    checkFieldsOf,
+
+    /** The values that keys of the policies `captcha` and `notice` may use. */
+    fieldsOf(draft: NoticeDraft, params: Params, origin: Origin): Fields {
+      const { to, channel, template } = draft
       const dedupe = dedupeHash(to, template, params)
-      return { to, channel, scene, app, ip, country, template, dedupe }
+      const price = priceOf(channel, origin.country)
+      return { ...checkFieldsOf(draft, origin), template, dedupe, price }
     },
 
     /**
      * Takes from every rule of the policy, or from none, under an id by which it can be given back. A flood
      * is answered from the limiter's memory of refusals, because the id was made for this request.
+     * `isSolved`: rules that ask for a challenge let it pass.
      */
-    acquire: (policy: string, fields: Fields, requestId: string): Promise<Decision> =>
-      limiter.acquire(policy, fields, { requestId, isNewRequest: true }),
+    async acquire(
+      policy: string,
+      fields: Fields,
+      requestId: string,
+      isSolved = true,
+    ): Promise<Decision> {
+      const asked = { requestId, isNewRequest: true, isSolved }
+      const decision = await limiter.acquire(policy, fields, asked)
+      onDecided?.({ policy, fields, requestId, decision })
+      return decision
+    },
 
     /** Now, or when Redis answers again. */
     release(policy: string, fields: Fields, requestId: string): void {

@@ -26,7 +26,7 @@ test('create: the key is found with its app, and the database holds only its has
   const { keys } = openKeys()
   const { id, token } = await keys.create({ name: 'web', app: 'shop' })
   expect(keyKindOf(token)).toBe('secret')
-  expect(await keys.find(token)).toEqual({ id, app: 'shop' })
+  expect(await keys.find(token)).toEqual({ id, app: 'shop', kind: 'secret', origins: [] })
   const { rows } = await pool.query('SELECT * FROM api_key WHERE id = $1', [id])
   expect(rows[0].hash).toHaveLength(32)
   expect(JSON.stringify(rows)).not.toContain(token)
@@ -234,6 +234,9 @@ test('list: every key with its facts, newest first, revoked ones too, and no has
     kind: 'secret',
     createdAt: expect.any(Date),
     revokedAt: null,
+    origins: [],
+    prefix: '',
+    lastUsedAt: null,
   })
   expect(older).toMatchObject({ id: first.id, name: 'first', revokedAt: expect.any(Date) })
   expect(Math.abs(Date.now() - (newest?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)
@@ -263,7 +266,9 @@ test('each key is found with its own app, also when many are asked for in one st
   const { keys } = openKeys()
   const wrong = strangers(5)
   const found = await Promise.all([...made.map(({ token }) => token), ...wrong].map(keys.find))
-  expect(found.slice(0, 20)).toEqual(made.map(({ id }, index) => ({ id, app: `app-${index}` })))
+  expect(found.slice(0, 20)).toEqual(
+    made.map(({ id }, index) => ({ id, app: `app-${index}`, kind: 'secret', origins: [] })),
+  )
   expect(found.slice(20)).toEqual(wrong.map(() => null))
 })
 

@@ -5,10 +5,12 @@ import { type CodeOwner, type CodeStore, createCodeStore } from '../../src/captc
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter, parsePolicies, type RawPolicies } from '../../src/limiter/index.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import { createQuota } from '../../src/notice/quota.ts'
+import { createQuota, type Origin } from '../../src/notice/quota.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
+
+const origin: Origin = { ip: '203.0.113.1', country: 'CN', keyId: 'key', isPage: false }
 
 const server = await testRedis()
 const secrets = createSecrets('the first secret, of thirty-two bytes or more')
@@ -46,7 +48,7 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
   const metrics = createMetrics({ process: 'api' } as never)
   const announced: string[] = []
   const checkCaptcha = createCheckCaptcha({
-    quota: createQuota({ limiter, secrets }),
+    quota: createQuota({ limiter, secrets, priceOf: () => 60 }),
     limiter,
     policies: () => parsed.policies,
     codes,
@@ -60,8 +62,11 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
     announced,
     remember: (owner: CodeOwner, code: string, id = newId()) =>
       store.remember(owner, id, code).then(() => id),
-    guess: (owner: CodeOwner, code: string, more: { id?: string; ip?: string } = {}) =>
-      checkCaptcha({ ip: '203.0.113.1', country: 'CN', ...owner, code, ...more }),
+    guess: (
+      owner: CodeOwner,
+      code: string,
+      more: { id?: string; ip?: string; origin?: Origin } = {},
+    ) => checkCaptcha({ origin: { ...origin, ip: more.ip ?? origin.ip }, ...owner, code, ...more }),
     used: async (owner: CodeOwner, ip = '203.0.113.1') => {
       const states = await limiter.peek('check', { ip, country: 'CN', ...owner } as never)
       return states.map((state) => state.used)
@@ -184,14 +189,24 @@ test('the code store out of reach: the guess is given back to every rule, and no
   expect(Object.values(await results()).every((value) => value === 0)).toBe(true)
 })
 
-test('the fields of a rule are those of the request: scene, country and app among them', async () => {
-  for (const field of ['scene', 'country', 'app', 'channel', 'to', 'ip']) {
+test('the fields of a rule are those of the request', async () => {
+  const other = { scene: 'other', app: 'other', channel: 'email', to: '+8613700137999' } as const
+  const others: Record<string, object> = {
+    scene: { scene: other.scene },
+    app: { app: other.app },
+    channel: { channel: other.channel },
+    to: { to: other.to },
+    prefix: { to: other.to },
+    mailbox: { to: other.to },
+    ip: { origin: { ...origin, ip: '203.0.113.2' } },
+    country: { origin: { ...origin, country: 'DE' } },
+    keyId: { origin: { ...origin, keyId: 'other' } },
+  }
+  for (const [field, more] of Object.entries(others)) {
     const { guess } = await openRoom([{ name: 'r', key: `{${field}}`, sliding: '1 per 1h' }])
     const owner = newOwner()
     expect(await guess(owner, '0000')).toMatchObject({ result: 'gone' })
     expect(await guess(owner, '0000')).toMatchObject({ result: 'refused' })
-    const other = { ...owner, [field]: field === 'channel' ? 'email' : 'other' }
-    const ip = field === 'ip' ? 'other' : '203.0.113.1'
-    expect(await guess(other, '0000', { ip })).toMatchObject({ result: 'gone' })
+    expect(await guess(owner, '0000', more)).toMatchObject({ result: 'gone' })
   }
 })

@@ -36,7 +36,7 @@ async function openRoom(
     triesPerCode: 3,
   })
   releaseLater(() => codes.close())
-  const quota = createQuota({ limiter, secrets })
+  const quota = createQuota({ limiter, secrets, priceOf: () => 60 })
   const made: { notice: PreparedNotice; params: Params; timeoutMs: number }[] = []
   /** What PostgreSQL does; it may look at what Redis holds by then. */
   let commit: (notice: PreparedNotice, params: Params) => Promise<void> = async () => {}
@@ -65,7 +65,8 @@ async function openRoom(
     },
     used: async (request: CaptchaRequest) => {
       const { to, channel, scene, app, template, origin } = request
-      const fields = { to, channel, scene, app, template, dedupe: '', ...origin }
+      const { ip, country } = origin
+      const fields = { to, channel, scene, app, template, dedupe: '', ip, country }
       return (await limiter.peek('captcha', fields)).map((state) => state.used)
     },
   }
@@ -83,7 +84,7 @@ function request(over: Partial<CaptchaRequest> = {}): CaptchaRequest {
     template: 'captcha',
     locale: 'en',
     params: { name: 'Ada' },
-    origin: { ip: '203.0.113.1', country: 'CN' },
+    origin: { ip: '203.0.113.1', country: 'CN', keyId: 'key', isPage: false },
     answerBy: performance.now() + 2_000,
     ...over,
   }

@@ -22,7 +22,14 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   events: ['crypto', 'types:db', 'types:metrics'],
   idempotency: ['types:db'],
   'login-throttle': ['types:limiter'],
-  notice: ['types:crypto', 'types:db', 'types:queue', 'types:limiter', 'types:metrics'],
+  notice: [
+    'recipient',
+    'types:crypto',
+    'types:db',
+    'types:queue',
+    'types:limiter',
+    'types:metrics',
+  ],
   captcha: ['recipient', 'redis', 'types:crypto', 'types:limiter', 'types:metrics', 'types:notice'],
   delivery: [
     'queue',
@@ -40,6 +47,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'login-throttle',
     'notice',
     'recipient',
+    'types:access',
     'types:captcha',
     'types:idempotency',
     'types:metrics',

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { formatDuration } from '../../src/base/durations.ts'
 import { type PolicyFileResult, parsePolicyFile } from '../../src/config/policy-file.ts'
 import { policyFileSchema } from '../../src/config/policy-schema.ts'
-import { policiesSchema } from '../../src/limiter/policy/schema.ts'
+import { ruleSchema } from '../../src/limiter/policy/schema.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
 import { providerKinds } from '../../src/providers/index.ts'
 import { loadTemplates } from '../../src/templates/templates.ts'
@@ -27,6 +27,7 @@ function fileOf(result: PolicyFileResult) {
 }
 
 interface Schema {
+  type?: string
   default?: unknown
   properties?: Record<string, Schema>
   additionalProperties?: Schema | boolean
@@ -37,9 +38,13 @@ interface Schema {
 /** Every key a schema names, as the docs write it: `code.length`, `routes.sms[].use`, `providers.<name>`. */
 function keysOf(schema: Schema, at = ''): string[] {
   if (schema.properties) {
-    return Object.entries(schema.properties).flatMap(([name, inner]) =>
+    const named = Object.entries(schema.properties).flatMap(([name, inner]) =>
       keysOf(inner, at ? `${at}.${name}` : name),
     )
+    // Besides those, any other name.
+    return typeof schema.additionalProperties === 'object' && schema.additionalProperties.type
+      ? [...named, `${at}.<name>`]
+      : named
   }
   if (typeof schema.additionalProperties === 'object') {
     return keysOf(schema.additionalProperties, `${at}.<name>`)
@@ -90,11 +95,11 @@ test('the defaults in docs/policy-file.md are those of a file that says nothing'
 })
 
 test('docs/policy-file.md has every key of a rule and no other, with its default', () => {
-  const rule = (inputOf(policiesSchema).additionalProperties as Schema).items
+  const rule = inputOf(ruleSchema)
   const rows = tableUnder('key of a rule')
-  expect(rows.map(({ key }) => key).sort()).toEqual(Object.keys(rule?.properties ?? {}).sort())
+  expect(rows.map(({ key }) => key).sort()).toEqual(Object.keys(rule.properties ?? {}).sort())
   for (const { key, given } of rows.filter(({ given }) => given !== '')) {
-    expect(String(rule?.properties?.[key]?.default)).toBe(given)
+    expect(String(rule.properties?.[key]?.default)).toBe(given)
   }
 })
 
@@ -113,7 +118,7 @@ test('a policy that the product asks for may not be missing, nor use a field it 
   expect(parse(text.replace('  check:', '  checks:'), 'postern.yaml')).toEqual({
     ok: false,
     problems: [
-      'postern.yaml:10: policies.captcha.2.key: there is no field {subject} here; there are to, channel, scene, app, ip, country, template, dedupe',
+      'postern.yaml:10: policies.captcha.2.key: there is no field {subject} here; there are to, channel, scene, app, ip, country, prefix, mailbox, keyId, template, dedupe',
       'postern.yaml:6: policies: check is missing; write "check: []" for no limits',
     ],
   })

@@ -29,7 +29,8 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
       run: async () => ({ status: 200, body: {} }),
       ...route,
     })),
-    findKey: async (token) => (token === 'good' ? { app: 'shop' } : null),
+    findKey: async (token) =>
+      token === 'good' ? { id: 'k', app: 'shop', kind: 'secret', origins: [] } : null,
     idempotency: {} as Idempotency,
     metrics,
     log,
@@ -129,7 +130,7 @@ test('what a route is told: app, caller, parameters, query and the checked body'
   const call = await open([
     {
       path: '/v1/:name',
-      access: 'key',
+      access: 'secret',
       body: z.strictObject({ n: z.number(), more: z.string().default('given') }),
       query: z.object({ page: z.coerce.number() }),
       async run(request) {
@@ -142,7 +143,7 @@ test('what a route is told: app, caller, parameters, query and the checked body'
   expect((await call('/v1/a%20b?page=3', { body: '{"n":1}' })).status).toBe(200)
   expect(told).toMatchObject([
     {
-      app: 'shop',
+      key: { app: 'shop' },
       ip: '127.0.0.1',
       params: { name: 'a b' },
       query: { page: 3 },
@@ -160,7 +161,7 @@ test('what a route is told: app, caller, parameters, query and the checked body'
 })
 
 test('bodies one after the other each have the whole room, also those that were refused', async () => {
-  const call = await open([{ access: 'key', body: z.strictObject({ n: z.string() }) }], 1_000)
+  const call = await open([{ access: 'secret', body: z.strictObject({ n: z.string() }) }], 1_000)
   for (let count = 0; count < 20; count++) {
     expect((await call('/x', { body: JSON.stringify({ n: 'x'.repeat(800) }) })).status).toBe(200)
     expect((await call('/x', { body: JSON.stringify({ m: 'x'.repeat(800) }) })).status).toBe(400)
@@ -169,7 +170,7 @@ test('bodies one after the other each have the whole room, also those that were 
 })
 
 test('a body that is cut leaves no room taken', async () => {
-  const call = await open([{ access: 'key', body: z.strictObject({ n: z.string() }) }], 1_000)
+  const call = await open([{ access: 'secret', body: z.strictObject({ n: z.string() }) }], 1_000)
   for (let count = 0; count < 5; count++) {
     const socket = connect(call.port, '127.0.0.1')
     await once(socket, 'connect')

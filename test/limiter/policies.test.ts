@@ -131,4 +131,54 @@ describe('policies', () => {
     expect(left).toEqual([1, 0, 0, 0])
     expect(reported).toEqual(['p shadow', 'p shadow'])
   })
+
+  test('include: the rules of another policy come first, and both policies count in them together', async () => {
+    const limiter = createLimiter({
+      policies: {
+        shared: [{ name: 'all', key: '{to}', sliding: '2 per 60s' }],
+        page: [{ include: 'shared' }, { name: 'own', key: '{ip}', sliding: '1 per 60s' }],
+      },
+      clock: () => 1_000,
+    })
+    const fields = { to: 'a', ip: 'b' }
+    expect((await limiter.acquire('page', fields)).admitted).toBe(true)
+    expect(await limiter.acquire('page', fields)).toMatchObject({ admitted: false, rule: 'own' })
+    expect((await limiter.acquire('shared', { to: 'a' })).admitted).toBe(true)
+    expect(await limiter.acquire('page', { to: 'a', ip: 'c' })).toMatchObject({ rule: 'all' })
+    expect(limiter.windows('page').map(({ rule }) => rule)).toEqual(['all', 'own'])
+  })
+
+  test('include: only of a policy that is there, includes none itself and shares no name', () => {
+    const rule = { name: 'r', key: '{to}', sliding: '1 per 60s' }
+    expect(
+      problemsOf({
+        a: [{ include: 'b' }, { include: 'nobody' }, { ...rule, name: 'x' }],
+        b: [{ include: 'c' }],
+        c: [rule],
+        d: [{ include: 'c' }, rule],
+        e: [{ include: 'c', name: 'e' }],
+      }),
+    ).toEqual([
+      'e.0.name: unknown key',
+      'a.0.include: "b" includes another policy itself',
+      'a.1.include: there is no policy "nobody"',
+      'd.1.name: two rules are named "r"',
+    ])
+  })
+
+  test('peek and reset of one rule need the fields of that rule alone', async () => {
+    const limiter = createLimiter({
+      policies: {
+        p: [
+          { name: 'to', key: '{to}', sliding: '2 per 60s' },
+          { name: 'spend', key: '{app}', sliding: '9 per 60s', permits: 'price' },
+        ],
+      },
+      clock: () => 1_000,
+    })
+    await limiter.acquire('p', { to: 'a', app: 'x', price: 3 })
+    expect(await limiter.peek('p', { to: 'a' }, 'to')).toMatchObject([{ rule: 'to', used: 1 }])
+    await limiter.reset('p', { to: 'a' }, 'to')
+    expect(await limiter.peek('p', { to: 'a', app: 'x' })).toMatchObject([{ used: 0 }, { used: 3 }])
+  })
 })

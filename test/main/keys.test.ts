@@ -18,7 +18,12 @@ test('keys: create shows a key that works once, list never shows it, revoke ends
   expect(app).toBe('shop')
   const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
   releaseLater(() => database.close())
-  expect(await createApiKeys(database).find(token as string)).toEqual({ id, app: 'shop' })
+  expect(await createApiKeys(database).find(token as string)).toEqual({
+    id,
+    app: 'shop',
+    kind: 'secret',
+    origins: [],
+  })
 
   const listed = await keys('list')
   expect(listed.stdout).toMatch(

@@ -6,6 +6,7 @@ import { createQuota } from '../../src/notice/quota.ts'
 const quota = createQuota({
   limiter: {} as Limiter,
   secrets: createSecrets('a secret of at least thirty-two bytes'),
+  priceOf: (channel, country) => (channel === 'sms' && country === 'CN' ? 45 : 60),
 })
 const draft = {
   app: 'app',
@@ -16,7 +17,7 @@ const draft = {
   locale: 'en',
   ttlMs: 1_000,
 } as const
-const origin = { ip: '192.0.2.1', country: 'CN' }
+const origin = { ip: '192.0.2.1', country: 'CN', keyId: 'key', isPage: false }
 const dedupe = (more = {}, params: Record<string, string | number | boolean> = { a: 1, b: 'x' }) =>
   quota.fieldsOf({ ...draft, ...more }, params, origin).dedupe
 
@@ -42,7 +43,12 @@ test('fieldsOf: every field a rule may name, the scene of a notice empty', () =>
     scene: 'login',
     app: 'app',
     template: 'order',
-    ...origin,
+    ip: '192.0.2.1',
+    country: 'CN',
+    keyId: 'key',
+    prefix: '+861380013',
+    mailbox: '+8613800138000',
+    price: 45,
   })
   expect(quota.fieldsOf(draft, {}, origin).scene).toBe('')
 })

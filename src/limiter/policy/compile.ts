@@ -84,7 +84,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
   const windows: PolicyWindow[] = []
   for (const rule of rules) {
     const client = rule.scope === 'per-client' ? (clientId ?? '') : ''
-    const ruleName = canonical([name, rule.name, rule.kind, client])
+    const ruleName = canonical([rule.policy, rule.name, rule.kind, client])
     const seed = clientId === undefined ? '' : ruleName
     const calendar = rule.calendar && createCalendar(rule.calendar.cron, rule.calendar.timezone)
     for (const together of partition(rule)) {

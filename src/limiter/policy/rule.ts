@@ -40,7 +40,12 @@ export interface RawLockout {
   readonly maxLock?: string | undefined
 }
 
-export type RawPolicies = Readonly<Record<string, readonly RawRule[]>>
+/** In the place of a rule: all rules of another policy, which both policies count in together. */
+export interface RawInclude {
+  readonly include: string
+}
+
+export type RawPolicies = Readonly<Record<string, readonly (RawRule | RawInclude)[]>>
 
 /** At most `limit` uses within it. `window` is its length as the policy spells it. */
 export interface Window {
@@ -65,6 +70,8 @@ export interface Lock {
 
 export interface Rule {
   readonly name: string
+  /** The policy it is declared in, under whose name it counts. */
+  readonly policy: string
   readonly kind: Kind
   readonly key: string
   /** The fields of the key. */

@@ -2,7 +2,7 @@
 import { Cron } from 'croner'
 import * as z from 'zod'
 import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
-import type { Rule, Window } from './rule.ts'
+import type { RawInclude, Rule, Window } from './rule.ts'
 
 /** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
 const maxLimit = 1_000_000_000
@@ -74,7 +74,8 @@ const name = z
   .regex(/^[a-z][a-z0-9_-]{0,63}$/i, { error: 'a name is letters, digits, - and _' })
 const field = z.string().regex(/^[a-zA-Z_]\w*$/, { error: 'a number, or the name of a field' })
 
-const rule = z
+/** One rule, as it is written. */
+export const ruleSchema = z
   .strictObject({
     name,
     key: z.string().min(1).max(500),
@@ -88,44 +89,82 @@ const rule = z
     refund: z.literal('passed').optional(),
     message: z.string().min(1).optional(),
   })
-  .transform(({ sliding, fixed, calendar, lockout, refund, message, ...shared }, context): Rule => {
-    const problem = (path: string[], text: string) =>
-      context.addIssue({ code: 'custom', path, message: text })
-    if ([sliding, fixed, calendar, lockout].filter(Boolean).length !== 1) {
-      problem([], 'a rule has exactly one of sliding, fixed, calendar and lockout')
-    }
-    if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
-      problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
-    }
-    const kind = lockout ? 'lockout' : calendar ? 'calendar' : fixed ? 'fixed' : 'sliding'
-    const rule: Rule = {
-      ...shared,
-      kind,
-      fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
-      windows: fixed ?? sliding ?? [],
-      ...calendar,
-      ...lockout,
-      ...(refund ? { refund } : {}),
-      ...(message ? { message } : {}),
-    }
-    if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
-      problem(['permits'], 'permits are above a limit, so nothing would ever pass')
-    }
-    return rule
-  })
+  .transform(
+    (
+      { sliding, fixed, calendar, lockout, refund, message, ...shared },
+      context,
+    ): RuleOfNoPolicy => {
+      const problem = (path: string[], text: string) =>
+        context.addIssue({ code: 'custom', path, message: text })
+      if ([sliding, fixed, calendar, lockout].filter(Boolean).length !== 1) {
+        problem([], 'a rule has exactly one of sliding, fixed, calendar and lockout')
+      }
+      if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
+        problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
+      }
+      const kind = lockout ? 'lockout' : calendar ? 'calendar' : fixed ? 'fixed' : 'sliding'
+      const rule: RuleOfNoPolicy = {
+        ...shared,
+        kind,
+        fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
+        windows: fixed ?? sliding ?? [],
+        ...calendar,
+        ...lockout,
+        ...(refund ? { refund } : {}),
+        ...(message ? { message } : {}),
+      }
+      if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
+        problem(['permits'], 'permits are above a limit, so nothing would ever pass')
+      }
+      return rule
+    },
+  )
+
+type RuleOfNoPolicy = Omit<Rule, 'policy'>
+
+const include = z.strictObject({ include: name })
+
+/** One alternative is chosen by what stands there, so that a mistake in a rule is told as the rule's. */
+const ruleOrInclude = z.unknown().transform((raw, context): RuleOfNoPolicy | RawInclude => {
+  const isInclude = typeof raw === 'object' && raw !== null && 'include' in raw
+  const parsed = (isInclude ? include : ruleSchema).safeParse(raw)
+  if (parsed.success) return parsed.data
+  for (const issue of parsed.error.issues) context.addIssue({ ...issue })
+  return z.NEVER
+})
 
 /** The schema of the policy file's `policies`; its output is `Policies`. */
-export const policiesSchema = z.record(
-  name,
-  z.array(rule).superRefine((rules, context) => {
-    const names = rules.map((one) => one?.name)
-    names.forEach((name, index) => {
-      if (name === undefined || names.indexOf(name) === index) return
-      const message = `two rules are named "${name}"`
-      context.addIssue({ code: 'custom', path: [index, 'name'], message })
-    })
-  }),
-)
+export const policiesSchema = z
+  .record(name, z.array(ruleOrInclude))
+  .transform((declared, context) => {
+    const ownRules = (policy: string): Rule[] =>
+      (declared[policy] ?? []).flatMap((one) => ('include' in one ? [] : [{ ...one, policy }]))
+    const policies: Record<string, Rule[]> = {}
+    for (const [policy, entries] of Object.entries(declared)) {
+      const names = new Set<string>()
+      policies[policy] = entries.flatMap((entry, index) => {
+        const isIncluded = 'include' in entry
+        const message = isIncluded && whyNotIncluded(entry.include, declared)
+        if (message) context.addIssue({ code: 'custom', path: [policy, index, 'include'], message })
+        const rules = isIncluded ? ownRules(entry.include) : [{ ...entry, policy }]
+        for (const { name } of rules) {
+          const message = `two rules are named "${name}"`
+          const path = [policy, index, isIncluded ? 'include' : 'name']
+          if (names.has(name)) context.addIssue({ code: 'custom', path, message })
+          names.add(name)
+        }
+        return rules
+      })
+    }
+    return policies
+  })
+
+function whyNotIncluded(policy: string, declared: Record<string, object[]>): string | undefined {
+  if (!declared[policy]) return `there is no policy "${policy}"`
+  return declared[policy].some((one) => 'include' in one)
+    ? `"${policy}" includes another policy itself`
+    : undefined
+}
 
 function isCron(text: string): boolean {
   try {

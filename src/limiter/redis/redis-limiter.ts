@@ -132,7 +132,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   }
 
   const limiter = engine.createLimiter(async (name, fields, asked: AcquireOptions = {}) => {
-    const check = engine.checkOf(name, fields, asked)
+    const check = engine.acquireCheckOf(name, fields, asked)
     const { parts, subjects, permits, requestId, isSolved } = check
     if (requestId === undefined || asked.isNewRequest) {
       const refusal = refusals.find(subjects, permits, isSolved)
