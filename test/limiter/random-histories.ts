@@ -5,11 +5,11 @@ import { expect } from 'vitest'
 import {
   createLimiter,
   type Decision,
+  type Limiter,
   type LimiterRedis,
   parsePolicies,
   type RawPolicies,
 } from '../../src/limiter/index.ts'
-import { releaseLater } from '../support/release.ts'
 import { randomRules } from './random-policies.ts'
 import { createReference, type Verdict } from './reference.ts'
 import { virtualTime } from './virtual-time.ts'
@@ -28,9 +28,19 @@ interface Place {
 }
 
 /** Redis engine, in-process engine and the reference are asked alike; throws where they decide differently. */
-export async function runRound(
+export async function runRound(place: Place, roundSeed: number): Promise<void> {
+  const opened: Limiter[] = []
+  try {
+    await compareEngines(place, roundSeed, opened)
+  } finally {
+    for (const limiter of opened) limiter.close()
+  }
+}
+
+async function compareEngines(
   { servers, redis, keyPrefix }: Place,
   roundSeed: number,
+  opened: Limiter[],
 ): Promise<void> {
   const policies: RawPolicies = Object.fromEntries(
     fc
@@ -53,7 +63,7 @@ export async function runRound(
     rememberRequestsMs: longMs,
     onObserved: ({ rule }) => observed.redis.push(rule),
   })
-  releaseLater(() => overRedis.close())
+  opened.push(overRedis)
   const local = createLimiter({
     policies,
     clock,
