@@ -8,9 +8,11 @@
 --          settle (its code replaces all before it), forget  notice id
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
+--          look
 -- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now
 --          | forget, takeBack: 1 if there was something | guess: a notice id: right, and used up now;
 --          tries left: wrong, and at 0 it can't pass any more; -1: there is no such code
+--          | look: "<tries left> <ends, ms since 1970>" of the current code; -1: there is none
 local clock, steps, answers, at = redis.call('TIME'), {}, {}, 1
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local maxCodes = 8
@@ -62,6 +64,11 @@ function steps.takeBack(codes, request)
     end
   end
   return 0
+end
+
+function steps.look(codes)
+  local code = codes[1]
+  return code and code.state == 'current' and string.format('%d %.0f', code.tries, code.ends) or -1
 end
 
 for step, key in ipairs(KEYS) do

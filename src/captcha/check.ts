@@ -28,12 +28,15 @@ export function createCheckCaptcha(deps: {
   codes: CodeStore
   metrics: Metrics
   events: CaptchaEvents
+  /** For those who keep a record. Must not throw, and is not waited for. */
+  onChecked?: (request: CheckRequest, outcome: CheckOutcome) => void
 }) {
-  const { quota, limiter, policies, codes, metrics, events } = deps
+  const { quota, limiter, policies, codes, metrics, events, onChecked } = deps
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
     const outcome = await check(request)
     metrics.checks.inc({ result: outcome.result })
+    onChecked?.(request, outcome)
     if (outcome.result === 'passed') events.passed(request, outcome.noticeId)
     if (outcome.result === 'refused' && outcome.refusal.isNewLock) {
       void events.locked(request, outcome.refusal)

@@ -49,6 +49,7 @@ type Step =
   | ['settle' | 'forget', noticeId: string]
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
+  | ['look']
 
 const script = loadScript('codes-N')
 const maxUnanswered = 10_000
@@ -140,6 +141,22 @@ export function createCodeStore(
         undo(owner, ['takeBack', requestId])
         throw error
       }
+    },
+
+    /** The code that would pass now, without the code; null when there is none. */
+    async look(owner: CodeOwner): Promise<{ triesLeft: number; expiresAt: Date } | null> {
+      for (const key of keysOf(owner)) {
+        const answer = await take({ key, step: ['look'] })
+        if (typeof answer !== 'string') continue
+        const [triesLeft = 0, endsMs = 0] = answer.split(' ').map(Number)
+        return { triesLeft, expiresAt: new Date(endsMs) }
+      }
+      return null
+    },
+
+    /** Ends every code of the owner, also one that is on its way. */
+    async drop(owner: CodeOwner): Promise<void> {
+      for (const key of keysOf(owner)) await reach(() => redis.del(key))
     },
 
     /** Undoes `remember` for a notice that could not be made, now or when Redis answers again. */

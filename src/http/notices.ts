@@ -4,9 +4,9 @@ import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
 import type { NoticeRequest, SendNotice } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { type CursorMarks, createCursors } from './cursor.ts'
+import { viewOf } from './notice-view.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
 import {
@@ -147,28 +147,4 @@ function sendTimeOf(text: string | undefined, nowMs: number): Date | undefined {
   const aheadMs = Date.parse(text) - nowMs
   if (aheadMs > furthestAheadMs) throw invalid('sendAt', 'is more than 7 days ahead')
   return aheadMs > 0 ? new Date(text) : undefined
-}
-
-type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
-
-/** A row as callers see it: recipient masked, members without a value left out. */
-function viewOf(row: NoticeRow) {
-  return {
-    id: row.id,
-    channel: row.channel,
-    to: row.recipient === null ? null : maskRecipient(row.channel, row.recipient),
-    kind: row.kind,
-    scene: row.scene ?? undefined,
-    template: row.template,
-    state: row.state,
-    provider: row.provider ?? undefined,
-    providerMessageId: row.providerMessageId ?? undefined,
-    attempts: row.attempts,
-    createdAt: row.createdAt.toISOString(),
-    sendAt: row.sendAt?.toISOString(),
-    expiresAt: row.expiresAt.toISOString(),
-    sentAt: row.sentAt?.toISOString(),
-    finishedAt: row.finishedAt?.toISOString(),
-    error: row.error ?? undefined,
-  }
 }

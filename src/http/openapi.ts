@@ -57,6 +57,7 @@ const tags: Readonly<Record<string, string>> = {
   captchas: 'One-time codes: send one, check one.',
   notices: 'Messages: send one, see what became of it, search.',
   receipts: "Providers' later word on delivery.",
+  recipients: 'What is known of a recipient, for support, and what may be taken back.',
   limits: 'The limiter for other services.',
   attempts: 'Login attempts, counted before a password is compared.',
   sandbox:

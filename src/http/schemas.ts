@@ -5,6 +5,8 @@
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
 import { duration } from '../base/durations.ts'
+import { checkResults } from '../history/history.ts'
+import { resettable } from '../lookup/operations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 
@@ -149,6 +151,24 @@ export const attemptBody = z
   })
   .meta({ id: 'Attempt' })
 
+export const lookupBody = z
+  .strictObject({ channel, to: recipient, ip: ip.optional() })
+  .meta({ id: 'LookUpRecipient' })
+
+export const resetBody = z
+  .strictObject({
+    channel,
+    to: recipient,
+    ip: ip.optional(),
+    what: z
+      .array(z.enum(resettable))
+      .min(1)
+      .refine((list) => new Set(list).size === list.length, 'names one twice')
+      .meta({ description: 'What to take back.' }),
+    reason: plainText(500).min(1).meta({ description: 'Why; it is kept with the record.' }),
+  })
+  .meta({ id: 'ResetRecipient' })
+
 export const permitsTaken = z
   .object({
     allowed: z.literal(true),
@@ -247,3 +267,57 @@ export const sandboxMessages = z.array(
     })
     .meta({ id: 'SandboxMessage' }),
 )
+
+const windowName = z.string().meta({ description: 'As the policy file spells it.' })
+
+/** Why a message may or may not go there. */
+export const destinations = ['allowed', 'not_allowed'] as const
+
+export const recipientStory = z
+  .object({
+    to: z.string().meta({ description: 'Masked.' }),
+    destination: z.enum(destinations).meta({ description: 'Whether a message may go there now.' }),
+    limits: z
+      .array(
+        z.object({
+          policy: z.string(),
+          rule: z.string(),
+          window: windowName,
+          used: z.int(),
+          limit: z.int(),
+          resetsInMs: z.number(),
+          lockedForMs: z.number().optional(),
+        }),
+      )
+      .meta({ description: 'What every rule counts that is about this recipient.' }),
+    lockedForMs: z.number().optional().meta({ description: 'The longest lock that holds now.' }),
+    codes: z
+      .array(z.object({ scene, expiresAt: time, triesLeft: z.int() }))
+      .meta({ description: 'Codes that are not used or expired, without the code.' }),
+    refusals: z
+      .array(
+        z.object({
+          at: time,
+          policy: z.string(),
+          rule: z.string(),
+          window: windowName,
+          retryAfterMs: z.number(),
+        }),
+      )
+      .meta({ description: 'The latest 20, newest first.' }),
+    checks: z
+      .array(z.object({ at: time, result: z.enum(checkResults) }))
+      .meta({ description: 'The latest 20, newest first.' }),
+    notices: z.array(noticeView).meta({ description: 'The latest 20, newest first.' }),
+    operations: z
+      .array(
+        z.object({
+          at: time,
+          by: z.string().meta({ description: 'The id of the API key.' }),
+          what: z.array(z.enum(resettable)),
+          reason: z.string(),
+        }),
+      )
+      .meta({ description: 'What support did, newest first.' }),
+  })
+  .meta({ id: 'RecipientStory' })

@@ -7,21 +7,27 @@ import type { ReceiptReader } from '../base/receipt.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
+import { pagePolicy } from '../config/page-policy.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
+import { createHistory, type History } from '../history/history.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { receiptRoute } from '../http/receipts.ts'
+import { recipientRoutes } from '../http/recipients.ts'
 import { answerUnknownPath, createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createPublicServer } from '../http/server.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import { createLoginThrottle } from '../login-throttle/login-throttle.ts'
+import { createLookUp } from '../lookup/look-up.ts'
+import { createOperations } from '../lookup/operations.ts'
+import { createReset } from '../lookup/reset.ts'
 import { createNoticeCreator } from '../notice/create.ts'
-import { createQuota } from '../notice/quota.ts'
+import { createQuota, type Quota } from '../notice/quota.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { findProviderKind } from '../providers/index.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
@@ -47,7 +53,21 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
     normaliseRecipient: createRecipientNormaliser(file.recipients),
   }
-  const quota = createQuota({ limiter, secrets, priceOf: createPriceOf(file.prices) })
+  const history = createHistory({
+    redis,
+    secrets,
+    keyPrefix,
+    policies,
+    onDropped: (count) => metrics.recordsDropped.inc({ record: 'history' }, count),
+  })
+  closers.onClose(() => history.close())
+  const quota = createQuota({
+    limiter,
+    secrets,
+    priceOf: createPriceOf(file.prices),
+    onDecided: history.decided,
+  })
+  const support = createSupport(shared, quota, history)
   const routes = [
     ...captchaRoutes({
       ...sendable,
@@ -71,6 +91,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
           types: wantedEvents,
           write: events.add,
         }),
+        onChecked: (request, { result }) => history.checked(request, result),
       }),
       codeLength: file.code.length,
     }),
@@ -82,6 +103,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
       recipientHashes: secrets.recipientHashes,
       cursorMarks: secrets.cursorMarks,
     }),
+    ...recipientRoutes({ ...support, normaliseRecipient: sendable.normaliseRecipient }),
     receiptRoute({ readers: receiptReaders(file), takeReceipts: receipts.take, metrics }),
     ...limitRoutes({
       loginThrottle: createLoginThrottle({ limiter, policies }),
@@ -120,6 +142,28 @@ export async function startApiRole(shared: Shared): Promise<string> {
   const address = await listen(server, environment.PORT, environment.HOST)
   closers.onClose(() => closeServer(server))
   return address
+}
+
+/** What support asks of a recipient, and what it may take back. */
+function createSupport(shared: Shared, quota: Quota, history: History) {
+  const { notices: store, codes } = shared.stores
+  const { limiter, policies } = shared.limits
+  const { secrets, servers } = shared
+  const operations = createOperations(servers.database)
+  const policyNames = ['captcha', pagePolicy, 'notice', 'check']
+  const asked = {
+    store,
+    operations,
+    history,
+    codes,
+    limiter,
+    quota,
+    secrets,
+    policyNames,
+    policies,
+  }
+  const { lookUp, findKnown } = createLookUp(asked)
+  return { lookUp, reset: createReset({ operations, codes, limiter, secrets, findKnown }) }
 }
 
 /** Thousandths of the operator's currency. Without `prices` no rule asks. */

@@ -200,6 +200,11 @@ export function createMetrics(options: {
       help: 'Log lines that standard output did not take in time or at all.',
       registers,
     }),
+    recordsDropped: counter(
+      'postern_records_dropped_total',
+      'Refusals, checks and decisions that were not recorded, because there were too many or Redis was away.',
+      { record: ['history', 'decisions'] },
+    ),
     events: counter(
       'postern_events_total',
       'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',

@@ -71,7 +71,7 @@ export function createQuota(deps: {
     checkFieldsOf,
 
     /** The values that keys of the policies `captcha` and `notice` may use. */
-    fieldsOf(draft: NoticeDraft, params: Params, origin: Origin): Fields {
+    fieldsOf(draft: Asked & Pick<NoticeDraft, 'template'>, params: Params, origin: Origin): Fields {
       const { to, channel, template } = draft
       const dedupe = dedupeHash(to, template, params)
       const price = priceOf(channel, origin.country)

@@ -1,5 +1,5 @@
 /**
- * What leaves the notice table row by row: rows of the default partition, and recipients.
+ * What leaves the tables row by row: notices of the default partition, recipients, and what support did.
  *
  * Both go in small steps along the ids, so that no statement holds many rows for long and a pass that is
  * cut short has done what it did. No open row is ever deleted or emptied, however old its id says it is:
@@ -32,6 +32,15 @@ export async function deleteOldRows(
     })
     from = step.rows[0]?.reached
   }
+}
+
+/** What support did, once the notices that it was about are gone. It names nobody: of recipients it has the hash. */
+export async function deleteOldOperations(
+  { client, isStopped }: Pass,
+  rowsMs: number,
+): Promise<void> {
+  const step = { name: 'retention-operations', text: operationsSql, values: [rowsMs, perStep] }
+  while (!isStopped() && (await client.query(step)).rowCount === perStep);
 }
 
 /**
@@ -74,6 +83,11 @@ const deleteSql = `
       AND old.created_at < now() - $4 * interval '1 millisecond'
   )
   SELECT id AS reached FROM step ORDER BY id DESC LIMIT 1`
+
+const operationsSql = `
+  DELETE FROM operation WHERE id IN (
+    SELECT id FROM operation WHERE at < now() - $1 * interval '1 millisecond' ORDER BY at LIMIT $2
+  )`
 
 const reachedSql = `SELECT reached FROM retention WHERE task = 'recipient'`
 

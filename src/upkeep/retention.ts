@@ -10,7 +10,7 @@ import type { ClientBase } from 'pg'
 import type { Log } from '../base/log.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import type { Database } from '../db/database.ts'
-import { deleteOldRows, eraseRecipients } from './erase.ts'
+import { deleteOldOperations, deleteOldRows, eraseRecipients } from './erase.ts'
 import { createPartitions, monthsToMake } from './partitions.ts'
 
 export interface RetentionPolicy {
@@ -75,6 +75,7 @@ async function retainOn(
     }
   })
   await alone('old rows', () => deleteOldRows(pass, policy.rowsMs))
+  await alone('operations', () => deleteOldOperations(pass, policy.rowsMs))
   await alone('recipients', () => eraseRecipients(pass, policy.recipientMs))
   await alone('idempotency keys', async () => {
     while (!isStopped() && (await removeOldKeys()) > 0);

@@ -30,6 +30,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'types:limiter',
     'types:metrics',
   ],
+  history: ['redis', 'types:crypto', 'types:limiter', 'types:notice'],
+  lookup: ['history', 'types:captcha', 'types:crypto', 'types:db', 'types:limiter', 'types:notice'],
   captcha: ['recipient', 'redis', 'types:crypto', 'types:limiter', 'types:metrics', 'types:notice'],
   delivery: [
     'queue',
@@ -43,8 +45,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   receipt: ['notice', 'types:db', 'types:metrics'],
   upkeep: ['types:db', 'types:metrics', 'types:notice', 'types:queue'],
   http: [
+    'history',
     'limiter',
     'login-throttle',
+    'lookup',
     'notice',
     'recipient',
     'types:access',

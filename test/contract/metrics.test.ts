@@ -34,6 +34,7 @@ const addedLabels = ['process', 'instance', 'job', 'le']
 /** Not on the dashboard, and why. */
 const notOnDashboard: Record<string, string> = {
   postern_log_lines_dropped_total: 'of use only to explain why the log lacks lines',
+  postern_records_dropped_total: 'of use only to explain why a look-up or a replay lacks something',
 }
 
 interface Panel {

@@ -36,6 +36,8 @@ test('openapi.json: lists the routes of the contract, each with a name and a sum
     'post /v1/notices',
     'post /v1/notices/search',
     'post /v1/receipts/{provider}',
+    'post /v1/recipients/lookup',
+    'post /v1/recipients/reset',
   ])
   const names = operations.map(({ operation }) => operation.operationId)
   expect(new Set(names).size).toBe(names.length)
@@ -99,7 +101,7 @@ test('openapi.json: bodies are strict, defaults are told, and no schema is empty
   const bodies = operations.filter(
     ({ path, operation }) => operation.requestBody && !isReceipts(path),
   )
-  expect(bodies).toHaveLength(7)
+  expect(bodies).toHaveLength(9)
   for (const { operation } of bodies) {
     const schema = resolved(operation.requestBody.content['application/json'].schema)
     expect(schema.additionalProperties).toBe(false)

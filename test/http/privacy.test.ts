@@ -16,6 +16,7 @@ const address = 'canary.person@example.com'
 const apiKey = 'psk_canary_7d1f0c3b9a5e2846'
 const idempotencyKey = 'canary-idempotency-5f2c'
 const paramValue = 'CanaryLovelace'
+const callerIp = '198.51.100.213'
 
 /** `text` must not hold any of the canaries, whatever is around them. */
 function expectNoCanary(place: string, text: string, canaries: readonly string[]): void {
@@ -113,6 +114,12 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
       params: { ...params, x: 'x'.repeat(2_000) },
     })
     await ask('/v1/notices/search', { channel, to })
+    for (let tries = 0; tries < 4; tries++) {
+      await ask('/v1/captchas/check', { channel, to, code: '0000', ip: callerIp })
+    }
+    await ask('/v1/recipients/lookup', { channel, to, ip: callerIp })
+    await ask('/v1/recipients/reset', { channel, to, what: ['code'], reason: `called from ${to}` })
+    await ask('/v1/recipients/reset', { channel, to, what: ['code'], reason: 'ticket 1' })
     await ask('/v1/notices/search', { channel, to, cursor: to })
     await ask('/v1/captchas', `{"channel":"${channel}","to":"${to}"`)
     await ask(
@@ -147,7 +154,14 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   expect(await api.terminate()).toBe(0)
 
   const [localNumber] = [phone.slice(3)]
-  const canaries = [localNumber, 'canary.person', 'canary_7d1f', idempotencyKey, paramValue]
+  const canaries = [
+    localNumber,
+    'canary.person',
+    'canary_7d1f',
+    idempotencyKey,
+    paramValue,
+    callerIp,
+  ]
   const output = api.output() + worker.output()
   expect(output).toContain('"msg":"request"')
   expect(output).toContain('"msg":"tried"')
@@ -167,6 +181,9 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   }
 
   expect([...inRedis.keys()].some((key) => key.includes('send-email'))).toBe(true)
+  // What is remembered for support: refusals, one of them a lock with its address, and checks.
+  const history = [...inRedis].filter(([key]) => key.includes(':history:'))
+  expect(history.map(([, value]) => value).join()).toMatch(/guesses.*mismatch|mismatch.*guesses/s)
   for (const [key, value] of inRedis) {
     // The sandbox is the one place that keeps messages, which is what it is for.
     if (key.endsWith('sandbox:outbox')) continue
@@ -186,6 +203,11 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
       canaries,
     )
     expect(row.state === 'sent' ? row.sealed_params : null).toBe(null)
+  }
+  const { rows: operations } = await database.pool.query('SELECT * FROM operation')
+  expect(operations).toHaveLength(2)
+  for (const { recipient_hash, ...row } of operations) {
+    expectNoCanary('operation', JSON.stringify(row) + recipient_hash.toString('latin1'), canaries)
   }
   expectNoCanary('idempotency_key', JSON.stringify(others), canaries)
   for (const { key_hash, request_hash } of others) {

@@ -337,3 +337,18 @@ test('told to stop in the middle of a statement: it ends at once and reports not
   holder.release(true)
   expect(failures).toEqual([])
 })
+
+test('what support did goes with the rows, however much it is; the rest stays', async () => {
+  const { pool, run } = await table()
+  const add = (count: number, atMs: number) =>
+    pool.query(
+      `INSERT INTO operation (app, recipient_hash, at, key_id, what, reason)
+       SELECT 'default', '\\x00', $2, gen_random_uuid(), '{lock}', 'asked' FROM generate_series(1, $1)`,
+      [count, new Date(atMs)],
+    )
+  await add(2_500, nowMs - 180 * dayMs - 1_000)
+  await add(2, nowMs - 180 * dayMs + 60_000)
+  await run()
+  const { rows } = await pool.query('SELECT count(*)::int AS n FROM operation')
+  expect(rows[0].n).toBe(2)
+})

@@ -1,0 +1,227 @@
+/**
+ * The last refusals and checks of a recipient, so that support can say why a code did not come. Rows of
+ * PostgreSQL tell what was sent; what was refused has none, because a refusal must cost nothing.
+ *
+ * A flood pays for nothing here. The same refusal of the same recipient is written once in a while, a process
+ * writes so many entries a second and drops the rest, and all of it lies in a fixed number of rings in Redis:
+ * a recipient's hash says which ring, and the entries in it begin with more of that hash. So the memory is bounded
+ * whatever is sent, and what a flood of other recipients pushes out is the oldest of their ring.
+ *
+ * Nobody is readable: a recipient is a keyed hash, and what a rule counts beside the recipient (the address a lock is
+ * for) is sealed.
+ */
+import { createAsideWriter } from '../base/aside-writer.ts'
+import { createBoundedMap } from '../base/bounded-map.ts'
+import type { Channel } from '../base/channel.ts'
+import { Unavailable } from '../base/problems.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import type { Policies } from '../limiter/index.ts'
+import type { OnDecided } from '../notice/quota.ts'
+import { loadScript, type RedisClient } from '../redis/script.ts'
+import { findRule, namesRecipient, valuesBeside } from './rules.ts'
+
+/** Whose history it is: another app's is another one. */
+export interface Recipient {
+  app: string
+  channel: Channel
+  to: string
+}
+
+export interface RefusalEntry {
+  at: Date
+  /** The policy that the rule is declared in. */
+  policy: string
+  rule: string
+  window: string
+  retryAfterMs: number
+  /** What the rule counts by beside what is known of a recipient, where it names the recipient. */
+  values?: readonly string[]
+}
+
+export const checkResults = ['passed', 'mismatch', 'gone', 'refused'] as const
+export type CheckResult = (typeof checkResults)[number]
+
+export interface CheckEntry {
+  at: Date
+  result: CheckResult
+}
+
+export type History = ReturnType<typeof createHistory>
+
+type What =
+  | [tag: string, kind: 'r', ...refusal: Stored]
+  | [tag: string, kind: 'c', result: CheckResult]
+type Stored = [policy: string, rule: string, window: string, retryAfterMs: number, sealed?: string]
+
+interface Entry {
+  recipient: Recipient
+  happenedAt: number
+  /** Made when it is written: a dropped one costs no sealing. */
+  what: (tag: string) => What
+}
+
+const livesMs = 7 * 86_400_000
+/** With 4,096 rings some 30 MB of small entries at most; docs/operations.md has the measured figures. */
+const maxEntriesPerRing = 100
+const ringNameLength = 2
+const tagLength = 10
+const shownOfEach = 20
+/** The same refusal is not written again within it. */
+const againAfterMs = 5_000
+const maxRemembered = 20_000
+const everyMs = 250
+/** Per turn: 160 a second and process about recipients themselves, and 80 of rules they share with others. */
+const maxPersonal = 40
+const maxShared = 20
+
+const script = loadScript('history-N')
+
+export function createHistory(deps: {
+  redis: RedisClient
+  secrets: Secrets
+  keyPrefix: string
+  /** The rules as they are now. */
+  policies: () => Policies
+  onDropped: (entries: number) => void
+}) {
+  const { redis, secrets, keyPrefix, policies, onDropped } = deps
+  const writtenAt = createBoundedMap<number>(maxRemembered)
+  const writer = (maxItems: number) =>
+    createAsideWriter<Entry>({ everyMs, maxItems, write, onDropped })
+  // Apart: who runs into a shared limit with ever new recipients must not crowd out what recipients did.
+  const personal = writer(maxPersonal)
+  const shared = writer(maxShared)
+
+  /** One place per secret in use, the current one's first. */
+  const placesOf = ({ app, channel, to }: Recipient) =>
+    secrets.subjectHashes(['history', app, channel, to]).map((hash) => ({
+      ring: `${keyPrefix}history:{${hash.slice(0, ringNameLength)}}`,
+      tag: hash.slice(ringNameLength, ringNameLength + tagLength),
+    }))
+
+  async function write(entries: readonly Entry[]): Promise<void> {
+    const nowMs = performance.now()
+    const written = entries.map(({ recipient, happenedAt, what }) => {
+      const [place] = placesOf(recipient)
+      const { ring = '', tag = '' } = place ?? {}
+      return { ring, args: [Math.round(nowMs - happenedAt), JSON.stringify(what(tag))] }
+    })
+    // In a cluster the keys of one call must lie together, which rings do not.
+    const calls = redis.isCluster ? written.map((one) => [one]) : [written]
+    await Promise.all(
+      calls.map((call) => {
+        const keys = call.map(({ ring }) => ring)
+        return script.run(redis, keys, [
+          maxEntriesPerRing,
+          livesMs,
+          ...call.flatMap(({ args }) => args),
+        ])
+      }),
+    )
+  }
+
+  /** Whether it was written a moment ago; `mark` remembers that it is now. */
+  function recently(key: string): { isRecent: boolean; mark: () => void } {
+    const nowMs = performance.now()
+    const isRecent = nowMs - (writtenAt.get(key) ?? Number.NEGATIVE_INFINITY) < againAfterMs
+    return { isRecent, mark: () => writtenAt.set(key, nowMs) }
+  }
+
+  const decided: OnDecided = ({ policy, fields, decision }) => {
+    if (decision.admitted) return
+    const { app, channel, to } = fields as unknown as Recipient
+    const { window, retryAfterMs } = decision
+    const { isRecent, mark } = recently(`${policy} ${decision.rule} ${app} ${channel} ${to}`)
+    if (isRecent && !decision.isNewLock) return
+    const rule = findRule(policies(), policy, decision.rule)
+    if (!rule) return
+    const values = valuesBeside(rule, fields)
+    const entry: Entry = {
+      recipient: { app, channel, to },
+      happenedAt: performance.now(),
+      what: (tag) => {
+        const refusal: What = [tag, 'r', rule.policy, rule.name, window, retryAfterMs]
+        if (!values) return refusal
+        const sealed = secrets.seal(JSON.stringify(values), tag).toString('base64url')
+        return [tag, 'r', rule.policy, rule.name, window, retryAfterMs, sealed]
+      },
+    }
+    if ((namesRecipient(rule) ? personal : shared).add(entry)) mark()
+  }
+
+  return {
+    /** Of the limiter: refusals are kept. */
+    decided,
+
+    /** The result of a check; one that was refused is told by the limiter's refusal. */
+    checked({ app, channel, to }: Recipient, result: CheckResult): void {
+      if (result === 'refused') return
+      // A code's tries bound the others.
+      const { isRecent, mark } = recently(`gone ${app} ${channel} ${to}`)
+      if (result === 'gone' && isRecent) return
+      const recipient = { app, channel, to }
+      const happenedAt = performance.now()
+      const isTaken = personal.add({ recipient, happenedAt, what: (tag) => [tag, 'c', result] })
+      if (isTaken && result === 'gone') mark()
+    },
+
+    /** The latest of each, newest first. Throws Unavailable. */
+    async find(recipient: Recipient): Promise<{ refusals: RefusalEntry[]; checks: CheckEntry[] }> {
+      const refusals: RefusalEntry[] = []
+      const checks: CheckEntry[] = []
+      for (const { at, what } of await findAll(recipient)) {
+        const [tag, kind] = what
+        if (kind === 'r') {
+          const [, , policy, rule, window, retryAfterMs, sealed] = what
+          const values = sealed === undefined ? undefined : unsealed(sealed, tag)
+          const refusal = { at, policy, rule, window, retryAfterMs, ...(values && { values }) }
+          if (refusals.length < shownOfEach) refusals.push(refusal)
+        }
+        const result = kind === 'c' ? what[2] : what[2] === 'check' ? 'refused' : undefined
+        if (result && checks.length < shownOfEach) checks.push({ at, result })
+      }
+      return { refusals, checks }
+    },
+
+    async close(): Promise<void> {
+      await Promise.all([personal.close(), shared.close()])
+    },
+  }
+
+  async function findAll(recipient: Recipient): Promise<{ at: Date; what: What }[]> {
+    try {
+      const [rings, [seconds, micros]] = await Promise.all([
+        Promise.all(placesOf(recipient).map(findIn)),
+        redis.time(),
+      ])
+      const from = Number(seconds) * 1_000 + Number(micros) / 1_000 - livesMs
+      return rings
+        .flat()
+        .filter(({ at }) => at.getTime() >= from)
+        .sort((a, b) => b.at.getTime() - a.at.getTime())
+    } catch (error) {
+      throw new Unavailable('redis', error)
+    }
+  }
+
+  async function findIn({ ring, tag }: { ring: string; tag: string }) {
+    const lines = await redis.lrange(ring, 0, -1)
+    return lines
+      .reverse()
+      .filter((line) => line.includes(`["${tag}"`))
+      .map((line) => {
+        const start = line.indexOf('[')
+        const at = new Date(Number(line.slice(0, start)))
+        return { at, what: JSON.parse(line.slice(start)) as What }
+      })
+  }
+
+  /** Undefined when its secret is gone. */
+  function unsealed(sealed: string, tag: string): string[] | undefined {
+    try {
+      return JSON.parse(secrets.unseal(Buffer.from(sealed, 'base64url'), tag))
+    } catch {
+      return undefined
+    }
+  }
+}

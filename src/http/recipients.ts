@@ -1,0 +1,87 @@
+/** "Why did my code not come?": what support asks about a recipient, and what it may take back. */
+import type { Channel } from '../base/channel.ts'
+import { Problem } from '../base/problems.ts'
+import type { LookUp } from '../lookup/look-up.ts'
+import type { Reset } from '../lookup/reset.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
+import { viewOf } from './notice-view.ts'
+import { invalid } from './problem.ts'
+import { defineRoute, type Route } from './route.ts'
+import { lookupBody, recipientStory, resetBody } from './schemas.ts'
+
+export function recipientRoutes(deps: {
+  lookUp: LookUp
+  reset: Reset
+  normaliseRecipient: NormaliseRecipient
+}): Route[] {
+  const { lookUp, reset, normaliseRecipient } = deps
+
+  /** Also one that messages may not go to: that is an answer. */
+  function recipientAsked({ channel, to }: { channel: Channel; to: string }) {
+    const result = normaliseRecipient(channel, to)
+    if (result.kind === 'invalid') throw new Problem('invalid_recipient')
+    return result.kind === 'ok'
+      ? { to: result.to, country: result.country, destination: 'allowed' }
+      : { to: result.to, country: undefined, destination: 'not_allowed' }
+  }
+
+  return [
+    defineRoute({
+      method: 'post',
+      path: '/v1/recipients/lookup',
+      name: 'lookUpRecipient',
+      summary: 'Everything that is known of a recipient: why a code did not come, or did not pass.',
+      access: 'secret',
+      body: lookupBody,
+      answers: { 200: { description: 'What is known.', schema: recipientStory } },
+      problems: ['invalid_recipient'],
+      async run({ key: { app }, body: { channel, ip, ...body } }) {
+        const { to, country, destination } = recipientAsked({ channel, ...body })
+        const story = await lookUp({ app, channel, to, country, ip })
+        const { limits, lockedForMs, codes, refusals, checks, notices, operations } = story
+        return {
+          status: 200,
+          body: {
+            to: maskRecipient(channel, to),
+            destination,
+            limits,
+            ...(lockedForMs === undefined ? {} : { lockedForMs }),
+            codes,
+            refusals: refusals.map(({ values: _, ...refusal }) => refusal),
+            checks,
+            notices: notices.map(viewOf),
+            operations: operations.map(({ keyId, ...rest }) => ({ by: keyId, ...rest })),
+          },
+        }
+      },
+    }),
+
+    defineRoute({
+      method: 'post',
+      path: '/v1/recipients/reset',
+      name: 'resetRecipient',
+      summary: 'Forget what was counted about a recipient, lift its locks, end its codes.',
+      access: 'secret',
+      body: resetBody,
+      answers: { 204: { description: 'Recorded and done.' } },
+      problems: ['invalid_recipient'],
+      async run({ key, body: { channel, ip, what, reason, ...body } }) {
+        const { to, country } = recipientAsked({ channel, ...body })
+        if (isNamedIn(reason, channel, to)) {
+          throw invalid('reason', 'names the recipient, which is kept as a hash only')
+        }
+        await reset({ app: key.app, channel, to, country, ip, what, reason, keyId: key.id })
+        return { status: 204 }
+      },
+    }),
+  ]
+}
+
+/** The record outlives the recipient in the rows (retention), so it must not name one in words. */
+function isNamedIn(text: string, channel: Channel, to: string): boolean {
+  if (channel === 'email') return text.toLowerCase().includes(to)
+  // Without the country's code, as people write it down.
+  const digits = text.normalize('NFKC').replaceAll(/\D/g, '')
+  return digits.includes(to.slice(-8))
+}

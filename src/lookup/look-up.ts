@@ -1,0 +1,128 @@
+/**
+ * "Why did my code not come?": everything that is known of a recipient, in one call. What was sent stands in
+ * PostgreSQL, what was refused in the history, what holds now in the limiter and the code store; nothing is kept
+ * for this call alone.
+ */
+import type { CodeStore } from '../captcha/code-store.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import type { CheckEntry, History, RefusalEntry } from '../history/history.ts'
+import type { Limiter, Policies } from '../limiter/index.ts'
+import type { Quota } from '../notice/quota.ts'
+import type { NoticeStore } from '../notice/store.ts'
+import type { Operation, Operations } from './operations.ts'
+import { type Asked, type Subject, subjectsOf } from './subjects.ts'
+
+export interface LimitState {
+  /** The policy that the rule is declared in. */
+  policy: string
+  rule: string
+  window: string
+  used: number
+  limit: number
+  resetsInMs: number
+  lockedForMs?: number
+}
+
+export interface LiveCode {
+  scene: string
+  expiresAt: Date
+  triesLeft: number
+}
+
+type NoticeRow = Awaited<ReturnType<NoticeStore['search']>>[number]
+
+export interface Story {
+  limits: LimitState[]
+  /** The longest lock that holds now. */
+  lockedForMs?: number
+  codes: LiveCode[]
+  refusals: RefusalEntry[]
+  checks: CheckEntry[]
+  notices: NoticeRow[]
+  operations: Operation[]
+}
+
+export type LookUp = ReturnType<typeof createLookUp>['lookUp']
+/** What is known before the limits are asked. */
+export type Known = Awaited<ReturnType<ReturnType<typeof createLookUp>['findKnown']>>
+
+const maxNotices = 20
+export const defaultScene = 'default'
+
+export interface LookupDeps {
+  store: Pick<NoticeStore, 'search'>
+  operations: Operations
+  history: Pick<History, 'find'>
+  codes: Pick<CodeStore, 'look' | 'drop'>
+  limiter: Pick<Limiter, 'peek' | 'reset'>
+  quota: Quota
+  secrets: Pick<Secrets, 'recipientHashes'>
+  /** The policies that sends and checks are asked. */
+  policyNames: readonly string[]
+  /** The rules as they are now. */
+  policies: () => Policies
+}
+
+export function createLookUp(deps: LookupDeps) {
+  const { store, operations, history, codes, limiter, quota, secrets, policyNames, policies } = deps
+
+  /** Throws Unavailable. */
+  async function findKnown(asked: Asked) {
+    const { app, channel, to } = asked
+    const recipientHashes = secrets.recipientHashes(channel, to)
+    const [notices, done, { refusals, checks }] = await Promise.all([
+      store.search({ app, recipientHashes, limit: maxNotices }),
+      operations.find(app, recipientHashes),
+      history.find({ app, channel, to }),
+    ])
+    const sentFor = notices.flatMap(({ scene }) => scene ?? [])
+    const scenes = [...new Set([defaultScene, ...sentFor])]
+    const subjects = subjectsOf(
+      asked,
+      { scenes, refusals },
+      { names: policyNames, policies: policies(), quota },
+    )
+    return { notices, operations: done, refusals, checks, scenes, subjects }
+  }
+
+  async function statesOf({ rule, fields, isRemembered }: Subject): Promise<LimitState[]> {
+    const states = await limiter.peek(rule.policy, fields, rule.name)
+    return states
+      .filter(({ used, lockedForMs }) => !isRemembered || used > 0 || lockedForMs !== undefined)
+      .map(({ window, used, limit, resetsInMs, lockedForMs }) => ({
+        policy: rule.policy,
+        rule: rule.name,
+        window,
+        used,
+        limit,
+        resetsInMs,
+        ...(lockedForMs === undefined ? {} : { lockedForMs }),
+      }))
+  }
+
+  return {
+    findKnown,
+
+    /** Throws Unavailable when PostgreSQL or Redis is out of reach. */
+    async lookUp(asked: Asked): Promise<Story> {
+      const { app, channel, to } = asked
+      const { scenes, subjects, ...known } = await findKnown(asked)
+      const [limits, live] = await Promise.all([
+        Promise.all(subjects.map(statesOf)),
+        Promise.all(
+          scenes.map(async (scene) => {
+            const code = await codes.look({ app, scene, channel, to })
+            return code && { scene, ...code }
+          }),
+        ),
+      ])
+      const locks = limits.flat().flatMap(({ lockedForMs }) => lockedForMs ?? [])
+      return {
+        ...known,
+        limits: limits.flat(),
+        ...(locks.length > 0 ? { lockedForMs: Math.max(...locks) } : {}),
+        codes: live.filter((code) => code !== null),
+      }
+    },
+  }
+}

@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'vitest'
+import { Unavailable } from '../../src/base/problems.ts'
+import { createSecrets } from '../../src/crypto/secrets.ts'
+import { createHistory, type Recipient } from '../../src/history/history.ts'
+import { type Decision, parsePolicies, type Refusal } from '../../src/limiter/index.ts'
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
+import type { RedisClient } from '../../src/redis/script.ts'
+import { ownRedis } from '../support/own-servers.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const server = await testRedis()
+const redis = await server.connect()
+const secret = 'the first secret, of thirty-two bytes or more'
+
+const parsed = parsePolicies({
+  captcha: [
+    { name: 'recipient', key: '{app}:{channel}:{to}', sliding: '1 per 60s' },
+    { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
+  ],
+  check: [
+    {
+      name: 'guesses',
+      key: '{app}:{channel}:{to}:{ip}',
+      lockout: { limit: 3, window: '5m', lock: '15m' },
+    },
+  ],
+})
+if (!parsed.ok) throw new Error('policies')
+const { policies } = parsed
+
+const person: Recipient = { app: 'shop', channel: 'sms', to: '+8613800138000' }
+const refusal = (rule: string, more: Partial<Refusal> = {}): Refusal => ({
+  admitted: false,
+  rule,
+  window: '60s',
+  limit: 1,
+  windowMs: 60_000,
+  kind: 'sliding',
+  retryAfterMs: 59_000,
+  ...more,
+})
+
+let opened = 0
+function open(options: { client?: RedisClient; secrets?: Parameters<typeof createSecrets> } = {}) {
+  opened += 1
+  const keyPrefix = `${server.prefix}${opened}:`
+  let dropped = 0
+  const openOn = (secrets: Parameters<typeof createSecrets>) => {
+    const history = createHistory({
+      redis: options.client ?? redis,
+      secrets: createSecrets(...secrets),
+      keyPrefix,
+      policies: () => policies,
+      onDropped: (entries) => {
+        dropped += entries
+      },
+    })
+    releaseLater(() => history.close())
+    return history
+  }
+  const history = openOn(options.secrets ?? [secret])
+  const refuse = (decision: Decision, to = person.to, policy = 'captcha', ip = '192.0.2.1') =>
+    history.decided({
+      policy,
+      fields: { ...person, to, ip },
+      requestId: 'r',
+      decision,
+    })
+  return { history, refuse, openOn, keyPrefix, dropped: () => dropped }
+}
+
+async function scriptCalls(client: RedisClient): Promise<number> {
+  const stats = await client.info('commandstats')
+  const calls = (name: string) =>
+    Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+  return calls('evalsha') + calls('eval')
+}
+
+async function connectOwn(url: string): Promise<RedisClient> {
+  const client = connectRedis(url, 'command', () => {})
+  releaseLater(() => closeRedis(client))
+  await eventually(() => client.status === 'ready')
+  return client
+}
+
+test('refusals and checks: the latest first, 20 of each, of this recipient and app only', async () => {
+  const { history, refuse } = open()
+  for (let index = 0; index < 25; index++) {
+    refuse(refusal('guesses', { isNewLock: true, retryAfterMs: 1_000 + index }), person.to, 'check')
+    history.checked(person, 'mismatch')
+    if (index % 8 === 7) await new Promise((wake) => setTimeout(wake, 270))
+  }
+  history.checked({ ...person, app: 'other' }, 'passed')
+  history.checked({ ...person, channel: 'email' }, 'passed')
+  const found = await eventually(async () => {
+    const all = await history.find(person)
+    return all.refusals[0]?.retryAfterMs === 1_024 && all
+  })
+  expect(found.refusals).toHaveLength(20)
+  expect(found.refusals.map(({ retryAfterMs }) => retryAfterMs)).toContain(1_005)
+  expect(found.refusals.map(({ retryAfterMs }) => retryAfterMs)).not.toContain(1_004)
+  expect(found.checks).toHaveLength(20)
+  expect(found.checks.some(({ result }) => result === 'passed')).toBe(false)
+})
+
+test('the time is that of the refusal, not of the writing', async () => {
+  const { history, refuse } = open()
+  const [seconds, micros] = await server.client.time()
+  const before = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
+  refuse(refusal('recipient'))
+  const { refusals } = await eventually(async () => {
+    const all = await history.find(person)
+    return all.refusals.length > 0 && all
+  })
+  const late = (refusals[0]?.at.getTime() ?? 0) - before
+  expect(late).toBeGreaterThanOrEqual(-2)
+  expect(late).toBeLessThan(150)
+})
+
+test('a refusal of a lock tells again what its rule counts by, and nobody else can read it', async () => {
+  const { history, refuse, keyPrefix } = open()
+  refuse(refusal('guesses', { isNewLock: true }), person.to, 'check', '198.51.100.77')
+  const { refusals } = await eventually(async () => {
+    const all = await history.find(person)
+    return all.refusals.length > 0 && all
+  })
+  expect(refusals).toMatchObject([{ policy: 'check', values: ['198.51.100.77'] }])
+  const keys = await server.client.keys(`${keyPrefix}*`)
+  const values = await Promise.all(keys.map((key) => server.client.lrange(key, 0, -1)))
+  expect(values.flat()).toHaveLength(1)
+  expect(`${keys}${values}`).not.toMatch(/198\.51|13800138000/)
+})
+
+test('after a rotation of the secret what was written before is still found; without it not', async () => {
+  const { history, openOn } = open()
+  history.checked(person, 'mismatch')
+  await eventually(async () => (await history.find(person)).checks.length === 1)
+  const next = 'the second secret, of thirty-two bytes or more'
+  expect((await openOn([next, secret]).find(person)).checks).toHaveLength(1)
+  expect((await openOn([next]).find(person)).checks).toEqual([])
+})
+
+test('entries past seven days are not told, and leave their ring with the next one', async () => {
+  const { history, keyPrefix } = open()
+  history.checked(person, 'mismatch')
+  const [ring = ''] = await eventually(async () => {
+    const keys = await server.client.keys(`${keyPrefix}*`)
+    return keys.length > 0 && keys
+  })
+  const [entry = ''] = await server.client.lrange(ring, 0, -1)
+  const old = entry.replace(/^\d+/, (at) => String(Number(at) - 7 * 86_400_000 - 1))
+  await server.client.lset(ring, 0, old)
+  expect((await history.find(person)).checks).toEqual([])
+  history.checked(person, 'passed')
+  const { checks } = await eventually(async () => {
+    const found = await history.find(person)
+    return found.checks.length > 0 && found
+  })
+  expect(checks.map(({ result }) => result)).toEqual(['passed'])
+  expect(await server.client.llen(ring)).toBe(1)
+  const livesMs = await server.client.pttl(ring)
+  expect(livesMs).toBeGreaterThan(6.9 * 86_400_000)
+})
+
+describe('a flood', () => {
+  test('of one recipient is written once in five seconds', async () => {
+    const { history, refuse, dropped } = open()
+    for (let index = 0; index < 10_000; index++) refuse(refusal('recipient'))
+    for (let index = 0; index < 10_000; index++) history.checked(person, 'gone')
+    await eventually(async () => (await history.find(person)).checks.length > 0)
+    const { refusals, checks } = await history.find(person)
+    expect([refusals.length, checks.length]).toEqual([1, 1])
+    expect(dropped()).toBe(0)
+  })
+
+  test('of 20,000 recipients costs Redis a few calls; what is above the bound is counted', async () => {
+    const own = await ownRedis()
+    const client = await connectOwn(own.url)
+    const { history, refuse, keyPrefix, dropped } = open({ client })
+    for (let index = 0; index < 20_000; index++) refuse(refusal('ip'), `+8613900${10_000 + index}`)
+    // Who ran into a limit of their own in the same moment is not crowded out.
+    refuse(refusal('recipient'))
+    await eventually(async () => (await history.find(person)).refusals.length > 0)
+    expect(await scriptCalls(client)).toBeLessThanOrEqual(4)
+    const keys = await client.keys(`${keyPrefix}*`)
+    const lengths = await Promise.all(keys.map((key) => client.llen(key)))
+    expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(41)
+    expect(dropped()).toBeGreaterThan(19_900)
+  })
+
+  test('fills no ring above its end', async () => {
+    const { history, keyPrefix } = open()
+    const turns = 4
+    for (let turn = 0; turn < turns; turn++) {
+      for (let index = 0; index < 40; index++) history.checked(person, 'mismatch')
+      await new Promise((wake) => setTimeout(wake, 300))
+    }
+    const [ring = ''] = await server.client.keys(`${keyPrefix}*`)
+    await eventually(async () => (await server.client.llen(ring)) === 100)
+  })
+})
+
+test('Redis away: finding is Unavailable; what can not be written is dropped and counted, and nobody hears of it', async () => {
+  const own = await ownRedis()
+  const client = await connectOwn(own.url)
+  const { history, dropped } = open({ client })
+  await own.stop()
+  history.checked(person, 'mismatch')
+  await eventually(() => dropped() === 1)
+  await expect(history.find(person)).rejects.toBeInstanceOf(Unavailable)
+})
+
+test('what is waiting is written when the process ends', async () => {
+  const { history, openOn } = open()
+  history.checked(person, 'mismatch')
+  await history.close()
+  expect((await openOn([secret]).find(person)).checks).toHaveLength(1)
+  history.checked(person, 'mismatch')
+})
