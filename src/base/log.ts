@@ -98,6 +98,10 @@ export function createLog(options: {
     }) {
       logger.info(facts, 'tried')
     },
+    /** At start, so that nobody forgets them. */
+    testRecipients(facts: { count: number; recipients: string[]; until: string }) {
+      logger.warn(facts, 'these recipients have fixed codes and are sent nothing')
+    },
     circuitChanged(provider: string, isOpen: boolean) {
       logger.warn({ provider }, isOpen ? 'provider is failing; kept away from' : 'provider is back')
     },

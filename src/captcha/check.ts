@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Fields, Origin, Quota } from '../notice/quota.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 
@@ -28,13 +29,16 @@ export function createCheckCaptcha(deps: {
   codes: CodeStore
   metrics: Metrics
   events: CaptchaEvents
+  testRecipients: Pick<TestRecipients, 'isTestRecipient'>
   /** For those who keep a record. Must not throw, and is not waited for. */
   onChecked?: (request: CheckRequest, outcome: CheckOutcome) => void
 }) {
-  const { quota, limiter, policies, codes, metrics, events, onChecked } = deps
+  const { quota, limiter, policies, codes, metrics, events, testRecipients, onChecked } = deps
 
   return async function checkCaptcha(request: CheckRequest): Promise<CheckOutcome> {
     const outcome = await check(request)
+    // Whoever knows the code of one could hide wrong guesses elsewhere among right ones here.
+    if (testRecipients.isTestRecipient(request.channel, request.to)) return outcome
     metrics.checks.inc({ result: outcome.result })
     onChecked?.(request, outcome)
     if (outcome.result === 'passed') events.passed(request, outcome.noticeId)
@@ -72,9 +76,7 @@ export function createCheckCaptcha(deps: {
     const [ofRecipient, others] = [true, false].map((isWanted) =>
       lockouts.filter((rule) => rule.fields.includes('to') === isWanted).map(({ name }) => name),
     ) as [string[], string[]]
-    await Promise.all([
-      ...ofRecipient.map((rule) => limiter.reset('check', fields, rule)),
-      ...(others.length > 0 ? [limiter.release('check', fields, requestId, others)] : []),
-    ])
+    if (others.length > 0) quota.release('check', fields, requestId, others)
+    await Promise.all(ofRecipient.map((rule) => limiter.reset('check', fields, rule)))
   }
 }

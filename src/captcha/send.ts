@@ -3,17 +3,23 @@
  * made because it must never be sent before it can pass; the notice, whose commit is the promise; and
  * last the code in the place of the one before it. When anything before the commit can't be done, what
  * was taken is given back; the code before is untouched until then (see code-store.ts).
+ *
+ * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
-import type { CreateNotice } from '../notice/create.ts'
+import type { CreatedNotice, CreateNotice, PreparedNotice } from '../notice/create.ts'
 import type { Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { TakeTestNotice } from '../notice/test-notice.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CodeStore } from './code-store.ts'
 import { drawCode } from './draw-code.ts'
 
 export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sendAt'> {
   scene: string
 }
+
+type PreparedCaptcha = PreparedNotice & { readonly scene: string }
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
@@ -23,13 +29,39 @@ export function createSendCaptcha(deps: {
   createNotice: CreateNotice
   store: NoticeStore
   code: { length: number; ttlMs: number }
+  testRecipients: Pick<TestRecipients, 'codeOf'>
+  takeTestNotice: TakeTestNotice
 }) {
-  const { quota, codes, createNotice, store, code } = deps
+  const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
   const policy = 'captcha'
 
   function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
     const notice = { ...asked, kind: policy, ttlMs: code.ttlMs } as const
     return { notice, fields: quota.fieldsOf(notice, params, origin) }
+  }
+
+  /** A code, remembered; its notice, committed; and then the code is the one that passes. */
+  async function makeCode(
+    request: CaptchaRequest,
+    notice: PreparedCaptcha,
+  ): Promise<CreatedNotice> {
+    const digits = drawCode(code.length)
+    const isPending = await codes.remember(notice, notice.id, digits)
+    const minutes = Math.ceil(code.ttlMs / 60_000)
+    const params = { ...request.params, code: digits, minutes }
+    const created = await createNotice(notice, params, request.answerBy - performance.now())
+    // The promise is given. Should the process die before this, the worker settles the code before it
+    // sends it.
+    if (isPending) {
+      await codes.settle(notice, notice.id).catch(() => codes.settleSoon(notice, notice.id))
+    }
+    return created
+  }
+
+  /** No worker will settle this one. */
+  async function makeTestCode(notice: PreparedCaptcha, digits: string): Promise<CreatedNotice> {
+    if (await codes.remember(notice, notice.id, digits)) await codes.settle(notice, notice.id)
+    return takeTestNotice(notice)
   }
 
   return {
@@ -39,16 +71,10 @@ export function createSendCaptcha(deps: {
       const decision = await quota.acquire(policy, fields, notice.id)
       if (!decision.admitted) return { accepted: false, policy, refusal: decision }
       try {
-        const digits = drawCode(code.length)
-        const isPending = await codes.remember(notice, notice.id, digits)
-        const minutes = Math.ceil(code.ttlMs / 60_000)
-        const params = { ...request.params, code: digits, minutes }
-        const created = await createNotice(notice, params, request.answerBy - performance.now())
-        // The promise is given. Should the process die before this, the worker settles the code before it
-        // sends it.
-        if (isPending) {
-          await codes.settle(notice, notice.id).catch(() => codes.settleSoon(notice, notice.id))
-        }
+        const testCode = testRecipients.codeOf(notice.channel, notice.to)
+        const created = await (testCode === undefined
+          ? makeCode(request, notice)
+          : makeTestCode(notice, testCode))
         const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
         return { accepted: true, notice: created, resendAt }
       } catch (error) {

@@ -3,16 +3,19 @@
  * will use them take what stands in them. A part that has its right shape is looked into although
  * another has not, so that one start tells all.
  */
+import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
 import type { Finding } from './located-yaml.ts'
 import { pagePolicy, withPageRules } from './page-policy.ts'
 import {
+  codeLength,
   type ProviderEntry,
   providerEntry,
   type Route,
   route,
   templatesFolder,
+  testRecipient,
 } from './policy-schema.ts'
 
 /** The checks of the rooms that will use a section; their findings are placed within it. */
@@ -21,6 +24,8 @@ export interface SectionChecks {
   /** Places are those in the provider's section of the file. */
   provider(name: string, entry: ProviderEntry): Finding[]
   channelsOf(kind: string): readonly string[]
+  /** A test recipient as requests would name it; undefined when it is no number and no address. */
+  readRecipient(to: string, defaultCountry: string | undefined): string | undefined
   /** The templates of this folder, or what is wrong with them. */
   templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
 }
@@ -35,6 +40,7 @@ export function crossCheck(
     ...policyFindings(sections, checks),
     ...providerFindings(sections, checks),
     ...routeFindings(sections, checks),
+    ...testingFindings(sections, checks),
   ]
   if (sections.templates === undefined) return { findings, templateProblems: [] }
   const templates = checks.templates(absolute(sections.templates))
@@ -87,6 +93,24 @@ function routeFindings(sections: Sections, checks: SectionChecks): Finding[] {
   )
 }
 
+function testingFindings(sections: Sections, checks: SectionChecks): Finding[] {
+  const { testRecipients, defaultCountry, codeDigits } = sections
+  const known = new Set<string>()
+  return testRecipients.flatMap(({ to, code }, index): Finding[] => {
+    const findings: Finding[] = []
+    const report = (key: 'to' | 'code', message: string) =>
+      findings.push({ path: ['testing', 'recipients', index, key], message })
+    const recipient = checks.readRecipient(to, defaultCountry)
+    if (recipient === undefined) report('to', 'is neither a phone number nor a mail address')
+    else if (known.has(recipient)) report('to', 'stands there twice')
+    else known.add(recipient)
+    if (codeDigits !== undefined && code.length !== codeDigits) {
+      report('code', `has ${code.length} digits, and code.length is ${codeDigits}`)
+    }
+    return findings
+  })
+}
+
 interface Sections {
   /** Undefined when it is no list of policies at all. */
   readonly policies: Readonly<Record<string, unknown>> | undefined
@@ -97,12 +121,18 @@ interface Sections {
   readonly providerNames: readonly string[]
   readonly routes: readonly { path: ['routes', Channel, number]; route: Route }[]
   readonly templates: string | undefined
+  readonly testRecipients: readonly { to: string; code: string }[]
+  readonly defaultCountry: string | undefined
+  readonly codeDigits: number | undefined
 }
 
 /** The parts of a file that have their right shape, whatever the others are like. */
 function soundSections(raw: unknown): Sections {
-  const { policies, browser, providers, routes, templates } = asRecord(raw)
+  const { policies, browser, providers, routes, templates, testing, code, recipients } =
+    asRecord(raw)
   const { rules: pageRules } = asRecord(browser)
+  const { recipients: testRecipients } = asRecord(testing)
+  const { defaultCountry } = asRecord(recipients)
   const routesOf = (channel: Channel) => {
     const list = asRecord(routes)[channel]
     return (Array.isArray(list) ? list : []).flatMap((each: unknown, index) => {
@@ -129,6 +159,9 @@ function soundSections(raw: unknown): Sections {
     providerNames: Object.keys(asRecord(providers)),
     routes: [...routesOf('email'), ...routesOf('sms')],
     templates: templatesFolder.safeParse(templates).data,
+    testRecipients: z.array(testRecipient).safeParse(testRecipients).data ?? [],
+    defaultCountry: z.string().safeParse(defaultCountry).data,
+    codeDigits: codeLength.safeParse(asRecord(code).length).data,
   }
 }
 

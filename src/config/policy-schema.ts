@@ -1,7 +1,9 @@
 /** The frame of the policy file: its sections, their defaults, and what a value may be. */
+import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { duration } from '../base/durations.ts'
 import { eventTypes } from '../base/event-types.ts'
+import { numberTypes } from '../base/number-types.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 
 export interface ProviderEntry {
@@ -67,20 +69,14 @@ const providers = z.record(
 
 export const templatesFolder = z.string().default('./templates')
 
-/** What libphonenumber knows of, as the policy file spells it. */
-export const numberTypes = [
-  'mobile',
-  'fixed_line_or_mobile',
-  'voip',
-  'fixed_line',
-  'personal_number',
-  'toll_free',
-  'uan',
-] as const
-
+/** In the spelling that recipients have. */
 const domainName = z
   .string()
-  .regex(/^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/, 'is a domain in lower case, e.g. tempmail.test')
+  .transform((text) => domainToASCII(text))
+  .refine(
+    (text) => /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(text),
+    'is a domain, e.g. tempmail.test',
+  )
 
 /** The one way in which callers from pages are asked whether they are human. */
 const challenge = z.discriminatedUnion('kind', [
@@ -89,12 +85,20 @@ const challenge = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('hcaptcha'), siteKey: z.string(), secret: z.string() }),
 ])
 
+/** Digits of a code. */
+export const codeLength = z.int().min(4).max(10).default(4)
+
+export const testRecipient = z.strictObject({
+  to: z.string().max(320),
+  code: z.string().regex(/^[0-9]{4,10}$/, 'is 4 to 10 digits in quotes'),
+})
+
 const thousandths = z.int().min(1).max(1_000_000)
 
 export const policyFileSchema = z.strictObject({
   code: z
     .strictObject({
-      length: z.int().min(4).max(10).default(4),
+      length: codeLength,
       ttl: duration.default(300_000),
       triesPerCode: z.int().min(1).max(10).default(3),
     })
@@ -135,10 +139,7 @@ export const policyFileSchema = z.strictObject({
   /** Recipients with a code of their own, to which nothing is sent. */
   testing: z
     .strictObject({
-      recipients: z
-        .array(z.strictObject({ to: z.string().max(320), code: z.string().regex(/^[0-9]{4,10}$/) }))
-        .max(1_000)
-        .default([]),
+      recipients: z.array(testRecipient).max(1_000).default([]),
       /** The last day, in UTC, on which they are such. */
       until: z.iso.date().optional(),
     })

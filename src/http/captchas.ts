@@ -28,7 +28,7 @@ export function captchaRoutes(
     attempt: SendAttempt,
   ): CaptchaRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, { app: key.app, country }, ownVariables)
+    const { locale, params } = contentOf(deps, body, { app: key.app, to, country }, ownVariables)
     const { channel, scene, template } = body
     if (!templates.variables(template, channel, locale).has('code')) {
       throw invalid('template', 'does not say the code')

@@ -40,7 +40,7 @@ export function noticeRoutes(
     attempt: SendAttempt,
   ): NoticeRequest {
     const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, { app: key.app, country }, [])
+    const { locale, params } = contentOf(deps, body, { app: key.app, to, country }, [])
     const { channel, template, ttl: ttlMs } = body
     const sendAt = sendTimeOf(body.sendAt, nowMs())
     const origin = originOf(key, body.ip ?? ip, country)

@@ -29,8 +29,11 @@ import { createReset } from '../lookup/reset.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createQuota, type Quota } from '../notice/quota.ts'
 import { createSendNotice } from '../notice/send.ts'
+import { createTakeTestNotice } from '../notice/test-notice.ts'
 import { findProviderKind } from '../providers/index.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
+import { createTestRecipients, type TestRecipients } from '../recipient/test-recipients.ts'
 import type { Closers } from './closers.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Shared } from './shared.ts'
@@ -48,10 +51,18 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   const creator = createNoticeCreator({ store: notices, producer, secrets, metrics, log })
   closers.onClose(() => creator.close())
   const { createNotice } = creator
+  const testRecipients = createTestRecipients(file.testing, {
+    defaultCountry: file.recipients.defaultCountry,
+    nowMs: database.nowMs,
+  })
+  const { isTestRecipient } = testRecipients
+  const takeTestNotice = createTakeTestNotice({ metrics, nowMs: database.nowMs })
+  warnOfTestRecipients(testRecipients, file.testing.until, log)
   const sendable = {
     templates,
+    isTestRecipient,
     isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
-    normaliseRecipient: createRecipientNormaliser(file.recipients),
+    normaliseRecipient: createRecipientNormaliser(file.recipients, isTestRecipient),
   }
   const history = createHistory({
     redis,
@@ -65,6 +76,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     limiter,
     secrets,
     priceOf: createPriceOf(file.prices),
+    isTestRecipient,
     onDecided: history.decided,
   })
   const support = createSupport(shared, quota, history)
@@ -77,6 +89,8 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         createNotice,
         store: notices,
         code: { length: file.code.length, ttlMs: file.code.ttl },
+        testRecipients,
+        takeTestNotice,
       }),
       checkCaptcha: createCheckCaptcha({
         quota,
@@ -84,6 +98,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         policies,
         codes,
         metrics,
+        testRecipients,
         events: createCaptchaEvents({
           redis,
           secrets,
@@ -98,7 +113,14 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     ...noticeRoutes({
       ...sendable,
       nowMs: database.nowMs,
-      sendNotice: createSendNotice({ quota, createNotice, store: notices, ttlMs: file.notice.ttl }),
+      sendNotice: createSendNotice({
+        quota,
+        createNotice,
+        store: notices,
+        ttlMs: file.notice.ttl,
+        testRecipients,
+        takeTestNotice,
+      }),
       store: notices,
       recipientHashes: secrets.recipientHashes,
       cursorMarks: secrets.cursorMarks,
@@ -165,6 +187,16 @@ function createSupport(shared: Shared, quota: Quota, history: History) {
   const { lookUp, findKnown } = createLookUp(asked)
   return { lookUp, reset: createReset({ operations, codes, limiter, secrets, findKnown }) }
 }
+
+/** Whoever reads their codes in the policy file passes as one of them. */
+function warnOfTestRecipients({ list }: TestRecipients, until: string | undefined, log: Log): void {
+  const recipients = list().map(({ channel, to }) => maskRecipient(channel, to))
+  if (recipients.length === 0) return
+  const shown = recipients.slice(0, maxShown)
+  log.testRecipients({ count: recipients.length, recipients: shown, until: until ?? 'for ever' })
+}
+
+const maxShown = 20
 
 /** Thousandths of the operator's currency. Without `prices` no rule asks. */
 function createPriceOf(prices: PolicyFile['prices']) {

@@ -8,7 +8,9 @@ import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { type Policies, parsePolicies, type Rule } from '../limiter/index.ts'
+import { testPolicyNames } from '../notice/test-policies.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'
+import { readTestRecipient } from '../recipient/test-recipients.ts'
 import { loadTemplates, type Templates } from '../templates/templates.ts'
 
 export interface Config {
@@ -77,6 +79,7 @@ export const sectionChecks: SectionChecks = {
       }),
     ]
   },
+  readRecipient: (to, defaultCountry) => readTestRecipient(to, defaultCountry)?.to,
   channelsOf: (kind) => findProviderKind(kind)?.channels ?? channels,
   templates: readTemplates,
 }
@@ -103,7 +106,12 @@ const ownPolicies: Readonly<Record<string, readonly string[]>> = {
 
 /** What would otherwise be found out by the first request, as a 500. */
 function policyFindings(policies: Policies): Finding[] {
-  return Object.entries(ownPolicies).flatMap(([name, fields]): Finding[] => {
+  const reserved = testPolicyNames.filter((name) => Object.hasOwn(policies, name))
+  const ofNames = reserved.map((name) => ({
+    path: [name],
+    message: 'is the name of what test recipients are asked; choose another',
+  }))
+  const ofRules = Object.entries(ownPolicies).flatMap(([name, fields]): Finding[] => {
     const rules = policies[name]
     if (!rules) {
       return [{ path: [], message: `${name} is missing; write "${name}: []" for no limits` }]
@@ -118,6 +126,7 @@ function policyFindings(policies: Policies): Finding[] {
       })),
     )
   })
+  return [...ofNames, ...ofRules]
 }
 
 /** What a rule asks for that requests do not have. */

@@ -8,6 +8,7 @@ import type { PolicyFile } from '../config/policy-schema.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { withTestPolicies } from '../notice/test-policies.ts'
 import type { Closers } from './closers.ts'
 import type { Config } from './load-config.ts'
 import type { Servers } from './servers.ts'
@@ -75,8 +76,9 @@ function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
 }
 
 /** Checked when the file was read. */
-function rawPolicies({ policies, browser }: PolicyFile): RawPolicies {
-  return withPageRules(policies, browser.rules) as RawPolicies
+function rawPolicies({ policies, browser, testing }: PolicyFile): RawPolicies {
+  const all = withPageRules(policies, browser.rules) as RawPolicies
+  return testing.recipients.length > 0 ? withTestPolicies(all) : all
 }
 
 function parsedPolicies(file: PolicyFile): Policies {

@@ -143,6 +143,11 @@ export function createMetrics(options: {
       kind: kinds,
       channel: channels,
     }),
+    testSends: counter(
+      'postern_test_sends_total',
+      'Sends to test recipients answered with 202: no message, in no other metric of sends and checks.',
+      { channel: channels },
+    ),
     rejected,
     observed,
     checks: counter(

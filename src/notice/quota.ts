@@ -9,7 +9,9 @@ import type { Channel } from '../base/channel.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Decision, Limiter } from '../limiter/index.ts'
 import { mailboxOf, prefixOf } from '../recipient/facets.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { NoticeDraft, Params } from './create.ts'
+import { testPolicyOf } from './test-policies.ts'
 
 /** Facts of a request that only limits look at. */
 export interface Origin {
@@ -45,9 +47,10 @@ export function createQuota(deps: {
   secrets: Secrets
   /** What a message costs, for rules with `permits: price`. */
   priceOf: (channel: Channel, country: string) => number
+  isTestRecipient: TestRecipients['isTestRecipient']
   onDecided?: OnDecided
 }) {
-  const { limiter, secrets, priceOf, onDecided } = deps
+  const { limiter, secrets, priceOf, isTestRecipient, onDecided } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
 
   function dedupeHash(to: string, template: string, params: Params): string {
@@ -67,6 +70,9 @@ export function createQuota(deps: {
     return { to, channel, scene, app, ip, country, prefix, mailbox, keyId }
   }
 
+  const isTest = ({ channel, to }: Fields) => isTestRecipient(channel as Channel, String(to))
+  const asked = (policy: string, fields: Fields) => (isTest(fields) ? testPolicyOf(policy) : policy)
+
   return {
     checkFieldsOf,
 
@@ -81,7 +87,8 @@ export function createQuota(deps: {
     /**
      * Takes from every rule of the policy, or from none, under an id by which it can be given back. A flood
      * is answered from the limiter's memory of refusals, because the id was made for this request.
-     * `isSolved`: rules that ask for a challenge let it pass.
+     * `isSolved`: rules that ask for a challenge let it pass. Of what is decided about test recipients no
+     * record is kept.
      */
     async acquire(
       policy: string,
@@ -89,15 +96,15 @@ export function createQuota(deps: {
       requestId: string,
       isSolved = true,
     ): Promise<Decision> {
-      const asked = { requestId, isNewRequest: true, isSolved }
-      const decision = await limiter.acquire(policy, fields, asked)
-      onDecided?.({ policy, fields, requestId, decision })
+      const options = { requestId, isNewRequest: true, isSolved }
+      const decision = await limiter.acquire(asked(policy, fields), fields, options)
+      if (!isTest(fields)) onDecided?.({ policy, fields, requestId, decision })
       return decision
     },
 
-    /** Now, or when Redis answers again. */
-    release(policy: string, fields: Fields, requestId: string): void {
-      limiter.release(policy, fields, requestId).catch(() => {})
+    /** Now, or when Redis answers again; with `rules`, what was taken from those. */
+    release(policy: string, fields: Fields, requestId: string, rules?: readonly string[]): void {
+      limiter.release(asked(policy, fields), fields, requestId, rules).catch(() => {})
     },
 
     /** How long from now until the limits admit such a request. */

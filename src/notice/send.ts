@@ -1,11 +1,13 @@
 /**
  * Sends a notice: first the limits, because a refusal must cost nothing, then the row, whose commit is the
- * promise. When it can't be made the quota is given back.
+ * promise. When it can't be made the quota is given back. For a test recipient there is none to be made.
  */
 import type { Refusal } from '../limiter/index.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
 import type { Origin, Quota } from './quota.ts'
 import type { NoticeStore } from './store.ts'
+import type { TakeTestNotice } from './test-notice.ts'
 
 export interface SendRequest extends NoticeDraft {
   id: string
@@ -31,8 +33,10 @@ export function createSendNotice(deps: {
   createNotice: CreateNotice
   store: NoticeStore
   ttlMs: number
+  testRecipients: Pick<TestRecipients, 'isTestRecipient'>
+  takeTestNotice: TakeTestNotice
 }) {
-  const { quota, createNotice, store } = deps
+  const { quota, createNotice, store, testRecipients, takeTestNotice } = deps
   const policy = 'notice'
 
   function draftOf({ params, origin, answerBy, ttlMs = deps.ttlMs, ...asked }: NoticeRequest) {
@@ -48,7 +52,9 @@ export function createSendNotice(deps: {
       if (!decision.admitted) return { accepted: false, policy, refusal: decision }
       try {
         const leftMs = request.answerBy - performance.now()
-        const created = await createNotice(notice, request.params, leftMs)
+        const created = testRecipients.isTestRecipient(notice.channel, notice.to)
+          ? takeTestNotice(notice)
+          : await createNotice(notice, request.params, leftMs)
         const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
         return { accepted: true, notice: created, resendAt }
       } catch (error) {

@@ -3,8 +3,10 @@ import type { Channel } from '../base/channel.ts'
 
 /** A phone number without its last four digits, a mail's domain: what an attacker's addresses have in common. */
 export function prefixOf(channel: Channel, to: string): string {
-  return channel === 'sms' ? to.slice(0, -4) : to.slice(to.lastIndexOf('@') + 1)
+  return channel === 'sms' ? to.slice(0, -4) : domainOf(to)
 }
+
+export const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 
 /** Google reads both as one. */
 const gmailDomains = new Set(['gmail.com', 'googlemail.com'])

@@ -2,58 +2,74 @@
  * Recipients at the door: every spelling of one number or address becomes one, because the limits
  * count what comes out of here, and nothing comes out that a provider could read as two recipients.
  */
-import { domainToASCII } from 'node:url'
 import type { Channel } from '../base/channel.ts'
+import type { NumberType } from '../base/number-types.ts'
+import { readEmailAddress } from './email-address.ts'
+import { domainOf } from './facets.ts'
 import { createPhoneReader } from './phone-number.ts'
 
 export interface RecipientRules {
   /** For numbers written without a country code. */
-  defaultCountry?: string
+  defaultCountry?: string | undefined
   /** Where messages may go; everywhere when absent. */
-  countries?: readonly string[]
+  countries?: readonly string[] | undefined
+  /** The numbers that get SMS; those that do as a rule, when absent. */
+  types?: readonly NumberType[] | undefined
+  /** `refuse`: domains that get no mail, nor do those below them; in lower-case ASCII. */
+  mail?: { readonly refuse: readonly string[] } | undefined
 }
 
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
+  /** No message can go there. */
   | { kind: 'invalid' }
+  /** One could, but the operator wants none to. */
   | { kind: 'not_allowed'; to: string }
 
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 
-export function createRecipientNormaliser(rules: RecipientRules) {
+/** Landlines and the rest would be paid for and read by nobody; who has them texted says so in `types`. */
+const typesByDefault: readonly NumberType[] = ['mobile', 'fixed_line_or_mobile', 'voip']
+
+export function createRecipientNormaliser(
+  rules: RecipientRules,
+  /** These pass whatever the rules say: nothing is sent to them. */
+  isTestRecipient: (channel: Channel, to: string) => boolean = () => false,
+) {
   const readPhoneNumber = createPhoneReader(rules.defaultCountry)
+  const countries = rules.countries && new Set(rules.countries)
+  const types: ReadonlySet<string> = new Set(rules.types ?? typesByDefault)
+  const refusedDomains = new Set(rules.mail?.refuse)
+
+  function normaliseEmail(text: string): RecipientResult {
+    const to = readEmailAddress(text)
+    if (to === undefined) return { kind: 'invalid' }
+    const isRefused = refusedDomains.size > 0 && isWithin(refusedDomains, domainOf(to))
+    return isRefused && !isTestRecipient('email', to)
+      ? { kind: 'not_allowed', to }
+      : { kind: 'ok', to, country: '' }
+  }
+
+  function normaliseNumber(text: string): RecipientResult {
+    const number = readPhoneNumber(text)
+    if (!number) return { kind: 'invalid' }
+    const { to, country, type } = number
+    if (isTestRecipient('sms', to)) return { kind: 'ok', to, country }
+    // What nobody has decided is no matter of permission: such a number simply takes no message.
+    if (type === undefined || (!rules.types && !types.has(type))) return { kind: 'invalid' }
+    const isAllowed = types.has(type) && (countries?.has(country) ?? true)
+    return isAllowed ? { kind: 'ok', to, country } : { kind: 'not_allowed', to }
+  }
 
   return function normaliseRecipient(channel: Channel, to: string): RecipientResult {
-    if (channel === 'email') {
-      const address = normaliseEmail(to)
-      return address ? { kind: 'ok', to: address, country: '' } : { kind: 'invalid' }
-    }
-    const number = readPhoneNumber(to)
-    if (!number) return { kind: 'invalid' }
-    const isAllowed = rules.countries?.includes(number.country) ?? true
-    return isAllowed ? { kind: 'ok', ...number } : { kind: 'not_allowed', to: number.to }
+    return channel === 'email' ? normaliseEmail(to) : normaliseNumber(to)
   }
 }
 
-const maxAddressLength = 254
-const maxLocalLength = 64
-/** Before it is put in lower case, which would make an ASCII k of the sign for kelvin: another mailbox. */
-const local =
-  /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
-const domain =
-  /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/
-
-/** One plain addr-spec in lower case with the domain in ASCII; no quotes, comments, lists or IP literals. */
-function normaliseEmail(to: string): string | undefined {
-  if (to.length > maxAddressLength) return undefined
-  const at = to.lastIndexOf('@')
-  const localPart = to.slice(0, at)
-  const given = to.slice(at + 1).toLowerCase()
-  // Only letters, digits and what joins them: domainToASCII would quietly drop or map the rest.
-  if (at < 1 || localPart.length > maxLocalLength || !/^[\p{L}\p{M}\p{N}.-]+$/u.test(given))
-    return undefined
-  const domainPart = domainToASCII(given)
-  if (!local.test(localPart) || !domain.test(domainPart)) return undefined
-  const address = `${localPart.toLowerCase()}@${domainPart}`
-  return address.length <= maxAddressLength ? address : undefined
+/** Whether a domain is one of these or below one: as many look-ups as it has labels, however many there are. */
+function isWithin(domains: ReadonlySet<string>, domain: string): boolean {
+  for (let rest = domain; ; rest = rest.slice(rest.indexOf('.') + 1)) {
+    if (domains.has(rest)) return true
+    if (!rest.includes('.')) return false
+  }
 }

@@ -17,18 +17,21 @@ import {
   parsePhoneNumberFromString,
 } from 'libphonenumber-js/max'
 import { createBoundedMap } from '../base/bounded-map.ts'
+import { type NumberType, numberTypes } from '../base/number-types.ts'
 
 export interface PhoneNumber {
   /** E.164. */
   to: string
-  /** ISO 3166. */
+  /** ISO 3166; empty where the number is of none. */
   country: string
+  /** Undefined where no message can go: not in use, premium, shared cost, pager, satellite. */
+  type: NumberType | undefined
 }
 
 /** Reading goes the long way once for a number that comes again: refused, or to check its code. */
 const maxRemembered = 20_000
 
-/** `defaultCountry` is for numbers written without a country code. Undefined: no message can go there. */
+/** `defaultCountry` is for numbers written without a country code. Undefined: it is no number at all. */
 export function createPhoneReader(defaultCountry: string | undefined) {
   const remembered = createBoundedMap<PhoneNumber | 'none'>(maxRemembered)
 
@@ -45,9 +48,6 @@ export function createPhoneReader(defaultCountry: string | undefined) {
   }
 }
 
-/** Numbers that can take a message: no landlines, premium, shared-cost, satellite or short ones. */
-const textableTypes = new Set(['MOBILE', 'FIXED_LINE_OR_MOBILE', 'VOIP'])
-
 /** By the library; `text` has passed the strict pattern. */
 export function readAnyNumber(text: string, defaultCountry?: string): PhoneNumber | undefined {
   const international = text.startsWith('00') ? `+${text.slice(2)}` : text
@@ -55,18 +55,22 @@ export function readAnyNumber(text: string, defaultCountry?: string): PhoneNumbe
     ...(defaultCountry ? { defaultCountry: defaultCountry as CountryCode } : {}),
     extract: false,
   })
-  if (!number?.country || number.ext) return undefined
-  // A number that is not valid has no type.
-  const type = number.getType()
-  return type && textableTypes.has(type)
-    ? { to: number.number, country: number.country }
-    : undefined
+  if (!number || number.ext) return undefined
+  // A number that is not valid has no type. Those of satellites have one, but no country.
+  const type = number.country && number.getType()?.toLowerCase()
+  return {
+    to: number.number,
+    country: number.country ?? '',
+    type: numberTypes.find((each) => each === type),
+  }
 }
 
 interface Plan {
   country: CountryCode
   valid: RegExp
   mobile: RegExp
+  /** What looks like both is neither for the library. */
+  fixedLine: RegExp | undefined
   mobileLengths: readonly number[] | undefined
   /** Digits dialled before a number within the country; the library may cut them off. */
   nationalPrefix: RegExp | undefined
@@ -85,17 +89,18 @@ export function readPlainNumber(text: string): PhoneNumber | undefined {
     if (!plans.has(code)) plans.set(code, planOf(countries))
     const plan = plans.get(code)
     return plan && isMobile(plan, text.slice(codeEnd))
-      ? { to: text, country: plan.country }
+      ? { to: text, country: plan.country, type: 'mobile' }
       : undefined
   }
   return undefined
 }
 
 function isMobile(plan: Plan, digits: string): boolean {
-  const { valid, mobile, mobileLengths, nationalPrefix } = plan
+  const { valid, mobile, fixedLine, mobileLengths, nationalPrefix } = plan
   return (
     mobile.test(digits) &&
     valid.test(digits) &&
+    !fixedLine?.test(digits) &&
     (mobileLengths?.includes(digits.length) ?? true) &&
     !nationalPrefix?.test(digits)
   )
@@ -110,7 +115,7 @@ interface NumberingPlan {
   nationalNumberPattern(): string
   nationalPrefixForParsing(): string | undefined
   type(
-    name: 'MOBILE',
+    name: 'MOBILE' | 'FIXED_LINE',
   ): { pattern(): string; possibleLengths(): readonly number[] | undefined } | undefined
 }
 
@@ -123,11 +128,13 @@ function planOf(countries: readonly CountryCode[]): Plan | undefined {
   const mobile = plan.type('MOBILE')
   // Where mobile numbers look like landlines they have no pattern of their own.
   if (!mobile?.pattern()) return undefined
+  const fixedLine = plan.type('FIXED_LINE')?.pattern()
   const nationalPrefix = plan.nationalPrefixForParsing()
   return {
     country,
     valid: new RegExp(`^(?:${plan.nationalNumberPattern()})$`),
     mobile: new RegExp(`^(?:${mobile.pattern()})$`),
+    fixedLine: fixedLine ? new RegExp(`^(?:${fixedLine})$`) : undefined,
     mobileLengths: mobile.possibleLengths(),
     nationalPrefix: nationalPrefix ? new RegExp(`^(?:${nationalPrefix})`) : undefined,
   }

@@ -6,6 +6,7 @@ import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter, parsePolicies, type RawPolicies } from '../../src/limiter/index.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { createQuota, type Origin } from '../../src/notice/quota.ts'
+import { noTestRecipients } from '../support/no-test-recipients.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
@@ -48,11 +49,12 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
   const metrics = createMetrics({ process: 'api' } as never)
   const announced: string[] = []
   const checkCaptcha = createCheckCaptcha({
-    quota: createQuota({ limiter, secrets, priceOf: () => 60 }),
+    quota: createQuota({ limiter, secrets, priceOf: () => 60, ...noTestRecipients }),
     limiter,
     policies: () => parsed.policies,
     codes,
     metrics,
+    testRecipients: noTestRecipients,
     events: {
       passed: (owner, noticeId) => void announced.push(`passed ${owner.to} ${noticeId}`),
       locked: async (owner, { rule }) => void announced.push(`locked ${owner.to} ${rule}`),

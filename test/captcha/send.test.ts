@@ -8,6 +8,7 @@ import type { CreatedNotice, Params, PreparedNotice } from '../../src/notice/cre
 import { createQuota } from '../../src/notice/quota.ts'
 import { createSendNotice } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
+import { noTestRecipients } from '../support/no-test-recipients.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
@@ -36,7 +37,7 @@ async function openRoom(
     triesPerCode: 3,
   })
   releaseLater(() => codes.close())
-  const quota = createQuota({ limiter, secrets, priceOf: () => 60 })
+  const quota = createQuota({ limiter, secrets, priceOf: () => 60, isTestRecipient: () => false })
   const made: { notice: PreparedNotice; params: Params; timeoutMs: number }[] = []
   /** What PostgreSQL does; it may look at what Redis holds by then. */
   let commit: (notice: PreparedNotice, params: Params) => Promise<void> = async () => {}
@@ -52,11 +53,13 @@ async function openRoom(
   }
   const store = { adopt: async () => adopted } as unknown as NoticeStore
   const code = { length: 6, ttlMs: 290_000 }
+  const takeTestNotice = () => expect.unreachable()
+  const deps = { quota, createNotice, store, testRecipients: noTestRecipients, takeTestNotice }
   return {
     codes,
     made,
-    captcha: createSendCaptcha({ quota, codes, createNotice, store, code }),
-    notice: createSendNotice({ quota, createNotice, store, ttlMs: 86_400_000 }),
+    captcha: createSendCaptcha({ ...deps, codes, code }),
+    notice: createSendNotice({ ...deps, ttlMs: 86_400_000 }),
     onCommit: (work: typeof commit) => {
       commit = work
     },

@@ -6,6 +6,7 @@ import { parsePolicyFile, readPolicyFile } from '../../src/config/policy-file.ts
 const noChecks: SectionChecks = {
   policies: () => [],
   provider: () => [],
+  readRecipient: (to) => to,
   channelsOf: () => ['sms', 'email'],
   templates: () => ({ has: () => true }),
 }

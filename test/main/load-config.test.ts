@@ -70,6 +70,53 @@ describe('what can be known at start is said at start', () => {
         /^routes\.sms\.0\.match\.template: there is no template "lost"/,
       ],
     ],
+    [
+      'test recipients that are none, stand there twice, or whose codes have another length',
+      {
+        code: { length: 6 },
+        recipients: { defaultCountry: 'CN' },
+        testing: {
+          recipients: [
+            { to: '+15005550006', code: '000000' },
+            { to: 'nobody', code: '000000' },
+            { to: 'a@b@acme.test', code: '000000' },
+            { to: '13800138000', code: '0000' },
+            { to: '+86 138 0013 8000', code: '000000' },
+          ],
+        },
+        providers: {},
+        routes: {},
+      },
+      [
+        /^testing\.recipients\.1\.to: is neither a phone number nor a mail address/,
+        /^testing\.recipients\.2\.to: is neither/,
+        /^testing\.recipients\.3\.code: has 4 digits, and code\.length is 6/,
+        /^testing\.recipients\.4\.to: stands there twice/,
+      ],
+    ],
+    [
+      'test recipients of a wrong shape',
+      {
+        testing: { recipients: [{ to: '+15005550006', code: 42 }], until: '31.12.2026' },
+        providers: {},
+        routes: {},
+      },
+      [/^testing\.recipients\.0\.code/, /^testing\.until/],
+    ],
+    [
+      'a policy with a name that is taken',
+      { policies: { ...noLimits, 'captcha-test': [] }, providers: {}, routes: {} },
+      [/^policies\.captcha-test: is the name of what test recipients are asked/],
+    ],
+    [
+      'refused domains, one of them none',
+      {
+        recipients: { mail: { refuse: ['Tempmail.TEST', 'пример.рф', 'no domain'] } },
+        providers: {},
+        routes: {},
+      },
+      [/^recipients\.mail\.refuse\.2: is a domain/],
+    ],
   ] as [string, Record<string, unknown>, RegExp[]][])('%s', ([, sections, expected]) => {
     const problems = problemsOf(sections)
     expect(problems).toHaveLength(expected.length)

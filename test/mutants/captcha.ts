@@ -194,9 +194,9 @@ export const room: MutantRoom = {
     // Sending
     {
       breaks: 'the code is remembered after the commit',
-      find: '        const isPending = await codes.remember(notice, notice.id, digits)\n',
+      find: 'const isPending = await codes.remember(notice, notice.id, digits)\n',
       replace:
-        '        const isPending = true\n        setTimeout(() => void codes.remember(notice, notice.id, digits), 50)\n',
+        'const isPending = true\n    setTimeout(() => void codes.remember(notice, notice.id, digits), 50)\n',
     },
     {
       breaks: 'minutes are rounded down',
@@ -210,8 +210,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'the new code stays pending after the commit',
-      find: '        if (isPending) {\n          await codes.settle',
-      replace: '        if (!isPending) {\n          await codes.settle',
+      find: '    if (isPending) {\n      await codes.settle',
+      replace: '    if (!isPending) {\n      await codes.settle',
     },
     {
       breaks: 'a failed commit keeps the quota of a captcha',
@@ -278,14 +278,13 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a pass counts as a guess of its address',
-      find: "...(others.length > 0 ? [limiter.release('check', fields, requestId, others)] : []),",
-      replace:
-        "...(others.length > 99 ? [limiter.release('check', fields, requestId, others)] : []),",
+      find: 'if (others.length > 0) quota.release',
+      replace: 'if (others.length > 99) quota.release',
     },
     {
       breaks: 'a success gives back every rule of the check',
-      find: "limiter.release('check', fields, requestId, others)",
-      replace: "limiter.release('check', fields, requestId)",
+      find: "quota.release('check', fields, requestId, others)",
+      replace: "quota.release('check', fields, requestId)",
     },
     {
       breaks: 'a lock is told each time it is met',
@@ -299,8 +298,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a check counts without its address',
-      find: 'const fields = { channel, to, scene, app, ip, country }\n    const requestId',
-      replace: "const fields = { channel, to, scene, app, ip: '', country }\n    const requestId",
+      find: 'return { to, channel, scene, app, ip, country, prefix',
+      replace: "return { to, channel, scene, app, ip: '', country, prefix",
     },
     // What is counted
     {
@@ -325,8 +324,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a rule that counts by scene counts all of them together',
-      find: "const { to, channel, scene = '', app, template } = draft",
-      replace: "const { to, channel, app, template } = draft\n      const scene = ''",
+      find: "const { to, channel, scene = '', app } = asked",
+      replace: "const { to, channel, app } = asked\n    const scene = ''",
     },
     // Announcing
     {

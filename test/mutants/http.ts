@@ -181,8 +181,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a send for a channel without a route is accepted',
-      find: 'if (!isRouted({ ...from, channel, template })) {',
-      replace: 'if (!isRouted({ ...from, channel, template }) && template === "") {',
+      find: 'if (!isTestRecipient(channel, to) && !isRouted({ app, country, channel, template })) {',
+      replace: 'if (!isRouted({ app, country, channel, template }) && template === "") {',
       tests: ['test/http/openapi'],
     },
     {
@@ -367,15 +367,39 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a number has as many limits as spellings',
-      find: '? { to: number.number, country: number.country }',
-      replace: '? { to: text, country: number.country }',
+      find: 'to: number.number,',
+      replace: 'to: text,',
       tests: ['test/http/bad-recipient', 'test/recipient/phone-number'],
     },
     {
-      breaks: 'premium numbers are sent to',
-      find: "new Set(['MOBILE', 'FIXED_LINE_OR_MOBILE', 'VOIP'])",
-      replace: "new Set(['MOBILE', 'FIXED_LINE_OR_MOBILE', 'VOIP', 'PREMIUM_RATE'])",
-      tests: ['test/http/bad-recipient', 'test/recipient/phone-number'],
+      breaks: 'landlines are sent to by default',
+      find: "['mobile', 'fixed_line_or_mobile', 'voip']",
+      replace: "['mobile', 'fixed_line_or_mobile', 'voip', 'fixed_line']",
+      tests: ['test/http/bad-recipient', 'test/recipient/destinations'],
+    },
+    {
+      breaks: 'a mobile number passes although its type is not allowed',
+      find: 'types.has(type) && (countries',
+      replace: '(countries',
+      tests: ['test/recipient/destinations'],
+    },
+    {
+      breaks: 'a domain below a refused one gets mail',
+      find: "if (!rest.includes('.')) return false",
+      replace: 'return false',
+      tests: ['test/recipient/destinations'],
+    },
+    {
+      breaks: 'a test recipient stays one after its last day',
+      find: 'codes.size === 0 || options.nowMs() >= endsAtMs',
+      replace: 'codes.size === 0',
+      tests: ['test/recipient/test-recipients'],
+    },
+    {
+      breaks: 'a test recipient ends at the beginning of its last day',
+      find: 'Date.parse(until) + dayMs',
+      replace: 'Date.parse(until)',
+      tests: ['test/recipient/test-recipients'],
     },
     {
       breaks: 'a mail address is taken in the case it is written',

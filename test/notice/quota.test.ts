@@ -7,6 +7,7 @@ const quota = createQuota({
   limiter: {} as Limiter,
   secrets: createSecrets('a secret of at least thirty-two bytes'),
   priceOf: (channel, country) => (channel === 'sms' && country === 'CN' ? 45 : 60),
+  isTestRecipient: () => false,
 })
 const draft = {
   app: 'app',

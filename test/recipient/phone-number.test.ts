@@ -47,7 +47,15 @@ test('most countries go the short way, those that share a calling code do not', 
 })
 
 test('a number with a national prefix inside goes the long way, which knows it', () => {
-  expect(readPlainNumber('+8613800138000')).toEqual({ to: '+8613800138000', country: 'CN' })
+  expect(readPlainNumber('+8613800138000')).toEqual({
+    to: '+8613800138000',
+    country: 'CN',
+    type: 'mobile',
+  })
   expect(readPlainNumber('+86013800138000')).toBeUndefined()
-  expect(readAnyNumber('+86013800138000')).toEqual({ to: '+8613800138000', country: 'CN' })
+  expect(readAnyNumber('+86013800138000')).toEqual({
+    to: '+8613800138000',
+    country: 'CN',
+    type: 'mobile',
+  })
 })

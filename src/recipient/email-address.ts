@@ -1,0 +1,24 @@
+import { domainToASCII } from 'node:url'
+
+const maxAddressLength = 254
+const maxLocalLength = 64
+/** Before it is put in lower case, which would make an ASCII k of the sign for kelvin: another mailbox. */
+const local =
+  /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
+const domain =
+  /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/
+
+/** One plain addr-spec in lower case with the domain in ASCII; no quotes, comments, lists or IP literals. */
+export function readEmailAddress(text: string): string | undefined {
+  if (text.length > maxAddressLength) return undefined
+  const at = text.lastIndexOf('@')
+  const localPart = text.slice(0, at)
+  const given = text.slice(at + 1).toLowerCase()
+  // Only letters, digits and what joins them: domainToASCII would quietly drop or map the rest.
+  if (at < 1 || localPart.length > maxLocalLength || !/^[\p{L}\p{M}\p{N}.-]+$/u.test(given))
+    return undefined
+  const domainPart = domainToASCII(given)
+  if (!local.test(localPart) || !domain.test(domainPart)) return undefined
+  const address = `${localPart.toLowerCase()}@${domainPart}`
+  return address.length <= maxAddressLength ? address : undefined
+}

@@ -1,0 +1,80 @@
+/** Where messages may go: what libphonenumber calls a number, countries, and domains of mail. */
+import { describe, expect, test } from 'vitest'
+import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
+
+const numbers = {
+  mobile: '+8613800138000',
+  fixed_line_or_mobile: '+12125550100',
+  voip: '+445600123456',
+  fixed_line: '+442071234567',
+  personal_number: '+447012345678',
+  toll_free: '+18002345678',
+  uan: '+443001234567',
+} as const
+const never = {
+  premium: '+19002345678',
+  'shared cost': '+448431234567',
+  pager: '+447623456789',
+  satellite: '+881612345678',
+  'a short code': '+8610086',
+  'a number that is not in use': '+8610123456789',
+}
+type Type = keyof typeof numbers
+const kindOf = (rules: Parameters<typeof createRecipientNormaliser>[0], to: string) =>
+  createRecipientNormaliser(rules)(to.includes('@') ? 'email' : 'sms', to).kind
+
+describe('types', () => {
+  test.each(Object.keys(numbers) as Type[])('%s alone: such numbers and no others', (type) => {
+    const kinds = Object.entries(numbers).map(([name, to]) => [name, kindOf({ types: [type] }, to)])
+    const expected = Object.keys(numbers).map((name) => [
+      name,
+      name === type ? 'ok' : 'not_allowed',
+    ])
+    expect(kinds).toEqual(expected)
+  })
+
+  test('none named: what gets SMS as a rule; a landline takes no message', () => {
+    const kinds = Object.values(numbers).map((to) => kindOf({}, to))
+    expect(kinds).toEqual(['ok', 'ok', 'ok', 'invalid', 'invalid', 'invalid', 'invalid'])
+  })
+
+  test.each(Object.entries(never))('%s: never, whatever is allowed', (_, to) => {
+    expect(kindOf({ types: Object.keys(numbers) as Type[] }, to)).toBe('invalid')
+  })
+
+  test('an allowed type in a country that is not: not allowed', () => {
+    const rules = { types: ['fixed_line'] as const, countries: ['FR'] }
+    expect(kindOf(rules, numbers.fixed_line)).toBe('not_allowed')
+    expect(kindOf(rules, '+33123456789')).toBe('ok')
+  })
+})
+
+describe('mail.refuse', () => {
+  const rules = { mail: { refuse: ['tempmail.test', 'deep.mail.example', 'xn--e1afmkfd.test'] } }
+
+  test.each([
+    ['the domain', 'a@tempmail.test', 'not_allowed'],
+    ['in capitals', 'A@TempMail.TEST', 'not_allowed'],
+    ['one below it', 'a@x.tempmail.test', 'not_allowed'],
+    ['far below it', 'a@a.b.c.d.e.f.tempmail.test', 'not_allowed'],
+    ['one that ends like it', 'a@mytempmail.test', 'ok'],
+    ['one that begins with it', 'a@tempmail.test.example', 'ok'],
+    ['above one', 'a@mail.example', 'ok'],
+    ['in its own letters', 'a@ПРИМЕР.test', 'not_allowed'],
+    ['in full-width letters, which are no letters of a domain', 'a@ｔempmail.test', 'not_allowed'],
+    ['the domain as a local part', 'tempmail.test@mail.example', 'ok'],
+  ])('%s', (_, to, kind) => {
+    expect(kindOf(rules, to)).toBe(kind)
+  })
+
+  test('100,000 domains: asked as often as an address has labels', () => {
+    const refuse = Array.from({ length: 100_000 }, (_, index) => `d${index}.test`)
+    const normalise = createRecipientNormaliser({ mail: { refuse } })
+    const addresses = Array.from({ length: 20_000 }, (_, index) => `a@x.d${index * 10}.test`)
+    const startedAt = performance.now()
+    const kinds = new Set(addresses.map((to) => normalise('email', to).kind))
+    // A scan of the list would take a hundred times as long.
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    expect(kinds).toEqual(new Set(['not_allowed', 'ok']))
+  })
+})
