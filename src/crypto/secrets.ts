@@ -29,6 +29,8 @@ export interface Secrets {
   seal(plain: string, context: string): Buffer
   /** Throws when the data was altered, belongs to another context, or its secret is gone. */
   unseal(sealed: Uint8Array, context: string): string
+  /** Of each secret, the current one first: 32 bytes for a number, of which a signing key is made. */
+  readonly passSeeds: readonly ((nth: number) => Buffer)[]
   /** The key for the limiter's subjects. */
   readonly limiterKey: Buffer
 }
@@ -42,6 +44,7 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
 
   return {
     limiterKey: current.limiter.export(),
+    passSeeds: all.map(({ passSeed }) => passSeed),
     codeDigests(parts) {
       const text = canonical(parts)
       return all.map((keys) => hmac('sha256', keys.code, text).toString('base64url'))
@@ -95,6 +98,7 @@ function deriveKeys(secret: string) {
     dedupe: derive('duplicate rule'),
     limiter: derive('limiter subject'),
     seal: derive('notice seal'),
+    passSeed: (nth: number) => derive(`pass key ${nth}`).export(),
   }
 }
 

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { Problem } from '../base/problems.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { CaptchaRequest, SendCaptcha } from '../captcha/send.ts'
+import type { Passes } from '../pass/passes.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
@@ -17,10 +18,11 @@ export function captchaRoutes(
     sendCaptcha: SendCaptcha
     checkCaptcha: CheckCaptcha
     normaliseRecipient: NormaliseRecipient
+    passes: Passes
     codeLength: number
   },
 ): Route[] {
-  const { sendCaptcha, checkCaptcha, templates, normaliseRecipient, codeLength } = deps
+  const { sendCaptcha, checkCaptcha, passes, templates, normaliseRecipient, codeLength } = deps
 
   /** The request as the rooms behind take it, or the problem that says why not. */
   function captchaOf(
@@ -96,6 +98,7 @@ export function captchaRoutes(
         }
         if (outcome.result === 'gone') return new Problem('code_gone')
         note({ noticeId: outcome.noticeId })
+        const pass = await passes.issue({ app: key.app, scene, channel, to })
         return {
           status: 200,
           body: {
@@ -103,6 +106,7 @@ export function captchaRoutes(
             id: outcome.noticeId,
             scene,
             verifiedAt: new Date().toISOString(),
+            pass,
           },
         }
       },

@@ -56,6 +56,8 @@ export function openApiDocument(
 const tags: Readonly<Record<string, string>> = {
   captchas: 'One-time codes: send one, check one.',
   notices: 'Messages: send one, see what became of it, search.',
+  'jwks.json': 'The public keys of passes.',
+  passes: 'Proof for a server that a page has checked a code.',
   receipts: "Providers' later word on delivery.",
   recipients: 'What is known of a recipient, for support, and what may be taken back.',
   limits: 'The limiter for other services.',
@@ -64,7 +66,7 @@ const tags: Readonly<Record<string, string>> = {
     'What the sandbox provider has taken. Only on this machine, only where it is configured.',
 }
 
-const tagOf = ({ path }: Route) => path.replace(/^\/v1/, '').split('/')[1] ?? ''
+const tagOf = ({ path }: Route) => path.replace(/^\/(v1|\.well-known)/, '').split('/')[1] ?? ''
 
 export function problemCodesOf(route: Route): ProblemCode[] {
   return [

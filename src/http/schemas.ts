@@ -8,6 +8,7 @@ import { duration } from '../base/durations.ts'
 import { checkResults } from '../history/history.ts'
 import { resettable } from '../lookup/operations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
+import { passRefusals } from '../pass/passes.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 
 function textProblem(text: string): string | undefined {
@@ -213,8 +214,37 @@ export const passedCheck = z
     id,
     scene,
     verifiedAt: time,
+    pass: z.string().meta({
+      description: 'A JWS (ES256) of five minutes that proves it to a server; see docs/passes.md.',
+    }),
   })
   .meta({ id: 'PassedCheck' })
+
+export const verifyPassBody = z
+  .strictObject({
+    pass: z
+      .string()
+      .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'is a compact JWS')
+      .max(2_000)
+      .meta({ description: 'What a check that passed answered as `pass`.' }),
+    channel: channel.optional(),
+    to: recipient
+      .optional()
+      .meta({ description: 'With it only a pass of this recipient is good.' }),
+  })
+  .meta({ id: 'VerifyPass' })
+
+export const passVerdict = z
+  .discriminatedUnion('valid', [
+    z.object({
+      valid: z.literal(true),
+      scene,
+      channel,
+      verifiedAt: time.meta({ description: 'When the code was checked.' }),
+    }),
+    z.object({ valid: z.literal(false), reason: z.enum(passRefusals) }),
+  ])
+  .meta({ id: 'PassVerdict' })
 
 export const noticeView = z
   .object({

@@ -16,6 +16,7 @@ import { captchaRoutes } from '../http/captchas.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
+import { passRoutes } from '../http/passes.ts'
 import { receiptRoute } from '../http/receipts.ts'
 import { recipientRoutes } from '../http/recipients.ts'
 import { answerUnknownPath, createRouter } from '../http/router.ts'
@@ -30,6 +31,7 @@ import { createNoticeCreator } from '../notice/create.ts'
 import { createQuota, type Quota } from '../notice/quota.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { createTakeTestNotice } from '../notice/test-notice.ts'
+import { createPasses } from '../pass/passes.ts'
 import { findProviderKind } from '../providers/index.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
@@ -80,6 +82,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     onDecided: history.decided,
   })
   const support = createSupport(shared, quota, history)
+  const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
   const routes = [
     ...captchaRoutes({
       ...sendable,
@@ -108,8 +111,10 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         }),
         onChecked: (request, { result }) => history.checked(request, result),
       }),
+      passes,
       codeLength: file.code.length,
     }),
+    ...passRoutes({ passes, normaliseRecipient: sendable.normaliseRecipient }),
     ...noticeRoutes({
       ...sendable,
       nowMs: database.nowMs,

@@ -35,10 +35,15 @@ export interface Running {
 export async function start(
   config: Config,
   roles: Roles,
-  options: { keyPrefix?: string } = {},
+  options: { keyPrefix?: string; clock?: () => number } = {},
 ): Promise<Running> {
   const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
-  const shared = openShared(config, processName, options.keyPrefix ?? defaultKeyPrefix)
+  const shared = openShared(
+    config,
+    processName,
+    options.keyPrefix ?? defaultKeyPrefix,
+    options.clock,
+  )
   const { log, closers, limits } = shared
   try {
     const addresses = await startRoles(shared, roles)

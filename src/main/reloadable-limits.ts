@@ -21,6 +21,7 @@ export function createLimits(
   secrets: Secrets,
   metrics: Metrics,
   closers: Closers,
+  clock?: () => number,
 ) {
   /** As it is in force: of what `reload` was given, only what it could take. */
   let running = config.file
@@ -31,6 +32,8 @@ export function createLimits(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
+    // What is remembered for a second of ours would hold for hours of theirs.
+    ...(clock ? { clock, rememberRefusalsMs: 0 } : {}),
     onRefused: (labels) => metrics.rejected.inc(labels),
     onObserved: (labels) => metrics.observed.inc(labels),
   })

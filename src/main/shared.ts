@@ -37,6 +37,8 @@ export function openShared(
   config: Config,
   processName: 'api' | 'worker' | 'demo' | 'embedded',
   keyPrefix: string,
+  /** For simulations: stands in for Redis' clock in the limits. */
+  clock?: () => number,
 ): Shared {
   const { environment, file } = config
   const closers = createClosers()
@@ -50,7 +52,7 @@ export function openShared(
   const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
   const servers = connectServers(config, keyPrefix, closers, log)
   const stores = openStores(file, servers, secrets, metrics, closers)
-  const limits = createLimits(config, servers, secrets, metrics, closers)
+  const limits = createLimits(config, servers, secrets, metrics, closers, clock)
   return { config, closers, log, metrics, secrets, servers, stores, limits }
 }
 

@@ -22,6 +22,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   events: ['crypto', 'types:db', 'types:metrics'],
   idempotency: ['types:db'],
   'login-throttle': ['types:limiter'],
+  pass: ['types:crypto', 'types:redis'],
   notice: [
     'recipient',
     'types:crypto',
@@ -50,6 +51,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'login-throttle',
     'lookup',
     'notice',
+    'pass',
     'recipient',
     'types:access',
     'types:captcha',

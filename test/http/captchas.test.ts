@@ -105,6 +105,7 @@ describe('POST /v1/captchas/check', () => {
       id: sent.id,
       scene: 'login',
       verifiedAt: expect.any(String),
+      pass: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
     })
     expect(await check(asked)).toMatchObject({ status: 410, body: { code: 'code_gone' } })
   })

@@ -26,6 +26,7 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 test('openapi.json: lists the routes of the contract, each with a name and a summary', () => {
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
     'delete /sandbox/messages',
+    'get /.well-known/jwks.json',
     'get /sandbox/messages',
     'get /v1/notices/{id}',
     'post /v1/attempts',
@@ -35,6 +36,7 @@ test('openapi.json: lists the routes of the contract, each with a name and a sum
     'post /v1/limits/{policy}/acquire',
     'post /v1/notices',
     'post /v1/notices/search',
+    'post /v1/passes/verify',
     'post /v1/receipts/{provider}',
     'post /v1/recipients/lookup',
     'post /v1/recipients/reset',
@@ -101,7 +103,7 @@ test('openapi.json: bodies are strict, defaults are told, and no schema is empty
   const bodies = operations.filter(
     ({ path, operation }) => operation.requestBody && !isReceipts(path),
   )
-  expect(bodies).toHaveLength(9)
+  expect(bodies).toHaveLength(10)
   for (const { operation } of bodies) {
     const schema = resolved(operation.requestBody.content['application/json'].schema)
     expect(schema.additionalProperties).toBe(false)

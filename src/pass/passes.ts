@@ -1,0 +1,119 @@
+/**
+ * Passes: what a page hands to its own server as proof that a code was right. A pass is a compact JWS that lives five
+ * minutes, says for which app, scene, channel and recipient (a keyed hash) the code passed, and can be checked
+ * with the published keys alone; asked of us, it is good once.
+ */
+import { randomUUID } from 'node:crypto'
+import { errors, jwtVerify, SignJWT } from 'jose'
+import type { Channel } from '../base/channel.ts'
+import { Unavailable } from '../base/problems.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import type { RedisClient } from '../redis/script.ts'
+import { createSigningKey, type SigningKey } from './signing-keys.ts'
+
+/** What a right code was for. */
+export interface Passed {
+  app: string
+  scene: string
+  channel: Channel
+  to: string
+}
+
+export type PassVerdict =
+  | { valid: true; scene: string; channel: string; verifiedAt: Date }
+  | { valid: false; reason: PassRefusal }
+
+export type PassRefusal = (typeof passRefusals)[number]
+
+/**
+ * `invalid`: not a pass of ours, or of another app; `expired`; `used`: asked for before; `other_recipient`: it is
+ * not this recipient's.
+ */
+export const passRefusals = ['invalid', 'expired', 'used', 'other_recipient'] as const
+
+export type Passes = Awaited<ReturnType<typeof createPasses>>
+
+const issuer = 'postern'
+const lifeSeconds = 300
+
+export async function createPasses(deps: {
+  redis: RedisClient
+  keyPrefix: string
+  secrets: Pick<Secrets, 'passSeeds' | 'recipientHashes'>
+  /** PostgreSQL's. */
+  nowMs: () => number
+}) {
+  const { redis, keyPrefix, secrets, nowMs } = deps
+  const keys = await Promise.all(secrets.passSeeds.map(createSigningKey))
+  const [current] = keys as [SigningKey]
+
+  const subjectsOf = (channel: Channel, to: string) =>
+    secrets.recipientHashes(channel, to).map((hash) => hash.toString('base64url'))
+
+  /** False when somebody has asked before. */
+  async function takeOnce(id: string, untilMs: number): Promise<boolean> {
+    const aliveMs = Math.max(1, Math.ceil(untilMs - nowMs()))
+    try {
+      return (await redis.set(`${keyPrefix}pass:${id}`, 1, 'PX', aliveMs, 'NX')) === 'OK'
+    } catch (error) {
+      // It may be taken now: better asked for in vain than twice.
+      throw new Unavailable('redis', error)
+    }
+  }
+
+  async function read(token: string, app: string) {
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        ({ kid }) => {
+          const key = keys.find(({ id }) => id === kid)
+          if (!key) throw new errors.JWKSNoMatchingKey()
+          return key.publicKey
+        },
+        { algorithms: ['ES256'], issuer, audience: app, currentDate: new Date(nowMs()) },
+      )
+      return { payload }
+    } catch (error) {
+      return { reason: error instanceof errors.JWTExpired ? 'expired' : 'invalid' } as const
+    }
+  }
+
+  return {
+    /** The public keys, the current secret's first. */
+    jwks: { keys: keys.map(({ publicJwk }) => publicJwk) },
+
+    issue({ app, scene, channel, to }: Passed): Promise<string> {
+      const atSeconds = Math.floor(nowMs() / 1_000)
+      return new SignJWT({ scene, channel })
+        .setProtectedHeader({ alg: 'ES256', kid: current.id, typ: 'JWT' })
+        .setIssuer(issuer)
+        .setAudience(app)
+        .setSubject(subjectsOf(channel, to)[0] ?? '')
+        .setIssuedAt(atSeconds)
+        .setExpirationTime(atSeconds + lifeSeconds)
+        .setJti(randomUUID())
+        .sign(current.privateKey)
+    },
+
+    /** `recipient`: whose pass it should be. Only a valid one is used up. Throws Unavailable. */
+    async verify(
+      token: string,
+      app: string,
+      recipient?: { channel: Channel; to: string },
+    ): Promise<PassVerdict> {
+      const { payload, reason } = await read(token, app)
+      if (!payload) return { valid: false, reason }
+      const { sub = '', jti = '', scene, channel, iat = 0, exp = 0 } = payload
+      if (recipient && !subjectsOf(recipient.channel, recipient.to).includes(sub)) {
+        return { valid: false, reason: 'other_recipient' }
+      }
+      if (!(await takeOnce(jti, exp * 1_000))) return { valid: false, reason: 'used' }
+      return {
+        valid: true,
+        scene: String(scene),
+        channel: String(channel),
+        verifiedAt: new Date(iat * 1_000),
+      }
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { createRemoteJWKSet, jwtVerify } from 'jose'
+import { expect, test } from 'vitest'
+import { noLimits, startPostern } from '../support/postern.ts'
+import { openApiAnswers } from './openapi-answers.ts'
+
+const postern = await startPostern({ policyFile: { policies: noLimits } })
+const { expectPromised } = await openApiAnswers(postern)
+const recipient = { channel: 'sms', to: '+8613800138000' }
+
+async function passOf(to = recipient): Promise<string> {
+  const { body: sent } = await postern.post('/v1/captchas', { ...to, scene: 'login' })
+  const code = await postern.codeFor(sent.id)
+  const checked = await postern.post('/v1/captchas/check', { ...to, scene: 'login', code })
+  expectPromised('post /v1/captchas/check', checked)
+  return checked.body.pass
+}
+
+const verify = (body: unknown) => postern.post('/v1/passes/verify', body)
+
+test('a check that passes answers a pass; asked of us by a server it is good once', async () => {
+  const pass = await passOf()
+  const wrong = await verify({ pass, channel: 'sms', to: '+8613800138001' })
+  expect(wrong.body).toEqual({ valid: false, reason: 'other_recipient' })
+  const reply = await verify({ pass, ...recipient })
+  expectPromised('post /v1/passes/verify', reply)
+  expect(reply.body).toEqual({
+    valid: true,
+    scene: 'login',
+    channel: 'sms',
+    verifiedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+  })
+  const again = await verify({ pass })
+  expectPromised('post /v1/passes/verify', again)
+  expect(again.body).toEqual({ valid: false, reason: 'used' })
+})
+
+test('with the published keys a server checks it alone', async () => {
+  const keys = createRemoteJWKSet(new URL(`${postern.url}/.well-known/jwks.json`))
+  const { payload } = await jwtVerify(await passOf(), keys, { audience: 'default' })
+  expect(payload).toMatchObject({ iss: 'postern', scene: 'login', channel: 'sms' })
+  const reply = await postern.get('/.well-known/jwks.json', { key: null })
+  expect(reply.headers.get('cache-control')).toBe('public, max-age=300')
+  expect(JSON.stringify(reply.body)).not.toContain('"d"')
+})
+
+test.each([
+  ['no pass', {}],
+  ['no compact JWS', { pass: 'hello' }],
+  ['a channel without a recipient', { pass: 'a.b.c', channel: 'sms' }],
+  ['a recipient without a channel', { pass: 'a.b.c', to: recipient.to }],
+  ['2 kB of it', { pass: `${'a'.repeat(2_000)}.b.c` }],
+  ['an unknown member', { pass: 'a.b.c', app: 'shop' }],
+])('a question with %s is 400', async (_, body) => {
+  expect((await verify(body)).status).toBe(400)
+})
+
+test('three parts that are no pass of ours are no good', async () => {
+  expect((await verify({ pass: 'a.b.c' })).body).toEqual({ valid: false, reason: 'invalid' })
+})

@@ -1,0 +1,111 @@
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
+import { expect, test } from 'vitest'
+import { createSecrets } from '../../src/crypto/secrets.ts'
+import { createPasses } from '../../src/pass/passes.ts'
+import { testRedis } from '../support/redis.ts'
+
+const { client: redis, prefix: keyPrefix } = await testRedis()
+const first = 'the first secret, of thirty-two bytes or more'
+const second = 'another secret, of thirty-two bytes or more'
+let now = Date.now()
+const open = (secret = first, previous?: string) =>
+  createPasses({ redis, keyPrefix, secrets: createSecrets(secret, previous), nowMs: () => now })
+const passed = { app: 'shop', scene: 'login', channel: 'sms', to: '+8613800138000' } as const
+
+test('a pass: a JWS by ES256 with the claims of the contract, and no readable recipient', async () => {
+  const passes = await open()
+  const pass = await passes.issue(passed)
+  expect(decodeProtectedHeader(pass)).toEqual({
+    alg: 'ES256',
+    typ: 'JWT',
+    kid: passes.jwks.keys[0]?.kid,
+  })
+  const claims = decodeJwt(pass)
+  expect(claims).toMatchObject({ iss: 'postern', aud: 'shop', scene: 'login', channel: 'sms' })
+  expect(claims.exp).toBe((claims.iat as number) + 300)
+  expect(claims.jti).toMatch(/^[0-9a-f-]{36}$/)
+  expect(JSON.stringify(claims)).not.toContain('8000')
+  expect(passes.jwks.keys[0]).not.toHaveProperty('d')
+})
+
+test('a site checks it with the published keys alone', async () => {
+  const passes = await open()
+  const keys = createLocalJWKSet(passes.jwks)
+  const options = { issuer: 'postern', audience: 'shop' }
+  const { payload } = await jwtVerify(await passes.issue(passed), keys, options)
+  expect(payload.scene).toBe('login')
+  const other = await passes.issue({ ...passed, app: 'bank' })
+  await expect(jwtVerify(other, keys, options)).rejects.toThrow('aud')
+})
+
+test('asked of us: good once, also when it is asked for many times at once', async () => {
+  const [api, other] = [await open(), await open()]
+  const pass = await api.issue(passed)
+  const verdicts = await Promise.all(
+    Array.from({ length: 200 }, (_, nth) => (nth % 2 ? api : other).verify(pass, 'shop')),
+  )
+  expect(verdicts.filter(({ valid }) => valid)).toHaveLength(1)
+  expect(verdicts.find(({ valid }) => !valid)).toEqual({ valid: false, reason: 'used' })
+  expect(verdicts.find(({ valid }) => valid)).toMatchObject({ scene: 'login', channel: 'sms' })
+})
+
+test("another app's, another recipient's and an expired one are no good, and the recipient's own still is", async () => {
+  const passes = await open()
+  const pass = await passes.issue(passed)
+  expect(await passes.verify(pass, 'bank')).toEqual({ valid: false, reason: 'invalid' })
+  const stranger = { channel: 'sms', to: '+8613800138001' } as const
+  expect(await passes.verify(pass, 'shop', stranger)).toEqual({
+    valid: false,
+    reason: 'other_recipient',
+  })
+  const mail = { channel: 'email', to: passed.to } as const
+  expect(await passes.verify(pass, 'shop', mail)).toMatchObject({ reason: 'other_recipient' })
+  expect(await passes.verify(pass, 'shop', passed)).toMatchObject({ valid: true })
+
+  const late = await passes.issue(passed)
+  now += 299_000
+  expect(await passes.verify(await passes.issue(passed), 'shop')).toMatchObject({ valid: true })
+  now += 1_001
+  expect(await passes.verify(late, 'shop')).toEqual({ valid: false, reason: 'expired' })
+})
+
+test('forged: no signature, another algorithm, another key, altered claims', async () => {
+  const passes = await open()
+  const pass = await passes.issue(passed)
+  const [head = '', body = '', signature = ''] = pass.split('.')
+  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const { kid } = decodeProtectedHeader(pass)
+  const elsewhere = await (await open(second)).issue(passed)
+  const shared = await new SignJWT({ scene: 'login', channel: 'sms' })
+    .setProtectedHeader({ alg: 'HS256', kid: kid as string })
+    .setIssuer('postern')
+    .setAudience('shop')
+    .setExpirationTime('5m')
+    .sign(Buffer.from(JSON.stringify(passes.jwks.keys[0])))
+  const forgeries = [
+    `${encoded({ alg: 'none', kid })}.${body}.`,
+    `${encoded({ alg: 'none', kid })}.${body}.${signature}`,
+    `${head}.${encoded({ ...decodeJwt(pass), scene: 'payment' })}.${signature}`,
+    `${head}.${body}.${signature.slice(0, -4)}AAAA`,
+    elsewhere,
+    shared,
+    'a.b.c',
+  ]
+  for (const forgery of forgeries) {
+    expect(await passes.verify(forgery, 'shop'), forgery).toEqual({
+      valid: false,
+      reason: 'invalid',
+    })
+  }
+})
+
+test('a rotated secret: what the previous one signed stays good, and both keys are published', async () => {
+  const before = await open(first)
+  const pass = await before.issue(passed)
+  const after = await open(second, first)
+  expect(after.jwks.keys).toHaveLength(2)
+  expect(after.jwks.keys[1]).toEqual(before.jwks.keys[0])
+  expect(await after.verify(pass, 'shop', passed)).toMatchObject({ valid: true })
+  const gone = await open(second)
+  expect(await gone.verify(await before.issue(passed), 'shop')).toMatchObject({ valid: false })
+})
