@@ -16,6 +16,7 @@ const mounted = [
   'limits',
   'notices',
   'openapi',
+  'publishable-keys',
   'receipts',
 ].map((name) => `test/http/${name}.test.ts`)
 /** Its length is a setting: only `npm run chaos` runs it. */

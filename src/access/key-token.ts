@@ -11,6 +11,8 @@ export type KeyKind = keyof typeof prefixes
 /** `secret` keys belong on servers, `publishable` ones may stand in a page, `operator` ones open the console. */
 const prefixes = { secret: 'psk_', publishable: 'ppk_', operator: 'pok_' } as const
 
+export const keyKinds = Object.keys(prefixes) as readonly KeyKind[]
+
 const kindByPrefix = new Map(
   Object.entries(prefixes).map(([kind, prefix]) => [prefix as string, kind as KeyKind]),
 )
@@ -27,6 +29,9 @@ export function keyKindOf(token: string): KeyKind | undefined {
   const isWhole = checksumOf(token.slice(0, -checksumLength)) === token.slice(-checksumLength)
   return isWhole ? kindByPrefix.get(token.slice(0, 4)) : undefined
 }
+
+/** As much of a key as people need to tell theirs apart, and nobody to guess the rest: `ppk_Ab3dEf`. */
+export const shownPrefixOf = (token: string) => token.slice(0, 10)
 
 const checksumLength = 6
 

@@ -115,6 +115,7 @@ interface Sections {
   /** Undefined when it is no list of policies at all. */
   readonly policies: Readonly<Record<string, unknown>> | undefined
   readonly pageRules: readonly unknown[]
+  readonly pageTemplates: readonly unknown[]
   /** Those that have the shape of one. */
   readonly providers: ReadonlyMap<string, ProviderEntry>
   /** The others too. */
@@ -130,7 +131,7 @@ interface Sections {
 function soundSections(raw: unknown): Sections {
   const { policies, browser, providers, routes, templates, testing, code, recipients } =
     asRecord(raw)
-  const { rules: pageRules } = asRecord(browser)
+  const { rules: pageRules, templates: pageTemplates } = asRecord(browser)
   const { recipients: testRecipients } = asRecord(testing)
   const { defaultCountry } = asRecord(recipients)
   const routesOf = (channel: Channel) => {
@@ -150,6 +151,7 @@ function soundSections(raw: unknown): Sections {
   return {
     policies: isObject(policies) ? policies : undefined,
     pageRules: Array.isArray(pageRules) ? pageRules : [],
+    pageTemplates: Array.isArray(pageTemplates) ? pageTemplates : [],
     providers: new Map(
       Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
         const parsed = providerEntry.safeParse(entry)
@@ -167,9 +169,12 @@ function soundSections(raw: unknown): Sections {
 
 const asRecord = (value: unknown) => (isObject(value) ? value : {})
 
-/** Routes name templates, and so do providers that send by templates of their own. */
-function templatesNamedIn({ providers, routes }: Sections) {
+/** `browser` and routes name templates, and so do providers that send by templates of their own. */
+function templatesNamedIn({ pageTemplates, providers, routes }: Sections) {
   return [
+    ...pageTemplates.flatMap((template, index) =>
+      typeof template === 'string' ? [{ path: ['browser', 'templates', index], template }] : [],
+    ),
     ...[...providers].flatMap(([name, { settings }]) =>
       Object.keys(asRecord(settings.templates)).map((template) => ({
         path: ['providers', name, 'templates', template],

@@ -6,7 +6,14 @@ import type { Passes } from '../pass/passes.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
-import { acceptedCaptcha, checkCaptchaBody, passedCheck, sendCaptchaBody } from './schemas.ts'
+import {
+  acceptedCaptcha,
+  checkCaptchaBody,
+  checkCaptchaPageBody,
+  passedCheck,
+  sendCaptchaBody,
+  sendCaptchaPageBody,
+} from './schemas.ts'
 import { acceptedAnswer } from './send-answer.ts'
 import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 
@@ -20,6 +27,8 @@ export function captchaRoutes(
     normaliseRecipient: NormaliseRecipient
     passes: Passes
     codeLength: number
+    /** What a publishable key may send. */
+    pageTemplates: readonly string[]
   },
 ): Route[] {
   const { sendCaptcha, checkCaptcha, passes, templates, normaliseRecipient, codeLength } = deps
@@ -47,6 +56,7 @@ export function captchaRoutes(
       summary: 'Send a one-time code. A new code replaces the one before it.',
       access: 'page',
       body: sendCaptchaBody,
+      pageBody: sendCaptchaPageBody(deps.pageTemplates),
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       async send(request, attempt) {
@@ -68,6 +78,7 @@ export function captchaRoutes(
       summary: 'Check a code. It passes once.',
       access: 'page',
       body: checkCaptchaBody,
+      pageBody: checkCaptchaPageBody,
       answers: {
         200: { description: 'The code was right and is used up now.', schema: passedCheck },
       },

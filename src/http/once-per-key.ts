@@ -2,6 +2,7 @@
  * `Idempotency-Key` for the routes that make a notice: a repeated request gets the first answer and makes no
  * second message. What a key stands for, and for how long, is kept by src/idempotency.
  */
+import type { ApiKey } from '../access/api-keys.ts'
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
@@ -15,21 +16,24 @@ const answerWithinMs = 2_200
 export function createOncePerKey(idempotency: Idempotency) {
   /** Sends once per key; without one, simply sends. */
   return function oncePerKey(route: SendRoute, request: RouteRequest): Promise<Answer | Problem> {
-    const key = request.headers['idempotency-key'] as string | undefined
+    const given = request.headers['idempotency-key'] as string | undefined
     const attempt = { id: idempotency.newNoticeId(), answerBy: performance.now() + answerWithinMs }
-    return key === undefined ? route.send(request, attempt) : sendOnce(route, request, key, attempt)
+    return given === undefined
+      ? route.send(request, attempt)
+      : sendOnce(route, request, given, attempt)
   }
 
   async function sendOnce(
     route: SendRoute,
     request: RouteRequest,
-    key: string,
+    given: string,
     attempt: SendAttempt,
   ): Promise<Answer | Problem> {
-    if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    if (!/^[\x21-\x7e]{1,255}$/.test(given)) {
       throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
     }
     const { app } = request.key
+    const key = scopedKey(request.key, given)
     const asked = `${route.path} ${canonicalRecord(request.body as Record<string, unknown>)}`
     /** What goes on while the caller is answered. */
     const inTime = <Result>(work: Promise<Result>, late: () => Result) =>
@@ -71,3 +75,10 @@ export function createOncePerKey(idempotency: Idempotency) {
     return answer
   }
 }
+
+/**
+ * A server's Idempotency-Key stands for its app, also over a rotation of its key. Whoever reads a page has its key
+ * and may write any Idempotency-Key: theirs never meet a server's. A space is in none.
+ */
+const scopedKey = ({ id, kind }: Readonly<ApiKey>, given: string) =>
+  kind === 'publishable' ? `${id} ${given}` : given

@@ -4,6 +4,11 @@ import { problemCodesOf } from './openapi.ts'
 import { knownMethods } from './respond.ts'
 import { methodsOf, type Route } from './route.ts'
 
+const preflightStatuses = [
+  204,
+  ...(['forbidden', 'unavailable', 'internal'] as const).map((code) => problems[code].status),
+]
+
 /**
  * Starts the counters of requests at 0 for every answer of the contract. What a wrong method or a broken
  * address hears is counted when it comes.
@@ -17,6 +22,10 @@ export function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]):
     const answers = methodsOf(route).flatMap((method) =>
       [...statuses].map((status) => ({ method, status })),
     )
+    // A browser's own question, see cors.ts.
+    if (route.access === 'page') {
+      for (const status of preflightStatuses) answers.push({ method: 'OPTIONS', status })
+    }
     metrics.startRequestsAtZero(route.path, answers)
   }
   const { status } = problems.not_found

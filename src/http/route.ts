@@ -41,6 +41,8 @@ interface RouteFacts<Body> {
    */
   access: 'secret' | 'page' | 'local' | 'open'
   body?: ZodType<Body>
+  /** What a publishable key may send of it; `body` where it may send all. */
+  pageBody?: ZodType<Body>
   /**
    * The body is of another's making: taken as bytes, of any content type. Looks at the request before a
    * byte of the body is read and says how many bytes it may have. Throws Problem.

@@ -2,8 +2,8 @@
  * Every route as an express.Router, for our own app or a host's: key → body → route → answer.
  *
  * The order of refusals, each answered before the next is looked at:
- *   405 the method
- *   401 the API key, 403 its kind; 403 a caller from afar, on local routes; on the receipt routes 404, 403, by the head alone
+ *   204, 403 a browser's own question (cors.ts); 405 the method
+ *   401 the API key, 403 its origins and its kind; 403 a caller from afar, on local routes; on the receipt routes 404, 403, by the head alone
  *   400 the query
  *   413, 415, 400 the body (body.ts), 503 when too much is held
  *   409, 422 the Idempotency-Key (once-per-key.ts)
@@ -16,6 +16,7 @@ import express, {
   type ErrorRequestHandler,
   type Request,
   type RequestHandler,
+  type Response,
   type Router,
 } from 'express'
 import type { ApiKey } from '../access/api-keys.ts'
@@ -25,6 +26,7 @@ import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
+import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
 import { createOncePerKey } from './once-per-key.ts'
 import type { Answer } from './problem.ts'
@@ -37,6 +39,8 @@ export function createRouter(deps: {
   routes: readonly Route[]
   /** Null when there is no such key. Throws Unavailable when that can't be said now. */
   findKey: (token: string) => Promise<ApiKey | null>
+  /** Whether any valid publishable key lists it. Throws Unavailable when that can't be said now. */
+  isListedOrigin: (origin: string) => Promise<boolean>
   idempotency: Idempotency
   metrics: Metrics
   log: Log
@@ -49,6 +53,7 @@ export function createRouter(deps: {
   const openBodies = createBodyRoom(maxHeldBodyBytes)
   const respond = createRespond(deps)
   const oncePerKey = createOncePerKey(deps.idempotency)
+  const cors = createCors(deps.isListedOrigin)
   startRequestsAtZero(metrics, routes)
 
   const router = express.Router({ caseSensitive: true })
@@ -57,18 +62,20 @@ export function createRouter(deps: {
     for (const route of atPath) {
       router[route.method](path, (request, response) =>
         respond(path, request, response, (requestId, facts) =>
-          run(route, request, requestId, facts),
+          run(route, request, response, requestId, facts),
         ),
       )
     }
     const allow = atPath.flatMap(methodsOf).join(', ')
+    const pageMethods = atPath.filter(({ access }) => access === 'page').flatMap(methodsOf)
     router.all(path, (request, response) =>
-      respond(
-        path,
-        request,
-        response,
-        async () => new Problem('method_not_allowed', {}, { allow }),
-      ),
+      respond(path, request, response, async () => {
+        if (pageMethods.length > 0) {
+          if (isPreflight(request)) return cors.preflight(request, pageMethods)
+          await cors.admitUnknown(tokenOf(request), request, response)
+        }
+        return new Problem('method_not_allowed', {}, { allow })
+      }),
     )
   }
   router.use('/docs', createReadingPage())
@@ -78,10 +85,11 @@ export function createRouter(deps: {
   async function run(
     route: Route,
     request: Request,
+    response: Response,
     requestId: string,
     facts: Facts,
   ): Promise<Answer | Problem> {
-    const key = isKeyed(route) ? await keyOf(route, request) : noKey
+    const key = isKeyed(route) ? await keyOf(route, request, response) : noKey
     if (route.access === 'local' && !isLocalCaller(request)) {
       throw new Problem('forbidden', { message: notLocal })
     }
@@ -96,7 +104,7 @@ export function createRouter(deps: {
         params: paramsOf(request),
         headers: request.headers,
         note: (more: Facts) => Object.assign(facts, more),
-        ...(await inputOf(route, request, share)),
+        ...(await inputOf(route, key, request, share)),
       }
       return await (isSendRoute(route) ? oncePerKey(route, input) : route.run(input))
     } finally {
@@ -104,16 +112,31 @@ export function createRouter(deps: {
     }
   }
 
-  async function keyOf(route: Route, { headers }: Request): Promise<ApiKey> {
-    const match = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')
-    const key = match ? await findKey(match[1] as string) : null
+  async function keyOf(route: Route, request: Request, response: Response): Promise<ApiKey> {
+    const token = tokenOf(request)
+    let key: ApiKey | null = null
+    try {
+      key = token === undefined ? null : await findKey(token)
+    } finally {
+      if (!key) await cors.admitUnknown(token, request, response)
+    }
     if (!key) throw new Problem('unauthorized', {}, { 'www-authenticate': 'Bearer' })
-    const isEnough =
-      key.kind === 'secret' || (key.kind === 'publishable' && route.access === 'page')
-    if (!isEnough) throw new Problem('forbidden')
+    cors.admit(key, request, response)
+    if (key.kind === 'publishable' && route.access !== 'page') {
+      throw new Problem('forbidden', { message: onlyCodes })
+    }
+    if (key.kind === 'operator') throw new Problem('forbidden')
     return key
   }
 }
+
+const onlyCodes = {
+  en: 'A publishable key may only send and check codes.',
+  zh: '可公开密钥只能用于发送和校验验证码。',
+}
+
+const tokenOf = ({ headers }: Request): string | undefined =>
+  /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
 /** What open routes are called with. */
 const noKey: ApiKey = { id: '', app: '', kind: 'secret', origins: [] }
@@ -127,6 +150,7 @@ function pathsOf(routes: readonly Route[]): string[] {
 /** Query and body, read and checked as the route wants them. */
 async function inputOf(
   route: Route,
+  key: ApiKey,
   request: Request,
   share: BodyShare,
 ): Promise<Pick<RouteRequest, 'query' | 'body' | 'rawBody'>> {
@@ -136,10 +160,11 @@ async function inputOf(
   const head = { params, headers, query: query as RouteRequest['query'] }
   const rawBodyBytes = route.admitBody?.(head)
   const given = givenJson(request)
+  const schema = (key.kind === 'publishable' && route.pageBody) || route.body
   return {
     query: head.query,
-    body: route.body
-      ? checked(route.body, given === undefined ? await readJson(request, share) : given, '')
+    body: schema
+      ? checked(schema, given === undefined ? await readJson(request, share) : given, '')
       : undefined,
     rawBody: rawBodyBytes === undefined ? noBytes : await readBytes(request, rawBodyBytes, share),
   }

@@ -101,6 +101,21 @@ export const checkCaptchaBody = z
   })
   .meta({ id: 'CheckCaptcha' })
 
+/** A publishable key stands in a page, so its caller is anybody: whom to count and what to say is not theirs. */
+const notForPages = z.never('a publishable key may not set it')
+
+/** What a publishable key may send of these. */
+export const sendCaptchaPageBody = (templates: readonly string[]) =>
+  sendCaptchaBody.extend({
+    ip: notForPages.optional(),
+    params: notForPages.default({} as never),
+    template: template
+      .refine((name) => templates.includes(name), 'a publishable key may not name it')
+      .prefault('captcha'),
+  })
+
+export const checkCaptchaPageBody = checkCaptchaBody.extend({ ip: notForPages.optional() })
+
 export const sendNoticeBody = z
   .strictObject({
     channel,

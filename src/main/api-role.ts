@@ -1,6 +1,7 @@
 /** The API role. */
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
+import { createListedOrigins } from '../access/listed-origins.ts'
 import type { Channel } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
@@ -113,6 +114,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
       }),
       passes,
       codeLength: file.code.length,
+      pageTemplates: file.browser.templates,
     }),
     ...passRoutes({ passes, normaliseRecipient: sendable.normaliseRecipient }),
     ...noticeRoutes({
@@ -150,6 +152,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   return createRouter({
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
+    isListedOrigin: createListedOrigins(database).has,
     idempotency,
     metrics,
     log,

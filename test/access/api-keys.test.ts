@@ -10,13 +10,14 @@ import { eventually } from '../support/wait.ts'
 
 const { url, pool } = await testDatabase()
 
-/** Keys as one process sees them; `asked` counts its questions to PostgreSQL. */
+/** Keys as one process sees them; `asked` counts its questions to PostgreSQL, `usesWritten` what it tells it. */
 function openKeys(databaseUrl = url, options = {}) {
   const database = openDatabase(databaseUrl, { maxConnections: 3, onError: () => {} })
   releaseLater(() => database.close())
   const [read, query] = [vi.spyOn(database, 'read'), vi.spyOn(database, 'query')]
-  const asked = () => read.mock.calls.length + query.mock.calls.length
-  return { keys: createApiKeys(database, options), asked }
+  const usesWritten = () => query.mock.calls.filter(([name]) => name === 'api-key-used').length
+  const asked = () => read.mock.calls.length + query.mock.calls.length - usesWritten()
+  return { keys: createApiKeys(database, options), asked, usesWritten }
 }
 
 /** Whole, so that only PostgreSQL can say that there is no such key. */
@@ -43,7 +44,7 @@ test('find: a wrong key is null, and so is a right one with a character changed'
 })
 
 test('find: a key is asked for once, by a hundred requests at once and by those that follow', async () => {
-  const { keys, asked } = openKeys()
+  const { keys, asked } = openKeys(url, { freshMs: 60_000 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   const before = asked()
   const [stranger = ''] = strangers(1)
@@ -54,14 +55,14 @@ test('find: a key is asked for once, by a hundred requests at once and by those 
   expect(asked() - before).toBe(2)
 })
 
-test('revoke: a process that knew the key refuses it within 5 s', async () => {
+test('revoke: a process that knew the key refuses it within a second', async () => {
   const [here, there] = [openKeys(), openKeys()]
   const { id, token } = await here.keys.create({ name: 'web', app: 'shop' })
   expect(await there.keys.find(token)).toMatchObject({ app: 'shop' })
   const revokedAt = performance.now()
   expect(await here.keys.revoke(id)).toBe(true)
-  await eventually(async () => (await there.keys.find(token)) === null, { withinMs: 5_500 })
-  expect(performance.now() - revokedAt).toBeLessThan(5_500)
+  await eventually(async () => (await there.keys.find(token)) === null, { withinMs: 1_000 })
+  expect(performance.now() - revokedAt).toBeLessThan(1_000)
   expect(await here.keys.revoke(id)).toBe(true)
   expect(await here.keys.revoke('019aa000-0000-7000-8000-000000000000')).toBe(false)
 })
@@ -106,7 +107,7 @@ test('PostgreSQL away: a known key stays good past its time, an unknown one is U
 
 test('a flood of wrong keys does not push out a known one', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
-  const { keys, asked } = openKeys(proxy.through(url), { maxWrong: 100 })
+  const { keys, asked } = openKeys(proxy.through(url), { maxWrong: 100, freshMs: 60_000 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   await keys.find(token)
   await Promise.all(strangers(350).map((stranger) => keys.find(stranger)))
@@ -199,7 +200,7 @@ test('a revoked key stays refused while PostgreSQL is away, however well it was 
 })
 
 test('a key that was unknown passes once it is made elsewhere, after the time of a memory', async () => {
-  const { keys } = openKeys(url, { freshMs: 50 })
+  const { keys } = openKeys(url, { wrongFreshMs: 50 })
   const token = createKeyToken('secret')
   expect(await keys.find(token)).toBe(null)
   const { keys: elsewhere } = openKeys()
@@ -234,8 +235,9 @@ test('list: every key with its facts, newest first, revoked ones too, and no has
     kind: 'secret',
     createdAt: expect.any(Date),
     revokedAt: null,
+    isRevoked: false,
     origins: [],
-    prefix: '',
+    prefix: second.token.slice(0, 10),
     lastUsedAt: null,
   })
   expect(older).toMatchObject({ id: first.id, name: 'first', revokedAt: expect.any(Date) })
@@ -292,4 +294,61 @@ test('a known key passes while PostgreSQL says nothing at all', async () => {
     found = key
   })
   await eventually(() => expect(found).toMatchObject({ app: 'shop' }))
+})
+
+const lastUsedAt = async (id: string) => {
+  const { rows } = await pool.query('SELECT last_used_at FROM api_key WHERE id = $1', [id])
+  return rows[0].last_used_at as Date | null
+}
+
+test('last use: written once for a thousand uses, again by another process after half a minute only, never for strangers', async () => {
+  const { keys, usesWritten } = openKeys()
+  const { id, token } = await keys.create({ name: 'web', app: 'shop' })
+  const revoked = await keys.create({ name: 'old', app: 'shop' })
+  await keys.revoke(revoked.id)
+  await Promise.all(strangers(20).map((stranger) => keys.find(stranger)))
+  expect(await keys.find(revoked.token)).toBe(null)
+  expect(usesWritten()).toBe(0)
+  await Promise.all(Array.from({ length: 1_000 }, () => keys.find(token)))
+  await keys.find(token)
+  const first = await eventually(async () => (await lastUsedAt(id)) ?? false)
+  expect(Math.abs(Date.now() - first.getTime())).toBeLessThan(60_000)
+  expect(usesWritten()).toBe(1)
+
+  const another = openKeys()
+  await another.keys.find(token)
+  await eventually(() => another.usesWritten() === 1)
+  await another.keys.list()
+  expect(await lastUsedAt(id)).toEqual(first)
+  await pool.query(
+    `UPDATE api_key SET last_used_at = now() - interval '31 seconds' WHERE id = $1`,
+    [id],
+  )
+  await openKeys().keys.find(token)
+  await eventually(async () => ((await lastUsedAt(id))?.getTime() ?? 0) >= first.getTime())
+  expect(await lastUsedAt(revoked.id)).toBe(null)
+})
+
+test('last use: no request waits for it or fails with it', async () => {
+  const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
+  releaseLater(() => database.close())
+  const keys = createApiKeys(database)
+  const [one, other] = [
+    await keys.create({ name: 'one', app: 'shop' }),
+    await keys.create({ name: 'other', app: 'shop' }),
+  ]
+  const passOn = database.query
+  let uses = 0
+  vi.spyOn(database, 'query').mockImplementation((name, ...rest) => {
+    if (name !== 'api-key-used') return passOn(name, ...rest)
+    uses += 1
+    return uses === 1 ? Promise.reject(new Error('read only')) : new Promise(() => {})
+  })
+  expect(await keys.find(one.token)).toMatchObject({ id: one.id })
+  await eventually(() => uses === 1)
+  expect(await keys.find(other.token)).toMatchObject({ id: other.id })
+  await eventually(() => uses === 2)
+  expect(await keys.find(one.token)).toMatchObject({ id: one.id })
+  expect(await keys.find(other.token)).toMatchObject({ id: other.id })
+  expect(await lastUsedAt(one.id)).toBe(null)
 })

@@ -51,6 +51,7 @@ async function startDoor(): Promise<number> {
       }),
     ],
     findKey: async () => ({ id: 'k', app: 'default', kind: 'secret', origins: [] }),
+    isListedOrigin: async () => false,
     idempotency: {} as Idempotency,
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),

@@ -125,7 +125,7 @@ test('the key on another route, with the very same body: 422 idempotency_key_reu
   const idempotency = createIdempotency(database)
   releaseLater(() => [idempotency.close(), database.close()])
   const request = {
-    app: 'other-route',
+    key: { id: 'a', app: 'other-route', kind: 'secret', origins: [] },
     headers: { 'idempotency-key': 'other-route' },
     body: { to: 'the same' },
   } as unknown as RouteRequest

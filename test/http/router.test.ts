@@ -31,6 +31,7 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
     })),
     findKey: async (token) =>
       token === 'good' ? { id: 'k', app: 'shop', kind: 'secret', origins: [] } : null,
+    isListedOrigin: async () => false,
     idempotency: {} as Idempotency,
     metrics,
     log,

@@ -1,0 +1,51 @@
+/**
+ * Which origins any valid publishable key lists. A browser asks before it sends (a preflight), without the key,
+ * and so may any stranger: PostgreSQL is asked about once a second at most, whoever and however many they are.
+ * While it is away its last word stays good.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Database } from '../db/database.ts'
+
+const defaultFreshMs = 1_000
+/** How long a request waits for news when there is an older word. */
+const patienceMs = 250
+
+export type ListedOrigins = ReturnType<typeof createListedOrigins>
+
+export function createListedOrigins(database: Database, options: { freshMs?: number } = {}) {
+  const { freshMs = defaultFreshMs } = options
+  let listed: ReadonlySet<string> | undefined
+  let askedAtMs = Number.NEGATIVE_INFINITY
+  let asking: Promise<void> | undefined
+  let failure: unknown
+
+  async function ask(): Promise<void> {
+    askedAtMs = performance.now()
+    try {
+      const rows = await database.query<{ origin: string }>('origins-listed', listedSql, [])
+      listed = new Set(rows.map(({ origin }) => origin))
+    } catch (error) {
+      failure = error
+    } finally {
+      asking = undefined
+    }
+  }
+
+  return {
+    /** Throws Unavailable while PostgreSQL has not said it yet. */
+    async has(origin: string): Promise<boolean> {
+      if (!asking && performance.now() - askedAtMs >= freshMs) asking = ask()
+      if (asking) {
+        await (listed
+          ? Promise.race([asking, sleep(patienceMs, undefined, { ref: false })])
+          : asking)
+      }
+      if (!listed) throw failure
+      return listed.has(origin)
+    },
+  }
+}
+
+const listedSql = `
+  SELECT DISTINCT unnest(origins) AS origin FROM api_key
+  WHERE kind = 'publishable' AND (revoked_at IS NULL OR revoked_at > now())`

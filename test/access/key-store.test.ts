@@ -1,0 +1,123 @@
+import { afterEach, expect, test } from 'vitest'
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import { createKeyStore } from '../../src/access/key-store.ts'
+import { keyKindOf } from '../../src/access/key-token.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { moveDatabaseClock, testDatabase } from '../support/database.ts'
+import { releaseLater } from '../support/release.ts'
+
+const hourMs = 3_600_000
+const postgres = await testDatabase()
+
+function open(): Database {
+  const database = openDatabase(postgres.url, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  return database
+}
+const here = open()
+/** Where PostgreSQL's clock was moved: a connection keeps the one it began with. */
+let database = here
+
+/** What a process finds that has not seen any key yet. */
+const find = (token: string) => createApiKeys(database).find(token)
+const store = () => createKeyStore(database)
+const rowOf = async (id: string) => (await store().list()).find((key) => key.id === id)
+
+async function moveClock(time: string): Promise<void> {
+  await moveDatabaseClock(postgres, time)
+  database = open()
+}
+
+afterEach(async () => {
+  database = here
+  await postgres.pool.query('DELETE FROM api_key')
+})
+
+test.each(['secret', 'publishable', 'operator'] as const)(
+  'create: a %s key is of its kind, in its text, its row and where it is found',
+  async (kind) => {
+    const origins = kind === 'publishable' ? ['https://shop.example'] : []
+    const { id, token } = await store().create({ name: 'web', app: 'shop', kind, origins })
+    expect(keyKindOf(token)).toBe(kind)
+    expect(await find(token)).toEqual({ id, app: 'shop', kind, origins })
+    const row = await rowOf(id)
+    expect(row).toMatchObject({ kind, origins, prefix: token.slice(0, 10) })
+  },
+)
+
+test('create: a publishable key without origins, and origins of another kind, never come into the table', async () => {
+  const wrong = [
+    { name: 'web', app: 'shop', kind: 'publishable' },
+    { name: 'web', app: 'shop', origins: ['https://shop.example'] },
+    { name: 'web', app: 'shop', kind: 'operator', origins: ['https://shop.example'] },
+  ] as const
+  for (const key of wrong) await expect(store().create(key)).rejects.toThrow('has origins')
+  expect(await store().list()).toEqual([])
+})
+
+test('the prefix of a key that the operator made up is not shown: it may be all there is to guess', async () => {
+  await createApiKeys(database).ensure('psk_short-and-known', { name: 'bootstrap', app: 'default' })
+  expect(await store().list()).toMatchObject([{ name: 'bootstrap', prefix: '', kind: 'secret' }])
+})
+
+test('rotate: another key of the same facts; both pass until the overlap is over, by PostgreSQL’s clock', async () => {
+  const origins = ['https://shop.example', 'https://m.shop.example']
+  const old = await store().create({ name: 'web', app: 'shop', kind: 'publishable', origins })
+  const rotation = await store().rotate(old.id, 24 * hourMs)
+  if (rotation.kind !== 'rotated') throw new Error(rotation.kind)
+  const { id, token } = rotation
+  expect(await find(token)).toEqual({ id, app: 'shop', kind: 'publishable', origins })
+  expect(await find(old.token)).toMatchObject({ id: old.id })
+  expect(await rowOf(id)).toMatchObject({
+    name: 'web',
+    prefix: token.slice(0, 10),
+    revokedAt: null,
+  })
+  expect(await rowOf(old.id)).toMatchObject({ isRevoked: false, revokedAt: expect.any(Date) })
+
+  await moveClock(`clock_timestamp() + interval '23 hours 59 minutes'`)
+  expect(await find(old.token)).toMatchObject({ id: old.id })
+  await moveClock(`clock_timestamp() + interval '24 hours 1 minute'`)
+  expect(await find(old.token)).toBe(null)
+  expect(await find(token)).toMatchObject({ id })
+  expect(await rowOf(old.id)).toMatchObject({ isRevoked: true })
+})
+
+test('rotate without overlap: the old key has ended', async () => {
+  const old = await store().create({ name: 'web', app: 'shop' })
+  expect(await store().rotate(old.id, 0)).toMatchObject({ kind: 'rotated' })
+  expect(await find(old.token)).toBe(null)
+})
+
+test('rotate twice, also at once: one successor, and the second is told when the key ends', async () => {
+  const old = await store().create({ name: 'web', app: 'shop' })
+  const all = await Promise.all(Array.from({ length: 5 }, () => store().rotate(old.id, hourMs)))
+  expect(all.map(({ kind }) => kind).sort()).toEqual([...Array(4).fill('ending'), 'rotated'])
+  expect(await store().list()).toHaveLength(2)
+  expect(await store().rotate(old.id, hourMs)).toMatchObject({ kind: 'ending', isRevoked: false })
+})
+
+test('rotate: a key that has ended or never was makes none', async () => {
+  const { id } = await store().create({ name: 'web', app: 'shop' })
+  await store().revoke(id)
+  expect(await store().rotate(id, hourMs)).toMatchObject({ kind: 'ending', isRevoked: true })
+  const nobody = '019aa000-0000-7000-8000-000000000000'
+  expect(await store().rotate(nobody, hourMs)).toEqual({ kind: 'unknown' })
+  expect(await store().list()).toHaveLength(1)
+})
+
+test('revoke: a key that is being replaced ends now', async () => {
+  const { id, token } = await store().create({ name: 'web', app: 'shop' })
+  await store().rotate(id, 24 * hourMs)
+  expect(await find(token)).toMatchObject({ id })
+  expect(await store().revoke(id)).toBe(true)
+  expect(await find(token)).toBe(null)
+})
+
+test('revoke: it ends by PostgreSQL’s clock, whatever that of the command says', async () => {
+  await moveClock(`clock_timestamp() - interval '2 hours'`)
+  const { id, token } = await store().create({ name: 'web', app: 'shop' })
+  await store().revoke(id)
+  expect(await find(token)).toBe(null)
+  expect(await rowOf(id)).toMatchObject({ isRevoked: true })
+})

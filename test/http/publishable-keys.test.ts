@@ -1,0 +1,494 @@
+/** What a key that stands in a page may do, and what a browser has to hear about it. */
+import { describe, expect, test } from 'vitest'
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import type { NewKey } from '../../src/access/key-store.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { noLimits, type Postern, type Reply, startPostern } from '../support/postern.ts'
+import { releaseLater } from '../support/release.ts'
+import { templatesFolder } from '../support/templates-folder.ts'
+import { eventually } from '../support/wait.ts'
+import { badRequest, expectRefused } from './ledger.ts'
+
+const origin = 'https://shop.example'
+const second = 'http://localhost:5173'
+const postern = await startPostern({
+  policyFile: {
+    policies: {
+      captcha: [{ name: 'recipient', key: '{app}:{to}', sliding: '3 per 1h' }],
+      notice: [],
+      check: [],
+    },
+    templates: templatesFolder({ 'greeting/sms.en.txt': '{{code}}!' }, { withShipped: true }),
+    browser: { templates: ['captcha', 'greeting'] },
+  },
+})
+
+async function makeKey(key: Partial<NewKey> = {}, on: Postern = postern) {
+  const database = openDatabase(on.database.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  const keys = createApiKeys(database)
+  const kind = key.kind ?? 'publishable'
+  const origins = kind === 'publishable' ? [origin, second] : []
+  const made = await keys.create({ name: 'web', app: 'default', kind, origins, ...key })
+  return { ...made, revoke: () => keys.revoke(made.id), rotate: () => keys.rotate(made.id, 60_000) }
+}
+
+const page = await makeKey()
+let numbers = 0
+function send() {
+  numbers += 1
+  return { channel: 'sms', to: `+8613800${String(numbers).padStart(6, '0')}` }
+}
+
+const from = (from: string, key: string | null = page.token, more = {}) => ({
+  key,
+  headers: { origin: from, ...more },
+})
+const preflight = (path: string, headers: Record<string, string>, on = postern) =>
+  on.get(path, { key: null, method: 'OPTIONS', headers })
+const asking = (origin: string, more = {}) => ({
+  origin,
+  'access-control-request-method': 'POST',
+  'access-control-request-headers': 'authorization,content-type',
+  ...more,
+})
+
+const corsHeaders = (reply: Reply) =>
+  Object.fromEntries([...reply.headers].filter(([name]) => name.startsWith('access-control-')))
+const exposed = 'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Location'
+
+function expectReadable(reply: Reply, from = origin): void {
+  expect(corsHeaders(reply)).toEqual({
+    'access-control-allow-origin': from,
+    'access-control-expose-headers': exposed,
+  })
+  expect(reply.headers.get('vary')).toBe('Origin')
+}
+
+const otherOrigins: [string][] = [
+  ['https://evil.example'],
+  ['null'],
+  [''],
+  ['*'],
+  ['https://shop.example/'],
+  ['HTTPS://SHOP.EXAMPLE'],
+  ['https://Shop.example'],
+  ['http://shop.example'],
+  ['https://shop.example:443'],
+  ['https://shop.example:8443'],
+  ['https://www.shop.example'],
+  ['https://shop.example.evil.example'],
+  ['https://shop.example, https://evil.example'],
+  ['https://shop.example.'],
+  ['shop.example'],
+  [`https://${'x'.repeat(5_000)}.example`],
+]
+
+describe('the question of a browser', () => {
+  test.each(['/v1/captchas', '/v1/captchas/check'])(
+    '%s, of a listed origin: 204 with exactly that origin',
+    async (path) => {
+      for (const listed of [origin, second]) {
+        const reply = await preflight(path, asking(listed))
+        expect(reply.status).toBe(204)
+        expect(reply.body).toBe('')
+        expect(corsHeaders(reply)).toEqual({
+          'access-control-allow-origin': listed,
+          'access-control-allow-methods': 'POST',
+          'access-control-allow-headers': 'Authorization, Content-Type, Idempotency-Key',
+          'access-control-max-age': '600',
+        })
+        expect(reply.headers.get('vary')).toBe('Origin')
+      }
+    },
+  )
+
+  test.each(otherOrigins)('of the origin %j: 403, and no word for a browser', async (other) => {
+    const refused = { status: 403, code: 'forbidden' }
+    const reply = await expectRefused(postern, refused, () =>
+      preflight('/v1/captchas', asking(other)),
+    )
+    expect(corsHeaders(reply)).toEqual({})
+  })
+
+  test.each([
+    '/v1/notices',
+    '/v1/notices/search',
+    '/v1/attempts',
+    '/v1/limits/captcha/acquire',
+    '/v1/receipts/phone',
+    '/openapi.json',
+    '/sandbox/messages',
+  ])('%s is for no page: 405', async (path) => {
+    const reply = await preflight(path, asking(origin))
+    expect(reply.status).toBe(405)
+    expect(corsHeaders(reply)).toEqual({})
+  })
+
+  test.each([
+    ['without an origin', { 'access-control-request-method': 'POST' }],
+    ['without a method', { origin }],
+    ['plain', {}],
+  ])('an OPTIONS that is none (%s): 405', async (_, headers) => {
+    const reply = await preflight('/v1/captchas', headers)
+    expect({ status: reply.status, allow: reply.headers.get('allow') }).toEqual({
+      status: 405,
+      allow: 'POST',
+    })
+  })
+
+  test('what it asks for is not what it gets: the same answer to any method and headers', async () => {
+    const odd = { 'access-control-request-method': 'DELETE', 'access-control-request-headers': 'x' }
+    const [plain, other] = [
+      await preflight('/v1/captchas', asking(origin)),
+      await preflight('/v1/captchas', asking(origin, odd)),
+    ]
+    expect(corsHeaders(other)).toEqual(corsHeaders(plain))
+  })
+
+  test('an origin is answered within about a second of its key, and refused within one of its end', async () => {
+    const fresh = 'https://fresh.example'
+    const { revoke } = await makeKey({ origins: [fresh] })
+    const status = async () => (await preflight('/v1/captchas', asking(fresh))).status
+    await eventually(async () => (await status()) === 204, { withinMs: 2_000 })
+    await revoke()
+    await eventually(async () => (await status()) === 403, { withinMs: 2_000 })
+  })
+
+  test('a thousand questions are a statement or two', async () => {
+    const asked = async () => {
+      const { rows } = await postern.database.pool.query(
+        `SELECT sum(seq_scan + idx_scan)::int AS scans FROM pg_stat_user_tables WHERE relname = 'api_key'`,
+      )
+      return rows[0].scans as number
+    }
+    await preflight('/v1/captchas', asking(origin))
+    const before = await asked()
+    for (let round = 0; round < 20; round++) {
+      await Promise.all(
+        Array.from({ length: 50 }, (_, at) =>
+          preflight('/v1/captchas', asking(`https://${round}-${at}.example`)),
+        ),
+      )
+    }
+    // Statistics come with a delay: fewer could only be missing for a second.
+    await eventually(async () => expect((await asked()) - before).toBeLessThan(50))
+  })
+})
+
+describe('a publishable key from its origin', () => {
+  test('sends a code and checks it, and a browser may read both answers', async () => {
+    const body = send()
+    const sent = await postern.post('/v1/captchas', body, from(origin))
+    expect(sent.status).toBe(202)
+    expectReadable(sent)
+    const code = await postern.codeFor(sent.body.id)
+    const checked = await postern.post('/v1/captchas/check', { ...body, code }, from(second))
+    expect(checked.status).toBe(200)
+    expectReadable(checked, second)
+  })
+
+  test('a template of browser.templates', async () => {
+    const body = { ...send(), template: 'greeting' }
+    expect((await postern.post('/v1/captchas', body, from(origin))).status).toBe(202)
+  })
+
+  test('without an Origin, as a web view sends it: it works, and says nothing to browsers', async () => {
+    const sent = await postern.post('/v1/captchas', send(), { key: page.token })
+    expect(sent.status).toBe(202)
+    expect(corsHeaders(sent)).toEqual({})
+    expect(sent.headers.get('vary')).toBe(null)
+  })
+
+  test('every refusal can be read: 400, 403, 410, 413, 415, 422, 429 with Retry-After', async () => {
+    const answers: [number, string, unknown, Record<string, string>?][] = [
+      [400, '/v1/captchas', {}],
+      [400, '/v1/captchas', '{'],
+      [403, '/v1/notices', {}],
+      [410, '/v1/captchas/check', { ...send(), code: '0000' }],
+      [413, '/v1/captchas', 'x'.repeat(20_000)],
+      [415, '/v1/captchas', '{}', { 'content-type': 'text/plain' }],
+      [422, '/v1/captchas', { channel: 'sms', to: '+861' }],
+    ]
+    for (const [status, path, body, more] of answers) {
+      const reply = await postern.post(path, body, from(origin, page.token, more))
+      expect({ path, status: reply.status }).toEqual({ path, status })
+      expectReadable(reply)
+    }
+    const body = send()
+    for (let count = 0; count < 3; count++) await postern.post('/v1/captchas', body, from(origin))
+    const limited = await postern.post('/v1/captchas', body, from(origin))
+    expect(limited.status).toBe(429)
+    expect(limited.headers.get('retry-after')).toMatch(/^\d+$/)
+    expectReadable(limited)
+  })
+
+  test('a wrong method, 405, can be read', async () => {
+    expectReadable(await postern.get('/v1/captchas', { ...from(origin), method: 'PUT' }))
+  })
+})
+
+describe('a publishable key from elsewhere', () => {
+  test.each(otherOrigins)(
+    'the origin %j: 403, nothing counted, no word for a browser',
+    async (other) => {
+      const refused = { status: 403, code: 'forbidden' }
+      const body = send()
+      const reply = await expectRefused(postern, refused, () =>
+        postern.post('/v1/captchas', body, from(other)),
+      )
+      expect(corsHeaders(reply)).toEqual({})
+      expect(reply.body.detail).toMatch(/origin/)
+    },
+  )
+
+  test('an origin that only another key lists: 403, whatever the preflight said', async () => {
+    const theirs = 'https://theirs.example'
+    await makeKey({ app: 'theirs', origins: [theirs] })
+    await eventually(async () => {
+      expect((await preflight('/v1/captchas', asking(theirs))).status).toBe(204)
+    })
+    const reply = await postern.post('/v1/captchas', send(), from(theirs))
+    expect(reply.status).toBe(403)
+    expect(corsHeaders(reply)).toEqual({})
+  })
+
+  test('its refusal is in the language of the caller', async () => {
+    const options = from('https://evil.example', page.token, { 'accept-language': 'zh' })
+    const { body } = await postern.post('/v1/captchas', send(), options)
+    expect(body.detail).toBe('该密钥不允许在此来源 (Origin) 使用。')
+  })
+})
+
+describe('keys that are no publishable ones, in a page', () => {
+  test('a secret key works as ever, and a browser is told nothing, whatever the answer', async () => {
+    const { token } = await makeKey({ kind: 'secret' })
+    for (const key of [postern.key, token]) {
+      const sent = await postern.post('/v1/captchas', send(), from(origin, key))
+      expect(sent.status).toBe(202)
+      const bad = await postern.post('/v1/captchas', {}, from(origin, key))
+      expect(bad.status).toBe(400)
+      for (const reply of [sent, bad]) {
+        expect(corsHeaders(reply)).toEqual({})
+        expect(reply.headers.get('vary')).toBe(null)
+      }
+    }
+  })
+
+  test('a revoked or mistyped secret key, and an operator’s: 401 or 403, and a browser is told nothing', async () => {
+    const secret = await makeKey({ kind: 'secret' })
+    await secret.revoke()
+    const operator = await makeKey({ kind: 'operator' })
+    for (const [key, status] of [
+      [secret.token, 401],
+      [`${secret.token.slice(0, -1)}.`, 401],
+      [operator.token, 403],
+    ] as const) {
+      const reply = await postern.post('/v1/captchas', send(), from(origin, key))
+      expect(reply.status).toBe(status)
+      expect(corsHeaders(reply)).toEqual({})
+    }
+  })
+
+  test.each([
+    '/v1/captchas',
+    '/v1/captchas/check',
+    '/v1/notices',
+    '/v1/notices/search',
+    '/v1/attempts',
+  ])('an operator key at %s: 403', async (path) => {
+    const { token } = await makeKey({ kind: 'operator' })
+    const refused = { status: 403, code: 'forbidden' }
+    await expectRefused(postern, refused, () => postern.post(path, {}, { key: token }))
+  })
+
+  test('none, a made-up or a revoked publishable one from a listed origin: 401 that the page may read', async () => {
+    const ended = await makeKey()
+    await ended.revoke()
+    for (const key of [null, 'wrong', 'ppk_wrong', ended.token]) {
+      const reply = await postern.post('/v1/captchas', send(), from(origin, key))
+      expect(reply.status).toBe(401)
+      expectReadable(reply)
+      const elsewhere = await postern.post(
+        '/v1/captchas',
+        send(),
+        from('https://evil.example', key),
+      )
+      expect(elsewhere.status).toBe(401)
+      expect(corsHeaders(elsewhere)).toEqual({})
+    }
+  })
+
+  test.each(['key', 'token', 'access_token', 'authorization'])(
+    'a publishable key in the URL as %s: 401',
+    async (name) => {
+      const path = `/v1/captchas?${name}=${page.token}`
+      const refused = { status: 401, code: 'unauthorized' }
+      await expectRefused(postern, refused, () => postern.post(path, send(), from(origin, null)))
+    },
+  )
+})
+
+describe('what a page may not do', () => {
+  const forbidden = { status: 403, code: 'forbidden' }
+  test.each([
+    ['POST', '/v1/notices'],
+    ['POST', '/v1/notices/search'],
+    ['GET', '/v1/notices/019aa000-0000-7000-8000-000000000000'],
+    ['POST', '/v1/attempts'],
+    ['POST', '/v1/attempts/clear'],
+    ['POST', '/v1/limits/captcha/acquire'],
+  ])('%s %s: 403 before anything is looked at', async (method, path) => {
+    const reply = await expectRefused(postern, forbidden, () =>
+      method === 'GET'
+        ? postern.get(path, from(origin))
+        : postern.post(path, 'no JSON', from(origin)),
+    )
+    expect(reply.body.detail).toBe('A publishable key may only send and check codes.')
+  })
+
+  test('every keyed call of the document is either for pages or 403', async () => {
+    const { body: document } = await postern.get('/openapi.json')
+    const open: string[] = []
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const [method, { security }] of Object.entries(
+        operations as Record<string, { security: unknown[] }>,
+      )) {
+        if (security.length === 0) continue
+        const reply = await postern.get(path.replace(/\{\w+\}/, 'x'), {
+          key: page.token,
+          method: method.toUpperCase(),
+        })
+        if (reply.status !== 403) open.push(path)
+      }
+    }
+    expect(open.filter((path) => path !== '/v1/challenges').sort()).toEqual([
+      '/v1/captchas',
+      '/v1/captchas/check',
+    ])
+  })
+
+  test.each([
+    ['ip', { ip: '203.0.113.7' }],
+    ['ip', { ip: null }],
+    ['ip', { ip: '' }],
+    ['params', { params: { name: 'Ada' } }],
+    ['params', { params: {} }],
+    ['params', { params: null }],
+    ['template', { template: 'welcome' }],
+    ['template', { template: 'nothing' }],
+    ['template', { template: 'constructor' }],
+    ['template', { template: 7 }],
+  ])('a send with %s (%j): 400 that names it', async (path, more) => {
+    const reply = await expectRefused(postern, badRequest, () =>
+      postern.post('/v1/captchas', { channel: 'sms', to: '+8613800138000', ...more }, from(origin)),
+    )
+    expect(reply.body.errors).toEqual([{ path, message: expect.any(String) }])
+    expectReadable(reply)
+  })
+
+  test('several of them are named at once', async () => {
+    const body = { ...send(), ip: '203.0.113.7', params: {}, template: 'welcome' }
+    const reply = await postern.post('/v1/captchas', body, from(origin))
+    const paths = (reply.body.errors as { path: string }[]).map(({ path }) => path)
+    expect(paths.sort()).toEqual(['ip', 'params', 'template'])
+  })
+
+  test('a check with ip: 400', async () => {
+    const body = { ...send(), code: '0000', ip: '203.0.113.7' }
+    const reply = await expectRefused(postern, badRequest, () =>
+      postern.post('/v1/captchas/check', body, from(origin)),
+    )
+    expect(reply.body.errors).toMatchObject([{ path: 'ip' }])
+  })
+
+  test('a secret key may all of it', async () => {
+    const body = { ...send(), ip: '203.0.113.7', params: {}, template: 'greeting' }
+    expect((await postern.post('/v1/captchas', body)).status).toBe(202)
+  })
+})
+
+describe('whose address counts', () => {
+  const policies = { ...noLimits, captcha: [{ name: 'ip', key: '{ip}', sliding: '1 per 60s' }] }
+
+  test('the connection’s after the trusted proxies, IPv6 by /64; what the caller writes before it does not', async () => {
+    const proxied = await startPostern({ policyFile: { policies }, env: { TRUST_PROXY_HOPS: '1' } })
+    const { token } = await makeKey({}, proxied)
+    const sendAs = async (forwardedFor: string) => {
+      const options = from(origin, token, { 'x-forwarded-for': forwardedFor })
+      return (await proxied.post('/v1/captchas', send(), options)).status
+    }
+    expect(await sendAs('198.51.100.1, 203.0.113.1')).toBe(202)
+    expect(await sendAs('198.51.100.2, 203.0.113.1')).toBe(429)
+    expect(await sendAs('2001:db8::1')).toBe(202)
+    expect(await sendAs('2001:db8:0:0:ffff:eeee:dddd:cccc')).toBe(429)
+    expect(await sendAs('2001:db8:0:1::1')).toBe(202)
+  })
+})
+
+describe('one app beside another', () => {
+  test('their publishable keys share no code, no limit and no Idempotency-Key', async () => {
+    const [ours, theirs] = [page.token, (await makeKey({ app: 'rival' })).token]
+    const body = send()
+    const once = { 'idempotency-key': 'the-same' }
+    const first = await postern.post('/v1/captchas', body, from(origin, ours, once))
+    const other = await postern.post('/v1/captchas', body, from(origin, theirs, once))
+    expect([first.status, other.status]).toEqual([202, 202])
+    expect(other.body.id).not.toBe(first.body.id)
+    const code = await postern.codeFor(first.body.id)
+    const theirCode = await postern.codeFor(other.body.id)
+    const check = (token: string, code: string) =>
+      postern.post('/v1/captchas/check', { ...body, code }, from(origin, token))
+    if (code !== theirCode) expect((await check(theirs, code)).body.code).toBe('code_mismatch')
+    expect((await check(ours, code)).status).toBe(200)
+    expect((await check(theirs, theirCode)).status).toBe(200)
+
+    for (let count = 0; count < 4; count++)
+      await postern.post('/v1/captchas', body, from(origin, theirs))
+    expect((await postern.post('/v1/captchas', body, from(origin, theirs))).status).toBe(429)
+    expect((await postern.post('/v1/captchas', body, from(origin, ours))).status).toBe(202)
+    const read = `/v1/notices/${other.body.id}`
+    expect((await postern.get(read)).status).toBe(404)
+  })
+
+  test('a page’s Idempotency-Key is not a server’s of the same app, nor another page key’s', async () => {
+    const another = await makeKey()
+    const body = send()
+    const idempotent = { 'idempotency-key': 'of-both' }
+    const server = await postern.post('/v1/captchas', body, { headers: idempotent })
+    const pages = await postern.post('/v1/captchas', body, from(origin, page.token, idempotent))
+    const repeat = await postern.post('/v1/captchas', body, from(origin, page.token, idempotent))
+    const others = await postern.post('/v1/captchas', body, from(origin, another.token, idempotent))
+    expect([server, pages, repeat, others].map(({ status }) => status)).toEqual(Array(4).fill(202))
+    expect(repeat.body).toEqual(pages.body)
+    expect(new Set([server, pages, others].map(({ body }) => body.id)).size).toBe(3)
+    expectReadable(repeat)
+  })
+})
+
+describe('the end of a publishable key', () => {
+  test('revoked: 401 within a second in a process that knew it', async () => {
+    const { token, revoke } = await makeKey()
+    expect((await postern.post('/v1/captchas', send(), from(origin, token))).status).toBe(202)
+    await revoke()
+    await eventually(
+      async () => {
+        const { status } = await postern.post('/v1/captchas', {}, from(origin, token))
+        return status === 401
+      },
+      { withinMs: 1_000 },
+    )
+  })
+
+  test('rotated: the old and the new one both work, for the same origins', async () => {
+    const { token, rotate } = await makeKey()
+    const rotation = await rotate()
+    if (rotation.kind !== 'rotated') throw new Error(rotation.kind)
+    for (const key of [token, rotation.token]) {
+      const sent = await postern.post('/v1/captchas', send(), from(origin, key))
+      expect(sent.status).toBe(202)
+      expectReadable(sent)
+    }
+    expect((await postern.post('/v1/notices', {}, { key: rotation.token })).status).toBe(403)
+  })
+})
