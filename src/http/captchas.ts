@@ -15,7 +15,7 @@ import {
   sendCaptchaPageBody,
 } from './schemas.ts'
 import { acceptedAnswer } from './send-answer.ts'
-import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
+import { canReach, contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 
 /** Variables of a captcha template that Postern fills in. */
 const ownVariables = ['code', 'minutes']
@@ -60,7 +60,9 @@ export function captchaRoutes(
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       async send(request, attempt) {
-        const outcome = await sendCaptcha.send(captchaOf(request, attempt))
+        const captcha = captchaOf(request, attempt)
+        if (!(await canReach(deps, captcha))) return new Problem('invalid_recipient')
+        const outcome = await sendCaptcha.send(captcha)
         return acceptedAnswer(request, outcome, { scene: request.body.scene, codeLength })
       },
       async adopt(request, attempt) {

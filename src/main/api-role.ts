@@ -34,6 +34,7 @@ import { createSendNotice } from '../notice/send.ts'
 import { createTakeTestNotice } from '../notice/test-notice.ts'
 import { createPasses } from '../pass/passes.ts'
 import { findProviderKind } from '../providers/index.ts'
+import { createMailDomains, type MailDomains } from '../recipient/mail-domains.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients, type TestRecipients } from '../recipient/test-recipients.ts'
@@ -64,6 +65,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   const sendable = {
     templates,
     isTestRecipient,
+    takesMail: openMailDomains(file, closers),
     isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
     normaliseRecipient: createRecipientNormaliser(file.recipients, isTestRecipient),
   }
@@ -205,6 +207,14 @@ function warnOfTestRecipients({ list }: TestRecipients, until: string | undefine
 }
 
 const maxShown = 20
+
+/** Every domain takes mail where none is looked up. */
+function openMailDomains({ recipients }: PolicyFile, closers: Closers): MailDomains['takesMail'] {
+  if (!recipients.mail.checkMx) return async () => true
+  const domains = createMailDomains()
+  closers.onClose(() => domains.close())
+  return domains.takesMail
+}
 
 /** Thousandths of the operator's currency. Without `prices` no rule asks. */
 function createPriceOf(prices: PolicyFile['prices']) {

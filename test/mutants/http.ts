@@ -390,6 +390,30 @@ export const room: MutantRoom = {
       tests: ['test/recipient/destinations'],
     },
     {
+      breaks: 'a domain is refused because nobody can say',
+      find: "found.answer !== 'takes_none'",
+      replace: "found.answer === 'takes_mail'",
+      tests: ['test/recipient/mail-domains'],
+    },
+    {
+      breaks: 'a null MX counts as one',
+      find: "exchange === '' || exchange === '.'",
+      replace: "exchange === '.'",
+      tests: ['test/recipient/mail-domains'],
+    },
+    {
+      breaks: 'a send waits for DNS as long as that takes',
+      find: "orLate(lookUp(domain), waitMs, () => 'uncertain')",
+      replace: 'lookUp(domain)',
+      tests: ['test/recipient/mail-domains'],
+    },
+    {
+      breaks: 'a domain is looked up for each who asks',
+      find: 'lookUps.set(domain, heard)',
+      replace: 'void 0',
+      tests: ['test/recipient/mail-domains'],
+    },
+    {
       breaks: 'a test recipient stays one after its last day',
       find: 'codes.size === 0 || options.nowMs() >= endsAtMs',
       replace: 'codes.size === 0',

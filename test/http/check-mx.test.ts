@@ -1,0 +1,58 @@
+/** `recipients.mail.checkMx` through the whole product: who takes no mail is refused at the door, for nothing. */
+import { expect, test } from 'vitest'
+import { startDns, useDns } from '../support/dns.ts'
+import { startPostern } from '../support/postern.ts'
+
+const dns = await startDns({
+  'good.test': { mx: [[10, 'mx.good.test']] },
+  'null.test': { mx: [[0, '']] },
+  'xn--e1afmkfd.test': { mx: [[0, '']] },
+  'silent.test': 'silence',
+})
+useDns(dns)
+const postern = await startPostern({
+  roles: { api: true, worker: false },
+  policyFile: {
+    recipients: { mail: { checkMx: true } },
+    testing: { recipients: [{ to: 'reviewer@null.test', code: '1234' }] },
+    policies: {
+      captcha: [{ name: 'all', key: '{app}', sliding: '3 per 1h' }],
+      notice: [],
+      check: [],
+    },
+  },
+})
+const send = (to: string, more = {}) =>
+  postern.post('/v1/captchas', { channel: 'email', to, ...more })
+const refused = { status: 422, body: { code: 'invalid_recipient' } }
+
+test('a null MX, no such domain: 422 for captchas and notices, no quota and no row; in capitals and own letters too', async () => {
+  for (const to of ['ada@null.test', 'ada@NULL.test', 'ada@ПРИМЕР.test', 'ada@gone.test']) {
+    expect(await send(to)).toMatchObject(refused)
+  }
+  const notice = { channel: 'email', to: 'ada@null.test', template: 'welcome' }
+  const params = { name: 'Ada' }
+  expect(await postern.post('/v1/notices', { ...notice, params })).toMatchObject(refused)
+  const { rows } = await postern.database.pool.query('SELECT count(*)::int AS count FROM notice')
+  expect(rows[0].count).toBe(0)
+  // Of the three that the rule gives none was taken: these are sent, DNS silent or not.
+  expect((await send('ada@good.test')).status).toBe(202)
+  const startedAt = performance.now()
+  expect((await send('ada@silent.test')).status).toBe(202)
+  expect(performance.now() - startedAt).toBeLessThan(1_500)
+  expect((await send('eve@good.test')).status).toBe(202)
+  expect((await send('bob@good.test')).status).toBe(429)
+})
+
+test('a test recipient is reached whatever its domain says', async () => {
+  expect((await send('reviewer@null.test')).status).toBe(202)
+})
+
+test('nothing is looked up for strangers, for bodies that are wrong, and for checks', async () => {
+  dns.queries.length = 0
+  const body = { channel: 'email', to: 'ada@other.test' }
+  expect((await postern.post('/v1/captchas', body, { key: null })).status).toBe(401)
+  expect((await postern.post('/v1/captchas', { ...body, template: 'nothing' })).status).toBe(400)
+  expect((await postern.post('/v1/captchas/check', { ...body, code: '0000' })).status).toBe(410)
+  expect(dns.queries).toEqual([])
+})
