@@ -122,6 +122,15 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         ],
       },
     ],
+    [
+      {
+        title: 'Challenges',
+        description:
+          'Offered to callers from pages, and what their answers came to. Many offered and few solved: the rules in mode challenge keep something away.',
+        unit: 'reqps',
+        queries: [['{{result}}', sumRate('result', 'postern_challenges_total')]],
+      },
+    ],
   ],
   [
     'Sends',

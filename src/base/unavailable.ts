@@ -1,7 +1,7 @@
-/** What the work needs; `body` where a host's parser has eaten it. */
-type Part = 'redis' | 'postgresql' | 'body'
+/** What the work needs; `body` where a host's parser has eaten it, `challenge`: who sells them. */
+type Part = 'redis' | 'postgresql' | 'body' | 'challenge'
 
-/** Redis or PostgreSQL gave no answer in time, or a definite no: the caller gets 503. */
+/** A server gave no answer in time, or a definite no: the caller gets 503. */
 export class Unavailable extends Error {
   readonly part: Part
 

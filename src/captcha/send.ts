@@ -31,13 +31,16 @@ export function createSendCaptcha(deps: {
   code: { length: number; ttlMs: number }
   testRecipients: Pick<TestRecipients, 'codeOf'>
   takeTestNotice: TakeTestNotice
+  /** Which policy is asked of callers from pages. */
+  pagePolicy: string
 }) {
-  const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
-  const policy = 'captcha'
+  const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice, pagePolicy } =
+    deps
 
   function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
-    const notice = { ...asked, kind: policy, ttlMs: code.ttlMs } as const
-    return { notice, fields: quota.fieldsOf(notice, params, origin) }
+    const notice = { ...asked, kind: 'captcha', ttlMs: code.ttlMs } as const
+    const policy = origin.isPage ? pagePolicy : 'captcha'
+    return { notice, policy, fields: quota.fieldsOf(notice, params, origin) }
   }
 
   /** A code, remembered; its notice, committed; and then the code is the one that passes. */
@@ -65,11 +68,14 @@ export function createSendCaptcha(deps: {
   }
 
   return {
-    /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
-    async send(request: CaptchaRequest): Promise<SendOutcome> {
-      const { notice, fields } = draftOf(request)
-      const decision = await quota.acquire(policy, fields, notice.id)
-      if (!decision.admitted) return { accepted: false, policy, refusal: decision }
+    /**
+     * `isHuman`: rules that ask for a challenge let it pass. Throws Unavailable when Redis or PostgreSQL is out of
+     * reach; nothing was taken then.
+     */
+    async send(request: CaptchaRequest, isHuman = true): Promise<SendOutcome> {
+      const { notice, policy, fields } = draftOf(request)
+      const decision = await quota.acquire(policy, fields, notice.id, isHuman)
+      if (!decision.admitted) return { accepted: false, policy: 'captcha', refusal: decision }
       try {
         const testCode = testRecipients.codeOf(notice.channel, notice.to)
         const created = await (testCode === undefined
@@ -86,7 +92,7 @@ export function createSendCaptcha(deps: {
 
     /** What an earlier request made under this id, if it was sent or will be. Takes no quota. */
     async adopt(request: CaptchaRequest): Promise<SendOutcome | null> {
-      const { notice, fields } = draftOf(request)
+      const { notice, policy, fields } = draftOf(request)
       const adopted = await store.adopt(notice.app, notice.id)
       if (!adopted) return null
       // Without its code it will not be sent.

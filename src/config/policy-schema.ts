@@ -78,11 +78,24 @@ const domainName = z
     'is a domain, e.g. tempmail.test',
   )
 
+const vendorChallenge = <Kind extends string>(kind: Kind) =>
+  z.strictObject({
+    kind: z.literal(kind),
+    siteKey: z.string().min(1),
+    secret: z.string().min(1),
+    /** Another endpoint, for tests and proxies. */
+    url: z.url({ protocol: /^https?$/ }).optional(),
+  })
+
 /** The one way in which callers from pages are asked whether they are human. */
 const challenge = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('altcha') }),
-  z.strictObject({ kind: z.literal('turnstile'), siteKey: z.string(), secret: z.string() }),
-  z.strictObject({ kind: z.literal('hcaptcha'), siteKey: z.string(), secret: z.string() }),
+  z.strictObject({
+    kind: z.literal('altcha'),
+    /** Keys that a caller derives on average. */
+    tries: z.int().min(1).max(1_000_000).default(3_000),
+  }),
+  vendorChallenge('turnstile'),
+  vendorChallenge('hcaptcha'),
 ])
 
 /** Digits of a code. */

@@ -23,6 +23,8 @@ export interface Secrets {
   subjectHashes(parts: readonly string[]): string[]
   /** Marks on cursors, which prove that we gave them: the current one first, then the previous secret's. */
   cursorMarks(parts: readonly string[]): string[]
+  /** Keys by which challenges and their answers are signed: the current secret's first, then the previous one's. */
+  challengeKeys(parts: readonly string[]): string[]
   /** HMAC-MD5, as the duplicate rule of the product's design card asks; 32 hex digits. */
   dedupeHash(parts: readonly string[]): string
   /** AES-256-GCM. `context` (the notice id) must be the same to open it again. */
@@ -61,6 +63,10 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
       const text = canonical(parts)
       return all.map((keys) => hmac('sha256', keys.cursor, text).toString('base64url', 0, 16))
     },
+    challengeKeys(parts) {
+      const text = canonical(parts)
+      return all.map((keys) => hmac('sha256', keys.challenge, text).toString('base64url'))
+    },
     dedupeHash(parts) {
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
     },
@@ -91,6 +97,7 @@ function deriveKeys(secret: string) {
   const derive = (use: string) =>
     createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32)))
   return {
+    challenge: derive('challenge'),
     code: derive('code digest'),
     cursor: derive('cursor mark'),
     recipient: createKeyedHash(derive('recipient index').export()),

@@ -4,7 +4,8 @@ import type { CheckCaptcha } from '../captcha/check.ts'
 import type { CaptchaRequest, SendCaptcha } from '../captcha/send.ts'
 import type { Passes } from '../pass/passes.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import { invalid, refusalProblem } from './problem.ts'
+import type { PastChallenge } from './challenges.ts'
+import { invalid } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
 import {
   acceptedCaptcha,
@@ -26,12 +27,21 @@ export function captchaRoutes(
     checkCaptcha: CheckCaptcha
     normaliseRecipient: NormaliseRecipient
     passes: Passes
+    pastChallenge: PastChallenge
     codeLength: number
     /** What a publishable key may send. */
     pageTemplates: readonly string[]
   },
 ): Route[] {
-  const { sendCaptcha, checkCaptcha, passes, templates, normaliseRecipient, codeLength } = deps
+  const {
+    sendCaptcha,
+    checkCaptcha,
+    passes,
+    pastChallenge,
+    templates,
+    normaliseRecipient,
+    codeLength,
+  } = deps
 
   /** The request as the rooms behind take it, or the problem that says why not. */
   function captchaOf(
@@ -58,11 +68,22 @@ export function captchaRoutes(
       body: sendCaptchaBody,
       pageBody: sendCaptchaPageBody(deps.pageTemplates),
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
-      problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
+      problems: [
+        'invalid_recipient',
+        'destination_not_allowed',
+        'challenge_required',
+        'limited',
+        'locked',
+      ],
       async send(request, attempt) {
         const captcha = captchaOf(request, attempt)
         if (!(await canReach(deps, captcha))) return new Problem('invalid_recipient')
-        const outcome = await sendCaptcha.send(captcha)
+        const outcome = await pastChallenge(
+          request,
+          (isHuman) => sendCaptcha.send(captcha, isHuman),
+          (sent) => (sent.accepted ? undefined : sent),
+        )
+        if (outcome instanceof Problem) return outcome
         return acceptedAnswer(request, outcome, { scene: request.body.scene, codeLength })
       },
       async adopt(request, attempt) {
@@ -89,23 +110,24 @@ export function captchaRoutes(
         'destination_not_allowed',
         'code_mismatch',
         'code_gone',
+        'challenge_required',
         'limited',
         'locked',
       ],
-      async run({ body, key, ip, note }) {
+      async run(request) {
+        const { body, key, ip, note } = request
         const { channel, scene, code, id } = body
         const { to, country } = recipientOf(normaliseRecipient, body)
         if (code.length !== codeLength) throw invalid('code', `has ${codeLength} digits`)
-        const outcome = await checkCaptcha({
-          app: key.app,
-          channel,
-          to,
-          scene,
-          code,
-          ...(id ? { id } : {}),
-          origin: originOf(key, body.ip ?? ip, country),
-        })
-        if (outcome.result === 'refused') return refusalProblem('check', outcome.refusal)
+        const origin = originOf(key, body.ip ?? ip, country)
+        const guess = { app: key.app, channel, to, scene, code, ...(id ? { id } : {}), origin }
+        const outcome = await pastChallenge(
+          request,
+          (isHuman) => checkCaptcha(guess, isHuman),
+          (checked) => (checked.result === 'refused' ? { policy: 'check', ...checked } : undefined),
+        )
+        if (outcome instanceof Problem) return outcome
+        if (outcome.result === 'refused') throw new Error('a refusal is answered before')
         if (outcome.result === 'mismatch') {
           return new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
         }

@@ -34,7 +34,10 @@ export function createOncePerKey(idempotency: Idempotency) {
     }
     const { app } = request.key
     const key = scopedKey(request.key, given)
-    const asked = `${route.path} ${canonicalRecord(request.body as Record<string, unknown>)}`
+    // The answer to a challenge is no part of what is asked for: one whose request died is used up, and a repeat
+    // must bring another.
+    const { challenge, ...body } = request.body as Record<string, unknown>
+    const asked = `${route.path} ${canonicalRecord(body)}`
     /** What goes on while the caller is answered. */
     const inTime = <Result>(work: Promise<Result>, late: () => Result) =>
       orLate(work, Math.max(0, attempt.answerBy - performance.now()), late)

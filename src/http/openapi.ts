@@ -55,6 +55,7 @@ export function openApiDocument(
 /** What the first part of a path below the version is about. */
 const tags: Readonly<Record<string, string>> = {
   captchas: 'One-time codes: send one, check one.',
+  challenges: 'What callers from pages solve when a rule asks for it.',
   notices: 'Messages: send one, see what became of it, search.',
   'jwks.json': 'The public keys of passes.',
   passes: 'Proof for a server that a page has checked a code.',

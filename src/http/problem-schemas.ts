@@ -1,6 +1,7 @@
 /** The shape of every problem of the catalogue, by its code: what a generated client narrows on. */
 import { z } from 'zod'
 import { type ProblemCode, problems } from '../base/problems.ts'
+import { challengeOffer } from './schemas.ts'
 
 const policy = z.string().meta({ description: 'The policy of the policy file that was asked.' })
 const rule = z.string().meta({ description: 'The rule that refused, by its name in the policy.' })
@@ -30,6 +31,13 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     retryAfterMs,
   },
   locked: { policy, rule, retryAfterMs },
+  challenge_required: {
+    policy: policy.optional(),
+    rule: rule
+      .optional()
+      .meta({ description: 'The rule that asks; absent when an answer was not good.' }),
+    challenge: challengeOffer.meta({ description: 'To be solved, and sent with the next try.' }),
+  },
   code_mismatch: {
     triesLeft: z.int().meta({ description: 'At 0 the right code fails too.' }),
   },

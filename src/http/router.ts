@@ -8,7 +8,8 @@
  *   413, 415, 400 the body (body.ts), 503 when too much is held
  *   409, 422 the Idempotency-Key (once-per-key.ts)
  *   422, 403 the recipient; 400 route, template and variables (send-body.ts)
- *   429 the limits (src/notice/quota.ts, src/captcha)
+ *   400, 403 the answer to a challenge (challenges.ts)
+ *   429, 403 the limits (src/notice/quota.ts, src/captcha)
  * So nothing is read from a body before the key is known to be good, and nothing is counted before all else
  * passed. A path that is not ours goes on to the next handler.
  */

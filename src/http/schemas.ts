@@ -65,6 +65,24 @@ const ip = z
   })
 const time = z.iso.datetime()
 
+/** The answer's own shape is its kind's to check. */
+const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
+  description:
+    "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
+})
+
+export const challengeOffer = z
+  .discriminatedUnion('kind', [
+    z.object({
+      kind: z.literal('altcha'),
+      challenge: z
+        .object({ parameters: z.record(z.string(), z.unknown()), signature: z.string() })
+        .meta({ description: "As altcha's widget takes it (proof of work, version 2)." }),
+    }),
+    z.object({ kind: z.enum(['turnstile', 'hcaptcha']), siteKey: z.string() }),
+  ])
+  .meta({ id: 'Challenge', description: 'What a page has its visitor solve.' })
+
 const maxParams = 32
 const params = z
   .record(
@@ -84,6 +102,7 @@ export const sendCaptchaBody = z
     template: template.default('captcha'),
     params,
     locale: locale.optional(),
+    challenge: challengeAnswer,
   })
   .meta({ id: 'SendCaptcha' })
 
@@ -98,6 +117,7 @@ export const checkCaptchaBody = z
       .regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string')
       .meta({ description: 'What the person typed.' }),
     id: id.optional().meta({ description: 'With it only the code of this very request passes.' }),
+    challenge: challengeAnswer,
   })
   .meta({ id: 'CheckCaptcha' })
 

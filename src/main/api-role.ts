@@ -8,12 +8,16 @@ import type { ReceiptReader } from '../base/receipt.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
+import { createAltcha } from '../challenge/altcha.ts'
+import { createChallenges } from '../challenge/challenges.ts'
+import { createSiteverify } from '../challenge/siteverify.ts'
 import { pagePolicy } from '../config/page-policy.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
 import { createHistory, type History } from '../history/history.ts'
 import { createApp } from '../http/app.ts'
 import { captchaRoutes } from '../http/captchas.ts'
+import { challengeRoute, createPastChallenge } from '../http/challenges.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
@@ -86,6 +90,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   })
   const support = createSupport(shared, quota, history)
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
+  const challenges = openChallenges(shared)
   const routes = [
     ...captchaRoutes({
       ...sendable,
@@ -97,6 +102,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         code: { length: file.code.length, ttlMs: file.code.ttl },
         testRecipients,
         takeTestNotice,
+        pagePolicy,
       }),
       checkCaptcha: createCheckCaptcha({
         quota,
@@ -115,9 +121,11 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         onChecked: (request, { result }) => history.checked(request, result),
       }),
       passes,
+      pastChallenge: createPastChallenge(challenges),
       codeLength: file.code.length,
       pageTemplates: file.browser.templates,
     }),
+    challengeRoute(challenges),
     ...passRoutes({ passes, normaliseRecipient: sendable.normaliseRecipient }),
     ...noticeRoutes({
       ...sendable,
@@ -159,6 +167,19 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     metrics,
     log,
   })
+}
+
+/** How callers from pages are asked. */
+function openChallenges({ config, servers, secrets, metrics, closers }: Shared) {
+  const { database, redis, keyPrefix } = servers
+  const settings = config.file.challenge
+  const kind =
+    settings.kind === 'altcha'
+      ? createAltcha({ secrets, tries: settings.tries, nowMs: database.nowMs })
+      : createSiteverify(settings)
+  const challenges = createChallenges({ kind, redis, keyPrefix, metrics })
+  closers.onClose(() => challenges.close())
+  return challenges
 }
 
 /** The API on a port of its own. Resolves with its address once it listens. */

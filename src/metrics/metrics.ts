@@ -155,6 +155,22 @@ export function createMetrics(options: {
       'Checked codes, by result: passed, mismatch, gone, refused.',
       { result: ['passed', 'mismatch', 'gone', 'refused'] },
     ),
+    challenges: counter(
+      'postern_challenges_total',
+      'Challenges offered, and answers to them by what they came to.',
+      {
+        result: [
+          'offered',
+          'solved',
+          'given_back',
+          'wrong',
+          'expired',
+          'used',
+          'malformed',
+          'unavailable',
+        ],
+      },
+    ),
     sends: counter('postern_sends_total', 'Calls of a provider, by its answer.', {
       provider: providers,
       outcome: ['accepted', 'rejected', 'invalid_recipient', 'throttled', 'unavailable', 'unknown'],

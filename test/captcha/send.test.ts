@@ -25,7 +25,7 @@ async function openRoom(
   const keyPrefix = `${server.prefix}${roomCount}:`
   const redis = await server.connect('limiter')
   const limiter = createLimiter({
-    policies: { captcha: rules, notice: rules },
+    policies: { captcha: rules, notice: rules, browser: [{ include: 'captcha' }] },
     redis,
     keyPrefix,
     deadlineMs: 2_000,
@@ -58,7 +58,7 @@ async function openRoom(
   return {
     codes,
     made,
-    captcha: createSendCaptcha({ ...deps, codes, code }),
+    captcha: createSendCaptcha({ ...deps, codes, code, pagePolicy: 'browser' }),
     notice: createSendNotice({ ...deps, ttlMs: 86_400_000 }),
     onCommit: (work: typeof commit) => {
       commit = work

@@ -1,0 +1,107 @@
+/**
+ * Whether a caller has shown to be human. An answer opens one request: it is taken in Redis before that
+ * request asks the limits, and given back when the request came to nothing, so that nobody solves twice for
+ * a fault of ours or a limit. An answer whose request died with its process stays taken until its end; the next
+ * request of that person is asked for another.
+ */
+import { randomUUID } from 'node:crypto'
+import { Unavailable } from '../base/problems.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { loadScript, type RedisClient } from '../redis/script.ts'
+import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
+import { createPressure } from './pressure.ts'
+
+export type Taken =
+  /** Opens this request. `giveBack`: now, or when Redis answers again. */
+  { kind: 'taken'; giveBack(): void } | { kind: 'malformed' } | { kind: 'refused' }
+
+export type Challenges = ReturnType<typeof createChallenges>
+
+const takeScript = loadScript('take-answer-1')
+const returnScript = loadScript('return-answer-1')
+/** No answer could be given again after it. */
+const maxAgeMs = 600_000
+const maxUnanswered = 10_000
+
+export function createChallenges(deps: {
+  kind: ChallengeKind
+  redis: RedisClient
+  keyPrefix: string
+  metrics: Pick<Metrics, 'challenges'>
+}) {
+  const { kind, redis, keyPrefix, metrics } = deps
+  const raise = createPressure()
+  const unanswered = createUntilAnswered({ maxAgeMs, maxEntries: maxUnanswered })
+
+  const giveBack = (key: string, requestId: string, isRight: boolean) =>
+    returnScript.run(redis, [key], [requestId, isRight ? 1 : 0])
+
+  /** Now, or when Redis answers again. */
+  function giveBackSoon(key: string, requestId: string, isRight: boolean): void {
+    const run = () => giveBack(key, requestId, isRight)
+    run().catch(() => unanswered.add(requestId, run))
+  }
+
+  async function take(key: string, requestId: string, aliveMs: number): Promise<number> {
+    try {
+      return (await takeScript.run(redis, [key], [requestId, Math.ceil(aliveMs)])) as number
+    } catch (error) {
+      // It may still be on its way there.
+      unanswered.add(requestId, () => giveBack(key, requestId, false))
+      throw new Unavailable('redis', error)
+    }
+  }
+
+  async function prove(key: string, requestId: string, answer: string): Promise<boolean> {
+    try {
+      return await kind.prove(answer)
+    } catch (error) {
+      giveBackSoon(key, requestId, false)
+      metrics.challenges.inc({ result: 'unavailable' })
+      throw error
+    }
+  }
+
+  return {
+    /** A challenge of the caller's own. */
+    offer(asked: Asked): Promise<Offer> {
+      metrics.challenges.inc({ result: 'offered' })
+      return kind.offer(asked, raise(asked.app))
+    },
+
+    /** Throws Unavailable when it can't be said whether the answer is right and new; it is not used up then. */
+    async take(asked: Asked, answer: string): Promise<Taken> {
+      const reading = kind.read(asked, answer)
+      if (reading.kind !== 'right' && reading.kind !== 'unproven') {
+        metrics.challenges.inc({ result: reading.kind })
+        return reading.kind === 'malformed' ? { kind: 'malformed' } : { kind: 'refused' }
+      }
+      const key = `${keyPrefix}challenge:${reading.id}`
+      const requestId = randomUUID()
+      const taken = await take(key, requestId, reading.aliveMs)
+      if (taken === 0) {
+        metrics.challenges.inc({ result: 'used' })
+        return { kind: 'refused' }
+      }
+      const isProven = reading.kind === 'right' || taken === 2
+      if (!isProven && !(await prove(key, requestId, answer))) {
+        metrics.challenges.inc({ result: 'wrong' })
+        return { kind: 'refused' }
+      }
+      metrics.challenges.inc({ result: 'solved' })
+      return {
+        kind: 'taken',
+        giveBack() {
+          metrics.challenges.inc({ result: 'given_back' })
+          giveBackSoon(key, requestId, true)
+        },
+      }
+    },
+
+    close(): void {
+      unanswered.close()
+      kind.close()
+    },
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Turnstile and hCaptcha: the page gets a token from the vendor, and the vendor tells us once what it is
+ * worth. What it says of our own settings, and any answer but a plain one, is not the visitor's fault and
+ * no pass either: the caller hears 503. The visitor's address is not handed on.
+ */
+import { createHash } from 'node:crypto'
+import { createHttpClient } from '../base/http-client.ts'
+import { parseObject } from '../base/json.ts'
+import { Unavailable } from '../base/problems.ts'
+import type { Asked, ChallengeKind, Reading } from './challenge-kind.ts'
+
+export interface SiteverifySettings {
+  kind: 'turnstile' | 'hcaptcha'
+  siteKey: string
+  secret: string
+  /** Another endpoint, for tests and proxies. */
+  url?: string | undefined
+}
+
+const endpoints = {
+  turnstile: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
+  hcaptcha: 'https://api.hcaptcha.com/siteverify',
+}
+
+/** Of what both vendors list, that which says nothing about the token. */
+const notTheTokens = [
+  'missing-input-secret',
+  'invalid-input-secret',
+  'sitekey-secret-mismatch',
+  'not-using-dummy-passcode',
+  'bad-request',
+  'internal-error',
+]
+
+/** Leaves time for the send itself. */
+const timeoutMs = 1_200
+/** Longer than a token of either vendor lives. */
+const aliveMs = 600_000
+const never = new AbortController().signal
+
+export function createSiteverify(settings: SiteverifySettings): ChallengeKind {
+  const { kind, siteKey, secret, url = endpoints[kind] } = settings
+  const http = createHttpClient(timeoutMs)
+  const unavailable = (reason: string) =>
+    new Unavailable('challenge', undefined, `${kind}: ${reason}`)
+
+  return {
+    offer: async () => ({ kind, siteKey }),
+
+    read({ app, keyId }: Asked, answer): Reading {
+      if (!/^[\x21-\x7e]+$/.test(answer)) return { kind: 'malformed' }
+      const id = createHash('sha256').update(`${app} ${keyId} ${answer}`).digest('hex')
+      return { kind: 'unproven', id, aliveMs }
+    },
+
+    async prove(answer) {
+      const form = new URLSearchParams({
+        secret,
+        response: answer,
+        ...(kind === 'hcaptcha' ? { sitekey: siteKey } : {}),
+      })
+      const outcome = await http.call(
+        {
+          method: 'POST',
+          url,
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          body: form.toString(),
+        },
+        never,
+      )
+      if (outcome.kind !== 'answered') throw unavailable(outcome.reason)
+      const { success, 'error-codes': codes = [] } = parseObject(outcome.body) ?? {}
+      if (outcome.status >= 500 || typeof success !== 'boolean' || !Array.isArray(codes)) {
+        throw unavailable(`its answer, of status ${outcome.status}, is none`)
+      }
+      const ours = notTheTokens.find((code) => codes.includes(code))
+      if (ours) throw unavailable(ours)
+      return success
+    },
+
+    close: http.close,
+  }
+}

@@ -1,0 +1,76 @@
+/** How callers from pages are asked whether they are human, and what their answer opens. */
+import { z } from 'zod'
+import type { ApiKey } from '../access/api-keys.ts'
+import { Problem } from '../base/problems.ts'
+import type { Asked } from '../challenge/challenge-kind.ts'
+import type { Challenges } from '../challenge/challenges.ts'
+import type { Refusal } from '../limiter/index.ts'
+import { invalid, refusalProblem } from './problem.ts'
+import { defineRoute, type Route, type RouteRequest } from './route.ts'
+import { challengeOffer } from './schemas.ts'
+
+/** What the limits refused, if they did. */
+interface Limited {
+  policy: string
+  refusal: Refusal
+}
+
+export type PastChallenge = ReturnType<typeof createPastChallenge>
+
+/**
+ * Does a request's work once the answer it carries, if any, is found right and taken. `isHuman`: rules that ask let it pass;
+ * so they do for secret keys, which are never asked. What came to nothing gives the answer back.
+ */
+export function createPastChallenge(challenges: Challenges) {
+  const askedOf = ({ app, id }: ApiKey): Asked => ({ app, keyId: id })
+
+  async function challengeProblem(
+    key: ApiKey,
+    members: Readonly<Record<string, unknown>> = {},
+  ): Promise<Problem> {
+    const challenge = await challenges.offer(askedOf(key))
+    return new Problem('challenge_required', { ...members, challenge })
+  }
+
+  return async function pastChallenge<Outcome>(
+    { key, body }: RouteRequest<{ challenge?: string | undefined }>,
+    work: (isHuman: boolean) => Promise<Outcome>,
+    limitedOf: (outcome: Outcome) => Limited | undefined,
+  ): Promise<Outcome | Problem> {
+    const taken =
+      body.challenge === undefined ? undefined : await challenges.take(askedOf(key), body.challenge)
+    if (taken?.kind === 'malformed') throw invalid('challenge', 'is no answer to a challenge')
+    if (taken?.kind === 'refused') return challengeProblem(key)
+    let outcome: Outcome
+    try {
+      outcome = await work(taken !== undefined || key.kind !== 'publishable')
+    } catch (error) {
+      taken?.giveBack()
+      throw error
+    }
+    const limited = limitedOf(outcome)
+    if (!limited) return outcome
+    taken?.giveBack()
+    const { policy, refusal } = limited
+    return refusal.challenge && key.kind === 'publishable'
+      ? challengeProblem(key, { policy, rule: refusal.rule })
+      : refusalProblem(policy, refusal)
+  }
+}
+
+export function challengeRoute(challenges: Challenges): Route {
+  return defineRoute({
+    method: 'post',
+    path: '/v1/challenges',
+    name: 'createChallenge',
+    summary: 'Ask for a challenge before one is asked for. Its answer opens one send or one check.',
+    access: 'page',
+    body: z.strictObject({}).meta({ id: 'CreateChallenge' }),
+    answers: { 200: { description: 'To be solved in the page.', schema: challengeOffer } },
+    problems: [],
+    run: async ({ key }) => ({
+      status: 200,
+      body: await challenges.offer({ app: key.app, keyId: key.id }),
+    }),
+  })
+}

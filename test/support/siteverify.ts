@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { releaseLater } from './release.ts'
+
+/**
+ * A far end as Turnstile and hCaptcha document theirs: a form with `secret` and `response`, answered with
+ * `success` and `error-codes`; a token is good once. Tokens that begin with `good` are right.
+ */
+export interface Siteverify {
+  readonly url: string
+  readonly forms: URLSearchParams[]
+  /** In place of its own answer: a body with a status, or `hang` or `reset`. */
+  behave: { status: number; body: string } | 'hang' | 'reset' | undefined
+}
+
+export async function startSiteverify(secret: string): Promise<Siteverify> {
+  const seen = new Set<string>()
+  const far: Omit<Siteverify, 'url'> = { forms: [], behave: undefined }
+
+  function answerTo(form: URLSearchParams): string[] {
+    if (!form.get('secret')) return ['missing-input-secret']
+    if (form.get('secret') !== secret) return ['invalid-input-secret']
+    const token = form.get('response') ?? ''
+    if (!token) return ['missing-input-response']
+    if (!token.startsWith('good')) return ['invalid-input-response']
+    if (seen.has(token)) return ['timeout-or-duplicate']
+    seen.add(token)
+    return []
+  }
+
+  function ownAnswer(contentType: string | undefined, form: URLSearchParams) {
+    const isForm = contentType === 'application/x-www-form-urlencoded'
+    const codes = isForm ? answerTo(form) : ['bad-request']
+    const said = { success: codes.length === 0, 'error-codes': codes, hostname: 'shop.example' }
+    return { status: 200, body: JSON.stringify(said) }
+  }
+
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.once('end', () => {
+      const form = new URLSearchParams(Buffer.concat(chunks).toString())
+      far.forms.push(form)
+      if (far.behave === 'hang') return
+      if (far.behave === 'reset') return void incoming.socket.resetAndDestroy()
+      const { status, body } = far.behave ?? ownAnswer(incoming.headers['content-type'], form)
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve)
+        server.closeAllConnections()
+      }),
+  )
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/siteverify`
+  return Object.assign(far, { url })
+}
