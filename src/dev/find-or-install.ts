@@ -28,7 +28,8 @@ export function findOrInstall(
   try {
     aptGet('update')
     aptGet('install', '-y', '--no-install-recommends', debianPackage)
-    if (existsSync('/run/systemd/system')) {
+    const isService = existsSync(`/lib/systemd/system/${debianPackage}.service`)
+    if (isService && existsSync('/run/systemd/system')) {
       execFileSync('systemctl', ['disable', '--now', debianPackage], { stdio: 'ignore' })
     }
   } catch (error) {

@@ -71,6 +71,11 @@ describe('what can be known at start is said at start', () => {
       ],
     ],
     [
+      'templates for pages, one of them not there',
+      { browser: { templates: ['captcha', 'lost'] }, providers: { phone: sandbox }, routes },
+      [/^browser\.templates\.1: there is no template "lost"/],
+    ],
+    [
       'test recipients that are none, stand there twice, or whose codes have another length',
       {
         code: { length: 6 },
