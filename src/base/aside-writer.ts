@@ -14,6 +14,7 @@ export function createAsideWriter<Item>(options: {
   everyMs: number
   maxItems: number
   write: (items: readonly Item[]) => Promise<unknown>
+  /** Told once a turn. */
   onDropped: (items: number) => void
 }): AsideWriter<Item> {
   const { everyMs, maxItems, write, onDropped } = options
@@ -21,16 +22,18 @@ export function createAsideWriter<Item>(options: {
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
   let writing = Promise.resolve()
+  let dropped = 0
 
   async function turn(): Promise<void> {
     const items = waiting
     waiting = []
-    if (items.length === 0) return
     try {
-      await write(items)
+      if (items.length > 0) await write(items)
     } catch {
-      onDropped(items.length)
+      dropped += items.length
     }
+    if (dropped > 0) onDropped(dropped)
+    dropped = 0
   }
 
   function schedule(): void {
@@ -45,7 +48,7 @@ export function createAsideWriter<Item>(options: {
   return {
     add(item) {
       if (isClosed || waiting.length >= maxItems) {
-        onDropped(1)
+        dropped += 1
         return false
       }
       waiting.push(item)

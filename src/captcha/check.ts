@@ -31,17 +31,18 @@ export function createCheckCaptcha(deps: {
   events: CaptchaEvents
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
   /** For those who keep a record. Must not throw, and is not waited for. */
-  onChecked?: (request: CheckRequest, outcome: CheckOutcome) => void
+  onChecked?: (request: CheckRequest, requestId: string, outcome: CheckOutcome) => void
 }) {
   const { quota, limiter, policies, codes, metrics, events, testRecipients, onChecked } = deps
 
   /** `isHuman`: rules that ask for a challenge let it pass. */
   return async function checkCaptcha(request: CheckRequest, isHuman = true): Promise<CheckOutcome> {
-    const outcome = await check(request, isHuman)
+    const requestId = randomUUID()
+    const outcome = await check(request, requestId, isHuman)
     // Whoever knows the code of one could hide wrong guesses elsewhere among right ones here.
     if (testRecipients.isTestRecipient(request.channel, request.to)) return outcome
     metrics.checks.inc({ result: outcome.result })
-    onChecked?.(request, outcome)
+    onChecked?.(request, requestId, outcome)
     if (outcome.result === 'passed') events.passed(request, outcome.noticeId)
     if (outcome.result === 'refused' && outcome.refusal.isNewLock) {
       void events.locked(request, outcome.refusal)
@@ -49,9 +50,12 @@ export function createCheckCaptcha(deps: {
     return outcome
   }
 
-  async function check(request: CheckRequest, isHuman: boolean): Promise<CheckOutcome> {
+  async function check(
+    request: CheckRequest,
+    requestId: string,
+    isHuman: boolean,
+  ): Promise<CheckOutcome> {
     const fields = quota.checkFieldsOf(request, request.origin)
-    const requestId = randomUUID()
     const decision = await quota.acquire('check', fields, requestId, isHuman)
     if (!decision.admitted) return { result: 'refused', refusal: decision }
 

@@ -120,25 +120,23 @@ export function createHistory(deps: {
     )
   }
 
-  /** Whether it was written a moment ago; `mark` remembers that it is now. */
-  function recently(key: string): { isRecent: boolean; mark: () => void } {
-    const nowMs = performance.now()
-    const isRecent = nowMs - (writtenAt.get(key) ?? Number.NEGATIVE_INFINITY) < againAfterMs
-    return { isRecent, mark: () => writtenAt.set(key, nowMs) }
+  function isRecent(key: string, nowMs: number): boolean {
+    return nowMs - (writtenAt.get(key) ?? Number.NEGATIVE_INFINITY) < againAfterMs
   }
 
   const decided: OnDecided = ({ policy, fields, decision }) => {
     if (decision.admitted) return
     const { app, channel, to } = fields as unknown as Recipient
     const { window, retryAfterMs } = decision
-    const { isRecent, mark } = recently(`${policy} ${decision.rule} ${app} ${channel} ${to}`)
-    if (isRecent && !decision.isNewLock) return
+    const key = `${policy} ${decision.rule} ${app} ${channel} ${to}`
+    const nowMs = performance.now()
+    if (!decision.isNewLock && isRecent(key, nowMs)) return
     const rule = findRule(policies(), policy, decision.rule)
     if (!rule) return
     const values = valuesBeside(rule, fields)
     const entry: Entry = {
       recipient: { app, channel, to },
-      happenedAt: performance.now(),
+      happenedAt: nowMs,
       what: (tag) => {
         const refusal: What = [tag, 'r', rule.policy, rule.name, window, retryAfterMs]
         if (!values) return refusal
@@ -146,7 +144,7 @@ export function createHistory(deps: {
         return [tag, 'r', rule.policy, rule.name, window, retryAfterMs, sealed]
       },
     }
-    if ((namesRecipient(rule) ? personal : shared).add(entry)) mark()
+    if ((namesRecipient(rule) ? personal : shared).add(entry)) writtenAt.set(key, nowMs)
   }
 
   return {
@@ -157,12 +155,12 @@ export function createHistory(deps: {
     checked({ app, channel, to }: Recipient, result: CheckResult): void {
       if (result === 'refused') return
       // A code's tries bound the others.
-      const { isRecent, mark } = recently(`gone ${app} ${channel} ${to}`)
-      if (result === 'gone' && isRecent) return
-      const recipient = { app, channel, to }
+      const key = `gone ${app} ${channel} ${to}`
       const happenedAt = performance.now()
+      if (result === 'gone' && isRecent(key, happenedAt)) return
+      const recipient = { app, channel, to }
       const isTaken = personal.add({ recipient, happenedAt, what: (tag) => [tag, 'c', result] })
-      if (isTaken && result === 'gone') mark()
+      if (isTaken && result === 'gone') writtenAt.set(key, happenedAt)
     },
 
     /** The latest of each, newest first. Throws Unavailable. */

@@ -5,6 +5,7 @@ import type { LookUp } from '../lookup/look-up.ts'
 import type { Reset } from '../lookup/reset.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { viewOf } from './notice-view.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
@@ -14,16 +15,20 @@ export function recipientRoutes(deps: {
   lookUp: LookUp
   reset: Reset
   normaliseRecipient: NormaliseRecipient
+  isTestRecipient: TestRecipients['isTestRecipient']
 }): Route[] {
-  const { lookUp, reset, normaliseRecipient } = deps
+  const { lookUp, reset, normaliseRecipient, isTestRecipient } = deps
 
   /** Also one that messages may not go to: that is an answer. */
   function recipientAsked({ channel, to }: { channel: Channel; to: string }) {
     const result = normaliseRecipient(channel, to)
     if (result.kind === 'invalid') throw new Problem('invalid_recipient')
-    return result.kind === 'ok'
-      ? { to: result.to, country: result.country, destination: 'allowed' }
-      : { to: result.to, country: undefined, destination: 'not_allowed' }
+    const { to: address, country } = result
+    return {
+      to: address,
+      country,
+      destination: result.kind === 'ok' ? 'allowed' : result.because,
+    }
   }
 
   return [
@@ -45,6 +50,7 @@ export function recipientRoutes(deps: {
           body: {
             to: maskRecipient(channel, to),
             destination,
+            isTestRecipient: isTestRecipient(channel, to),
             limits,
             ...(lockedForMs === undefined ? {} : { lockedForMs }),
             codes,

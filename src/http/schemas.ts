@@ -10,6 +10,7 @@ import { resettable } from '../lookup/operations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
 import { passRefusals } from '../pass/passes.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
+import { notAllowedBecause } from '../recipient/normalise-recipient.ts'
 
 function textProblem(text: string): string | undefined {
   // What most texts are made of needs no closer look.
@@ -335,13 +336,16 @@ export const sandboxMessages = z.array(
 
 const windowName = z.string().meta({ description: 'As the policy file spells it.' })
 
-/** Why a message may or may not go there. */
-export const destinations = ['allowed', 'not_allowed'] as const
+/** Whether a message may go there, or what about it is not allowed. */
+export const destinations = ['allowed', ...notAllowedBecause] as const
 
 export const recipientStory = z
   .object({
     to: z.string().meta({ description: 'Masked.' }),
     destination: z.enum(destinations).meta({ description: 'Whether a message may go there now.' }),
+    isTestRecipient: z
+      .boolean()
+      .meta({ description: 'Nothing is sent to one, and it has a fixed code.' }),
     limits: z
       .array(
         z.object({

@@ -21,8 +21,8 @@ export interface Asked {
   app: string
   channel: Channel
   to: string
-  /** Unknown where messages may not go. */
-  country?: string | undefined
+  /** ISO 3166 code of a number; empty for mail. */
+  country: string
   /** An address the person asks from, where support knows one. */
   ip?: string | undefined
 }
@@ -40,13 +40,9 @@ export function subjectsOf(
 ): Subject[] {
   const contexts = known.scenes.map((scene): Partial<Fields> => {
     const draft = { app, channel, to, scene, template: defaultTemplate }
-    const origin = { ip: ip ?? '', country: country ?? '', keyId: '', isPage: false }
-    const { ip: _, country: __, keyId: ___, ...fields } = quota.fieldsOf(draft, {}, origin)
-    return {
-      ...fields,
-      ...(country === undefined ? {} : { country }),
-      ...(ip === undefined ? {} : { ip }),
-    }
+    const origin = { ip: ip ?? '', country, keyId: '', isPage: false }
+    const { ip: _, keyId: __, ...fields } = quota.fieldsOf(draft, {}, origin)
+    return { ...fields, ...(ip === undefined ? {} : { ip }) }
   })
   const [base = {}] = contexts
 

@@ -2,7 +2,6 @@
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
-import type { Channel } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
@@ -13,6 +12,7 @@ import { createChallenges } from '../challenge/challenges.ts'
 import { createSiteverify } from '../challenge/siteverify.ts'
 import { pagePolicy } from '../config/page-policy.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
+import { createPriceOf } from '../config/price-of.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
 import { createHistory, type History } from '../history/history.ts'
 import { createApp } from '../http/app.ts'
@@ -42,6 +42,7 @@ import { createMailDomains, type MailDomains } from '../recipient/mail-domains.t
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients, type TestRecipients } from '../recipient/test-recipients.ts'
+import { createRecorder } from '../replay/recorder.ts'
 import type { Closers } from './closers.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Shared } from './shared.ts'
@@ -81,12 +82,23 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     onDropped: (count) => metrics.recordsDropped.inc({ record: 'history' }, count),
   })
   closers.onClose(() => history.close())
+  const recorder = createRecorder({
+    redis,
+    secrets,
+    keyPrefix,
+    onDropped: (count) => metrics.recordsDropped.inc({ record: 'decisions' }, count),
+  })
+  closers.onClose(() => recorder.close())
   const quota = createQuota({
     limiter,
     secrets,
     priceOf: createPriceOf(file.prices),
     isTestRecipient,
-    onDecided: history.decided,
+    onDecided(decided) {
+      history.decided(decided)
+      recorder.decided(decided)
+    },
+    onReleased: ({ to }, requestId) => recorder.released(String(to), requestId),
   })
   const support = createSupport(shared, quota, history)
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
@@ -118,7 +130,12 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
           types: wantedEvents,
           write: events.add,
         }),
-        onChecked: (request, { result }) => history.checked(request, result),
+        onChecked(request, requestId, outcome) {
+          history.checked(request, outcome.result)
+          if (outcome.result === 'passed') {
+            recorder.passed(request.to, requestId, outcome.noticeId)
+          }
+        },
       }),
       passes,
       pastChallenge: createPastChallenge(challenges),
@@ -142,7 +159,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
       recipientHashes: secrets.recipientHashes,
       cursorMarks: secrets.cursorMarks,
     }),
-    ...recipientRoutes({ ...support, normaliseRecipient: sendable.normaliseRecipient }),
+    ...recipientRoutes({ ...support, ...sendable }),
     receiptRoute({ readers: receiptReaders(file), takeReceipts: receipts.take, metrics }),
     ...limitRoutes({
       loginThrottle: createLoginThrottle({ limiter, policies }),
@@ -235,14 +252,6 @@ function openMailDomains({ recipients }: PolicyFile, closers: Closers): MailDoma
   const domains = createMailDomains()
   closers.onClose(() => domains.close())
   return domains.takesMail
-}
-
-/** Thousandths of the operator's currency. Without `prices` no rule asks. */
-function createPriceOf(prices: PolicyFile['prices']) {
-  return (channel: Channel, country: string): number => {
-    if (!prices) return 1
-    return channel === 'email' ? prices.email : (prices[country] ?? prices.default)
-  }
 }
 
 /** How each provider's receipts are read, for those that come over HTTP. */

@@ -35,6 +35,7 @@ export type OnDecided = (decided: {
   fields: Fields
   requestId: string
   decision: Decision
+  isSolved: boolean
 }) => void
 
 /** A caller that is refused comes again with the same content, and hashing is a tenth of what a refusal costs. */
@@ -49,8 +50,10 @@ export function createQuota(deps: {
   priceOf: (channel: Channel, country: string) => number
   isTestRecipient: TestRecipients['isTestRecipient']
   onDecided?: OnDecided
+  /** The same for what is given back. */
+  onReleased?: (fields: Fields, requestId: string) => void
 }) {
-  const { limiter, secrets, priceOf, isTestRecipient, onDecided } = deps
+  const { limiter, secrets, priceOf, isTestRecipient, onDecided, onReleased } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
 
   function dedupeHash(to: string, template: string, params: Params): string {
@@ -98,12 +101,13 @@ export function createQuota(deps: {
     ): Promise<Decision> {
       const options = { requestId, isNewRequest: true, isSolved }
       const decision = await limiter.acquire(asked(policy, fields), fields, options)
-      if (!isTest(fields)) onDecided?.({ policy, fields, requestId, decision })
+      if (!isTest(fields)) onDecided?.({ policy, fields, requestId, decision, isSolved })
       return decision
     },
 
     /** Now, or when Redis answers again; with `rules`, what was taken from those. */
     release(policy: string, fields: Fields, requestId: string, rules?: readonly string[]): void {
+      if (!rules && !isTest(fields)) onReleased?.(fields, requestId)
       limiter.release(asked(policy, fields), fields, requestId, rules).catch(() => {})
     },
 

@@ -24,7 +24,11 @@ export type RecipientResult =
   /** No message can go there. */
   | { kind: 'invalid' }
   /** One could, but the operator wants none to. */
-  | { kind: 'not_allowed'; to: string }
+  | { kind: 'not_allowed'; to: string; country: string; because: NotAllowedBecause }
+
+/** What of a destination the operator has not allowed. */
+export const notAllowedBecause = ['country', 'type', 'mail_domain'] as const
+export type NotAllowedBecause = (typeof notAllowedBecause)[number]
 
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 
@@ -46,7 +50,7 @@ export function createRecipientNormaliser(
     if (to === undefined) return { kind: 'invalid' }
     const isRefused = refusedDomains.size > 0 && isWithin(refusedDomains, domainOf(to))
     return isRefused && !isTestRecipient('email', to)
-      ? { kind: 'not_allowed', to }
+      ? { kind: 'not_allowed', to, country: '', because: 'mail_domain' }
       : { kind: 'ok', to, country: '' }
   }
 
@@ -57,8 +61,12 @@ export function createRecipientNormaliser(
     if (isTestRecipient('sms', to)) return { kind: 'ok', to, country }
     // What nobody has decided is no matter of permission: such a number simply takes no message.
     if (type === undefined || (!rules.types && !types.has(type))) return { kind: 'invalid' }
-    const isAllowed = types.has(type) && (countries?.has(country) ?? true)
-    return isAllowed ? { kind: 'ok', to, country } : { kind: 'not_allowed', to }
+    if (countries && !countries.has(country)) {
+      return { kind: 'not_allowed', to, country, because: 'country' }
+    }
+    return types.has(type)
+      ? { kind: 'ok', to, country }
+      : { kind: 'not_allowed', to, country, because: 'type' }
   }
 
   return function normaliseRecipient(channel: Channel, to: string): RecipientResult {

@@ -67,6 +67,7 @@ function open(options: { client?: RedisClient; secrets?: Parameters<typeof creat
       fields: { ...person, to, ip },
       requestId: 'r',
       decision,
+      isSolved: true,
     })
   return { history, refuse, openOn, keyPrefix, dropped: () => dropped }
 }

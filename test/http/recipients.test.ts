@@ -23,9 +23,12 @@ releaseLater(() => {
 })
 const { port } = farEnd.address() as AddressInfo
 
+const testNumber = '+15005550006'
+
 const postern = await startPostern({
   policyFile: {
-    recipients: { countries: ['CN', 'HK'] },
+    recipients: { countries: ['CN', 'HK'], mail: { refuse: ['tempmail.test'] } },
+    testing: { recipients: [{ to: testNumber, code: '4071' }], until: '2099-12-31' },
     providers: {
       carrier: { kind: 'webhook', url: `http://127.0.0.1:${port}/send`, secret },
       sandbox: { kind: 'sandbox' },
@@ -83,6 +86,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     expect(await lookUp(to)).toEqual({
       to: `+8613****${to.slice(-4)}`,
       destination: 'allowed',
+      isTestRecipient: false,
       limits: [
         { policy: 'captcha', rule: 'duplicate', window: '60s', used: 0, limit: 2, resetsInMs: 0 },
         { policy: 'captcha', rule: 'recipient', window: '60s', used: 0, limit: 1, resetsInMs: 0 },
@@ -192,7 +196,24 @@ describe('POST /v1/recipients/lookup tells apart', () => {
   })
 
   test('country refused', async () => {
-    expect(await lookUp('+12025550123')).toMatchObject({ destination: 'not_allowed', notices: [] })
+    expect(await lookUp('+12025550123')).toMatchObject({ destination: 'country', notices: [] })
+  })
+
+  test('a domain of mail that is refused, and an address that is not', async () => {
+    const mail = { channel: 'email' }
+    expect(await lookUp('a@x.tempmail.test', mail)).toMatchObject({ destination: 'mail_domain' })
+    expect(await lookUp('a@example.com', mail)).toMatchObject({
+      to: 'a***@example.com',
+      destination: 'allowed',
+    })
+  })
+
+  test('a test recipient: nothing was sent, and its code stands in the policy file', async () => {
+    await send(testNumber)
+    const told = await lookUp(testNumber)
+    expect(told).toMatchObject({ isTestRecipient: true, destination: 'allowed', notices: [] })
+    expect(told.codes).toMatchObject([{ scene: 'default' }])
+    expect(JSON.stringify(told)).not.toContain('4071')
   })
 
   test('no number at all is 422', async () => {
