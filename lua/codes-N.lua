@@ -2,15 +2,16 @@
 -- whatever runs in parallel, and a code is replaced, used or given back in one piece.
 -- KEYS     per step an owner's codes, oldest first: JSON [{id, tries (left), digest, ends (ms), state, takers}];
 --          state: current, the one that passes; used; pending: neither passes nor replaces, until it is settled;
---          takers: ",<request id>,…" of the guesses that took a try
+--          takers: ",<request id>,…" of the guesses that took a try; onPass: what is handed out with a pass
 -- ARGV     per step: how many arguments follow, then the step's name and its own:
---          remember  notice id, tries, digest, ms to live, 1 if a code may lie under another key (else 0)
+--          remember  notice id, tries, digest, ms to live, 1 if a code may lie under another key (else 0),
+--                    what to hand out with a pass ("": nothing)
 --          settle (its code replaces all before it), forget  notice id
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look
 -- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now
---          | forget, takeBack: 1 if there was something | guess: a notice id: right, and used up now;
+--          | forget, takeBack: 1 if there was something | guess: a notice id, or {it, what to hand out}: right, and used up now;
 --          tries left: wrong, and at 0 it can't pass any more; -1: there is no such code
 --          | look: "<tries left> <ends, ms since 1970>" of the current code; -1: there is none
 local clock, steps, answers, at = redis.call('TIME'), {}, {}, 1
@@ -22,12 +23,14 @@ local function find(codes, id)
 end
 
 -- A step answers, says whether it changed the codes, and how long the key lives from now on if that changes.
-function steps.remember(codes, id, tries, digest, ttlMs, hasOthers)
+function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
   local isPending = #codes > 0 or hasOthers == '1'
   -- Left by processes that died; the first may be the current one.
   if #codes >= maxCodes then table.remove(codes, 2) end
   local state = isPending and 'pending' or 'current'
-  table.insert(codes, { id = id, tries = tonumber(tries), digest = digest, ends = now + ttlMs, state = state, takers = ',' })
+  local code = { id = id, tries = tonumber(tries), digest = digest, ends = now + ttlMs, state = state, takers = ',' }
+  if onPass ~= '' then code.onPass = onPass end
+  table.insert(codes, code)
   return isPending and 1 or 0, true, ttlMs
 end
 
@@ -50,7 +53,8 @@ function steps.guess(codes, request, wanted, ...)
   if not code or code.state ~= 'current' or code.tries == 0 or wanted ~= '' and wanted ~= code.id then return -1 end
   code.tries, code.takers = code.tries - 1, code.takers .. request .. ','
   for _, digest in ipairs({ ... }) do if digest == code.digest then code.state = 'used' end end
-  return code.state == 'used' and code.id or code.tries, true
+  if code.state ~= 'used' then return code.tries, true end
+  return code.onPass and { code.id, code.onPass } or code.id, true
 end
 
 function steps.takeBack(codes, request)

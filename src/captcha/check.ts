@@ -3,12 +3,13 @@
  * survives resends, and with the code itself, whose tries end it.
  */
 import { randomUUID } from 'node:crypto'
-import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
+import type { Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Fields, Origin, Quota } from '../notice/quota.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
+import type { Refund } from './send.ts'
 
 export interface CheckRequest extends CodeOwner {
   code: string
@@ -68,20 +69,33 @@ export function createCheckCaptcha(deps: {
     }
     // The next request of this person comes after this one on the same connection: no need to wait.
     if (guess.result === 'passed') forgive(fields, requestId).catch(() => {})
+    if (guess.result === 'passed' && guess.onPass) {
+      giveBack(guess.noticeId, guess.onPass).catch(() => {})
+    }
     return guess
   }
 
+  /** What the code's send took from rules with `refund: passed`. The code has passed, whatever comes of this. */
+  async function giveBack(noticeId: string, refund: string): Promise<void> {
+    const { policy, fields } = JSON.parse(refund) as Refund
+    await limiter.refund(policy, fields, noticeId)
+  }
+
   /**
-   * A right code is no guess, so no lock-out counts it. Earlier misses are forgiven only where the rule is
+   * A right code is no guess, so no lock-out counts it, nor a rule that asks for a challenge: that is a budget
+   * of guesses, and an owner who signs in often has none the fewer. Earlier misses are forgiven only by lock-outs
    * about this recipient: an attacker can pass with a number of their own, and must not win back guesses
-   * at the numbers of others. Rules of other kinds count successes like any use.
+   * at the numbers of others; and a budget that each sign-in filled up again would be none. Other rules count
+   * successes like any use.
    */
   async function forgive(fields: Fields, requestId: string): Promise<void> {
-    const lockouts = (policies().check ?? []).filter(({ kind }) => kind === 'lockout')
-    const [ofRecipient, others] = [true, false].map((isWanted) =>
-      lockouts.filter((rule) => rule.fields.includes('to') === isWanted).map(({ name }) => name),
-    ) as [string[], string[]]
+    const rules = policies().check ?? []
+    const isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')
+    const isUncounted = (rule: Rule) => rule.kind === 'lockout' || rule.mode === 'challenge'
+    const namesOf = (wanted: (rule: Rule) => boolean) =>
+      rules.filter(wanted).map(({ name }) => name)
+    const others = namesOf((rule) => isUncounted(rule) && !isCleared(rule))
     if (others.length > 0) quota.release('check', fields, requestId, others)
-    await Promise.all(ofRecipient.map((rule) => limiter.reset('check', fields, rule)))
+    await Promise.all(namesOf(isCleared).map((rule) => limiter.reset('check', fields, rule)))
   }
 }

@@ -30,7 +30,8 @@ export interface CodeOwner {
 }
 
 export type GuessResult =
-  | { result: 'passed'; noticeId: string }
+  /** `onPass`: what was to be kept until then. */
+  | { result: 'passed'; noticeId: string; onPass?: string }
   | { result: 'mismatch'; triesLeft: number }
   | { result: 'gone' }
 
@@ -45,11 +46,14 @@ type Step =
       digest: string,
       ttlMs: string,
       hasOthers: '0' | '1',
+      onPass: string,
     ]
   | ['settle' | 'forget', noticeId: string]
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
   | ['look']
+
+type Answer = string | number | [noticeId: string, sealed: string]
 
 const script = loadScript('codes-N')
 const maxUnanswered = 10_000
@@ -68,7 +72,7 @@ export function createCodeStore(
   const keysOf = (owner: CodeOwner) =>
     secrets.subjectHashes(partsOf(owner)).map((hash) => `${options.keyPrefix}code:${hash}`)
 
-  const take = createBatcher<{ key: string; step: Step }, string | number>({
+  const take = createBatcher<{ key: string; step: Step }, Answer>({
     // In a cluster the keys of one call must lie together, which those of different owners do not.
     ...(redis.isCluster
       ? { maxItems: 1, maxConcurrent: 256 }
@@ -76,9 +80,18 @@ export function createCodeStore(
     run(steps) {
       const keys = steps.map(({ key }) => key)
       const args = steps.flatMap(({ step }) => [step.length, ...step])
-      return reach(() => script.run(redis, keys, args)) as Promise<(string | number)[]>
+      return reach(() => script.run(redis, keys, args)) as Promise<Answer[]>
     },
   })
+
+  /** Without what can't be read any more: its secret is gone, and a right code passes all the same. */
+  function unsealed([noticeId, sealed]: [string, string]) {
+    try {
+      return { noticeId, onPass: secrets.unseal(Buffer.from(sealed, 'base64'), noticeId) }
+    } catch {
+      return { noticeId }
+    }
+  }
 
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
     Promise.all(keysOf(owner).map((key) => take({ key, step })))
@@ -105,13 +118,22 @@ export function createCodeStore(
   }
 
   return {
-    /** True when it is pending: the code before it stays valid until this one is settled. */
-    async remember(owner: CodeOwner, noticeId: string, code: string): Promise<boolean> {
+    /**
+     * True when it is pending: the code before it stays valid until this one is settled. `onPass`: kept sealed, and
+     * handed out when the code passes.
+     */
+    async remember(
+      owner: CodeOwner,
+      noticeId: string,
+      code: string,
+      onPass?: string,
+    ): Promise<boolean> {
       const [key = '', ...previousKeys] = keysOf(owner)
       const digest = secrets.codeDigests([...partsOf(owner), code])[0] as string
       const hasOthers = previousKeys.length > 0 ? '1' : '0'
       const tries = String(triesPerCode)
-      const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers]
+      const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
+      const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed]
       return (await take({ key, step })) === 1
     },
 
@@ -134,6 +156,7 @@ export function createCodeStore(
         for (const key of keysOf(owner)) {
           const answer = await take({ key, step })
           if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
+          if (typeof answer === 'object') return { result: 'passed', ...unsealed(answer) }
           if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
         }
         return { result: 'gone' }

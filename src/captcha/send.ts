@@ -6,8 +6,9 @@
  *
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
+import type { Policies } from '../limiter/index.ts'
 import type { CreatedNotice, CreateNotice, PreparedNotice } from '../notice/create.ts'
-import type { Quota } from '../notice/quota.ts'
+import type { Fields, Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { TakeTestNotice } from '../notice/test-notice.ts'
@@ -17,6 +18,12 @@ import { drawCode } from './draw-code.ts'
 
 export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sendAt'> {
   scene: string
+}
+
+/** Kept with a code until it passes: what its send took from rules with `refund: passed`. */
+export interface Refund {
+  policy: string
+  fields: Fields
 }
 
 type PreparedCaptcha = PreparedNotice & { readonly scene: string }
@@ -33,9 +40,11 @@ export function createSendCaptcha(deps: {
   takeTestNotice: TakeTestNotice
   /** Which policy is asked of callers from pages. */
   pagePolicy: string
+  /** The rules as they are now. */
+  policies: () => Policies
 }) {
-  const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice, pagePolicy } =
-    deps
+  const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
+  const { pagePolicy, policies } = deps
 
   function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
     const notice = { ...asked, kind: 'captcha', ttlMs: code.ttlMs } as const
@@ -43,13 +52,20 @@ export function createSendCaptcha(deps: {
     return { notice, policy, fields: quota.fieldsOf(notice, params, origin) }
   }
 
+  /** What a pass gives back, where a rule of the policy wants that. */
+  function refundOf(policy: string, fields: Fields): string | undefined {
+    const isRefunded = policies()[policy]?.some(({ refund }) => refund === 'passed')
+    return isRefunded ? JSON.stringify({ policy, fields } satisfies Refund) : undefined
+  }
+
   /** A code, remembered; its notice, committed; and then the code is the one that passes. */
   async function makeCode(
     request: CaptchaRequest,
     notice: PreparedCaptcha,
+    refund: string | undefined,
   ): Promise<CreatedNotice> {
     const digits = drawCode(code.length)
-    const isPending = await codes.remember(notice, notice.id, digits)
+    const isPending = await codes.remember(notice, notice.id, digits, refund)
     const minutes = Math.ceil(code.ttlMs / 60_000)
     const params = { ...request.params, code: digits, minutes }
     const created = await createNotice(notice, params, request.answerBy - performance.now())
@@ -79,7 +95,7 @@ export function createSendCaptcha(deps: {
       try {
         const testCode = testRecipients.codeOf(notice.channel, notice.to)
         const created = await (testCode === undefined
-          ? makeCode(request, notice)
+          ? makeCode(request, notice, refundOf(policy, fields))
           : makeTestCode(notice, testCode))
         const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
         return { accepted: true, notice: created, resendAt }

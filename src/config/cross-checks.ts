@@ -20,7 +20,8 @@ import {
 
 /** The checks of the rooms that will use a section; their findings are placed within it. */
 export interface SectionChecks {
-  policies(raw: unknown): Finding[]
+  /** `prices`: what the rules with `permits: price` take, by name; undefined where the file has none. */
+  policies(raw: unknown, prices?: Readonly<Record<string, number>>): Finding[]
   /** Places are those in the provider's section of the file. */
   provider(name: string, entry: ProviderEntry): Finding[]
   channelsOf(kind: string): readonly string[]
@@ -54,19 +55,24 @@ export function crossCheck(
 }
 
 /** The rules for pages are looked at as the policy that they and captcha's are together. */
-function policyFindings({ policies, pageRules }: Sections, checks: SectionChecks): Finding[] {
+function policyFindings(
+  { policies, pageRules, prices }: Sections,
+  checks: SectionChecks,
+): Finding[] {
   if (policies === undefined) return []
   if (Object.hasOwn(policies, pagePolicy)) {
     const message = `"${pagePolicy}" is the name of browser.rules`
     return [{ path: ['policies', pagePolicy], message }]
   }
-  return checks.policies(withPageRules(policies, pageRules)).flatMap(({ path, message }) => {
-    const [policy, index, ...rest] = path
-    if (policy !== pagePolicy) return [{ path: ['policies', ...path], message }]
-    // What is wrong with captcha's rules is said of them.
-    if (typeof index !== 'number' || index === 0) return []
-    return [{ path: ['browser', 'rules', index - 1, ...rest], message }]
-  })
+  return checks
+    .policies(withPageRules(policies, pageRules), prices)
+    .flatMap(({ path, message }) => {
+      const [policy, index, ...rest] = path
+      if (policy !== pagePolicy) return [{ path: ['policies', ...path], message }]
+      // What is wrong with captcha's rules is said of them.
+      if (typeof index !== 'number' || index === 0) return []
+      return [{ path: ['browser', 'rules', index - 1, ...rest], message }]
+    })
 }
 
 function providerFindings({ providers }: Sections, checks: SectionChecks): Finding[] {
@@ -115,6 +121,7 @@ interface Sections {
   /** Undefined when it is no list of policies at all. */
   readonly policies: Readonly<Record<string, unknown>> | undefined
   readonly pageRules: readonly unknown[]
+  readonly prices: Readonly<Record<string, number>> | undefined
   readonly pageTemplates: readonly unknown[]
   /** Those that have the shape of one. */
   readonly providers: ReadonlyMap<string, ProviderEntry>
@@ -129,7 +136,7 @@ interface Sections {
 
 /** The parts of a file that have their right shape, whatever the others are like. */
 function soundSections(raw: unknown): Sections {
-  const { policies, browser, providers, routes, templates, testing, code, recipients } =
+  const { policies, prices, browser, providers, routes, templates, testing, code, recipients } =
     asRecord(raw)
   const { rules: pageRules, templates: pageTemplates } = asRecord(browser)
   const { recipients: testRecipients } = asRecord(testing)
@@ -151,6 +158,7 @@ function soundSections(raw: unknown): Sections {
   return {
     policies: isObject(policies) ? policies : undefined,
     pageRules: Array.isArray(pageRules) ? pageRules : [],
+    prices: isObject(prices) ? pricesIn(prices) : undefined,
     pageTemplates: Array.isArray(pageTemplates) ? pageTemplates : [],
     providers: new Map(
       Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
@@ -165,6 +173,13 @@ function soundSections(raw: unknown): Sections {
     defaultCountry: z.string().safeParse(defaultCountry).data,
     codeDigits: codeLength.safeParse(asRecord(code).length).data,
   }
+}
+
+/** What is no number is told elsewhere. */
+function pricesIn(prices: Readonly<Record<string, unknown>>): Record<string, number> {
+  const isNumber = (entry: [string, unknown]): entry is [string, number] =>
+    Number.isFinite(entry[1])
+  return Object.fromEntries(Object.entries(prices).filter(isNumber))
 }
 
 const asRecord = (value: unknown) => (isObject(value) ? value : {})

@@ -92,7 +92,8 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   const quota = createQuota({
     limiter,
     secrets,
-    priceOf: createPriceOf(file.prices),
+    // They change with the rules that take them.
+    priceOf: (channel, country) => createPriceOf(shared.limits.prices())(channel, country),
     isTestRecipient,
     onDecided(decided) {
       history.decided(decided)
@@ -115,6 +116,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         testRecipients,
         takeTestNotice,
         pagePolicy,
+        policies,
       }),
       checkCaptcha: createCheckCaptcha({
         quota,

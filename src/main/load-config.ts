@@ -52,9 +52,9 @@ export function loadConfig(
 
 /** What the rooms behind say about their parts of the file. */
 export const sectionChecks: SectionChecks = {
-  policies(raw) {
+  policies(raw, prices) {
     const parsed = parsePolicies(raw)
-    return parsed.ok ? policyFindings(parsed.policies) : [...parsed.problems]
+    return parsed.ok ? policyFindings(parsed.policies, prices) : [...parsed.problems]
   },
   provider(name, { kind, pace, quotas, settings }) {
     const known = findProviderKind(String(kind))
@@ -105,7 +105,7 @@ const ownPolicies: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** What would otherwise be found out by the first request, as a 500. */
-function policyFindings(policies: Policies): Finding[] {
+function policyFindings(policies: Policies, prices: Prices | undefined): Finding[] {
   const reserved = testPolicyNames.filter((name) => Object.hasOwn(policies, name))
   const ofNames = reserved.map((name) => ({
     path: [name],
@@ -120,13 +120,29 @@ function policyFindings(policies: Policies): Finding[] {
     const own = rules.filter(({ policy }) => policy === name)
     const first = own.length < rules.length ? 1 : 0
     return own.flatMap((rule, index) =>
-      fieldFindings(rule, fields).map(({ path, message }) => ({
+      [...fieldFindings(rule, fields), ...priceFindings(rule, prices)].map(({ path, message }) => ({
         path: [name, first + index, ...path],
         message,
       })),
     )
   })
   return [...ofNames, ...ofRules]
+}
+
+type Prices = Readonly<Record<string, number>>
+
+/** A message that costs more than a rule ever gives could never be sent, and would be a 500. */
+function priceFindings({ permits, windows }: Rule, prices: Prices | undefined): Finding[] {
+  if (permits !== 'price') return []
+  if (!prices) return [{ path: ['permits'], message: 'price needs the section prices' }]
+  const limits = windows.map(({ limit }) => limit).filter((limit) => limit > 0)
+  const lowest = Math.min(...limits)
+  return Object.entries(prices)
+    .filter(([, price]) => price > lowest)
+    .map(([name, price]) => ({
+      path: ['permits'],
+      message: `prices.${name} is ${price}, and this rule never has more than ${lowest}`,
+    }))
 }
 
 /** What a rule asks for that requests do not have. */

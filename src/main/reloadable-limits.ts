@@ -1,6 +1,6 @@
 /**
- * The limiter, and what a SIGHUP changes without a restart: the policies, and `pace` and `quotas` of
- * providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
+ * The limiter, and what a SIGHUP changes without a restart: the policies, the prices that they count, and `pace` and
+ * `quotas` of providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
  */
 import { changedSections } from '../config/changed-sections.ts'
 import { withPageRules } from '../config/page-policy.ts'
@@ -12,6 +12,9 @@ import { withTestPolicies } from '../notice/test-policies.ts'
 import type { Closers } from './closers.ts'
 import type { Config } from './load-config.ts'
 import type { Servers } from './servers.ts'
+
+/** Longer than any other request may have to be given back. */
+const rememberRequestsMs = 300_000
 
 export type Limits = ReturnType<typeof createLimits>
 
@@ -32,6 +35,8 @@ export function createLimits(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
+    // A code may pass until its end, and what its send took be given back then.
+    rememberRequestsMs: Math.max(rememberRequestsMs, config.file.code.ttl + 60_000),
     // What is remembered for a second of ours would hold for hours of theirs.
     ...(clock ? { clock, rememberRefusalsMs: 0 } : {}),
     onRefused: (labels) => metrics.rejected.inc(labels),
@@ -49,6 +54,7 @@ export function createLimits(
     limiter,
     /** The rules as they are now. */
     policies: () => policies,
+    prices: () => running.prices,
     /** Called with the file as it is in force from now on. */
     onReload(take: (next: PolicyFile) => void): void {
       reloaders.push(take)
@@ -68,14 +74,15 @@ export function createLimits(
   }
 }
 
-/** What `reload` takes over: the policies, and the limits of providers that were there before. */
+/** What `reload` takes over: the policies with the prices that they count, and the limits of providers that were there before. */
 function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
     const { pace, quotas } = next.providers[name] ?? entry
     return [name, { ...entry, pace, quotas }] as const
   })
   const browser = { ...running.browser, rules: next.browser.rules }
-  return { ...running, policies: next.policies, browser, providers: Object.fromEntries(providers) }
+  const { policies, prices } = next
+  return { ...running, policies, browser, prices, providers: Object.fromEntries(providers) }
 }
 
 /** Checked when the file was read. */

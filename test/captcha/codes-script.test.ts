@@ -23,8 +23,8 @@ function owner() {
   return {
     key,
     take,
-    remember: (id: string, digest = `d-${id}`, ttlMs = 60_000) =>
-      one('remember', id, '3', digest, String(ttlMs), '0'),
+    remember: (id: string, digest = `d-${id}`, ttlMs = 60_000, onPass = '') =>
+      one('remember', id, '3', digest, String(ttlMs), '0', onPass),
     settle: (id: string) => one('settle', id),
     forget: (id: string) => one('forget', id),
     guess: (request: string, ...digests: string[]) => one('guess', request, '', ...digests),

@@ -4,6 +4,7 @@ import { createCodeStore } from '../../src/captcha/code-store.ts'
 import { type CaptchaRequest, createSendCaptcha } from '../../src/captcha/send.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
+import { checkedPolicies } from '../../src/limiter/policy/parse.ts'
 import type { CreatedNotice, Params, PreparedNotice } from '../../src/notice/create.ts'
 import { createQuota } from '../../src/notice/quota.ts'
 import { createSendNotice } from '../../src/notice/send.ts'
@@ -53,12 +54,13 @@ async function openRoom(
   }
   const store = { adopt: async () => adopted } as unknown as NoticeStore
   const code = { length: 6, ttlMs: 290_000 }
+  const policies = () => checkedPolicies({ captcha: rules })
   const takeTestNotice = () => expect.unreachable()
   const deps = { quota, createNotice, store, testRecipients: noTestRecipients, takeTestNotice }
   return {
     codes,
     made,
-    captcha: createSendCaptcha({ ...deps, codes, code, pagePolicy: 'browser' }),
+    captcha: createSendCaptcha({ ...deps, codes, code, pagePolicy: 'browser', policies }),
     notice: createSendNotice({ ...deps, ttlMs: 86_400_000 }),
     onCommit: (work: typeof commit) => {
       commit = work

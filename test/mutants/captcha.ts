@@ -194,7 +194,7 @@ export const room: MutantRoom = {
     // Sending
     {
       breaks: 'the code is remembered after the commit',
-      find: 'const isPending = await codes.remember(notice, notice.id, digits)\n',
+      find: 'const isPending = await codes.remember(notice, notice.id, digits, refund)\n',
       replace:
         'const isPending = true\n    setTimeout(() => void codes.remember(notice, notice.id, digits), 50)\n',
     },
@@ -268,13 +268,23 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a success resets every rule of check',
-      find: "(policies().check ?? []).filter(({ kind }) => kind === 'lockout')",
-      replace: '(policies().check ?? []).filter(({ kind }) => kind !== undefined)',
+      find: "rule.kind === 'lockout' && rule.fields.includes('to')",
+      replace: "rule.fields.includes('to')",
     },
     {
       breaks: 'a success resets lock-outs of addresses too',
-      find: "lockouts.filter((rule) => rule.fields.includes('to') === isWanted)",
-      replace: "lockouts.filter((rule) => rule.fields.includes('to') === isWanted || isWanted)",
+      find: "rule.kind === 'lockout' && rule.fields.includes('to')",
+      replace: "rule.kind === 'lockout'",
+    },
+    {
+      breaks: 'a right code counts in a rule that asks for a challenge',
+      find: "rule.kind === 'lockout' || rule.mode === 'challenge'",
+      replace: "rule.kind === 'lockout'",
+    },
+    {
+      breaks: 'a pass gives nothing back to the rules of its send',
+      find: "if (guess.result === 'passed' && guess.onPass)",
+      replace: "if (guess.result === 'passed' && guess.onPass === '')",
     },
     {
       breaks: 'a pass counts as a guess of its address',
