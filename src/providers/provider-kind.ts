@@ -17,6 +17,11 @@ export interface ProviderKind<Settings = unknown> {
   readonly settings: ZodType<Settings>
   /** Builds a provider and opens nothing: the first send connects. */
   create(name: string, settings: Settings, deps: ProviderDeps): Provider
+  /**
+   * Asks the far end whether it takes our credentials, where that can be done without sending. Undefined: it does;
+   * else why not. Ends within `timeoutMs` and throws nothing.
+   */
+  probe?(settings: Settings, timeoutMs: number): Promise<string | undefined>
   /** Reads what the far end POSTs about earlier messages, where it does. */
   createReceiptReader?(settings: Settings): ReceiptReader
 }

@@ -61,6 +61,15 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'types:idempotency',
     'types:metrics',
   ],
+  doctor: [
+    'db',
+    'recipient',
+    'redis',
+    'types:access',
+    'types:config',
+    'types:providers',
+    'types:templates',
+  ],
   main: ['*'],
   dev: ['*'],
 }

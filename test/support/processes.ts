@@ -97,7 +97,7 @@ export async function startProcess(
 
 /** One of the commands that do their work and end; the code is 0 when it went well. */
 export function runCommand(
-  command: 'migrate' | 'keys' | 'policy' | 'api' | 'worker' | 'demo',
+  command: 'migrate' | 'keys' | 'policy' | 'doctor' | 'api' | 'worker' | 'demo',
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
   cwd = root,

@@ -20,6 +20,24 @@ export const smpp: ProviderKind<SmppSettings> = {
   channels: ['sms'],
   settings: smppSettings,
   create: createSmpp,
+  probe: probeSmpp,
+}
+
+/** Binds and leaves again. A receipt that comes meanwhile is asked for again. */
+async function probeSmpp(settings: SmppSettings, timeoutMs: number): Promise<string | undefined> {
+  const tryAgain = 0x64
+  const session = openSession({
+    ...settings.url,
+    systemType: settings.systemType,
+    timeoutMs,
+    enquireEveryMs: settings.enquireEvery,
+    window: settings.window,
+    onDeliver: async () => tryAgain,
+    onEnd: () => {},
+  })
+  const problem = await session.bound
+  await session.close()
+  return problem === undefined ? undefined : `SMPP ${problem}`
 }
 
 /** Between attempts to bind again when nothing is being sent. */

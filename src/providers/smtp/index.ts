@@ -20,6 +20,36 @@ export const smtp: ProviderKind<SmtpSettings> = {
   channels: ['email'],
   settings: smtpSettings,
   create: createSmtp,
+  probe: probeSmtp,
+}
+
+/** Connects, and logs in where there is a login. */
+async function probeSmtp(settings: SmtpSettings, timeoutMs: number): Promise<string | undefined> {
+  const transport = nodemailer.createTransport(connectionOf(settings, timeoutMs))
+  try {
+    await transport.verify()
+    return undefined
+  } catch (error) {
+    const { detail } = resultOfFailure(error as SmtpFailure, false) as { detail?: string }
+    return detail
+  } finally {
+    transport.close()
+  }
+}
+
+function connectionOf({ url: server }: SmtpSettings, timeoutMs: number) {
+  return {
+    host: server.host,
+    port: server.port,
+    secure: server.secure,
+    ignoreTLS: server.tls === 'off',
+    requireTLS: server.tls === 'required',
+    ...(server.auth ? { auth: server.auth } : {}),
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    dnsTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+  }
 }
 
 /** The server hangs up on idle connections within minutes; we do it first and never meet a dead one. */
@@ -27,25 +57,16 @@ const idleTimeoutMs = 60_000
 
 function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): Provider {
   const { timeoutMs } = deps
-  const { from, url: server } = settings
+  const { from } = settings
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
   const pool = nodemailer.createTransport({
+    ...connectionOf(settings, timeoutMs),
     pool: true,
-    host: server.host,
-    port: server.port,
-    secure: server.secure,
-    ignoreTLS: server.tls === 'off',
-    requireTLS: server.tls === 'required',
-    ...(server.auth ? { auth: server.auth } : {}),
     maxConnections: settings.connections,
     maxMessages: Number.POSITIVE_INFINITY,
     // Only for a connection that the server had closed before any of the message was read.
     maxRequeues: 1,
     idleTimeout: idleTimeoutMs,
-    connectionTimeout: timeoutMs,
-    greetingTimeout: timeoutMs,
-    dnsTimeout: timeoutMs,
-    socketTimeout: timeoutMs,
     socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,

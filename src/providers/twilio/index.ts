@@ -16,16 +16,39 @@ export const twilio: ProviderKind<TwilioSettings> = {
   channels: ['sms'],
   settings: twilioSettings,
   create: createTwilio,
+  probe: probeTwilio,
   createReceiptReader,
 }
+
+/** Reads our own account. */
+async function probeTwilio(
+  { accountSid, authToken, endpoint }: TwilioSettings,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  const client = createHttpClient(timeoutMs)
+  const url = new URL(`/2010-04-01/Accounts/${accountSid}.json`, endpoint).href
+  const headers = { authorization: authorizationOf(accountSid, authToken) }
+  const outcome = await client.call({ method: 'GET', url, headers }, new AbortController().signal)
+  client.close()
+  if (outcome.kind !== 'answered') return `twilio: ${outcome.reason}`
+  if (outcome.status === 401) return 'twilio refuses accountSid and authToken'
+  if (outcome.status !== 200) return `twilio answers ${outcome.status}`
+  const status = parseObject(outcome.body)?.status
+  return status === 'active' ? undefined : `twilio: the account is not active (${wordOf(status)})`
+}
+
+const wordOf = (value: unknown) =>
+  typeof value === 'string' && /^[a-z]{1,20}$/.test(value) ? value : 'no status'
+
+const authorizationOf = (accountSid: string, authToken: string) =>
+  `Basic ${Buffer.from(`${accountSid}:${authToken}`).toString('base64')}`
 
 function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps): Provider {
   const client = createHttpClient(deps.timeoutMs, deps.concurrency)
   const { accountSid, authToken, from, messagingServiceSid } = settings
   const url = new URL(`/2010-04-01/Accounts/${accountSid}/Messages.json`, settings.endpoint).href
-  const credentials = Buffer.from(`${accountSid}:${authToken}`).toString('base64')
   const headers = {
-    authorization: `Basic ${credentials}`,
+    authorization: authorizationOf(accountSid, authToken),
     'content-type': 'application/x-www-form-urlencoded',
     accept: 'application/json',
   }

@@ -1,0 +1,22 @@
+import { about, type Finding } from './finding.ts'
+
+const warnMs = 2_000
+const errorMs = 60_000
+
+/**
+ * How far the clock of this machine is from a server's. Limits, codes and rows follow the servers' clocks; signed
+ * requests to providers and receivers, and what expires in a page, follow this one.
+ */
+export async function lookAtClock(server: string, askMs: () => Promise<number>): Promise<Finding> {
+  const { ok, warning, error } = about('clock')
+  const sentAt = Date.now()
+  const serverMs = await askMs()
+  const answeredAt = Date.now()
+  // It was read at some time in between, so that is no difference.
+  const aheadMs = Math.max(sentAt - serverMs, 0) - Math.max(serverMs - answeredAt, 0)
+  const apart = Math.abs(aheadMs)
+  if (apart < warnMs) return ok(`this machine and ${server} agree`)
+  const shown = `${Math.round(apart / 1_000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} ${server}`
+  const advice = 'run a time service (NTP) on both'
+  return (apart < errorMs ? warning : error)(`this machine is ${shown}`, advice)
+}
