@@ -3,17 +3,51 @@
  * second message. What a key stands for, and for how long, is kept by src/idempotency.
  */
 import type { ApiKey } from '../access/api-keys.ts'
+import { createBatcher } from '../base/batcher.ts'
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import type { Idempotency, Reservation } from '../idempotency/idempotency.ts'
 import { type Answer, invalid } from './problem.ts'
 import type { RouteRequest, SendAttempt, SendRoute } from './route.ts'
 
 /** An answer is promised within 2.5 s, whatever is away; between deciding and answering little happens. */
 const answerWithinMs = 2_200
 
+/**
+ * Keys are reserved in PostgreSQL before the limits are asked, or a repeat would be refused by what it counted
+ * itself. Anybody may send with the key of a page: those share so many connections of the pool, and no more than so
+ * many requests wait for them, so that no flood of pages takes PostgreSQL from servers.
+ */
+const reservingForPages = 2
+const maxWaitingPages = 200
+
 export function createOncePerKey(idempotency: Idempotency) {
+  let waitingPages = 0
+  const reserveInTurn = createBatcher<Parameters<Idempotency['reserve']>, Reservation>({
+    run: async (batch) => Promise.all(batch.map((asked) => idempotency.reserve(...asked))),
+    maxItems: 1,
+    maxConcurrent: reservingForPages,
+  })
+
+  async function reserveForPage(
+    ...asked: Parameters<Idempotency['reserve']>
+  ): Promise<Reservation> {
+    if (waitingPages >= maxWaitingPages) {
+      throw new Unavailable(
+        'postgresql',
+        undefined,
+        'too many pages wait for their Idempotency-Key',
+      )
+    }
+    waitingPages += 1
+    try {
+      return await reserveInTurn(asked)
+    } finally {
+      waitingPages -= 1
+    }
+  }
+
   /** Sends once per key; without one, simply sends. */
   return function oncePerKey(route: SendRoute, request: RouteRequest): Promise<Answer | Problem> {
     const given = request.headers['idempotency-key'] as string | undefined
@@ -34,6 +68,7 @@ export function createOncePerKey(idempotency: Idempotency) {
     }
     const { app } = request.key
     const key = scopedKey(request.key, given)
+    const reserve = request.key.kind === 'publishable' ? reserveForPage : idempotency.reserve
     // The answer to a challenge is no part of what is asked for: one whose request died is used up, and a repeat
     // must bring another.
     const { challenge, ...body } = request.body as Record<string, unknown>
@@ -45,7 +80,7 @@ export function createOncePerKey(idempotency: Idempotency) {
     let id = attempt.id
     let answer: Answer | Problem | null = null
     try {
-      const reservation = await inTime(idempotency.reserve(app, key, asked, id), () => {
+      const reservation = await inTime(reserve(app, key, asked, id), () => {
         throw new Unavailable(
           'postgresql',
           undefined,

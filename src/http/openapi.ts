@@ -44,7 +44,11 @@ export function openApiDocument(
       paths,
       components: {
         securitySchemes: {
-          key: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+          key: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'A secret API key, or a publishable one where the call says so.',
+          },
         },
       },
     },
@@ -81,11 +85,15 @@ export function problemCodesOf(route: Route): ProblemCode[] {
   ]
 }
 
+const forPages =
+  'Publishable keys may call it, from the origins they list; they set neither `ip` nor `params`, and name no template beyond `browser.templates`.'
+
 function operation(route: Route): ZodOpenApiOperationObject {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
   return {
     operationId: route.name,
     summary: route.summary,
+    ...(route.access === 'page' ? { description: forPages } : {}),
     tags: [tagOf(route)],
     security: isKeyed(route) ? [{ key: [] }] : [],
     requestParams: {

@@ -79,6 +79,16 @@ export function createRouter(deps: {
       }),
     )
   }
+  router.use('/docs', (request, response, next) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return next()
+    const allow = 'GET, HEAD'
+    void respond(
+      'unknown',
+      request,
+      response,
+      async () => new Problem('method_not_allowed', {}, { allow }),
+    )
+  })
   router.use('/docs', createReadingPage())
   router.use(answerBadPath(respond))
   return router

@@ -1,6 +1,13 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { Socket } from 'node:net'
 import { answerClientError } from './client-error.ts'
+import { invalid, problemAnswer } from './problem.ts'
 
 /**
  * How long a caller may take. Node looks for late ones only every `checkEveryMs`, by default every 30 s.
@@ -32,6 +39,8 @@ export function createPublicServer(app: RequestListener, patience = defaultPatie
       headersTimeout: patience.headersMs,
       requestTimeout: patience.requestMs,
       connectionsCheckingInterval: patience.checkEveryMs,
+      // Asked for below, because Node's own refusal says nothing.
+      requireHostHeader: false,
       keepAliveTimeout: 65_000,
     },
     (request, response) => {
@@ -49,7 +58,8 @@ export function createPublicServer(app: RequestListener, patience = defaultPatie
         const error = unreadable.get(socket)
         if (error && left === 0) answerClientError(error, socket)
       })
-      app(request, response)
+      if (hasItsHost(request)) app(request, response)
+      else answerBadHost(response)
     },
   )
   server.setTimeout(patience.stillMs)
@@ -63,4 +73,21 @@ export function createPublicServer(app: RequestListener, patience = defaultPatie
   // An expectation that we don't know is none: the request is answered like any other.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   return server
+}
+
+/** Exactly one in HTTP/1.1 (RFC 9112, 3.2): of two, a proxy before us may have taken the other. */
+function hasItsHost({ httpVersion, rawHeaders }: IncomingMessage): boolean {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1
+  }
+  return count === 1 || (count === 0 && httpVersion === '1.0')
+}
+
+function answerBadHost(response: ServerResponse): void {
+  const { status, headers, body } = problemAnswer(invalid('', 'needs one Host header'), undefined)
+  const text = JSON.stringify(body)
+  const length = { 'content-length': Buffer.byteLength(text), connection: 'close' }
+  response.writeHead(status, { ...headers, ...length }).end(text)
 }

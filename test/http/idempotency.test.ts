@@ -141,6 +141,49 @@ test('the key on another route, with the very same body: 422 idempotency_key_reu
   })
 })
 
+test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at a time, 200 wait, and a server is behind none', async () => {
+  const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
+  let [asking, most] = [0, 0]
+  const idempotency = {
+    newNoticeId: () => 'id',
+    async reserve(app: string) {
+      if (app === 'server') return { kind: 'proceed' }
+      asking += 1
+      most = Math.max(most, asking)
+      await isBack
+      asking -= 1
+      return { kind: 'proceed' }
+    },
+    free: async () => {},
+    keep: async () => {},
+  } as unknown as Parameters<typeof createOncePerKey>[0]
+  const oncePerKey = createOncePerKey(idempotency)
+  const route = {
+    path: '/v1/captchas',
+    send: async () => ({ status: 202 }),
+    adopt: async () => null,
+  } as unknown as SendRoute
+  const sendAs = (kind: string, app: string, key: string) =>
+    oncePerKey(route, {
+      key: { id: 'a', app, kind, origins: [] },
+      headers: { 'idempotency-key': key },
+      body: {},
+    } as unknown as RouteRequest)
+  const pages = Promise.allSettled(
+    Array.from({ length: 250 }, (_, at) => sendAs('publishable', 'page', `flood-${at}`)),
+  )
+  await eventually(() => asking === 2)
+  expect(await sendAs('secret', 'server', 'flood-0')).toEqual({ status: 202 })
+  comeBack()
+  const outcomes = await pages
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(200)
+  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
+  expect(refused.map(({ reason }) => reason.part)).toEqual(Array(50).fill('postgresql'))
+  expect(most).toBe(2)
+  // There is room again.
+  expect(await sendAs('publishable', 'page', 'later')).toEqual({ status: 202 })
+})
+
 /** Takes a lock that statements under way may hold against it. */
 const dropTrigger = (name: string) =>
   eventually(async () => {

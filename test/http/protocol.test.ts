@@ -30,6 +30,8 @@ describe('method and path', () => {
     ['POST', `/v1/notices/${anyId}`, 'GET, HEAD'],
     ['POST', '/sandbox/messages', 'GET, HEAD, DELETE'],
     ['POST', '/openapi.json', 'GET, HEAD'],
+    ['POST', '/docs', 'GET, HEAD'],
+    ['DELETE', '/docs/start.js', 'GET, HEAD'],
   ])('%s %s: 405 that names what is allowed', async (method, path, allow) => {
     const refused = { status: 405, code: 'method_not_allowed' }
     const reply = await expectRefused(postern, refused, () => postern.get(path, { method }))
@@ -307,6 +309,26 @@ describe('on the wire', () => {
     ['no host', `GET /openapi.json HTTP/1.1\r\n\r\n`],
   ])('%s: 400, and the connection is closed', async (_, bytes) => {
     expect((await rawHttp(postern.url, bytes)).status).toBe(400)
+  })
+
+  test.each([
+    ['no Host', '', '1.1', 400],
+    ['two Hosts', 'Host: x\r\nHost: y\r\n', '1.1', 400],
+    ['the same Host twice', 'Host: x\r\nhOST: x\r\n', '1.1', 400],
+    ['two Hosts in HTTP/1.0', 'Host: x\r\nHost: y\r\n', '1.0', 400],
+    ['no Host in HTTP/1.0', '', '1.0', 200],
+    ['one Host', 'Host: x\r\nX-Host: y\r\nConnection: close\r\n', '1.1', 200],
+  ])('%s: %j in HTTP/%s is %i, as a problem document', async (_, hosts, version, status) => {
+    const bytes = `GET /openapi.json HTTP/${version}\r\n${hosts}\r\n`
+    const reply = await rawHttp(postern.url, bytes)
+    expect(reply.status).toBe(status)
+    if (status === 200) return
+    expect(reply.head).toContain('application/problem+json')
+    expect(reply.head.toLowerCase()).toContain('connection: close')
+    expect(JSON.parse(reply.body)).toMatchObject({
+      code: 'invalid_request',
+      errors: [{ path: '', message: 'needs one Host header' }],
+    })
   })
 
   test('a body that is cut on the wire: 400 or nothing, and no message', async () => {

@@ -1,6 +1,7 @@
 import type { MutantRoom } from './mutant.ts'
 
 const protocol = ['test/http/protocol']
+const pages = ['test/http/publishable-keys']
 const boundaries = ['test/http/boundaries']
 const sending = ['test/http/captchas', 'test/http/notices', 'test/http/boundaries']
 
@@ -26,9 +27,9 @@ export const room: MutantRoom = {
     // The door
     {
       breaks: 'the body is read before the key is known',
-      find: "const app = route.access === 'key' ? await appOf(request) : ''\n",
+      find: 'const key = isKeyed(route) ? await keyOf(route, request, response) : noKey\n',
       replace:
-        "await inputOf(route, request, openBodies.open()).catch(() => {})\n    const app = route.access === 'key' ? await appOf(request) : ''\n",
+        'await inputOf(route, noKey, request, openBodies.open()).catch(() => {})\n    const key = isKeyed(route) ? await keyOf(route, request, response) : noKey\n',
       tests: protocol,
       mayLive: 'the answer is the same; what it costs is measured by the bench of keyless requests',
     },
@@ -40,13 +41,13 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'the room of a body is never given back',
-      find: '    } finally {\n      share.close()\n    }\n  }\n\n  async function appOf',
-      replace: '    } finally {\n      share.take(0)\n    }\n  }\n\n  async function appOf',
+      find: '    } finally {\n      share.close()\n',
+      replace: '    } finally {\n      share.take(0)\n',
       tests: ['test/http/body-room', 'test/http/router'],
     },
     {
       breaks: 'strangers take the room of sends',
-      find: 'const share = (app ? keyedBodies : openBodies).open()',
+      find: 'const share = (key !== noKey ? keyedBodies : openBodies).open()',
       replace: 'const share = keyedBodies.open()',
       tests: ['test/http/body-room'],
     },
@@ -70,8 +71,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a 405 does not say what is allowed',
-      find: "new Problem('method_not_allowed', {}, { allow })",
-      replace: "new Problem('method_not_allowed')",
+      find: "        return new Problem('method_not_allowed', {}, { allow })",
+      replace: "        return new Problem('method_not_allowed')",
       tests: protocol,
     },
     {
@@ -217,9 +218,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'the address of the caller is counted, whatever the body names',
-      find: "          ip: body.ip ?? ip,\n          country,\n        })\n        if (outcome.result === 'refused')",
-      replace:
-        "          ip,\n          country,\n        })\n        if (outcome.result === 'refused')",
+      find: '        const origin = originOf(key, body.ip ?? ip, country)',
+      replace: '        const origin = originOf(key, ip, country)',
       tests: ['test/http/limits'],
     },
     {
@@ -284,9 +284,120 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'an Idempotency-Key of 256 characters is taken',
-      find: 'if (!/^[\\x21-\\x7e]{1,255}$/.test(key)) {',
-      replace: 'if (!/^[\\x21-\\x7e]{1,256}$/.test(key)) {',
+      find: 'if (!/^[\\x21-\\x7e]{1,255}$/.test(given)) {',
+      replace: 'if (!/^[\\x21-\\x7e]{1,256}$/.test(given)) {',
       tests: [...boundaries, 'test/http/idempotency'],
+    },
+    {
+      breaks: "a page's Idempotency-Key is a server's",
+      find: "kind === 'publishable' ? `${id} ${given}` : given",
+      replace: 'id ? given : kind',
+      tests: pages,
+    },
+    {
+      breaks: 'any number of pages is with PostgreSQL at a time',
+      find: "request.key.kind === 'publishable' ? reserveForPage : idempotency.reserve",
+      replace: "request.key.kind === 'operator' ? reserveForPage : idempotency.reserve",
+      tests: ['test/http/idempotency'],
+    },
+    // Pages
+    {
+      breaks: 'the preflight of any origin is answered',
+      find: "if (!(await isListed(origin))) return new Problem('forbidden', { message: otherOrigin })",
+      replace: 'await isListed(origin)',
+      tests: pages,
+    },
+    {
+      breaks: 'a preflight is any OPTIONS',
+      find: "  headers.origin !== undefined &&\n  headers['access-control-request-method'] !== undefined",
+      replace: '  headers !== undefined',
+      tests: pages,
+    },
+    {
+      breaks: 'every origin may use a publishable key',
+      find: 'if (!key.origins.includes(origin)) throw',
+      replace: 'if (key.origins.length === 0) throw',
+      tests: pages,
+    },
+    {
+      breaks: 'an origin that only begins like a listed one is it',
+      find: 'if (!key.origins.includes(origin)) throw',
+      replace: 'if (!key.origins.some((listed) => origin.startsWith(listed))) throw',
+      tests: pages,
+    },
+    {
+      breaks: 'a key without Origin is refused',
+      find: "if (key.kind !== 'publishable' || origin === undefined) return",
+      replace:
+        "if (key.kind !== 'publishable') return\n      if (origin === undefined) throw new Problem('forbidden')",
+      tests: pages,
+    },
+    {
+      breaks: 'secret keys hear of CORS',
+      find: "if (key.kind !== 'publishable' || origin === undefined) return\n",
+      replace:
+        "if (key.kind === 'secret' && origin) allow(origin, response)\n      if (key.kind !== 'publishable' || origin === undefined) return\n",
+      tests: pages,
+    },
+    {
+      breaks: 'a page may read that its secret key was revoked',
+      find: 'if (origin === undefined || isNotForPages(token)) return',
+      replace: 'if (origin === undefined || token === null) return',
+      tests: pages,
+    },
+    {
+      breaks: 'a page can not read that its key is wrong',
+      find: '      if (!key) await cors.admitUnknown(token, request, response)\n',
+      replace: '',
+      tests: pages,
+    },
+    {
+      breaks: 'any page may read why it has no key',
+      find: 'if (isKnown) allow(origin, response)',
+      replace: 'allow(origin, response)',
+      tests: pages,
+    },
+    {
+      breaks: 'headers can not be read by a page',
+      find: "  response.setHeader('access-control-expose-headers', exposedHeaders)\n",
+      replace: '',
+      tests: pages,
+    },
+    {
+      breaks: 'a cache may give the answer of one origin to another',
+      find: "  response.vary('Origin')\n",
+      replace: '',
+      tests: pages,
+    },
+    {
+      breaks: 'a publishable key calls everything',
+      find: "if (key.kind === 'publishable' && route.access !== 'page') {",
+      replace: "if (key.kind === 'operator' && route.access !== 'page') {",
+      tests: pages,
+    },
+    {
+      breaks: 'an operator key sends codes',
+      find: "    if (key.kind === 'operator') throw new Problem('forbidden')\n",
+      replace: '',
+      tests: pages,
+    },
+    {
+      breaks: 'a page may say whose address counts, and which words are sent',
+      find: "(key.kind === 'publishable' && route.pageBody) || route.body",
+      replace: 'route.body',
+      tests: pages,
+    },
+    {
+      breaks: 'a page may name any template',
+      find: '.refine((name) => templates.includes(name)',
+      replace: '.refine((name) => templates.length > 0 || name',
+      tests: pages,
+    },
+    {
+      breaks: 'of two Hosts the first is taken',
+      find: 'return count === 1 ||',
+      replace: 'return count >= 1 ||',
+      tests: protocol,
     },
     // Problems
     {
