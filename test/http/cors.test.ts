@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { createKeyStore } from '../../src/access/key-store.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { testDatabase } from '../support/database.ts'
+import { startPostern } from '../support/postern.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+
+test('PostgreSQL away: 503 that the page may read, for a known key and an unknown one; and a preflight goes on', async () => {
+  const real = await testDatabase()
+  const proxy = await startTcpProxy(Number(new URL(real.url).port))
+  const database = openDatabase(real.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  const origin = 'https://shop.example'
+  const make = () =>
+    createKeyStore(database).create({
+      name: 'web',
+      app: 'default',
+      kind: 'publishable',
+      origins: [origin],
+    })
+  const [known, unseen] = [await make(), await make()]
+  const postern = await startPostern({
+    on: { redis: await testRedis(), database: { url: proxy.through(real.url), pool: real.pool } },
+    roles: { api: true, worker: false },
+  })
+  const send = (key: string, to: string) =>
+    postern.post('/v1/captchas', { channel: 'sms', to }, { key, headers: { origin } })
+  const preflight = () =>
+    postern.get('/v1/captchas', {
+      key: null,
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST' },
+    })
+  expect((await send(known.token, '+8613800138000')).status).toBe(202)
+  expect((await preflight()).status).toBe(204)
+  proxy.cut()
+  for (const key of [known.token, unseen.token]) {
+    const startMs = performance.now()
+    const reply = await send(key, '+8613800138001')
+    expect(performance.now() - startMs).toBeLessThan(2_500)
+    expect(reply.status).toBe(503)
+    expect(reply.headers.get('retry-after')).toBe('2')
+    expect(reply.headers.get('access-control-allow-origin')).toBe(origin)
+  }
+  expect((await preflight()).status).toBe(204)
+  const check = await postern.post(
+    '/v1/captchas/check',
+    { channel: 'sms', to: '+8613800138999', code: '0000' },
+    { key: known.token, headers: { origin } },
+  )
+  expect(check.status).toBe(410)
+  expect(check.headers.get('access-control-allow-origin')).toBe(origin)
+  proxy.stall()
+  const startMs = performance.now()
+  expect((await preflight()).status).toBe(204)
+  const late = await send(unseen.token, '+8613800138003')
+  expect(late.status).toBe(503)
+  expect(late.headers.get('access-control-allow-origin')).toBe(origin)
+  expect(performance.now() - startMs).toBeLessThan(4_000)
+  proxy.forward()
+})
