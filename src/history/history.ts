@@ -34,6 +34,8 @@ export interface RefusalEntry {
   rule: string
   window: string
   retryAfterMs: number
+  /** Only asked for a challenge, which the caller had not solved. */
+  challenge?: true
   /** What the rule counts by beside what is known of a recipient, where it names the recipient. */
   values?: readonly string[]
 }
@@ -49,8 +51,8 @@ export interface CheckEntry {
 export type History = ReturnType<typeof createHistory>
 
 type What =
-  | [tag: string, kind: 'r', ...refusal: Stored]
-  | [tag: string, kind: 'c', result: CheckResult]
+  | [tag: string, kind: 'refused' | 'asked', ...refusal: Stored]
+  | [tag: string, kind: 'checked', result: CheckResult]
 type Stored = [policy: string, rule: string, window: string, retryAfterMs: number, sealed?: string]
 
 interface Entry {
@@ -65,7 +67,6 @@ const livesMs = 7 * 86_400_000
 const maxEntriesPerRing = 100
 const ringNameLength = 2
 const tagLength = 10
-const shownOfEach = 20
 /** The same refusal is not written again within it. */
 const againAfterMs = 5_000
 const maxRemembered = 20_000
@@ -138,10 +139,10 @@ export function createHistory(deps: {
       recipient: { app, channel, to },
       happenedAt: nowMs,
       what: (tag) => {
-        const refusal: What = [tag, 'r', rule.policy, rule.name, window, retryAfterMs]
-        if (!values) return refusal
-        const sealed = secrets.seal(JSON.stringify(values), tag).toString('base64url')
-        return [tag, 'r', rule.policy, rule.name, window, retryAfterMs, sealed]
+        const kind = decision.challenge ? 'asked' : 'refused'
+        const refusal: Stored = [rule.policy, rule.name, window, retryAfterMs]
+        if (values) refusal.push(secrets.seal(JSON.stringify(values), tag).toString('base64url'))
+        return [tag, kind, ...refusal]
       },
     }
     if ((namesRecipient(rule) ? personal : shared).add(entry)) writtenAt.set(key, nowMs)
@@ -159,24 +160,31 @@ export function createHistory(deps: {
       const happenedAt = performance.now()
       if (result === 'gone' && isRecent(key, happenedAt)) return
       const recipient = { app, channel, to }
-      const isTaken = personal.add({ recipient, happenedAt, what: (tag) => [tag, 'c', result] })
+      const isTaken = personal.add({
+        recipient,
+        happenedAt,
+        what: (tag) => [tag, 'checked', result],
+      })
       if (isTaken && result === 'gone') writtenAt.set(key, happenedAt)
     },
 
-    /** The latest of each, newest first. Throws Unavailable. */
+    /** What its ring still holds of it, newest first. Throws Unavailable. */
     async find(recipient: Recipient): Promise<{ refusals: RefusalEntry[]; checks: CheckEntry[] }> {
       const refusals: RefusalEntry[] = []
       const checks: CheckEntry[] = []
       for (const { at, what } of await findAll(recipient)) {
-        const [tag, kind] = what
-        if (kind === 'r') {
-          const [, , policy, rule, window, retryAfterMs, sealed] = what
-          const values = sealed === undefined ? undefined : unsealed(sealed, tag)
-          const refusal = { at, policy, rule, window, retryAfterMs, ...(values && { values }) }
-          if (refusals.length < shownOfEach) refusals.push(refusal)
+        if (what[1] === 'checked') {
+          checks.push({ at, result: what[2] })
+          continue
         }
-        const result = kind === 'c' ? what[2] : what[2] === 'check' ? 'refused' : undefined
-        if (result && checks.length < shownOfEach) checks.push({ at, result })
+        const [tag, kind, policy, rule, window, retryAfterMs, sealed] = what
+        const values = sealed === undefined ? undefined : unsealed(sealed, tag)
+        refusals.push({
+          ...{ at, policy, rule, window, retryAfterMs },
+          ...(kind === 'asked' ? { challenge: true } : {}),
+          ...(values ? { values } : {}),
+        })
+        if (policy === 'check') checks.push({ at, result: 'refused' })
       }
       return { refusals, checks }
     },

@@ -371,6 +371,9 @@ export const recipientStory = z
           rule: z.string(),
           window: windowName,
           retryAfterMs: z.number(),
+          challenge: z.literal(true).optional().meta({
+            description: 'It was not refused but asked for a challenge.',
+          }),
         }),
       )
       .meta({ description: 'The latest 20, newest first.' }),

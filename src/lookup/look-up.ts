@@ -46,7 +46,8 @@ export type LookUp = ReturnType<typeof createLookUp>['lookUp']
 /** What is known before the limits are asked. */
 export type Known = Awaited<ReturnType<ReturnType<typeof createLookUp>['findKnown']>>
 
-const maxNotices = 20
+/** Of each list of the story. */
+const maxShown = 20
 export const defaultScene = 'default'
 
 export interface LookupDeps {
@@ -71,7 +72,7 @@ export function createLookUp(deps: LookupDeps) {
     const { app, channel, to } = asked
     const recipientHashes = secrets.recipientHashes(channel, to)
     const [notices, done, { refusals, checks }] = await Promise.all([
-      store.search({ app, recipientHashes, limit: maxNotices }),
+      store.search({ app, recipientHashes, limit: maxShown }),
       operations.find(app, recipientHashes),
       history.find({ app, channel, to }),
     ])
@@ -108,7 +109,7 @@ export function createLookUp(deps: LookupDeps) {
       const { app, channel, to } = asked
       const { scenes, subjects, ...known } = await findKnown(asked)
       const [limits, live] = await Promise.all([
-        Promise.all(subjects.map(statesOf)),
+        Promise.all(shownOf(subjects).map(statesOf)),
         Promise.all(
           scenes.map(async (scene) => {
             const code = await codes.look({ app, scene, channel, to })
@@ -119,10 +120,18 @@ export function createLookUp(deps: LookupDeps) {
       const locks = limits.flat().flatMap(({ lockedForMs }) => lockedForMs ?? [])
       return {
         ...known,
+        refusals: known.refusals.slice(0, maxShown),
+        checks: known.checks.slice(0, maxShown),
         limits: limits.flat(),
         ...(locks.length > 0 ? { lockedForMs: Math.max(...locks) } : {}),
         codes: live.filter((code) => code !== null),
       }
     },
   }
+}
+
+/** Who is locked from a hundred addresses is shown the latest. */
+function shownOf(subjects: readonly Subject[]): Subject[] {
+  const shown = Map.groupBy(subjects, ({ rule }) => rule)
+  return [...shown.values()].flatMap((ofRule) => ofRule.slice(0, maxShown))
 }

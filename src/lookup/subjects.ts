@@ -29,8 +29,6 @@ export interface Asked {
 
 /** The template of captchas whose callers name none. */
 const defaultTemplate = 'captcha'
-/** Of one rule: who is locked from a thousand addresses is shown the latest. */
-const maxPerRule = 20
 
 export function subjectsOf(
   { app, channel, to, country, ip }: Asked,
@@ -59,7 +57,6 @@ export function subjectsOf(
       })
     const subjects = new Map<string, Subject>()
     for (const [at, context] of [...contexts, ...remembered].entries()) {
-      if (subjects.size >= maxPerRule) break
       const values = rule.fields.map((field) => context[field])
       if (values.includes(undefined)) continue
       const text = JSON.stringify(values)

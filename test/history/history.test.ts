@@ -86,7 +86,7 @@ async function connectOwn(url: string): Promise<RedisClient> {
   return client
 }
 
-test('refusals and checks: the latest first, 20 of each, of this recipient and app only', async () => {
+test('refusals and checks: the latest first, of this recipient and app only', async () => {
   const { history, refuse } = open()
   for (let index = 0; index < 25; index++) {
     refuse(refusal('guesses', { isNewLock: true, retryAfterMs: 1_000 + index }), person.to, 'check')
@@ -99,11 +99,22 @@ test('refusals and checks: the latest first, 20 of each, of this recipient and a
     const all = await history.find(person)
     return all.refusals[0]?.retryAfterMs === 1_024 && all
   })
-  expect(found.refusals).toHaveLength(20)
-  expect(found.refusals.map(({ retryAfterMs }) => retryAfterMs)).toContain(1_005)
-  expect(found.refusals.map(({ retryAfterMs }) => retryAfterMs)).not.toContain(1_004)
-  expect(found.checks).toHaveLength(20)
+  const waits = found.refusals.map(({ retryAfterMs }) => retryAfterMs)
+  expect(waits).toEqual(Array.from({ length: 25 }, (_, index) => 1_024 - index))
+  expect(found.checks).toHaveLength(50)
   expect(found.checks.some(({ result }) => result === 'passed')).toBe(false)
+})
+
+test('a request that was only asked for a challenge is told apart', async () => {
+  const { history, refuse } = open()
+  refuse(refusal('ip', { challenge: true }))
+  refuse(refusal('recipient'))
+  await history.close()
+  const { refusals } = await history.find(person)
+  expect(refusals.map(({ rule, challenge }) => [rule, challenge]).sort()).toEqual([
+    ['ip', true],
+    ['recipient', undefined],
+  ])
 })
 
 test('the time is that of the refusal, not of the writing', async () => {

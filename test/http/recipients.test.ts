@@ -289,6 +289,25 @@ describe('POST /v1/recipients/reset', () => {
     expect((await send(to)).status).toBe(429)
   })
 
+  test('lock: also of an address that locked before 30 others did; 20 locks are told', async () => {
+    const to = newNumber()
+    const lockFrom = async (ip: string) => {
+      for (let tries = 0; tries < 4; tries++) await check(to, '0000', { ip })
+    }
+    await lockFrom('198.51.101.1')
+    for (let from = 2; from <= 31; from++) {
+      await lockFrom(`198.51.101.${from}`)
+      // So many are written at a time.
+      if (from % 15 === 0) await story(to, ({ refusals }) => refusals.length > 0)
+    }
+    const told = await story(to, ({ refusals }) => refusals.length === 20)
+    expect(told.limits.filter(({ policy }: { policy: string }) => policy === 'check')).toHaveLength(
+      20,
+    )
+    await reset(to, ['lock'])
+    expect((await check(to, '0000', { ip: '198.51.101.1' })).body.code).toBe('code_gone')
+  })
+
   test('code: ended in every scene it was sent for', async () => {
     const to = newNumber()
     const { body } = await send(to, { scene: 'login' })

@@ -1,0 +1,60 @@
+/** Servers away: a look-up says so, and what is remembered for it never stands in the way of a send. */
+import { expect, test } from 'vitest'
+import { testDatabase } from '../support/database.ts'
+import { startPostern } from '../support/postern.ts'
+import { testRedis } from '../support/redis.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { eventually } from '../support/wait.ts'
+
+const to = '+8613800138000'
+
+test('look-up and reset: 503 while PostgreSQL or Redis is away, the whole story when they are back', async () => {
+  const [redis, database] = [await testRedis(), await testDatabase()]
+  const proxies = {
+    redis: await startTcpProxy(Number(new URL(redis.url).port)),
+    postgresql: await startTcpProxy(Number(new URL(database.url).port)),
+  }
+  const postern = await startPostern({
+    on: {
+      redis: { ...redis, url: proxies.redis.through(redis.url) },
+      database: { ...database, url: proxies.postgresql.through(database.url) },
+    },
+  })
+  const lookUp = () => postern.post('/v1/recipients/lookup', { channel: 'sms', to })
+  const reset = () =>
+    postern.post('/v1/recipients/reset', { channel: 'sms', to, what: ['limits'], reason: 'asked' })
+  expect((await postern.post('/v1/captchas', { channel: 'sms', to })).status).toBe(202)
+  for (const proxy of Object.values(proxies)) {
+    proxy.cut()
+    await eventually(async () => (await lookUp()).status === 503)
+    const away = await reset()
+    expect(away).toMatchObject({ status: 503, body: { code: 'unavailable' } })
+    proxy.forward()
+    await eventually(async () => (await lookUp()).status === 200)
+  }
+  const told = await lookUp()
+  expect(told.body).toMatchObject({ notices: [{ kind: 'captcha' }], operations: [] })
+}, 30_000)
+
+test('Redis refuses what is remembered: sends and refusals go on, and what is missing is counted', async () => {
+  const postern = await startPostern()
+  const { client, prefix } = postern.redis
+  // Of another type, so that every write of history and record fails.
+  for (const first of alphabet) {
+    const rings = [...alphabet].map((second) => `${prefix}history:{${first}${second}}`)
+    await client.mset(Object.fromEntries(rings.map((ring) => [ring, 'x'])))
+  }
+  await client.set(`${prefix}decisions`, 'x')
+  const send = () => postern.post('/v1/captchas', { channel: 'sms', to })
+  expect((await send()).status).toBe(202)
+  expect((await send()).status).toBe(429)
+  await eventually(async () => {
+    const text = await (await fetch(`${postern.adminUrl}/metrics`)).text()
+    const dropped = (record: string) =>
+      Number(new RegExp(`records_dropped_total\\{record="${record}".*\\} (\\d+)`).exec(text)?.[1])
+    return dropped('history') === 1 && dropped('decisions') === 2
+  })
+  expect((await postern.codeFor(to)).length).toBe(4)
+}, 30_000)
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
