@@ -13,6 +13,7 @@ import {
   type Policies,
   parsePolicies,
   type RawPolicies,
+  type Rule,
 } from '../limiter/index.ts'
 import type { DecidedRecord, DecisionRecord, Outcome } from './record.ts'
 
@@ -145,12 +146,15 @@ async function pass(
   if (sent) await limiter.refund(sent.policy, sent.fields, sent.id)
   if (!checked) return
   const { policy, fields, id } = checked
-  const lockouts = (policies[policy] ?? []).filter(({ kind }) => kind === 'lockout')
-  const others = lockouts.filter((rule) => !rule.fields.includes('to')).map(({ name }) => name)
-  for (const { name } of lockouts.filter((rule) => rule.fields.includes('to'))) {
-    await limiter.reset(policy, fields, name)
+  const rules = policies[policy] ?? []
+  const isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')
+  const isUncounted = (rule: Rule) => rule.kind === 'lockout' || rule.mode === 'challenge'
+  const others = rules.filter((rule) => isUncounted(rule) && !isCleared(rule))
+  if (others.length > 0) {
+    const names = others.map(({ name }) => name)
+    await limiter.release(policy, fields, id, names)
   }
-  if (others.length > 0) await limiter.release(policy, fields, id, others)
+  for (const { name } of rules.filter(isCleared)) await limiter.reset(policy, fields, name)
 }
 
 function createTally(policies: Policies) {

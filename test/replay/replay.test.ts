@@ -169,6 +169,18 @@ describe('what is given back', () => {
   })
 })
 
+test('a right code counts in no budget of guesses', async () => {
+  const budget = [recipient('1 per 1h', { name: 'budget', mode: 'challenge' })]
+  const check = (atS: number) => sent(atS, ada, { policy: 'check', isSolved: false })
+  const [right, next] = [check(0), check(10)]
+  const passed: DecisionRecord = {
+    kind: 'passed',
+    ...{ atMs: startMs + 1, id: right.id, sentId: 'unknown', share: 0 },
+  }
+  expect((await run([right, passed, next], policiesOf([], budget))).changes).toEqual([])
+  expect((await run([right, next], policiesOf([], budget))).changes).toHaveLength(1)
+})
+
 test('prices are those of the new file; one message above a budget is refused by its rule', async () => {
   const spend = (limit: number) =>
     policiesOf([{ name: 'spend', key: '{app}', sliding: `${limit} per 24h`, permits: 'price' }])
