@@ -42,7 +42,7 @@ const mailsPerTurn = Number(process.argv[3] ?? 2_000)
 const template = process.argv[4] ?? 'captcha'
 const kind = template === 'captcha' ? 'captcha' : 'notice'
 const params: Record<string, string> =
-  kind === 'captcha' ? { code: '1234', minutes: '5' } : { name: 'Ada' }
+  kind === 'captcha' ? { code: '1234', validity: '5 minutes' } : { name: 'Ada' }
 const connections = 5
 const inFlight = 50
 const from = 'Acme <no-reply@acme.test>'

@@ -15,6 +15,7 @@ import type { TakeTestNotice } from '../notice/test-notice.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CodeStore } from './code-store.ts'
 import { drawCode } from './draw-code.ts'
+import { createValidity } from './validity.ts'
 
 export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sendAt'> {
   scene: string
@@ -45,6 +46,7 @@ export function createSendCaptcha(deps: {
 }) {
   const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
   const { pagePolicy, policies } = deps
+  const validityIn = createValidity(code.ttlMs)
 
   function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
     const notice = { ...asked, kind: 'captcha', ttlMs: code.ttlMs } as const
@@ -67,7 +69,8 @@ export function createSendCaptcha(deps: {
     const digits = drawCode(code.length)
     const isPending = await codes.remember(notice, notice.id, digits, refund)
     const minutes = Math.ceil(code.ttlMs / 60_000)
-    const params = { ...request.params, code: digits, minutes }
+    const validity = validityIn(notice.locale)
+    const params = { ...request.params, code: digits, minutes, validity }
     const created = await createNotice(notice, params, request.answerBy - performance.now())
     // The promise is given. Should the process die before this, the worker settles the code before it
     // sends it.

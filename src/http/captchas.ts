@@ -19,7 +19,7 @@ import { acceptedAnswer } from './send-answer.ts'
 import { canReach, contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 
 /** Variables of a captcha template that Postern fills in. */
-const ownVariables = ['code', 'minutes']
+const ownVariables = ['code', 'minutes', 'validity']
 
 export function captchaRoutes(
   deps: Sendable & {

@@ -26,7 +26,8 @@ export function insertEvents(types: WantedEvents = []): string {
 export const maskedRecipient = `
   CASE WHEN channel = 'email'
     THEN left(recipient, 1) || '***@' || split_part(recipient, '@', -1)
-    ELSE left(recipient, least(5, greatest(2, length(recipient) - 8))) || '****' || right(recipient, 4)
+    ELSE left(recipient, least(5, greatest(2, length(recipient) - 8))) || '****'
+      || right(recipient, least(4, greatest(0, length(recipient) - 6)))
   END`
 
 const eventData = `jsonb_strip_nulls(jsonb_build_object(

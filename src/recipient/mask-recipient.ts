@@ -7,6 +7,8 @@ export function maskRecipient(channel: string, to: string): string {
     const at = to.lastIndexOf('@')
     return `${to.slice(0, 1)}***${to.slice(at)}`
   }
-  const shown = Math.min(5, Math.max(2, to.length - 8))
-  return `${to.slice(0, shown)}****${to.slice(-4)}`
+  // Four digits at least are hidden, however short the number is.
+  const head = Math.min(5, Math.max(2, to.length - 8))
+  const tail = Math.min(4, Math.max(0, to.length - head - 4))
+  return `${to.slice(0, head)}****${to.slice(to.length - tail)}`
 }

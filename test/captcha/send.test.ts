@@ -106,7 +106,12 @@ test('a send: the notice says the code that passes, its minutes rounded up, and 
   })
   const [{ notice, params, timeoutMs }] = made as [(typeof made)[0]]
   expect(notice).toMatchObject({ id: asked.id, to: asked.to, app: 'shop', kind: 'captcha' })
-  expect(params).toEqual({ name: 'Ada', code: expect.stringMatching(/^\d{6}$/), minutes: 5 })
+  expect(params).toEqual({
+    name: 'Ada',
+    code: expect.stringMatching(/^\d{6}$/),
+    minutes: 5,
+    validity: '4 minutes',
+  })
   expect(timeoutMs).toBeGreaterThan(0)
   expect(timeoutMs).toBeLessThanOrEqual(2_000)
   expect(await codes.guess(asked, String(params.code))).toEqual({
@@ -120,7 +125,11 @@ test('the code is drawn, whatever the caller calls a variable', async () => {
   const asked = request({ params: { code: '0000', minutes: 99 } })
   await captcha.send(asked)
   const { params } = made[0] as (typeof made)[0]
-  expect(params).toEqual({ code: expect.stringMatching(/^\d{6}$/), minutes: 5 })
+  expect(params).toEqual({
+    code: expect.stringMatching(/^\d{6}$/),
+    minutes: 5,
+    validity: '4 minutes',
+  })
   expect(await codes.guess(asked, String(params.code))).toMatchObject({ result: 'passed' })
 })
 

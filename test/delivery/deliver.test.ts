@@ -253,7 +253,10 @@ describe('a code that was replaced', () => {
     kind: 'captcha' as const,
     scene: 'login',
     template: 'captcha',
-    sealedParams: secrets.seal(JSON.stringify({ code: '1234', minutes: 5 }), id),
+    sealedParams: secrets.seal(
+      JSON.stringify({ code: '1234', minutes: 5, validity: '5 minutes' }),
+      id,
+    ),
   })
 
   test('while the first provider failed: the second does not send it (I7)', async () => {
@@ -518,7 +521,10 @@ describe('what a provider says', () => {
     const deliver = worker([guarded('a'), guarded('b')])
     await deliver(await created())
     const id = newId()
-    const sealedParams = secrets.seal(JSON.stringify({ code: '0042', minutes: 5 }), id)
+    const sealedParams = secrets.seal(
+      JSON.stringify({ code: '0042', minutes: 5, validity: '5 minutes' }),
+      id,
+    )
     await deliver(await created({ id, kind: 'captcha', template: 'captcha', sealedParams }))
     const one = { isLong: true, isUrgent: false }
     const two = { isLong: true, isUrgent: true }

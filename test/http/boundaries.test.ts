@@ -206,7 +206,7 @@ describe('what a body may say', () => {
     }
   })
 
-  test.each(['code', 'minutes'])(
+  test.each(['code', 'minutes', 'validity'])(
     'a captcha’s own variable %s is Postern’s to set',
     async (name) => {
       const body = { channel: 'sms', to: newPhone(), params: { [name]: '1234' } }

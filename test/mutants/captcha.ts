@@ -75,8 +75,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'an error of Redis is not Unavailable',
-      find: "    throw new Unavailable('redis', error)\n  }\n}",
-      replace: '    throw error\n  }\n}',
+      find: "return await work()\n  } catch (error) {\n    throw new Unavailable('redis', error)",
+      replace: 'return await work()\n  } catch (error) {\n    throw error',
       tests: ['test/captcha/code-store', 'test/flow/every-await'],
     },
     {
@@ -205,8 +205,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'the caller may set the code',
-      find: '{ ...request.params, code: digits, minutes }',
-      replace: '{ code: digits, minutes, ...request.params }',
+      find: '{ ...request.params, code: digits, minutes, validity }',
+      replace: '{ code: digits, minutes, validity, ...request.params }',
     },
     {
       breaks: 'the new code stays pending after the commit',

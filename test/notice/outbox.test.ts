@@ -153,7 +153,9 @@ test('a recipient is masked by SQL as by our own function', async () => {
 test.each([
   ['sms', '+8613800138000', '+8613****8000'],
   ['sms', '+12345678901', '+123****8901'],
-  ['sms', '+1234567', '+1****4567'],
+  ['sms', '+123456789', '+1****6789'],
+  ['sms', '+1234567', '+1****67'],
+  ['sms', '+12345', '+1****'],
   ['email', 'ada@example.test', 'a***@example.test'],
   ['email', 'a@b.test', 'a***@b.test'],
 ])('maskRecipient: %s %s is shown as %s', (channel, to, masked) => {

@@ -13,7 +13,7 @@ test('the default templates load, in English and Chinese for both channels', () 
       expect(templates.locales(template, channel).sort()).toEqual(['en', 'zh'])
     }
   }
-  expect([...templates.variables('captcha', 'email', 'zh')].sort()).toEqual(['code', 'minutes'])
+  expect([...templates.variables('captcha', 'email', 'zh')].sort()).toEqual(['code', 'validity'])
 })
 
 describe('render', () => {
