@@ -2,11 +2,12 @@
 FROM node:24.21.0-slim AS base
 WORKDIR /app
 
-# The Prisma client is generated, and only this stage holds what generates it.
+# The Prisma client and the code field for pages are made, and only this stage holds what makes them.
 FROM base AS generated
 COPY package.json package-lock.json prisma.config.ts ./
 COPY prisma prisma
-RUN npm ci --ignore-scripts && npm run generate
+COPY web web
+RUN npm ci --ignore-scripts && npm run generate && npm run browser
 
 FROM base AS dependencies
 COPY package.json package-lock.json ./
@@ -22,6 +23,7 @@ COPY prisma/migrations prisma/migrations
 COPY templates templates
 COPY src src
 COPY --from=generated /app/src/db/generated src/db/generated
+COPY --from=generated /app/web/dist web/dist
 
 # The image's user "node", by number so that Kubernetes can see it is not root.
 USER 1000:1000

@@ -27,6 +27,7 @@ import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
+import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
 import { createOncePerKey } from './once-per-key.ts'
@@ -90,6 +91,7 @@ export function createRouter(deps: {
     )
   })
   router.use('/docs', createReadingPage())
+  router.use('/browser', createBrowserScript())
   router.use(answerBadPath(respond))
   return router
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
+import { findFiles, findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
 
 /**
  * Who may know whom. A request goes http → captcha → limiter / notice → queue → delivery → provider
@@ -96,6 +96,15 @@ test('every import between rooms is one the table allows', () => {
   const files = findSourceFiles()
   expect(files.length).toBeGreaterThan(0)
   expect(files.flatMap((file) => violationsIn(file, readSource(file)))).toEqual([])
+})
+
+test('web/ runs in browsers: it imports nothing of src, and nothing from outside of itself', () => {
+  const files = findFiles('web/*.ts')
+  expect(files.length).toBeGreaterThan(0)
+  const foreign = files.flatMap((file) =>
+    importsIn(file, readSource(file)).filter(({ target }) => !target.startsWith('web/')),
+  )
+  expect(foreign).toEqual([])
 })
 
 test('every kind of forbidden import is seen: static, of a type, re-exported, on many lines, for effect, dynamic, out of src', () => {

@@ -1,0 +1,56 @@
+/**
+ * `GET /browser/postern-code.<version>.js`: the code field for any page (web/), one file whose bytes never change
+ * under its name, so that pages may name its hash and caches keep it. Made once: any stranger may ask for it.
+ */
+import { readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import express, { type RequestHandler, type Router } from 'express'
+import { Problem } from '../base/problems.ts'
+import { problemAnswer } from './problem.ts'
+
+export function createBrowserScript(): Router {
+  const { version } = JSON.parse(readText('../../package.json')) as { version: string }
+  const plain = Buffer.from(readText('../../web/dist/postern-code.js'))
+  const gzipped = gzipSync(plain, { level: 9 })
+  const headers = {
+    'content-type': 'text/javascript; charset=utf-8',
+    'cache-control': 'public, max-age=31536000, immutable',
+    'x-content-type-options': 'nosniff',
+    // Any page may have it, also one that isolates itself from other origins.
+    'access-control-allow-origin': '*',
+    'cross-origin-resource-policy': 'cross-origin',
+    vary: 'Accept-Encoding',
+  }
+
+  const answer: RequestHandler = (request, response) => {
+    const isGzipped = request.acceptsEncodings('gzip') === 'gzip'
+    const bytes = isGzipped ? gzipped : plain
+    response.writeHead(200, {
+      ...headers,
+      'content-length': bytes.length,
+      ...(isGzipped ? { 'content-encoding': 'gzip' } : {}),
+    })
+    response.end(bytes)
+  }
+
+  const refuse: RequestHandler = (request, response) => {
+    const problem = new Problem('method_not_allowed', {}, { allow: 'GET, HEAD' })
+    const refusal = problemAnswer(problem, request.headers['accept-language'])
+    response.writeHead(refusal.status, { 'cache-control': 'no-store', ...refusal.headers })
+    response.end(JSON.stringify(refusal.body))
+  }
+
+  const path = `/postern-code.${version}.js`
+  return express.Router({ caseSensitive: true, strict: true }).get(path, answer).all(path, refuse)
+}
+
+/** Below the repository or the package, as seen from src/http and from dist/http. */
+function readText(path: string): string {
+  try {
+    return readFileSync(new URL(path, import.meta.url), 'utf8')
+  } catch (error) {
+    throw new Error(`${path} is missing; in a checkout \`npm run browser\` makes it`, {
+      cause: error,
+    })
+  }
+}

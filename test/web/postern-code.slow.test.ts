@@ -1,0 +1,617 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createChallenge, verifySolution } from 'altcha-lib'
+import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
+import axeCore from 'axe-core'
+import type { Browser, Page, Route } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { launchBrowser } from '../support/browser.ts'
+import { noLimits, type Postern, startPostern } from '../support/postern.ts'
+import { publishableKey } from '../support/publishable-key.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+import { openField, scriptPath } from './field-page.ts'
+
+let browser: Browser
+let postern: Postern
+beforeAll(async () => {
+  browser = await launchBrowser()
+  const check = [
+    { name: 'guesses', key: '{channel}:{to}', lockout: { limit: 4, window: '5m', lock: '15m' } },
+  ]
+  const captcha = [{ name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }]
+  postern = await startPostern({ policyFile: { policies: { captcha, notice: [], check } } })
+})
+
+let drawn = 0
+const newNumber = () => `+86138001${String(38000 + ++drawn)}`
+const wrongFor = (code: string) => (code === '0000' ? '1111' : '0000')
+
+const partsOf = (page: Page) => ({
+  address: page.locator('.postern-input'),
+  code: page.locator('.postern-code'),
+  send: page.locator('.postern-button:not(.postern-again)'),
+  again: page.locator('.postern-again'),
+  message: page.locator('.postern-message'),
+  links: page.locator('.postern-link:visible'),
+})
+
+async function sendTo(page: Page, to: string): Promise<string> {
+  const { address, send, code } = partsOf(page)
+  await address.fill(to)
+  await send.click()
+  await expect.poll(() => code.isVisible()).toBe(true)
+  return postern.codeFor(to)
+}
+
+const said = (page: Page) => expect.poll(() => partsOf(page).message.textContent())
+const seen = (page: Page) =>
+  page.evaluate('seen') as Promise<Record<string, unknown>[] & { type: string }[]>
+const saved = (page: Page) => page.evaluate('JSON.stringify(sessionStorage)') as Promise<string>
+
+/** Every answer of the service to one kind of request. */
+const answerWith =
+  (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  (route: Route) =>
+    route.fulfill({
+      status,
+      contentType: 'application/problem+json',
+      headers,
+      body: JSON.stringify(body),
+    })
+
+async function axe(page: Page): Promise<string[]> {
+  await page.evaluate(axeCore.source)
+  const found = await page.evaluate('axe.run()')
+  const { violations } = found as { violations: { id: string; nodes: { html: string }[] }[] }
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+}
+
+describe('the whole way', () => {
+  test('send → countdown → type → passed: events tell it, and the address leaves the session', async () => {
+    const page = await openField(browser, postern, { attributes: 'channels="sms"' })
+    const to = newNumber()
+    const code = await sendTo(page, to)
+    const { again } = partsOf(page)
+    await expect.poll(() => again.textContent()).toMatch(/^Send again in 0:5\d$/)
+    expect(await again.getAttribute('aria-disabled')).toBe('true')
+    expect(await saved(page)).toContain(to)
+    // The field has the focus, and the last digit is enough.
+    await page.keyboard.type(code)
+    await said(page).toBe('Confirmed.')
+    expect((await seen(page)).map(({ type }) => type)).toEqual(['sent', 'passed'])
+    expect((await seen(page))[0]).toMatchObject({
+      channel: 'sms',
+      to: expect.stringMatching(/\*{4}/),
+    })
+    expect((await seen(page))[1]).toMatchObject({ scene: 'signup' })
+    expect(await saved(page)).toBe('{}')
+  })
+
+  test('a plain form carries the pass and whose it is, and nothing else of ours; with `required` never before', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'channels="email" required',
+      body: '{field}<input name="nick" value="x"><button>Go</button>',
+    })
+    let body = ''
+    await page.route('**/submitted', (route) => {
+      body = route.request().postData() ?? ''
+      return route.fulfill({ contentType: 'text/html', body: '<title>done</title>' })
+    })
+    const go = page.getByRole('button', { name: 'Go' })
+    await go.click()
+    expect(body).toBe('')
+    const code = await sendTo(page, 'a@shop.example')
+    await go.click()
+    expect(body).toBe('')
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('Confirmed.')
+    const { type, pass, channel, to } = (await seen(page)).at(-1) ?? {}
+    expect(type).toBe('passed')
+    expect(await postern.post('/v1/passes/verify', { pass, channel, to })).toMatchObject({
+      status: 200,
+      body: { valid: true, scene: 'signup' },
+    })
+    await go.click()
+    await page.waitForURL('**/submitted')
+    expect(body).toBe(
+      `postern-pass=${pass}&postern-channel=email&postern-to=a%40shop.example&nick=x`,
+    )
+  })
+
+  test('by keyboard alone, with Enter, and no Enter sends the form around it', async () => {
+    const page = await openField(browser, postern, { body: '{field}<button>Go</button>' })
+    const to = newNumber()
+    const path = () => page.evaluate('document.activeElement.className')
+    await page.locator('.postern-field').waitFor()
+    await page.keyboard.press('Tab')
+    expect(await path()).toBe('postern-input')
+    await page.keyboard.type(to)
+    await page.keyboard.press('Enter')
+    await expect.poll(path).toBe('postern-code')
+    const code = await postern.codeFor(to)
+    await page.keyboard.type(wrongFor(code))
+    await said(page).toContain('wrong')
+    expect(await path()).toBe('postern-code')
+    await page.keyboard.press('Tab')
+    expect(await path()).toContain('postern-again')
+    await page.keyboard.press('Tab')
+    expect(await path()).toBe('postern-link')
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.type(code)
+    await said(page).toBe('Confirmed.')
+    expect(new URL(page.url()).pathname).toBe('/page')
+  })
+
+  test('a reload within the countdown keeps code, address and wait; another tab knows nothing', async () => {
+    const page = await openField(browser, postern)
+    const to = newNumber()
+    const code = await sendTo(page, to)
+    await page.reload()
+    const { again, code: input } = partsOf(page)
+    await expect.poll(() => input.isVisible()).toBe(true)
+    await expect.poll(() => again.textContent()).toMatch(/^Send again in 0:[45]\d$/)
+    const other = await page.context().newPage()
+    await other.route('**/page', (route) => route.fulfill({ contentType: 'text/html', body: '' }))
+    await other.goto(page.url())
+    expect(await saved(other)).toBe('{}')
+    await input.fill(code)
+    await said(page).toBe('Confirmed.')
+  })
+
+  test('a message pasted whole, and digits of other keyboards', async () => {
+    const page = await openField(browser, postern)
+    const code = await sendTo(page, newNumber())
+    await page.evaluate(`{
+      const data = new DataTransfer()
+      data.setData('text', 'Your code: ${[...wrongFor(code)].join(' ')}.')
+      document.querySelector('.postern-code').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, cancelable: true }))
+    }`)
+    await said(page).toContain('wrong')
+    const fullWidth = [...code]
+      .map((digit) => String.fromCodePoint(0xff10 + Number(digit)))
+      .join('')
+    await partsOf(page).code.fill(fullWidth)
+    await said(page).toBe('Confirmed.')
+  })
+
+  test('the other channel, another address: each asks anew', async () => {
+    const page = await openField(browser, postern, { attributes: 'channels="sms,email"' })
+    const to = newNumber()
+    await sendTo(page, to)
+    const { address, links, send } = partsOf(page)
+    await page.getByText('Change number').click()
+    expect(await address.inputValue()).toBe(to)
+    expect(await send.textContent()).toMatch(/^Send code in/)
+    await address.fill(newNumber())
+    expect(await send.textContent()).toBe('Send code')
+    await page.getByText('Use email instead').click()
+    expect(await address.getAttribute('autocomplete')).toBe('email')
+    const code = await sendTo(page, 'b@shop.example')
+    expect(await links.allTextContents()).toEqual(['Use a text message instead', 'Change address'])
+    await page.keyboard.type(code)
+    await said(page).toBe('Confirmed.')
+  })
+
+  test('an input of the page names the address: it is read when the code is asked for', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'for="mine"',
+      body: '<label>Mail <input id="mine" type="email" name="mail"></label>{field}',
+    })
+    const { send, address, message } = partsOf(page)
+    await send.click()
+    expect(await message.textContent()).toBe('Enter your email address first.')
+    expect(await page.evaluate('document.activeElement.id')).toBe('mine')
+    expect(await address.isVisible()).toBe(false)
+    await page.locator('#mine').fill('c@shop.example')
+    await send.click()
+    await said(page).toContain('on its way')
+    await partsOf(page).code.fill(await postern.codeFor('c@shop.example'))
+    await said(page).toBe('Confirmed.')
+  })
+})
+
+describe('refusals say what to do', () => {
+  test('wrong: tries left, then none: the field is closed until a new code', async () => {
+    const page = await openField(browser, postern)
+    const code = await sendTo(page, newNumber())
+    const input = partsOf(page).code
+    await input.fill(wrongFor(code))
+    await said(page).toBe('This code is wrong. You have 2 tries left.')
+    expect(await input.getAttribute('aria-invalid')).toBe('true')
+    expect(await input.inputValue()).toBe('')
+    await input.fill(wrongFor(code))
+    await said(page).toBe('This code is wrong. You have one try left.')
+    await input.fill(wrongFor(code))
+    await said(page).toBe('This code was wrong, and no try is left. Ask for a new one.')
+    expect(await input.getAttribute('readonly')).toBe('')
+    expect((await seen(page)).at(-1)).toMatchObject({ type: 'refused', during: 'check' })
+  })
+
+  test('limited: the button counts, the other channel is open; after a reload it still counts', async () => {
+    const to = newNumber()
+    expect((await postern.post('/v1/captchas', { channel: 'sms', to })).status).toBe(202)
+    const page = await openField(browser, postern)
+    const { address, send } = partsOf(page)
+    await address.fill(to)
+    await send.click()
+    await said(page).toContain('Too many codes were asked for. Wait for the countdown')
+    expect(await send.textContent()).toMatch(/^Send code in 0:\d\d$/)
+    await page.reload()
+    await address.fill(to)
+    expect(await send.textContent()).toMatch(/^Send code in 0:\d\d$/)
+    await page.getByText('Use email instead').click()
+    expect(await send.textContent()).toBe('Send code')
+  })
+
+  test('locked: no digit is taken until the countdown ends', async () => {
+    const to = newNumber()
+    const page = await openField(browser, postern)
+    const code = await sendTo(page, to)
+    const wrong = { channel: 'sms', to, code: wrongFor(code) }
+    for (let n = 0; n < 4; n++) await postern.post('/v1/captchas/check', wrong)
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('Too many wrong codes. Ask for a new one when the countdown ends.')
+    expect(await partsOf(page).again.textContent()).toMatch(/^Send again in 1[45]:\d\d$/)
+    expect(await partsOf(page).code.getAttribute('readonly')).toBe('')
+  })
+
+  test('gone: a newer code has replaced it', async () => {
+    const page = await openField(browser, postern)
+    const to = newNumber()
+    const code = await sendTo(page, to)
+    await postern.redis.client.del(...(await limiterKeys()))
+    const body = { channel: 'sms', to, scene: 'signup' }
+    expect((await postern.post('/v1/captchas', body)).status).toBe(202)
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('This code is no longer valid. Ask for a new one.')
+  })
+
+  async function limiterKeys(): Promise<string[]> {
+    const keys = await postern.redis.client.keys(`${postern.redis.prefix}*`)
+    return keys.filter((key) => !key.includes('code'))
+  }
+
+  test('no number, no address, a destination that is not allowed', async () => {
+    const page = await openField(browser, postern)
+    const { address, send } = partsOf(page)
+    await send.click()
+    await said(page).toBe('Enter your mobile number first.')
+    await address.fill('12')
+    await send.click()
+    await said(page).toBe('This is not a mobile number. Check it, with its country code.')
+    expect(await address.getAttribute('aria-invalid')).toBe('true')
+    await address.fill(newNumber())
+    expect(await address.getAttribute('aria-invalid')).toBe('false')
+    await page.route('**/v1/captchas', answerWith(403, { code: 'destination_not_allowed' }))
+    await send.click()
+    await said(page).toBe('No codes are sent to this number. Use another one.')
+  })
+
+  test('offline, no answer, 503, a foreign 502: nothing typed is lost, and a repeat has the same Idempotency-Key', async () => {
+    const page = await openField(browser, postern)
+    const { address, send } = partsOf(page)
+    const keys: (string | undefined)[] = []
+    page.on('request', (request) => {
+      if (request.method() === 'POST') keys.push(request.headers()['idempotency-key'])
+    })
+    const to = newNumber()
+    await address.fill(to)
+    await page.context().setOffline(true)
+    await send.click()
+    await said(page).toBe('You are offline. Connect to the internet, then try again.')
+    await page.context().setOffline(false)
+    await said(page).toBe('')
+    const away = 'The service does not answer right now. Wait a moment, then try again.'
+    for (const answer of [
+      (route: Route) => route.abort(),
+      answerWith(503, { code: 'unavailable' }, { 'retry-after': '2' }),
+      (route: Route) => route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad' }),
+    ]) {
+      await page.route('**/v1/captchas', answer, { times: 1 })
+      await send.click()
+      await said(page).toBe(away)
+    }
+    const code = await sendTo(page, to)
+    expect(keys).toHaveLength(5)
+    expect(new Set(keys).size).toBe(1)
+    await page.route('**/v1/captchas/check', answerWith(503, { code: 'unavailable' }), { times: 1 })
+    await page.keyboard.type(code)
+    await said(page).toBe(away)
+    await page.keyboard.press('Enter')
+    await said(page).toBe('Confirmed.')
+  })
+
+  test('a key that may not: the visitor is told whom to tell', async () => {
+    const page = await openField(browser, postern)
+    const { address, send } = partsOf(page)
+    await page.evaluate(`document.querySelector('postern-code').setAttribute('key', 'ppk_x')`)
+    await address.fill(newNumber())
+    await send.click()
+    await said(page).toBe('This form is not set up right. Please tell the people of this site.')
+  })
+})
+
+describe('challenges', () => {
+  test('altcha: solved in the page, sent along, and right by altcha-lib', async () => {
+    const secrets = { hmacSignatureSecret: 'a', hmacKeySignatureSecret: 'b' }
+    const challenge = await createChallenge({
+      algorithm: 'PBKDF2/SHA-256',
+      cost: 200,
+      counter: 500,
+      deriveKey,
+      ...secrets,
+    })
+    const page = await openField(browser, postern)
+    const offer = { code: 'challenge_required', challenge: { kind: 'altcha', challenge } }
+    let isRight = false
+    await page.route('**/v1/captchas', async (route) => {
+      const { challenge: answer, ...body } = route.request().postDataJSON()
+      if (!answer) return answerWith(403, offer)(route)
+      const { solution } = JSON.parse(Buffer.from(answer, 'base64').toString())
+      const { verified } = await verifySolution({ challenge, solution, deriveKey, ...secrets })
+      isRight = verified
+      return route.continue({ postData: body })
+    })
+    await sendTo(page, newNumber())
+    expect(isRight).toBe(true)
+    expect((await seen(page)).map(({ type }) => type)).toEqual(['sent'])
+  })
+
+  test('altcha, again and again refused: no endless work', async () => {
+    const challenge = await createChallenge({
+      algorithm: 'PBKDF2/SHA-256',
+      cost: 1,
+      counter: 5,
+      deriveKey,
+      hmacSignatureSecret: 'a',
+    })
+    const page = await openField(browser, postern)
+    let asked = 0
+    await page.route('**/v1/captchas', (route) => {
+      asked++
+      return answerWith(403, {
+        code: 'challenge_required',
+        challenge: { kind: 'altcha', challenge },
+      })(route)
+    })
+    await partsOf(page).address.fill(newNumber())
+    await partsOf(page).send.click()
+    await said(page).toBe('That could not be confirmed. Try again.')
+    expect(asked).toBe(4)
+  })
+
+  test('turnstile: the page hears the site key, shows the widget in our place, and hands in the token', async () => {
+    const page = await openField(browser, postern, {
+      head: `<script>addEventListener('challenge', (event) => {
+        event.preventDefault()
+        const { kind, siteKey, container } = event.detail
+        const widget = document.createElement('button')
+        widget.type = 'button'
+        widget.textContent = kind + ' ' + siteKey
+        widget.onclick = () => event.target.answer('token')
+        container.append(widget)
+      })</script>`,
+    })
+    const offer = { code: 'challenge_required', challenge: { kind: 'turnstile', siteKey: '1x' } }
+    const answers: unknown[] = []
+    await page.route('**/v1/captchas', (route) => {
+      const { challenge, ...body } = route.request().postDataJSON()
+      answers.push(challenge)
+      return challenge ? route.continue({ postData: body }) : answerWith(403, offer)(route)
+    })
+    await partsOf(page).address.fill(newNumber())
+    await partsOf(page).send.click()
+    await said(page).toBe('Please answer the question below to go on.')
+    await page.getByText('turnstile 1x').click()
+    await said(page).toContain('on its way')
+    expect(answers).toEqual([undefined, 'token'])
+    expect(await page.locator('.postern-challenge').innerHTML()).toBe('')
+  })
+})
+
+describe('in a page of another origin', () => {
+  /** At `localhost`, while the service is at 127.0.0.1: another origin, and one that has `crypto.subtle`. */
+  async function openForeign(policyFile: Record<string, unknown> = {}) {
+    const service = await startPostern({ policyFile: { policies: noLimits, ...policyFile } })
+    const script = `${service.url}${scriptPath}`
+    const bytes = Buffer.from(await (await fetch(script)).arrayBuffer())
+    const integrity = `sha384-${createHash('sha384').update(bytes).digest('base64')}`
+    let html = ''
+    const policy = `default-src 'none'; script-src ${service.url}; style-src 'self'; img-src data:; connect-src ${service.url}; require-trusted-types-for 'script'`
+    const server = createServer((_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/html', 'content-security-policy': policy })
+        .end(html),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    releaseLater(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+    const key = await publishableKey(service.database, { origins: [origin] })
+    const context = await browser.newContext()
+    releaseLater(() => context.close())
+    const page = await context.newPage()
+    const complaints: string[] = []
+    page.on('console', (message) => complaints.push(message.text()))
+    page.on('pageerror', (error) => complaints.push(String(error)))
+    html = `<!doctype html><html lang="en"><title>shop</title><link rel="icon" href="data:,">
+      <script type="module" src="${script}" integrity="${integrity}" crossorigin></script>
+      <postern-code key="${key}" src="${service.url}" channels="email"></postern-code>`
+    await page.goto(origin)
+    return { page, service, complaints, script }
+  }
+
+  test('a strict Content-Security-Policy, integrity, and a challenge: all of it works, and the browser has nothing to say', async () => {
+    const rules = [{ name: 'human', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }]
+    const { page, service, complaints } = await openForeign({
+      browser: { rules },
+      challenge: { kind: 'altcha', tries: 100 },
+    })
+    for (const to of ['d@shop.example', 'e@shop.example']) {
+      await partsOf(page).address.fill(to)
+      await partsOf(page).send.click()
+      await said(page).toContain('on its way')
+      const place = await page.locator('.postern-digit').first().boundingBox()
+      expect(place).toMatchObject({ width: 48, height: 48 })
+      const { text } = await service.messageFor(to)
+      const code = /\d{4}/.exec(text)?.[0] ?? ''
+      await partsOf(page).code.fill(code)
+      await said(page).toBe('Confirmed.')
+      await page.reload()
+    }
+    // The one refusal that asked for the challenge.
+    expect(complaints.filter((text) => !text.includes('403'))).toEqual([])
+    expect(complaints).toHaveLength(1)
+  })
+
+  test('a file that is not the one its integrity names is not run', async () => {
+    const { page, script } = await openForeign()
+    await page.route(script, async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, body: `${await response.text()}//` })
+    })
+    await page.reload()
+    await expect.poll(() => page.locator('postern-code').count()).toBe(1)
+    expect(await page.locator('.postern-field').count()).toBe(0)
+  })
+})
+
+describe('for everyone', () => {
+  test('zh: every sentence, and the language of the message', async () => {
+    const page = await openField(browser, postern, { lang: 'zh-CN' })
+    let asked: Record<string, unknown> = {}
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/captchas')) asked = request.postDataJSON()
+    })
+    expect(await page.getByRole('textbox', { name: '手机号' }).count()).toBe(1)
+    const code = await sendTo(page, newNumber())
+    expect(asked.locale).toBe('zh-CN')
+    await said(page).toBe('4 位验证码已发出，请注意查收。')
+    await partsOf(page).code.fill(wrongFor(code))
+    await said(page).toBe('验证码错误，还可再试 2 次。')
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('验证成功。')
+  })
+
+  test('sentences of the page: by attribute and by property', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'text-send="Code anfordern" text-sms-label="Handynummer"',
+    })
+    const { send, message } = partsOf(page)
+    expect(await send.textContent()).toBe('Code anfordern')
+    await page.evaluate(
+      `document.querySelector('postern-code').texts = { smsEmpty: 'Erst die Nummer.' }`,
+    )
+    await send.click()
+    expect(await message.textContent()).toBe('Erst die Nummer.')
+  })
+
+  test('without JavaScript what the page put into the element is there to read', async () => {
+    const page = await openField(browser, postern, { context: { javaScriptEnabled: false } })
+    expect(await page.getByText('Switch JavaScript on to get a code.').isVisible()).toBe(true)
+    const with_ = await openField(browser, postern)
+    await with_.locator('.postern-field').waitFor()
+    expect(await with_.getByText('Switch JavaScript on to get a code.').isVisible()).toBe(false)
+  })
+
+  test.each([
+    ['320 px, light', 320, 'light'],
+    ['1440 px, dark', 1440, 'dark'],
+  ] as const)(
+    '%s: axe finds nothing in any state, nothing scrolls sideways, nothing moves',
+    async (_, width, colorScheme) => {
+      const context = {
+        viewport: { width, height: 700 },
+        colorScheme,
+        reducedMotion: 'reduce',
+      } as const
+      const page = await openField(browser, postern, {
+        context,
+        body: '{field}<button>Go</button>',
+      })
+      await page.locator('.postern-field').waitFor()
+      const heights: number[] = []
+      const look = async (state: string) => {
+        const found = {
+          state,
+          axe: await axe(page),
+          sideways: await page.evaluate('document.documentElement.scrollWidth > innerWidth'),
+        }
+        expect(found).toEqual({ state, axe: [], sideways: false })
+        heights.push((await page.locator('postern-code').boundingBox())?.height ?? 0)
+      }
+      await look('address')
+      await partsOf(page).send.click()
+      await look('empty')
+      const code = await sendTo(page, newNumber())
+      await look('sent')
+      await partsOf(page).code.fill(wrongFor(code))
+      await said(page).toContain('wrong')
+      await look('wrong')
+      await partsOf(page).code.fill(code)
+      await said(page).toBe('Confirmed.')
+      await look('passed')
+      expect(new Set(heights).size).toBe(1)
+    },
+  )
+
+  test('right to left: the code stays as it is written, at the side where lines begin', async () => {
+    const page = await openField(browser, postern, { attributes: 'dir="rtl"' })
+    const code = await sendTo(page, newNumber())
+    const field = await page.locator('postern-code').boundingBox()
+    const places = await page.locator('.postern-digit').all()
+    const boxes = await Promise.all(places.map((place) => place.boundingBox()))
+    const lefts = boxes.map((box) => box?.x ?? 0)
+    expect(lefts).toEqual([...lefts].sort((a, b) => a - b))
+    expect(Math.round((lefts.at(-1) ?? 0) + (boxes.at(-1)?.width ?? 0))).toBe(
+      Math.round((field?.x ?? 0) + (field?.width ?? 0)),
+    )
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('Confirmed.')
+  })
+
+  test('a clock that is hours wrong: the countdown is the service’s', async () => {
+    const page = await openField(browser, postern)
+    await page.clock.install({ time: Date.now() + 3 * 3_600_000 })
+    await page.reload()
+    await sendTo(page, newNumber())
+    expect(await partsOf(page).again.textContent()).toMatch(/^Send again in (1:0[01]|0:5\d)$/)
+  })
+
+  test('a message the browser can read (WebOTP) fills the code in', async () => {
+    const page = await openField(browser, postern, {
+      head: `<script>
+        window.OTPCredential = class {}
+        navigator.credentials.get = ({ signal }) => new Promise((resolve, reject) => {
+          window.arrive = (code) => resolve({ code })
+          signal.addEventListener('abort', () => reject(signal.reason))
+        })
+      </script>`,
+    })
+    const code = await sendTo(page, newNumber())
+    await page.evaluate(`arrive('${code}')`)
+    await said(page).toBe('Confirmed.')
+  })
+
+  test('taken out of the page and put back in: one field, and nothing left behind', async () => {
+    const page = await openField(browser, postern)
+    const code = await sendTo(page, newNumber())
+    await page.evaluate(`{
+      const field = document.querySelector('postern-code')
+      const { parentElement } = field
+      field.remove()
+      parentElement.append(field)
+    }`)
+    await eventually(async () => (await page.locator('.postern-field').count()) === 1)
+    expect(await page.locator('[name=postern-pass]').count()).toBe(1)
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('Confirmed.')
+  })
+})

@@ -1,0 +1,68 @@
+/** What the page has written at the element, read anew each time: it may change. */
+import type { Channel } from './client.ts'
+
+export interface Given {
+  channel: Channel
+  to: string
+  /** The page's own; without it the page has written the address down. */
+  input?: HTMLInputElement
+}
+
+export type Settings = ReturnType<typeof settingsOf>
+
+export const settingNames = [
+  'src',
+  'key',
+  'publishable-key',
+  'scene',
+  'channels',
+  'to',
+  'for',
+  'lang',
+]
+
+export function settingsOf(element: HTMLElement) {
+  const attribute = (name: string) => element.getAttribute(name) ?? ''
+  return {
+    get src() {
+      return attribute('src')
+    },
+    get key() {
+      // React and Vue keep `key` for themselves.
+      return attribute('publishable-key') || attribute('key')
+    },
+    get scene() {
+      return attribute('scene') || 'default'
+    },
+    get channels(): Channel[] {
+      const named = (attribute('channels') || 'sms,email').split(/[\s,]+/)
+      return named.filter((name) => name === 'sms' || name === 'email')
+    },
+    get language() {
+      const lang = element.closest('[lang]')?.getAttribute('lang')
+      return lang || navigator.language || 'en'
+    },
+    get isRequired() {
+      return element.hasAttribute('required')
+    },
+    /** A sentence by its name, e.g. `text-sms-label`. */
+    textOf: (name: string) =>
+      element.getAttribute(
+        `text-${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+      ),
+
+    /** The address that the page has, in `to` or in an input that `for` names. */
+    get given(): Given | undefined {
+      const to = attribute('to')
+      if (to) return { channel: channelOf(to), to }
+      const id = attribute('for')
+      const input = id && (element.getRootNode() as Document).getElementById?.(id)
+      if (!(input instanceof HTMLInputElement)) return undefined
+      const isEmail = input.type === 'email' || input.autocomplete === 'email'
+      const channel = isEmail ? 'email' : input.type === 'tel' ? 'sms' : channelOf(input.value)
+      return { channel, to: input.value.trim(), input }
+    },
+  }
+}
+
+const channelOf = (to: string): Channel => (to.includes('@') ? 'email' : 'sms')
