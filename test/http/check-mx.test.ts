@@ -49,10 +49,10 @@ test('a test recipient is reached whatever its domain says', async () => {
 })
 
 test('nothing is looked up for strangers, for bodies that are wrong, and for checks', async () => {
-  dns.queries.length = 0
   const body = { channel: 'email', to: 'ada@other.test' }
   expect((await postern.post('/v1/captchas', body, { key: null })).status).toBe(401)
   expect((await postern.post('/v1/captchas', { ...body, template: 'nothing' })).status).toBe(400)
   expect((await postern.post('/v1/captchas/check', { ...body, code: '0000' })).status).toBe(410)
-  expect(dns.queries).toEqual([])
+  // The silent domain of another test is asked for a second time meanwhile.
+  expect(dns.queries.filter((query) => query.includes('other.test'))).toEqual([])
 })
