@@ -92,7 +92,7 @@ test('ensure: a revoked key stays revoked', async () => {
 
 test('PostgreSQL away: a known key stays good past its time, an unknown one is Unavailable, never null', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
-  const { keys } = openKeys(proxy.through(url), { freshMs: 0 })
+  const { keys } = openKeys(proxy.through(url), { freshMs: 0, wrongFreshMs: 0 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   await keys.find(token)
   const [wrong = '', neverSeen = ''] = strangers(2)
@@ -189,7 +189,7 @@ test('strangers beyond what may wait are told to come again, a known key is not'
 
 test('a revoked key stays refused while PostgreSQL is away, however well it was known before', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
-  const { keys } = openKeys(proxy.through(url), { freshMs: 0 })
+  const { keys } = openKeys(proxy.through(url), { freshMs: 0, wrongFreshMs: 0 })
   const { id, token } = await keys.create({ name: 'web', app: 'shop' })
   expect(await keys.find(token)).toMatchObject({ id })
   await keys.revoke(id)
