@@ -144,7 +144,7 @@ test('deploy/kubernetes/postern.yaml is right and has the rules of the default f
   expect(fileOf(compose).policies).toEqual(shipped.policies)
 })
 
-const examples = ['docs/policy-file.md', 'docs/operations.md'].flatMap((page) =>
+const examples = ['docs/policy-file.md', 'docs/operations.md', 'docs/abuse.md'].flatMap((page) =>
   [...read(page).matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text], index) => ({
     name: `${page}, example ${index + 1}`,
     text: text as string,

@@ -1,0 +1,130 @@
+/** The files in policies/: each loads, is what its comments say, and the starter is the default file. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { pagePolicy, withPageRules } from '../../src/config/page-policy.ts'
+import { parsePolicyFile } from '../../src/config/policy-file.ts'
+import { createLimiter, type RawPolicies, type RawRule } from '../../src/limiter/index.ts'
+import { sectionChecks } from '../../src/main/load-config.ts'
+
+const names = ['starter', 'strict', 'china', 'global']
+const pathOf = (name: string) =>
+  fileURLToPath(new URL(`../../policies/${name}.yaml`, import.meta.url))
+const read = (path: string) => readFileSync(path, 'utf8')
+
+/** Every rule of a file, with the comment above it; a comment stands for the rules right below it. */
+function rulesOf(name: string) {
+  const { policies, browser } = parse(read(pathOf(name)))
+  const declared: [string, RawRule[]][] = [
+    ...Object.entries(policies),
+    ['browser', browser.rules],
+  ] as never
+  const lines = read(pathOf(name)).split('\n')
+  return declared.flatMap(([policy, rules]) =>
+    rules.map((rule) => {
+      const at = lines.findIndex((line) => line.includes(`name: ${rule.name},`))
+      let from = at
+      while (lines[from - 1]?.trim().startsWith('#')) from -= 1
+      return { policy, rule, comment: lines.slice(from, at).join('\n') }
+    }),
+  )
+}
+
+const fields = {
+  app: 'shop',
+  channel: 'sms',
+  to: '+8613800138000',
+  country: 'CN',
+  prefix: '+861380013',
+  mailbox: '+8613800138000',
+  ip: '192.0.2.1',
+  dedupe: 'x',
+  keyId: 'key',
+  scene: 'login',
+  template: 'captcha',
+  subject: 'ada',
+  price: 1_000,
+}
+
+test.each(names)('policies/%s.yaml is a file that starts', (name) => {
+  const result = parsePolicyFile(read(pathOf(name)), pathOf(name), {}, sectionChecks)
+  expect(result).toMatchObject({ ok: true })
+})
+
+test('postern.yaml is policies/starter.yaml, but for where the templates are', () => {
+  const starter = read(pathOf('starter')).replace(
+    'templates: ../templates',
+    'templates: ./templates',
+  )
+  expect(read(fileURLToPath(new URL('../../postern.yaml', import.meta.url)))).toBe(starter)
+})
+
+test.each(names)('policies/%s.yaml: no rule counts one app with another', (name) => {
+  for (const { policy, rule } of rulesOf(name)) {
+    // Subjects of login attempts are made the app's own before they are counted, and a key is of one app.
+    if (policy !== 'login') expect(rule.key, rule.name).toMatch(/\{app\}|\{keyId\}/)
+  }
+})
+
+test('the starter only observes what it adds', () => {
+  const added = rulesOf('starter').filter(({ comment }) => comment !== '')
+  expect(added.map(({ rule }) => [rule.name, rule.mode])).toEqual(
+    ['unverified', 'prefix', 'spend', 'guess-budget', 'ip-short', 'ip-day'].map((one) => [
+      one,
+      'observe',
+    ]),
+  )
+})
+
+const commented = names.flatMap((name) =>
+  rulesOf(name)
+    .filter(({ comment }) => comment !== '')
+    .map((one) => ({ name, title: `${name}: ${one.rule.name}`, ...one })),
+)
+
+test.each(commented)(
+  'policies/$title is full at the number that its comment says, and then does what its mode says',
+  async ({ policy, rule, comment }) => {
+    const [first = ''] = [rule.sliding ?? `${rule.calendar?.limit} per`].flat()
+    const limit = Number(first.split(' ')[0])
+    expect(comment).toContain(String(limit))
+    let clockMs = Date.UTC(2026, 10, 22, 12)
+    const observed: string[] = []
+    const raw: RawPolicies = withPageRules(
+      {
+        captcha: [],
+        notice: [],
+        check: [],
+        [policy === 'browser' ? 'other' : policy]: policy === 'browser' ? [] : [rule],
+      },
+      policy === 'browser' ? [rule] : [],
+    ) as RawPolicies
+    const limiter = createLimiter({
+      policies: raw,
+      clock: () => clockMs,
+      onObserved: (labels) => void observed.push(labels.rule),
+    })
+    const permits = rule.permits === 'price' ? 1_000 : 1
+    const acquire = () => limiter.acquire(policy === 'browser' ? pagePolicy : policy, fields)
+    // So many at a time as the rule gives, or this would be a hundred thousand calls.
+    const uses = limit / permits
+    const step = uses > 1_000 ? uses : 1
+    for (let used = 0; used < uses; used += step) {
+      clockMs += 1
+      const decision = await limiter.acquire(policy === 'browser' ? pagePolicy : policy, fields, {
+        permits: step,
+      })
+      expect(decision.admitted).toBe(true)
+    }
+    expect(observed).toEqual([])
+    const above = await acquire()
+    if (rule.mode === 'observe') {
+      expect(above.admitted).toBe(true)
+      expect(observed).toEqual([rule.name])
+    } else {
+      expect(above).toMatchObject({ admitted: false, rule: rule.name })
+      expect('challenge' in above).toBe(rule.mode === 'challenge')
+    }
+  },
+)
