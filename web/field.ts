@@ -25,8 +25,10 @@ import { createView } from './view.ts'
 import { readCodeFromMessage } from './web-otp.ts'
 
 const tickMs = 250
-/** More, and the clock is not slow but set wrong. */
-const maxSkewMs = 120_000
+/** So far the clocks here and there may be apart without a word. */
+const clockToleranceMs = 1_000
+/** A repeat after it means another code. */
+const repeatWithinMs = 60_000
 
 export type Field = ReturnType<typeof createField>
 
@@ -43,7 +45,7 @@ export function createField(
   let work = new AbortController()
   let messageReader = new AbortController()
   /** Of a send whose answer has not come: its repeat must not send twice. */
-  let unanswered: { about: string; key: string } | undefined
+  let unanswered: { about: string; key: string; sinceMs: number } | undefined
 
   const client = () => createPosternClient(settings)
   const savedCode = () =>
@@ -67,6 +69,7 @@ export function createField(
   }
   const form = host.closest('form')
   addEventListener('online', online)
+  addEventListener('pageshow', shownAgain)
   form?.addEventListener('reset', reset)
   form?.addEventListener('submit', submitted, { capture: true })
   begin()
@@ -86,6 +89,7 @@ export function createField(
     remove(): void {
       stop()
       removeEventListener('online', online)
+      removeEventListener('pageshow', shownAgain)
       form?.removeEventListener('reset', reset)
       form?.removeEventListener('submit', submitted, { capture: true })
       view.remove()
@@ -164,13 +168,16 @@ export function createField(
     const signal = startWork()
     if (!signal) return
     say('sending')
-    const about = `${channel} ${to} ${settings.scene}`
-    if (unanswered?.about !== about) {
-      // Without https there is none, and a repeat may send twice.
-      unanswered = { about, key: crypto.randomUUID?.() ?? '' }
-    }
-    const { key: idempotencyKey } = unanswered
     const { scene, language: locale } = settings
+    const about = `${channel} ${to} ${scene} ${locale}`
+    const isRepeat = unanswered?.about === about && Date.now() - unanswered.sinceMs < repeatWithinMs
+    // Without https there is no key, and a repeat may send twice.
+    const asked =
+      unanswered && isRepeat
+        ? unanswered
+        : { about, key: crypto.randomUUID?.() ?? '', sinceMs: Date.now() }
+    unanswered = asked
+    const { key: idempotencyKey, sinceMs } = asked
     const result = await pastChallenges(
       (challenge) => client().send({ channel, to, scene, locale, challenge, idempotencyKey }),
       (challenge) => solve(challenge, signal),
@@ -178,15 +185,16 @@ export function createField(
     )
     if (!result || signal.aborted) return
     if (result.ok || !isUnanswered(result.problem)) unanswered = undefined
-    if (result.ok) sent(to, result.answer)
+    if (result.ok) sent(to, sinceMs, result.answer)
     else refused('send', result.problem)
   }
 
-  function sent(to: string, answer: Sent): void {
+  function sent(to: string, sinceMs: number, answer: Sent): void {
     const { id, channel, to: shownTo, codeLength, expiresAt, resendAt } = answer
-    // The id tells the service's time, for clocks that are wrong.
+    // The id was made since we asked. A clock that says otherwise is set wrong.
     const aheadMs = Date.now() - idTimeMs(id)
-    const skewMs = Math.abs(aheadMs) > maxSkewMs ? aheadMs : 0
+    const isRight = aheadMs > -clockToleranceMs && aheadMs < Date.now() - sinceMs + clockToleranceMs
+    const skewMs = isRight ? 0 : aheadMs
     view.code.value = ''
     change({
       step: 'code',
@@ -345,6 +353,11 @@ export function createField(
 
   function online(): void {
     if (state.message?.name === 'offline') change({ message: undefined })
+  }
+
+  /** Come back to after the form was sent: its pass is used. */
+  function shownAgain({ persisted }: PageTransitionEvent): void {
+    if (persisted && state.isPassed) reset()
   }
 
   function change(changes: Partial<State>): void {

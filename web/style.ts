@@ -43,6 +43,7 @@ postern-code .postern-input, postern-code .postern-button, postern-code .postern
 postern-code .postern-input { flex: 1 1 12em; min-width: 0; width: 0; padding: 0 14px; appearance: none }
 postern-code .postern-button {
   flex: 0 0 auto;
+  width: auto;
   min-width: 9em;
   padding: 0 16px;
   border-color: transparent;
@@ -119,7 +120,7 @@ postern-code [data-tone=right] .postern-message { color: var(--_right); font-wei
 postern-code [data-tone=right] .postern-message::before { content: "\\2713" / "" }
 postern-code [data-tone=busy] .postern-message:not(:empty)::before { height: 1.2em; margin-top: .1em; border: 2px solid color-mix(in srgb, var(--_accent) 30%, transparent); border-top-color: var(--_accent); border-radius: 50%; animation: postern-turn .8s linear infinite }
 postern-code .postern-challenge:not(:empty) { margin-bottom: 8px }
-postern-code .postern-links { display: flex; flex-wrap: wrap; gap: 4px 20px; min-height: 24px }
+postern-code .postern-links { display: flex; flex-wrap: wrap; gap: 4px 20px; min-height: 24px; margin-top: 4px }
 postern-code .postern-passed .postern-links { visibility: hidden }
 postern-code .postern-link {
   min-height: 24px;

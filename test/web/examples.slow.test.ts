@@ -8,6 +8,7 @@ import { startPostern } from '../support/postern.ts'
 import { publishableKey } from '../support/publishable-key.ts'
 import { releaseLater } from '../support/release.ts'
 import { repositoryRoot } from '../support/source-files.ts'
+import { soon } from './field-page.ts'
 
 test('examples/plain-form: from the page to a server that knows whose address it is; a pass of one’s own making is none', async () => {
   const postern = await startPostern()
@@ -34,15 +35,15 @@ test('examples/plain-form: from the page to a server that knows whose address it
   await page.getByLabel('Name').fill('Ann')
   await page.getByLabel('Mobile number').fill('+8613800138000')
   await page.getByRole('button', { name: 'Sign up' }).click()
-  await expect
-    .poll(() => page.locator('.postern-message').textContent())
-    .toBe('Confirm this with a code first.')
+  await soon(() => page.locator('.postern-message').textContent()).toBe(
+    'Confirm this with a code first.',
+  )
   await page.getByRole('button', { name: 'Send code' }).click()
   const code = await postern.codeFor('+8613800138000')
   await page.getByLabel('Code sent to').fill(code)
-  await expect.poll(() => page.locator('.postern-message').textContent()).toBe('Confirmed.')
+  await soon(() => page.locator('.postern-message').textContent()).toBe('Confirmed.')
   await page.getByRole('button', { name: 'Sign up' }).click()
-  await expect.poll(() => page.locator('p').textContent()).toBe('Welcome!')
+  await soon(() => page.locator('p').textContent()).toBe('Welcome!')
   expect(messages.filter((text) => !text.includes('favicon') && !text.includes('404'))).toEqual([])
 
   const form = new URLSearchParams({
