@@ -150,6 +150,20 @@ test('a right code forgives earlier misses where the rule is about the recipient
   await eventually(async () => expect(await used(owner)).toEqual([0, 2, 3, 3]))
 })
 
+test('a budget of guesses that asks for a challenge: a right code takes nothing from it, and wins nothing back', async () => {
+  const { remember, guess, used } = await openRoom([
+    { name: 'budget', key: '{to}', sliding: '9 per 24h', mode: 'challenge' },
+    { name: 'locks', key: '{to}', lockout, mode: 'challenge' },
+  ])
+  const owner = newOwner()
+  await remember(owner, '0042')
+  await guess(owner, '0000')
+  await guess(owner, '0001')
+  expect(await used(owner)).toEqual([2, 2])
+  expect(await guess(owner, '0042')).toMatchObject({ result: 'passed' })
+  await eventually(async () => expect(await used(owner)).toEqual([2, 0]))
+})
+
 test('only a pass forgives: a mismatch and a code that is gone count on', async () => {
   const { remember, guess, used } = await openRoom([byRecipient])
   const owner = newOwner()

@@ -268,18 +268,18 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a success resets every rule of check',
-      find: "rule.kind === 'lockout' && rule.fields.includes('to')",
-      replace: "rule.fields.includes('to')",
+      find: "isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')",
+      replace: "isCleared = (rule: Rule) => rule.fields.includes('to')",
     },
     {
       breaks: 'a success resets lock-outs of addresses too',
-      find: "rule.kind === 'lockout' && rule.fields.includes('to')",
-      replace: "rule.kind === 'lockout'",
+      find: "isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')",
+      replace: "isCleared = (rule: Rule) => rule.kind === 'lockout'",
     },
     {
       breaks: 'a right code counts in a rule that asks for a challenge',
-      find: "rule.kind === 'lockout' || rule.mode === 'challenge'",
-      replace: "rule.kind === 'lockout'",
+      find: "isUncounted = (rule: Rule) => rule.kind === 'lockout' || rule.mode === 'challenge'",
+      replace: "isUncounted = (rule: Rule) => rule.kind === 'lockout'",
     },
     {
       breaks: 'a pass gives nothing back to the rules of its send',
