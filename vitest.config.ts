@@ -11,6 +11,7 @@ const slow = 'test/**/*.slow.test.ts'
 const mounted = [
   'attempts',
   'bad-body',
+  'browser-script',
   'captchas',
   'idempotency',
   'limits',
