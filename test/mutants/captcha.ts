@@ -268,18 +268,18 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a success resets every rule of check',
-      find: "isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')",
-      replace: "isCleared = (rule: Rule) => rule.fields.includes('to')",
+      find: "    const isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')",
+      replace: "    const isCleared = (rule: Rule) => rule.fields.includes('to')",
     },
     {
       breaks: 'a success resets lock-outs of addresses too',
-      find: "isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')",
-      replace: "isCleared = (rule: Rule) => rule.kind === 'lockout'",
+      find: "    const isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')",
+      replace: "    const isCleared = (rule: Rule) => rule.kind === 'lockout'",
     },
     {
       breaks: 'a right code counts in a rule that asks for a challenge',
-      find: "isUncounted = (rule: Rule) => rule.kind === 'lockout' || rule.mode === 'challenge'",
-      replace: "isUncounted = (rule: Rule) => rule.kind === 'lockout'",
+      find: "    const isUncounted = (rule: Rule) => rule.kind === 'lockout' || rule.mode === 'challenge'",
+      replace: "    const isUncounted = (rule: Rule) => rule.kind === 'lockout'",
     },
     {
       breaks: 'a pass gives nothing back to the rules of its send',
