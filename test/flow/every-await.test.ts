@@ -81,9 +81,9 @@ vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (
   const carryOut = () => sendCommand.call(this, command, stream) as Promise<unknown>
   const args = command.args.map(String)
   const [, , key = ''] = args
-  // Not the queue, not the probe of readiness, and not what this file itself asks.
-  const isOurs =
-    /^(eval|del)/i.test(command.name) && !key.startsWith('{') && !key.includes(':ready:')
+  // Not the queue, not the probe of readiness, not the records that nobody waits for, and not what this file itself asks.
+  const isAside = /:(ready|history|decisions)/.test(key)
+  const isOurs = /^(eval|del)/i.test(command.name) && !key.startsWith('{') && !isAside
   if (!isOurs || this === postern.redis.client) return carryOut()
   const isForward = key.includes(':code:')
     ? args.some((arg) => /^(remember|settle|guess)$/.test(arg))

@@ -25,8 +25,32 @@ const { port } = farEnd.address() as AddressInfo
 
 const testNumber = '+15005550006'
 
+const recipientKey = '{app}:{channel}:{to}'
+const policies = {
+  captcha: [
+    { name: 'duplicate', key: '{app}:{dedupe}', fixed: '2 per 60s' },
+    { name: 'recipient', key: recipientKey, sliding: ['1 per 60s', '5 per 1h', '10 per 24h'] },
+    { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
+    {
+      name: 'daily',
+      key: '{app}',
+      calendar: { limit: 100_000, cron: '0 0 * * *', timezone: 'Asia/Shanghai' },
+    },
+  ],
+  notice: [{ name: 'duplicate', key: '{app}:{dedupe}', fixed: '2 per 60s' }],
+  check: [
+    {
+      name: 'guesses',
+      key: `${recipientKey}:{ip}`,
+      lockout: { limit: 3, window: '5m', lock: '15m' },
+    },
+  ],
+}
+
 const postern = await startPostern({
   policyFile: {
+    policies,
+    browser: { rules: [] },
     recipients: { countries: ['CN', 'HK'], mail: { refuse: ['tempmail.test'] } },
     testing: { recipients: [{ to: testNumber, code: '4071' }], until: '2099-12-31' },
     providers: {
