@@ -1,4 +1,9 @@
-/** `npm run bench -- [http | keyless] …`: one of the benches of requests; `http` when none is named. */
+/** `npm run bench -- [http | keyless | attack] …`: a bench of requests; `http` when none is named. */
+const benches: Record<string, () => Promise<unknown>> = {
+  http: () => import('./http.ts'),
+  keyless: () => import('./keyless.ts'),
+  attack: () => import('./attack.ts'),
+}
 const [name = ''] = process.argv.slice(2)
-if (name === 'http' || name === 'keyless') process.argv.splice(2, 1)
-await import(name === 'keyless' ? './keyless.ts' : './http.ts')
+if (benches[name]) process.argv.splice(2, 1)
+await (benches[name] ?? benches.http)?.()

@@ -1,0 +1,297 @@
+/**
+ * `npm run bench -- attack`: what attacks cost, whom, and what they cost honest people.
+ *
+ * A day of a sign-up page is played against the real API, the limits on the day's own clock, for each policy
+ * of the collection: 3,000 honest people, and among them pumping (10,000 rented numbers in 20 prefixes of 5
+ * countries, asked for from 1,000 addresses) or the bombing of one number; by attackers that
+ * solve no challenge, and by such as solve all. Then every defence alone beside the plain limits.
+ *
+ * Challenges are a hundredth as hard here as they are in truth; what solving costs is measured on whole ones.
+ * Guessing and floods without a key follow: those need no day.
+ *
+ *   node bench/attack.ts [honest people] [only scenarios whose name contains this]
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Challenge, solveChallenge } from 'altcha-lib'
+import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
+import pg from 'pg'
+import { parse, stringify } from 'yaml'
+import { createKeyToken } from '../src/access/key-token.ts'
+import { createAltcha } from '../src/challenge/altcha.ts'
+import { createSecrets } from '../src/crypto/secrets.ts'
+import { start as startRoles } from '../src/main/compose.ts'
+import { loadConfig } from '../src/main/load-config.ts'
+import { bombingDay, createDraw, honestDay, pumpingDay, type Visit } from './attack/day.ts'
+import { guessMany, guessOne } from './attack/guess.ts'
+import { play } from './attack/play.ts'
+import type { World } from './attack/world.ts'
+import { openBench, repository, secret } from './harness/bench.ts'
+import { openTable } from './harness/table.ts'
+
+const people = Number(process.argv[2] ?? 3_000)
+const wanted = process.argv[3] ?? ''
+const seed = 20_261_122
+/** As the policy file has it by default. */
+const altchaTries = 3_000
+/** So many times harder is a challenge in truth. */
+const easierBy = 100
+
+type PolicyFile = Record<string, unknown>
+
+const bench = await openBench()
+const database = new pg.Pool({ connectionString: bench.postgres.url, max: 4 })
+bench.closeLater(() => database.end())
+const secrets = createSecrets(secret)
+const key = createKeyToken('publishable')
+await database.query(
+  `INSERT INTO api_key (id, app, name, kind, hash, created_at, origins)
+   VALUES (gen_random_uuid(), 'shop', 'page', 'publishable', $1, now(), '{https://shop.example}')`,
+  [createHash('sha256').update(key).digest()],
+)
+
+let worlds = 0
+/** Plays in a world of its own, with this policy file. */
+async function inWorld<Result>(
+  policyFile: PolicyFile,
+  isSolving: boolean,
+  work: (world: World) => Promise<Result>,
+): Promise<Result> {
+  // Redis drops what has ended by its own clock, so theirs begins with it and only goes ahead.
+  const startMs = Date.now()
+  let nowMs = startMs
+  const path = join(repository, 'policies', 'strict.yaml')
+  const loaded = loadConfig(
+    {
+      DATABASE_URL: bench.postgres.url,
+      REDIS_URL: bench.redis.url,
+      SECRET: secret,
+      TRUST_PROXY_HOPS: '1',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      ADMIN_PORT: '0',
+      LOG_LEVEL: 'silent',
+    },
+    {
+      text: stringify({
+        ...policyFile,
+        challenge: { kind: 'altcha', tries: altchaTries / easierBy },
+      }),
+      path,
+    },
+  )
+  if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
+  const running = await startRoles(
+    loaded.config,
+    { api: true, worker: false },
+    {
+      keyPrefix: `world${worlds++}:`,
+      clock: () => nowMs,
+    },
+  )
+  const { prices, code } = loaded.config.file
+  try {
+    return await work({
+      url: running.addresses.api ?? '',
+      key,
+      codeLength: code.length,
+      isSolving,
+      setTime(atMs) {
+        nowMs = Math.max(nowMs, startMs + atMs)
+      },
+      priceOf: (country) => prices?.[country] ?? prices?.default ?? 0,
+      solve,
+      async readCode(noticeId) {
+        const { rows } = await database.query('SELECT sealed_params FROM notice WHERE id = $1', [
+          noticeId,
+        ])
+        return JSON.parse(secrets.unseal(rows[0].sealed_params, noticeId)).code
+      },
+    })
+  } finally {
+    await running.close()
+  }
+}
+
+/** A whole one, or in a world an easy one. */
+async function solve(challenge: unknown): Promise<string> {
+  const solution = await solveChallenge({ challenge: challenge as Challenge, deriveKey })
+  return Buffer.from(JSON.stringify({ challenge, solution })).toString('base64')
+}
+
+const fileOf = (name: string) =>
+  parse(readFileSync(join(repository, 'policies', `${name}.yaml`), 'utf8')) as PolicyFile & {
+    code: object
+    policies: { captcha: Rule[]; check: Rule[] }
+    browser?: { rules?: Rule[] }
+  }
+type Rule = { name: string; mode?: string }
+
+const strict = fileOf('strict')
+const starter = fileOf('starter')
+const plainNames = ['duplicate', 'recipient', 'ip', 'daily']
+/** The strict policy without the rules that are more than limits per person, address and day, but for one of them. */
+function withOnly(name?: string): PolicyFile {
+  const isKept = (rule: Rule) => plainNames.includes(rule.name) || rule.name === name
+  return {
+    ...strict,
+    code: starter.code,
+    policies: { ...strict.policies, captcha: strict.policies.captcha.filter(isKept) },
+    browser: { ...strict.browser, rules: strict.browser?.rules?.filter(isKept) ?? [] },
+  }
+}
+const defences = [...strict.policies.captcha, ...(strict.browser?.rules ?? [])]
+  .map(({ name }) => name)
+  .filter((name) => !plainNames.includes(name))
+
+const policies: Record<string, PolicyFile> = {
+  'limits per person, address and day': withOnly(),
+  starter,
+  strict,
+}
+
+const cost = await measureChallenge()
+console.log(
+  `\nA challenge costs its solver ${cost.solveMs.toFixed(0)} ms of this processor (mean of ${cost.count}), us ${cost.ownMs.toFixed(2)} ms to make and to look at.`,
+)
+
+const pumping = () => {
+  const draw = createDraw(seed)
+  return [...honestDay(people, draw), ...pumpingDay(draw)]
+}
+const bombing = () => {
+  const draw = createDraw(seed)
+  return [...honestDay(people, draw), ...bombingDay(draw)]
+}
+
+try {
+  await playDays('Pumping: 10,000 rented numbers', pumping, policies)
+  await playDays(
+    'Pumping, one defence beside the limits per person, address and day',
+    pumping,
+    Object.fromEntries(defences.map((name) => [name, withOnly(name)])),
+  )
+  await playDays('Bombing: 5,000 requests for one number', bombing, policies)
+  await playGuesses()
+} finally {
+  await bench.close()
+}
+
+/** Whether any rule asks for a challenge. */
+function asks(file: PolicyFile): boolean {
+  return JSON.stringify(file).includes('"mode":"challenge"')
+}
+
+async function playDays(
+  title: string,
+  dayOf: () => Visit[],
+  files: Readonly<Record<string, PolicyFile>>,
+): Promise<void> {
+  if (!title.toLowerCase().includes(wanted)) return
+  const row = openTable(
+    title,
+    'attackers solve',
+    'messages to attackers',
+    'price',
+    'refused',
+    'asked',
+    'solved',
+    'their s of processor',
+    'our s',
+    'honest people',
+    'lost',
+    'lost %',
+    'asked %',
+  )
+  for (const [name, file] of Object.entries(files)) {
+    for (const isSolving of [false, true]) {
+      if (isSolving && !asks(file)) continue
+      const { attack, honest } = await inWorld(file, isSolving, (world) => play(dayOf(), world))
+      row(
+        name,
+        isSolving ? 'all' : 'none',
+        attack.messages,
+        (attack.price / 1_000).toFixed(0),
+        attack.refused,
+        attack.asked,
+        attack.solved,
+        ((attack.solved * cost.solveMs) / 1_000).toFixed(0),
+        (((attack.asked + honest.asked) * cost.ownMs) / 1_000).toFixed(1),
+        honest.visits,
+        honest.lost,
+        ((100 * honest.lost) / honest.visits).toFixed(2),
+        ((100 * honest.asked) / honest.visits).toFixed(2),
+      )
+      const rules = Object.entries({ ...attack.byRule }).map(([rule, count]) => `${rule} ${count}`)
+      const ofHonest = Object.entries(honest.byRule).map(([rule, count]) => `${rule} ${count}`)
+      console.error(
+        `  refused: attackers by ${rules.join(', ')}; honest people by ${ofHonest.join(', ')}`,
+      )
+    }
+  }
+}
+
+async function playGuesses(): Promise<void> {
+  if (!'guessing'.includes(wanted)) return
+  const row = openTable(
+    'Guessing',
+    'attackers solve',
+    'guesses',
+    'compared',
+    'solved',
+    'chance of one right',
+    'sign-ins of the owner',
+    'failed',
+  )
+  for (const [name, file] of Object.entries(policies)) {
+    for (const isSolving of [false, true]) {
+      const one = await inWorld(file, isSolving, guessOne)
+      const shown = (chance: number) => `${(100 * chance).toFixed(2)} %`
+      const solves = isSolving ? 'all' : 'none'
+      row(
+        `${name}: one number, 12 days`,
+        solves,
+        one.made,
+        one.compared,
+        one.solved,
+        shown(one.chance),
+        one.signIns,
+        one.failedSignIns,
+      )
+      const many = await inWorld(file, isSolving, (world) => guessMany(world, 5_000))
+      row(
+        `${name}: 5,000 numbers, a day`,
+        solves,
+        many.made,
+        many.compared,
+        many.solved,
+        shown(many.chance),
+        '–',
+        '–',
+      )
+    }
+  }
+}
+
+/** On whole challenges, processor time of this thread. */
+async function measureChallenge() {
+  const count = 20
+  const altcha = createAltcha({ secrets, tries: altchaTries, nowMs: Date.now })
+  const asked = { app: 'shop', keyId: 'key' }
+  const answers: string[] = []
+  const cpu = () => process.cpuUsage().user + process.cpuUsage().system
+  let ownMicros = 0
+  let solveMicros = 0
+  for (let index = 0; index < count; index++) {
+    const startMicros = cpu()
+    const offer = await altcha.offer(asked, 1)
+    const offeredMicros = cpu()
+    answers.push(await solve('challenge' in offer ? offer.challenge : undefined))
+    const solvedMicros = cpu()
+    altcha.read(asked, answers.at(-1) as string)
+    ownMicros += offeredMicros - startMicros + cpu() - solvedMicros
+    solveMicros += solvedMicros - offeredMicros
+  }
+  return { count, solveMs: solveMicros / count / 1_000, ownMs: ownMicros / count / 1_000 }
+}

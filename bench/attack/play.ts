@@ -1,0 +1,134 @@
+/**
+ * Plays the visits of a day against an API, in the order of their times and on a clock of the day's own, and
+ * counts what became of them. People do what people do: they wait when they are told to wait a minute,
+ * solve what they are asked to solve, type the code, or ask twice.
+ */
+import type { Visit } from './day.ts'
+import { createCall, type World } from './world.ts'
+
+export interface Played {
+  attack: Counts
+  honest: Counts
+}
+
+export interface Counts {
+  /** Those who came, and those of them who got no code at all. */
+  visits: number
+  lost: number
+  /** Messages that went out, and what they cost by the policy file. */
+  messages: number
+  price: number
+  /** Refused by a limit; asked for a challenge, and solved one. */
+  refused: number
+  asked: number
+  solved: number
+  passed: number
+  /** Refusals by rule. */
+  byRule: Record<string, number>
+}
+
+const noCounts = (): Counts => ({
+  visits: 0,
+  lost: 0,
+  messages: 0,
+  price: 0,
+  refused: 0,
+  asked: 0,
+  solved: 0,
+  passed: 0,
+  byRule: {},
+})
+
+/** Visits within so much of the day are played side by side; the windows that matter here are of an hour and a day. */
+const sliceMs = 60_000
+/** A page that is told to wait longer than this loses its visitor. */
+const patienceMs = 90_000
+const typingMs = 20_000
+
+interface Step {
+  atMs: number
+  run: () => Promise<void>
+}
+
+export async function play(visits: readonly Visit[], world: World): Promise<Played> {
+  const { call, close } = createCall(world)
+  const played: Played = { attack: noCounts(), honest: noCounts() }
+  const steps: Step[] = visits.map((visit) => ({
+    atMs: visit.atMs,
+    run: () => arrive(visit, visit.isHonest ? played.honest : played.attack),
+  }))
+  steps.sort((a, b) => a.atMs - b.atMs)
+  /** What has been decided meanwhile to happen later; kept in order. */
+  const later: Step[] = []
+  const plan = (step: Step) => {
+    const place = later.findIndex(({ atMs }) => atMs > step.atMs)
+    later.splice(place < 0 ? later.length : place, 0, step)
+  }
+  let nowMs = 0
+
+  async function arrive(visit: Visit, counts: Counts): Promise<void> {
+    counts.visits += 1
+    await send(visit, counts, true)
+  }
+
+  async function send(visit: Visit, counts: Counts, isFirst: boolean, challenge?: string) {
+    const { ip, to, country } = visit
+    const atMs = nowMs
+    const { status, answer } = await call('/v1/captchas', ip, {
+      channel: 'sms',
+      to,
+      ...(challenge ? { challenge } : {}),
+    })
+    if (status === 202) {
+      counts.messages += 1
+      counts.price += world.priceOf(country)
+      if (visit.does === 'check' || (visit.does === 'ask again' && !isFirst)) {
+        plan({ atMs: atMs + typingMs, run: () => check(visit, counts, answer.id) })
+      } else if (visit.does === 'ask again') {
+        plan({ atMs: atMs + 65_000, run: () => send(visit, counts, false) })
+      }
+      return
+    }
+    if (status === 403 && !challenge) {
+      counts.asked += 1
+      if (visit.isHonest || world.isSolving) {
+        counts.solved += 1
+        return send(visit, counts, isFirst, await world.solve(answer.challenge.challenge))
+      }
+    } else if (status === 429) {
+      counts.refused += 1
+      counts.byRule[answer.rule] = (counts.byRule[answer.rule] ?? 0) + 1
+      if (visit.isHonest && isFirst && answer.retryAfterMs <= patienceMs) {
+        plan({ atMs: atMs + answer.retryAfterMs, run: () => send(visit, counts, false) })
+        return
+      }
+    } else throw new Error(`${status} ${JSON.stringify(answer)}`)
+    // Who asked twice has the first code.
+    if (isFirst || visit.does !== 'ask again') counts.lost += 1
+  }
+
+  async function check({ ip, to }: Visit, counts: Counts, noticeId: string): Promise<void> {
+    const code = await world.readCode(noticeId)
+    const { status } = await call('/v1/captchas/check', ip, { channel: 'sms', to, code })
+    if (status === 200) counts.passed += 1
+  }
+
+  try {
+    for (let next = 0; next < steps.length || later.length > 0; ) {
+      const atMs = Math.min(
+        steps[next]?.atMs ?? Number.POSITIVE_INFINITY,
+        later[0]?.atMs ?? Number.POSITIVE_INFINITY,
+      )
+      nowMs = atMs
+      world.setTime(atMs)
+      const due: Step[] = []
+      while (steps[next] && (steps[next] as Step).atMs < atMs + sliceMs)
+        due.push(steps[next++] as Step)
+      while (later[0] && later[0].atMs < atMs + sliceMs) due.push(later.shift() as Step)
+      await Promise.all(due.map(({ run }) => run()))
+    }
+  } finally {
+    await close()
+  }
+  return played
+}
