@@ -103,6 +103,7 @@ Postern is ready.
   Metrics   ${admin}/metrics
   Messages  ${api}/sandbox/messages          (nothing leaves this machine)
   Data      ${dataFolder}
+  Database  ${env.DATABASE_URL}
   API key   ${key}
 
 Ask for a code:
@@ -114,6 +115,11 @@ Ask for a code:
 Read it:
 
   curl -s ${api}/sandbox/messages
+
+Make a key that may stand in a page (docs/code-field.md has the rest):
+
+  DATABASE_URL='${env.DATABASE_URL}' \\
+    npm run keys -- create --kind publishable --name page --app default --origin http://localhost:8080
 
 Ctrl-C stops everything that was started.
 `)
