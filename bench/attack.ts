@@ -178,9 +178,10 @@ try {
   await bench.close()
 }
 
-/** Whether any rule asks for a challenge. */
-function asks(file: PolicyFile): boolean {
-  return JSON.stringify(file).includes('"mode":"challenge"')
+/** Whether any rule for sends asks for a challenge. */
+function asks({ policies, browser }: PolicyFile): boolean {
+  const rules = [(policies as { captcha?: Rule[] }).captcha, (browser as { rules?: Rule[] })?.rules]
+  return rules.flat().some((rule) => rule?.mode === 'challenge')
 }
 
 async function playDays(

@@ -3,7 +3,7 @@ import type { Passes } from '../pass/passes.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { passVerdict, verifyPassBody } from './schemas.ts'
+import { jsonWebKeySet, passVerdict, verifyPassBody } from './schemas.ts'
 import { recipientOf } from './send-body.ts'
 
 /** Keys are published before anything is signed with them, as they follow from the secret of the environment. */
@@ -23,7 +23,9 @@ export function passRoutes(deps: {
       name: 'getJwks',
       summary: 'The public keys of passes.',
       access: 'open',
-      answers: { 200: { description: 'A JSON Web Key Set (RFC 7517).' } },
+      answers: {
+        200: { description: 'A JSON Web Key Set (RFC 7517).', schema: jsonWebKeySet },
+      },
       problems: ['method_not_allowed'],
       run: async () => ({
         status: 200,

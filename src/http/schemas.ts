@@ -256,6 +256,22 @@ export const passedCheck = z
   })
   .meta({ id: 'PassedCheck' })
 
+export const jsonWebKeySet = z
+  .object({
+    keys: z.array(
+      z.object({
+        kty: z.literal('EC'),
+        crv: z.literal('P-256'),
+        x: z.string(),
+        y: z.string(),
+        kid: z.string(),
+        alg: z.literal('ES256'),
+        use: z.literal('sig'),
+      }),
+    ),
+  })
+  .meta({ id: 'JsonWebKeySet' })
+
 export const verifyPassBody = z
   .strictObject({
     pass: z
