@@ -1,4 +1,4 @@
--- Takes an answer to a challenge back from a request that came to nothing. Changes nothing when another
+-- Takes it back from a request that came to nothing. Changes nothing when another
 -- request has it by now, so it may be done twice.
 -- KEYS[1]  who has the answer, as in take-answer-1.lua
 -- ARGV[1]  the id of the request

@@ -1,4 +1,4 @@
--- Takes an answer to a challenge for one request, once.
+-- Takes what is good once, an answer to a challenge or a pass, for one request.
 -- KEYS[1]  who has the answer: the id of a request, and " right" behind it if the answer was known to be
 --          right when it was taken; "right" alone: it is, and was given back
 -- ARGV[1]  the id of the request

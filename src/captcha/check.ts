@@ -40,8 +40,9 @@ export function createCheckCaptcha(deps: {
   return async function checkCaptcha(request: CheckRequest, isHuman = true): Promise<CheckOutcome> {
     const requestId = randomUUID()
     const outcome = await check(request, requestId, isHuman)
+    const isTest = testRecipients.isTestRecipient(request.channel, request.to)
     // Whoever knows the code of one could hide wrong guesses elsewhere among right ones here.
-    if (testRecipients.isTestRecipient(request.channel, request.to)) return outcome
+    if (isTest && outcome.result === 'passed') return outcome
     metrics.checks.inc({ result: outcome.result })
     onChecked?.(request, requestId, outcome)
     if (outcome.result === 'passed') events.passed(request, outcome.noticeId)

@@ -103,6 +103,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   })
   const support = createSupport(shared, quota, history)
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
+  closers.onClose(() => passes.close())
   const challenges = openChallenges(shared)
   const routes = [
     ...captchaRoutes({

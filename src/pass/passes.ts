@@ -7,8 +7,9 @@ import { randomUUID } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Channel } from '../base/channel.ts'
 import { Unavailable } from '../base/problems.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import type { RedisClient } from '../redis/script.ts'
+import { loadScript, type RedisClient } from '../redis/script.ts'
 import { createSigningKey, type SigningKey } from './signing-keys.ts'
 
 /** What a right code was for. */
@@ -35,6 +36,11 @@ export type Passes = Awaited<ReturnType<typeof createPasses>>
 
 const issuer = 'postern'
 const lifeSeconds = 300
+/** The processes that share a Redis differ by no more in what PostgreSQL's time is. */
+const clockToleranceMs = 30_000
+const maxUnanswered = 10_000
+const takeScript = loadScript('take-answer-1')
+const returnScript = loadScript('return-answer-1')
 
 export async function createPasses(deps: {
   redis: RedisClient
@@ -44,21 +50,34 @@ export async function createPasses(deps: {
   nowMs: () => number
 }) {
   const { redis, keyPrefix, secrets, nowMs } = deps
+  const unanswered = createUntilAnswered({
+    maxAgeMs: lifeSeconds * 1_000,
+    maxEntries: maxUnanswered,
+  })
   const keys = await Promise.all(secrets.passSeeds.map(createSigningKey))
   const [current] = keys as [SigningKey]
 
   const subjectsOf = (channel: Channel, to: string) =>
     secrets.recipientHashes(channel, to).map((hash) => hash.toString('base64url'))
 
-  /** False when somebody has asked before. */
+  /** False when somebody has asked before. Who is answered 503 may ask again: then nobody has. */
   async function takeOnce(id: string, untilMs: number): Promise<boolean> {
-    const aliveMs = Math.max(1, Math.ceil(untilMs - nowMs()))
+    const aliveMs = Math.max(1, Math.ceil(untilMs - nowMs())) + clockToleranceMs
+    const key = `${keyPrefix}pass:${id}`
+    const requestId = randomUUID()
     try {
-      return (await redis.set(`${keyPrefix}pass:${id}`, 1, 'PX', aliveMs, 'NX')) === 'OK'
+      return (await takeScript.run(redis, [key], [requestId, aliveMs])) !== 0
     } catch (error) {
-      // It may be taken now: better asked for in vain than twice.
+      giveBack(key, requestId)
       throw new Unavailable('redis', error)
     }
+  }
+
+  /** At once, and again when Redis answers: what is given back may still be on its way there. */
+  function giveBack(key: string, requestId: string): void {
+    const run = () => returnScript.run(redis, [key], [requestId, 0])
+    run().catch(() => {})
+    unanswered.add(requestId, run)
   }
 
   async function read(token: string, app: string) {
@@ -115,5 +134,7 @@ export async function createPasses(deps: {
         verifiedAt: new Date(iat * 1_000),
       }
     },
+
+    close: () => unanswered.close(),
   }
 }

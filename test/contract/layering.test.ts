@@ -23,7 +23,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   events: ['crypto', 'types:db', 'types:metrics'],
   idempotency: ['types:db'],
   'login-throttle': ['types:limiter'],
-  pass: ['types:crypto', 'types:redis'],
+  pass: ['redis', 'types:crypto'],
   notice: [
     'recipient',
     'types:crypto',

@@ -30,7 +30,7 @@ const postern = await startPostern({
       ],
       notice: [oneEach('{dedupe}')],
       check: [
-        { name: 'guesses', key: '{to}', lockout: { limit: 1, window: '5m', lock: '15m' } },
+        { name: 'guesses', key: '{to}:{ip}', lockout: { limit: 5, window: '5m', lock: '15m' } },
         { name: 'ip', key: '{ip}', lockout: { limit: 100, window: '5m', lock: '15m' } },
       ],
     },
@@ -82,7 +82,8 @@ test('a send: 202 like any other; no row, no message; its fixed code passes, onc
   expect(await postern.messages()).toEqual([])
   expect(await metric('postern_test_sends_total')).toBe(before + 1)
   expect(await metric('postern_accepted_total')).toBe(0)
-  expect(await metric('postern_checks_total')).toBe(0)
+  // A right one is not counted; one that finds no code is.
+  expect(await metric('postern_checks_total')).toBe(1)
 })
 
 test('a mail address, whatever its domain; in capitals; by its id alone', async () => {
@@ -93,14 +94,28 @@ test('a mail address, whatever its domain; in capitals; by its id alone', async 
   expect((await check(mail, '1234', { id: second.body.id })).status).toBe(200)
 })
 
-test('tries per code hold: after three wrong guesses the right one is gone; no lock outlives that', async () => {
+test('tries per code hold: after three wrong guesses the right one is gone', async () => {
   await send(sms, '198.51.100.2')
   for (const triesLeft of [2, 1, 0]) {
     expect(await check(phone, '9999')).toMatchObject({ status: 422, body: { triesLeft } })
   }
   expect((await check(phone, '0042')).status).toBe(410)
   await send(sms, '198.51.100.2')
-  expect((await check(phone, '0042')).status).toBe(200)
+  expect((await check(phone, '0042', { ip: '198.51.100.3' })).status).toBe(200)
+})
+
+test('a fixed code is guessed at no faster than any other: checks are locked, counted and remembered', async () => {
+  const ip = '198.51.100.77'
+  const counted = await metric('postern_checks_total')
+  const statuses: number[] = []
+  for (let guess = 0; guess < 7; guess++) {
+    await send(sms, `198.51.100.${20 + guess}`)
+    statuses.push((await check(phone, `900${guess}`, { ip })).status)
+  }
+  expect(statuses).toEqual([422, 422, 422, 422, 422, 429, 429])
+  expect(await metric('postern_checks_total')).toBe(counted + 7)
+  await send(sms, '198.51.100.30')
+  expect((await check(phone, '0042', { ip: '198.51.100.78' })).status).toBe(200)
 })
 
 test('limits by address, app and key hold, those about the recipient do not', async () => {

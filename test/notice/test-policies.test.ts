@@ -37,7 +37,6 @@ test('what test recipients are asked: the rules that say nothing of the recipien
   expect(Object.fromEntries(names)).toEqual({
     'captcha-test': ['ip', 'template'],
     'notice-test': ['shared-ip', 'key'],
-    'check-test': [],
     'browser-test': ['ip', 'template', 'page'],
   })
 })

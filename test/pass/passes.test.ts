@@ -1,15 +1,28 @@
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 import { expect, test } from 'vitest'
+import { Unavailable } from '../../src/base/problems.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createPasses } from '../../src/pass/passes.ts'
+import { connectRedis } from '../../src/redis/connect.ts'
 import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { eventually } from '../support/wait.ts'
 
-const { client: redis, prefix: keyPrefix } = await testRedis()
+const { client: redis, prefix: keyPrefix, url } = await testRedis()
 const first = 'the first secret, of thirty-two bytes or more'
 const second = 'another secret, of thirty-two bytes or more'
 let now = Date.now()
 const open = (secret = first, previous?: string) =>
-  createPasses({ redis, keyPrefix, secrets: createSecrets(secret, previous), nowMs: () => now })
+  createPasses({
+    redis,
+    keyPrefix,
+    secrets: createSecrets(secret, previous),
+    nowMs: () => now,
+  }).then((passes) => {
+    releaseLater(() => passes.close())
+    return passes
+  })
 const passed = { app: 'shop', scene: 'login', channel: 'sms', to: '+8613800138000' } as const
 
 test('a pass: a JWS by ES256 with the claims of the contract, and no readable recipient', async () => {
@@ -67,6 +80,36 @@ test("another app's, another recipient's and an expired one are no good, and the
   expect(await passes.verify(await passes.issue(passed), 'shop')).toMatchObject({ valid: true })
   now += 1_001
   expect(await passes.verify(late, 'shop')).toEqual({ valid: false, reason: 'expired' })
+})
+
+test.each([
+  ['its answer is lost', 'dropAnswers'],
+  ['Redis stands still', 'stall'],
+  ['the connection is cut', 'cut'],
+] as const)('a question that ends in 503 because %s uses no pass up (I23)', async (_, how) => {
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const client = connectRedis(proxy.through(url), 'command', () => {})
+  releaseLater(() => client.disconnect())
+  const passes = await createPasses({
+    redis: client,
+    keyPrefix,
+    secrets: createSecrets(first),
+    nowMs: () => now,
+  })
+  releaseLater(() => passes.close())
+  await eventually(() => client.ping())
+  const pass = await passes.issue(passed)
+  proxy[how]()
+  await expect(passes.verify(pass, 'shop')).rejects.toThrow(Unavailable)
+  if (how === 'dropAnswers') proxy.reset()
+  proxy.forward()
+  const verdict = await eventually(async () => {
+    const told = await passes.verify(pass, 'shop')
+    if (!told.valid) throw new Error(told.reason)
+    return told
+  })
+  expect(verdict).toMatchObject({ valid: true, scene: 'login' })
+  expect(await passes.verify(pass, 'shop')).toEqual({ valid: false, reason: 'used' })
 })
 
 test('forged: no signature, another algorithm, another key, altered claims', async () => {
