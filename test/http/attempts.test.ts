@@ -25,6 +25,10 @@ const postern = await startPostern({
         { name: 'seen', key: '{subject}', sliding: '1 per 1h', mode: 'observe' },
         { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
       ],
+      asked: [
+        { name: 'ask', key: '{subject}', sliding: '1 per 1h', mode: 'challenge' },
+        { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+      ],
       reports: [{ name: 'hour', key: '{user}', sliding: ['2 per 1h', '5 per 1d'] }],
     },
   },
@@ -106,6 +110,18 @@ describe('attempts', () => {
     expect((await postern.post('/v1/attempts', { policy: 'watched', subject: 'x' })).status).toBe(
       429,
     )
+  })
+
+  test('a rule that asks for a challenge asks no secret key: it counts and passes, here and in the limiter', async () => {
+    for (const triesLeft of [2, 1, 0]) {
+      const reply = await postern.post('/v1/attempts', { policy: 'asked', subject: 'x' })
+      expect(reply.body).toEqual({ allowed: true, triesLeft })
+    }
+    const locked = await postern.post('/v1/attempts', { policy: 'asked', subject: 'x' })
+    expect(locked).toMatchObject({ status: 429, body: { code: 'locked', rule: 'tries' } })
+    const acquire = () => postern.post('/v1/limits/asked/acquire', { fields: { subject: 'y' } })
+    expect((await acquire()).body.remaining).toContainEqual({ rule: 'ask', window: '1h', left: 0 })
+    expect((await acquire()).status).toBe(200)
   })
 
   test('a subject belongs to the app of the key: another app neither sees, uses up nor lifts its lock', async () => {

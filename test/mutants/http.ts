@@ -440,8 +440,8 @@ export const room: MutantRoom = {
     // Limits and login attempts
     {
       breaks: 'fields of a caller may name the app',
-      find: 'limiter.acquire(policy, { ...fieldsOfApp(app, fields), app }',
-      replace: 'limiter.acquire(policy, { app, ...fieldsOfApp(app, fields) }',
+      find: '{ ...fieldsOfApp(app, fields), app },',
+      replace: '{ app, ...fieldsOfApp(app, fields) },',
       mayLive: 'a body with a field named app is refused by its schema',
       tests: ['test/http/attempts'],
     },
