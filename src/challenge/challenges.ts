@@ -8,7 +8,8 @@ import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { loadScript, type RedisClient } from '../redis/script.ts'
+import { returnOnce, takeOnce } from '../redis/once.ts'
+import type { RedisClient } from '../redis/script.ts'
 import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
 
@@ -18,8 +19,6 @@ export type Taken =
 
 export type Challenges = ReturnType<typeof createChallenges>
 
-const takeScript = loadScript('take-answer-1')
-const returnScript = loadScript('return-answer-1')
 /** No answer could be given again after it. */
 const maxAgeMs = 600_000
 const maxUnanswered = 10_000
@@ -35,7 +34,7 @@ export function createChallenges(deps: {
   const unanswered = createUntilAnswered({ maxAgeMs, maxEntries: maxUnanswered })
 
   const giveBack = (key: string, requestId: string, isRight: boolean) =>
-    returnScript.run(redis, [key], [requestId, isRight ? 1 : 0])
+    returnOnce.run(redis, [key], [requestId, isRight ? 1 : 0])
 
   /** Now, or when Redis answers again. */
   function giveBackSoon(key: string, requestId: string, isRight: boolean): void {
@@ -45,7 +44,7 @@ export function createChallenges(deps: {
 
   async function take(key: string, requestId: string, aliveMs: number): Promise<number> {
     try {
-      return (await takeScript.run(redis, [key], [requestId, Math.ceil(aliveMs)])) as number
+      return (await takeOnce.run(redis, [key], [requestId, Math.ceil(aliveMs)])) as number
     } catch (error) {
       // It may still be on its way there.
       unanswered.add(requestId, () => giveBack(key, requestId, false))

@@ -9,7 +9,8 @@ import type { Channel } from '../base/channel.ts'
 import { Unavailable } from '../base/problems.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { loadScript, type RedisClient } from '../redis/script.ts'
+import { returnOnce, takeOnce } from '../redis/once.ts'
+import type { RedisClient } from '../redis/script.ts'
 import { createSigningKey, type SigningKey } from './signing-keys.ts'
 
 /** What a right code was for. */
@@ -39,8 +40,6 @@ const lifeSeconds = 300
 /** The processes that share a Redis differ by no more in what PostgreSQL's time is. */
 const clockToleranceMs = 30_000
 const maxUnanswered = 10_000
-const takeScript = loadScript('take-answer-1')
-const returnScript = loadScript('return-answer-1')
 
 export async function createPasses(deps: {
   redis: RedisClient
@@ -61,12 +60,12 @@ export async function createPasses(deps: {
     secrets.recipientHashes(channel, to).map((hash) => hash.toString('base64url'))
 
   /** False when somebody has asked before. Who is answered 503 may ask again: then nobody has. */
-  async function takeOnce(id: string, untilMs: number): Promise<boolean> {
+  async function takeFor(id: string, untilMs: number): Promise<boolean> {
     const aliveMs = Math.max(1, Math.ceil(untilMs - nowMs())) + clockToleranceMs
     const key = `${keyPrefix}pass:${id}`
     const requestId = randomUUID()
     try {
-      return (await takeScript.run(redis, [key], [requestId, aliveMs])) !== 0
+      return (await takeOnce.run(redis, [key], [requestId, aliveMs])) !== 0
     } catch (error) {
       giveBack(key, requestId)
       throw new Unavailable('redis', error)
@@ -75,7 +74,7 @@ export async function createPasses(deps: {
 
   /** At once, and again when Redis answers: what is given back may still be on its way there. */
   function giveBack(key: string, requestId: string): void {
-    const run = () => returnScript.run(redis, [key], [requestId, 0])
+    const run = () => returnOnce.run(redis, [key], [requestId, 0])
     run().catch(() => {})
     unanswered.add(requestId, run)
   }
@@ -126,7 +125,7 @@ export async function createPasses(deps: {
       if (recipient && !subjectsOf(recipient.channel, recipient.to).includes(sub)) {
         return { valid: false, reason: 'other_recipient' }
       }
-      if (!(await takeOnce(jti, exp * 1_000))) return { valid: false, reason: 'used' }
+      if (!(await takeFor(jti, exp * 1_000))) return { valid: false, reason: 'used' }
       return {
         valid: true,
         scene: String(scene),
