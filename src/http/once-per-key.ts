@@ -3,11 +3,11 @@
  * second message. What a key stands for, and for how long, is kept by src/idempotency.
  */
 import type { ApiKey } from '../access/api-keys.ts'
-import { createBatcher } from '../base/batcher.ts'
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
-import type { Idempotency, Reservation } from '../idempotency/idempotency.ts'
+import { createTurns } from '../base/turns.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
 import { type Answer, invalid } from './problem.ts'
 import type { RouteRequest, SendAttempt, SendRoute } from './route.ts'
 
@@ -16,37 +16,14 @@ const answerWithinMs = 2_200
 
 /**
  * Keys are reserved in PostgreSQL before the limits are asked, or a repeat would be refused by what it counted
- * itself. Anybody may send with the key of a page: those share so many connections of the pool, and no more than so
- * many requests wait for them, so that no flood of pages takes PostgreSQL from servers.
+ * itself. Anybody may send with the key of a page: pages reserve so many at a time, so that a flood of them leaves
+ * the other connections of the pool to servers, and no more than so many requests of one app wait for that. A
+ * refused send costs two statements, one to reserve and one to free; one that got no turn costs none.
  */
-const reservingForPages = 2
-const maxWaitingPages = 200
+const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
 export function createOncePerKey(idempotency: Idempotency) {
-  let waitingPages = 0
-  const reserveInTurn = createBatcher<Parameters<Idempotency['reserve']>, Reservation>({
-    run: async (batch) => Promise.all(batch.map((asked) => idempotency.reserve(...asked))),
-    maxItems: 1,
-    maxConcurrent: reservingForPages,
-  })
-
-  async function reserveForPage(
-    ...asked: Parameters<Idempotency['reserve']>
-  ): Promise<Reservation> {
-    if (waitingPages >= maxWaitingPages) {
-      throw new Unavailable(
-        'postgresql',
-        undefined,
-        'too many pages wait for their Idempotency-Key',
-      )
-    }
-    waitingPages += 1
-    try {
-      return await reserveInTurn(asked)
-    } finally {
-      waitingPages -= 1
-    }
-  }
+  const inTurn = createTurns(turnsOfPages)
 
   /** Sends once per key; without one, simply sends. */
   return function oncePerKey(route: SendRoute, request: RouteRequest): Promise<Answer | Problem> {
@@ -68,7 +45,6 @@ export function createOncePerKey(idempotency: Idempotency) {
     }
     const { app } = request.key
     const key = scopedKey(request.key, given)
-    const reserve = request.key.kind === 'publishable' ? reserveForPage : idempotency.reserve
     // The answer to a challenge is no part of what is asked for: one whose request died is used up, and a repeat
     // must bring another.
     const { challenge, ...body } = request.body as Record<string, unknown>
@@ -78,15 +54,31 @@ export function createOncePerKey(idempotency: Idempotency) {
       orLate(work, Math.max(0, attempt.answerBy - performance.now()), late)
 
     let id = attempt.id
-    let answer: Answer | Problem | null = null
-    try {
-      const reservation = await inTime(reserve(app, key, asked, id), () => {
+    let isTried = false
+    function reserve() {
+      isTried = true
+      return idempotency.reserve(app, key, asked, attempt.id)
+    }
+    const reserveInTurn = () =>
+      inTurn(app, reserve, () => {
         throw new Unavailable(
           'postgresql',
           undefined,
-          'the Idempotency-Key was not reserved in time',
+          'too many pages wait for their Idempotency-Key',
         )
       })
+    let answer: Answer | Problem | null = null
+    try {
+      const reservation = await inTime(
+        request.key.kind === 'publishable' ? reserveInTurn() : reserve(),
+        () => {
+          throw new Unavailable(
+            'postgresql',
+            undefined,
+            'the Idempotency-Key was not reserved in time',
+          )
+        },
+      )
       if (reservation.kind === 'in_progress') return new Problem('idempotency_in_progress')
       if (reservation.kind === 'reused') return new Problem('idempotency_key_reused')
       if (reservation.kind === 'answered') return reservation.answer as Answer
@@ -100,7 +92,8 @@ export function createOncePerKey(idempotency: Idempotency) {
       }
       answer ??= await route.send(request, attempt)
     } catch (error) {
-      await inTime(idempotency.free(app, key, id), () => {})
+      // Also a reservation of which nothing was heard may be there.
+      if (isTried) await inTime(idempotency.free(app, key, id), () => {})
       throw error
     }
     // What was sent is never answered with an error: when this fails, a repeat finds the notice itself.

@@ -141,9 +141,9 @@ test('the key on another route, with the very same body: 422 idempotency_key_reu
   })
 })
 
-test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at a time, 200 wait, and a server is behind none', async () => {
+test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at a time, 200 of an app wait, and no server and no page of another app is refused', async () => {
   const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
-  let [asking, most] = [0, 0]
+  let [asking, most, freed] = [0, 0, 0]
   const idempotency = {
     newNoticeId: () => 'id',
     async reserve(app: string) {
@@ -154,7 +154,9 @@ test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at
       asking -= 1
       return { kind: 'proceed' }
     },
-    free: async () => {},
+    free: async () => {
+      freed += 1
+    },
     keep: async () => {},
   } as unknown as Parameters<typeof createOncePerKey>[0]
   const oncePerKey = createOncePerKey(idempotency)
@@ -174,12 +176,16 @@ test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at
   )
   await eventually(() => asking === 2)
   expect(await sendAs('secret', 'server', 'flood-0')).toEqual({ status: 202 })
+  const otherPage = sendAs('publishable', 'other', 'flood-0')
   comeBack()
+  expect(await otherPage).toEqual({ status: 202 })
   const outcomes = await pages
-  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(200)
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(202)
   const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
-  expect(refused.map(({ reason }) => reason.part)).toEqual(Array(50).fill('postgresql'))
+  expect(refused.map(({ reason }) => reason.part)).toEqual(Array(48).fill('postgresql'))
   expect(most).toBe(2)
+  // Nothing was reserved for them: there is nothing to free.
+  expect(freed).toBe(0)
   // There is room again.
   expect(await sendAs('publishable', 'page', 'later')).toEqual({ status: 202 })
 })

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { createTurns } from '../../src/base/turns.ts'
+
+/** Work that lasts until it is told to end, and a list of what was begun. */
+function open(options: Partial<Parameters<typeof createTurns>[0]> = {}) {
+  const inTurn = createTurns({ maxUnderWay: 2, maxWaiting: 3, maxWaitMs: 5_000, ...options })
+  const begun: string[] = []
+  const ends: (() => void)[] = []
+  const work = (app: string, name: string) =>
+    inTurn(
+      app,
+      async () => {
+        begun.push(name)
+        await new Promise<void>((resolve) => ends.push(resolve))
+        return name
+      },
+      () => 'refused',
+    )
+  const tick = () => new Promise((resolve) => setImmediate(resolve))
+  return {
+    begun,
+    work,
+    async endOne() {
+      await tick()
+      ends.shift()?.()
+      await tick()
+    },
+  }
+}
+
+test('so many at a time; those of another app wait behind one of a flood and not behind all of it', async () => {
+  const { begun, work, endOne } = open()
+  const flood = Array.from({ length: 7 }, (_, at) => work('flood', `flood-${at}`))
+  const others = [work('shop', 'shop-0'), work('shop', 'shop-1'), work('bank', 'bank-0')]
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(begun).toEqual(['flood-0', 'flood-1'])
+  for (let count = 0; count < 10; count++) await endOne()
+  expect(begun.slice(2)).toEqual(['flood-2', 'shop-0', 'bank-0', 'flood-3', 'shop-1', 'flood-4'])
+  expect((await Promise.all(flood)).filter((result) => result === 'refused')).toHaveLength(2)
+  expect(await Promise.all(others)).toEqual(['shop-0', 'shop-1', 'bank-0'])
+})
+
+test('who got no turn in time is refused, and its work is never begun', async () => {
+  const { begun, work, endOne } = open({ maxUnderWay: 1, maxWaitMs: 20 })
+  const first = work('shop', 'first')
+  expect(await work('shop', 'late')).toBe('refused')
+  await endOne()
+  expect(await first).toBe('first')
+  const next = work('shop', 'next')
+  await endOne()
+  expect(await next).toBe('next')
+  expect(begun).toEqual(['first', 'next'])
+})
+
+test('work that fails ends its turn', async () => {
+  const inTurn = createTurns({ maxUnderWay: 1, maxWaiting: 1, maxWaitMs: 20 })
+  const fail = () =>
+    inTurn(
+      'shop',
+      () => Promise.reject(new Error('broken')),
+      () => 'refused',
+    )
+  await expect(fail()).rejects.toThrow('broken')
+  await expect(fail()).rejects.toThrow('broken')
+})
