@@ -10,11 +10,15 @@
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look
+--          of the key that lists a recipient's scenes (ZSET, by when the code of each ends):
+--          note      scene, ms that its code lives
+--          scenes
 -- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now
 --          | forget, takeBack: 1 if there was something | guess: a notice id, or {it, what to hand out}: right, and used up now;
 --          tries left: wrong, and at 0 it can't pass any more; -1: there is no such code
 --          | look: "<tries left> <ends, ms since 1970>" of the current code; -1: there is none
-local clock, steps, answers, at = redis.call('TIME'), {}, {}, 1
+--          | note: 1 | scenes: those whose code may live
+local clock, steps, lists, answers, at = redis.call('TIME'), {}, {}, {}, 1
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local maxCodes = 8
 
@@ -75,16 +79,32 @@ function steps.look(codes)
   return code and code.state == 'current' and string.format('%d %.0f', code.tries, code.ends) or -1
 end
 
-for step, key in ipairs(KEYS) do
+function lists.note(key, _, scene, ttlMs)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  redis.call('ZADD', key, now + ttlMs, scene)
+  if redis.call('PTTL', key) < tonumber(ttlMs) then redis.call('PEXPIRE', key, ttlMs) end
+  return 1
+end
+
+function lists.scenes(key)
+  return redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf')
+end
+
+local function take(key, name, ...)
   local _, stored = pcall(cjson.decode, redis.pcall('GET', key))
   local codes = {}
   for _, code in ipairs(type(stored) == 'table' and stored or {}) do
     if code.ends > now then table.insert(codes, code) end
   end
-  local answer, isChanged, ttlMs = steps[ARGV[at + 1]](codes, unpack(ARGV, at + 2, at + ARGV[at]))
+  local answer, isChanged, ttlMs = steps[name](codes, ...)
   if isChanged and #codes == 0 then redis.call('DEL', key)
   elseif ttlMs then redis.call('SET', key, cjson.encode(codes), 'PX', ttlMs)
   elseif isChanged then redis.call('SET', key, cjson.encode(codes), 'KEEPTTL') end
-  answers[step], at = answer, at + ARGV[at] + 1
+  return answer
+end
+
+for step, key in ipairs(KEYS) do
+  local run = lists[ARGV[at + 1]] or take
+  answers[step], at = run(key, unpack(ARGV, at + 1, at + ARGV[at])), at + ARGV[at] + 1
 end
 return answers

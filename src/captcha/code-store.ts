@@ -10,6 +10,9 @@
  * A guess is counted under a request id. When Redis gives no answer, that guess is taken back as soon as
  * Redis answers again: a caller who heard 503 has used up neither a try nor a right code.
  *
+ * Beside the codes one key per (app, channel, recipient) lists the scenes whose code may live, so that support finds
+ * every code without knowing what it is for.
+ *
  * While `SECRET_PREVIOUS` is set a code may lie under either secret's name. A new one goes under the
  * current name, and the previous name is emptied when it is settled, so an owner never has two valid codes.
  */
@@ -52,11 +55,15 @@ type Step =
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
   | ['look']
+  | ['note', scene: string, ttlMs: string]
+  | ['scenes']
 
-type Answer = string | number | [noticeId: string, sealed: string]
+type Answer = string | number | [noticeId: string, sealed: string] | string[]
 
 const script = loadScript('codes-N')
 const maxUnanswered = 10_000
+/** A scene is listed for so much longer than its code lives: in a cluster their servers' clocks differ. */
+const slackMs = 60_000
 
 export function createCodeStore(
   redis: RedisClient,
@@ -71,6 +78,11 @@ export function createCodeStore(
   /** One key per secret in use, the current one's first. */
   const keysOf = (owner: CodeOwner) =>
     secrets.subjectHashes(partsOf(owner)).map((hash) => `${options.keyPrefix}code:${hash}`)
+
+  const listKeysOf = ({ app, channel, to }: Omit<CodeOwner, 'scene'>) =>
+    secrets
+      .subjectHashes(['scenes', app, channel, to])
+      .map((hash) => `${options.keyPrefix}scenes:${hash}`)
 
   const take = createBatcher<{ key: string; step: Step }, Answer>({
     // In a cluster the keys of one call must lie together, which those of different owners do not.
@@ -134,7 +146,13 @@ export function createCodeStore(
       const tries = String(triesPerCode)
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
       const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed]
-      return (await take({ key, step })) === 1
+      const [listKey = ''] = listKeysOf(owner)
+      // Taken in one call, but in a cluster; then too no code is settled that is not listed.
+      const [, answer] = await Promise.all([
+        take({ key: listKey, step: ['note', owner.scene, String(ttlMs + slackMs)] }),
+        take({ key, step }),
+      ])
+      return answer === 1
     },
 
     settle,
@@ -156,7 +174,9 @@ export function createCodeStore(
         for (const key of keysOf(owner)) {
           const answer = await take({ key, step })
           if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
-          if (typeof answer === 'object') return { result: 'passed', ...unsealed(answer) }
+          if (typeof answer === 'object') {
+            return { result: 'passed', ...unsealed(answer as [string, string]) }
+          }
           if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
         }
         return { result: 'gone' }
@@ -175,6 +195,13 @@ export function createCodeStore(
         return { triesLeft, expiresAt: new Date(endsMs) }
       }
       return null
+    },
+
+    /** Every scene that has a code, or one that is on its way; also some whose code is used. */
+    async scenesOf(owner: Omit<CodeOwner, 'scene'>): Promise<string[]> {
+      const keys = listKeysOf(owner)
+      const lists = await Promise.all(keys.map((key) => take({ key, step: ['scenes'] })))
+      return [...new Set((lists as string[][]).flat())]
     },
 
     /** Ends every code of the owner, also one that is on its way. */

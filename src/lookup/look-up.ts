@@ -51,10 +51,10 @@ const maxShown = 20
 export const defaultScene = 'default'
 
 export interface LookupDeps {
-  store: Pick<NoticeStore, 'search'>
+  store: Pick<NoticeStore, 'search' | 'scenesOf'>
   operations: Operations
   history: Pick<History, 'find'>
-  codes: Pick<CodeStore, 'look' | 'drop'>
+  codes: Pick<CodeStore, 'look' | 'scenesOf'>
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
   secrets: Pick<Secrets, 'recipientHashes'>
@@ -71,13 +71,14 @@ export function createLookUp(deps: LookupDeps) {
   async function findKnown(asked: Asked) {
     const { app, channel, to } = asked
     const recipientHashes = secrets.recipientHashes(channel, to)
-    const [notices, done, { refusals, checks }] = await Promise.all([
+    const [notices, sentFor, liveFor, done, { refusals, checks }] = await Promise.all([
       store.search({ app, recipientHashes, limit: maxShown }),
+      store.scenesOf(app, recipientHashes),
+      codes.scenesOf({ app, channel, to }),
       operations.find(app, recipientHashes),
       history.find({ app, channel, to }),
     ])
-    const sentFor = notices.flatMap(({ scene }) => scene ?? [])
-    const scenes = [...new Set([defaultScene, ...sentFor])]
+    const scenes = [...new Set([defaultScene, ...liveFor, ...sentFor])]
     const subjects = subjectsOf(
       asked,
       { scenes, refusals },
@@ -124,7 +125,7 @@ export function createLookUp(deps: LookupDeps) {
         checks: known.checks.slice(0, maxShown),
         limits: limits.flat(),
         ...(locks.length > 0 ? { lockedForMs: Math.max(...locks) } : {}),
-        codes: live.filter((code) => code !== null),
+        codes: live.filter((code) => code !== null).slice(0, maxShown),
       }
     },
   }

@@ -2,10 +2,30 @@
 import type { Database } from '../db/database.ts'
 import type { NoticeState } from './states.ts'
 
+/** So many of a recipient's codes are looked at, the latest. */
+const maxCaptchas = 200
+
 export function createFinder(database: Database) {
   return {
     find(app: string, id: string) {
       return database.read((prisma) => prisma.notice.findFirst({ where: { id, app } }))
+    },
+
+    /** For which scenes codes were sent lately. */
+    async scenesOf(app: string, recipientHashes: readonly Uint8Array[]): Promise<string[]> {
+      const captchas = await database.read((prisma) =>
+        prisma.notice.findMany({
+          where: {
+            app,
+            recipientHash: { in: recipientHashes.map((hash) => Uint8Array.from(hash)) },
+            kind: 'captcha',
+          },
+          select: { scene: true },
+          orderBy: { id: 'desc' },
+          take: maxCaptchas,
+        }),
+      )
+      return [...new Set(captchas.flatMap(({ scene }) => scene ?? []))]
     },
 
     /** Newest first; `before` is the id of the last item of the page before. */

@@ -55,7 +55,7 @@ function guessAtOnce(count: number, owner: CodeOwner, code: () => string): Promi
 // A script's first run sends its source and would change the order of commands sent together.
 await store.guess(newOwner(), '0000')
 
-const keysNow = () => redis.client.keys(`${redis.prefix}*`)
+const keysNow = () => redis.client.keys(`${redis.prefix}code:*`)
 
 test('guess: 1,000 right guesses at once are 1 success (I4)', async () => {
   const [owner, id] = [newOwner(), newId()]
@@ -172,6 +172,52 @@ test('Redis holds neither code nor recipient in readable form (I14)', async () =
     expect(text).not.toContain('canary')
     expect(text).not.toContain('90210777')
   }
+  const lists = await redis.client.keys(`${redis.prefix}scenes:*`)
+  const listed = await Promise.all(lists.map((key) => redis.client.zrange(key, '0', '-1')))
+  expect(listed.flat()).toContain('login')
+  expect(`${lists} ${listed}`).not.toMatch(/canary|90210777/)
+})
+
+describe('scenesOf', () => {
+  test('those of this app, channel and recipient alone, pending ones too, for as long as a code may live', async () => {
+    const owner = newOwner()
+    const [first, second] = [newId(), newId()]
+    await store.remember(owner, first, '0042')
+    await store.remember(owner, second, '0043')
+    await store.remember({ ...owner, scene: 'pay' }, newId(), '0044')
+    await store.remember({ ...owner, channel: 'email', scene: 'mail' }, newId(), '0044')
+    await store.remember({ ...newOwner(), scene: 'other' }, newId(), '0044')
+    expect((await store.scenesOf(owner)).sort()).toEqual(['login', 'pay'])
+    expect(await store.scenesOf(newOwner())).toEqual([])
+    const shorter = createCodeStore(
+      connections[0] as (typeof connections)[0],
+      createSecrets(oldSecret),
+      {
+        ...options,
+        ttlMs: 1_000,
+      },
+    )
+    releaseLater(() => shorter.close())
+    await shorter.remember({ ...owner, scene: 'short' }, newId(), '0045')
+    for (const key of await redis.client.keys(`${redis.prefix}scenes:*`)) {
+      const leftMs = await redis.client.pttl(key)
+      expect(leftMs).toBeGreaterThan(300_000)
+      expect(leftMs).toBeLessThanOrEqual(360_000)
+    }
+  })
+
+  test('also those noted under the secret before', async () => {
+    const owner = newOwner()
+    await store.remember(owner, newId(), '0042')
+    const rotated = createCodeStore(
+      connections[0] as (typeof connections)[0],
+      createSecrets(newSecret, oldSecret),
+      options,
+    )
+    releaseLater(() => rotated.close())
+    await rotated.remember({ ...owner, scene: 'pay' }, newId(), '0043')
+    expect((await rotated.scenesOf(owner)).sort()).toEqual(['login', 'pay'])
+  })
 })
 
 describe('a code that is remembered while another is valid', () => {
