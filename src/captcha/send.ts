@@ -6,12 +6,14 @@
  *
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
+import { Problem } from '../base/problems.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { CreatedNotice, CreateNotice, PreparedNotice } from '../notice/create.ts'
 import type { Fields, Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { TakeTestNotice } from '../notice/test-notice.ts'
+import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CodeStore } from './code-store.ts'
 import { drawCode } from './draw-code.ts'
@@ -39,13 +41,14 @@ export function createSendCaptcha(deps: {
   code: { length: number; ttlMs: number }
   testRecipients: Pick<TestRecipients, 'codeOf'>
   takeTestNotice: TakeTestNotice
+  canReach: CanReach
   /** Which policy is asked of callers from pages. */
   pagePolicy: string
   /** The rules as they are now. */
   policies: () => Policies
 }) {
   const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
-  const { pagePolicy, policies } = deps
+  const { canReach, pagePolicy, policies } = deps
   const validityIn = createValidity(code.ttlMs)
 
   function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
@@ -89,13 +92,14 @@ export function createSendCaptcha(deps: {
   return {
     /**
      * `isHuman`: rules that ask for a challenge let it pass. Throws Unavailable when Redis or PostgreSQL is out of
-     * reach; nothing was taken then.
+     * reach, and Problem when the recipient can't be; nothing was taken then.
      */
     async send(request: CaptchaRequest, isHuman = true): Promise<SendOutcome> {
       const { notice, policy, fields } = draftOf(request)
       const decision = await quota.acquire(policy, fields, notice.id, isHuman)
       if (!decision.admitted) return { accepted: false, policy: 'captcha', refusal: decision }
       try {
+        if (!(await canReach(notice))) throw new Problem('invalid_recipient')
         const testCode = testRecipients.codeOf(notice.channel, notice.to)
         const created = await (testCode === undefined
           ? makeCode(request, notice, refundOf(policy, fields))

@@ -16,7 +16,7 @@ import {
   sendCaptchaPageBody,
 } from './schemas.ts'
 import { acceptedAnswer } from './send-answer.ts'
-import { canReach, contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
+import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 
 /** Variables of a captcha template that Postern fills in. */
 const ownVariables = ['code', 'minutes', 'validity']
@@ -77,7 +77,6 @@ export function captchaRoutes(
       ],
       async send(request, attempt) {
         const captcha = captchaOf(request, attempt)
-        if (!(await canReach(deps, captcha))) return new Problem('invalid_recipient')
         const outcome = await pastChallenge(
           request,
           (isHuman) => sendCaptcha.send(captcha, isHuman),

@@ -17,7 +17,7 @@ import {
   sendNoticeBody,
 } from './schemas.ts'
 import { acceptedAnswer } from './send-answer.ts'
-import { canReach, contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
+import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 
 export function noticeRoutes(
   deps: Sendable & {
@@ -76,9 +76,7 @@ export function noticeRoutes(
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       async send(request, attempt) {
-        const notice = noticeOf(request, attempt)
-        if (!(await canReach(deps, notice))) return new Problem('invalid_recipient')
-        const outcome = await sendNotice.send(notice)
+        const outcome = await sendNotice.send(noticeOf(request, attempt))
         return acceptedAnswer(request, outcome, { template: request.body.template })
       },
       async adopt(request, attempt) {

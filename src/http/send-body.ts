@@ -7,7 +7,6 @@ import type { Channel } from '../base/channel.ts'
 import { Problem } from '../base/problems.ts'
 import type { Params } from '../notice/create.ts'
 import type { Origin } from '../notice/quota.ts'
-import { domainOf } from '../recipient/facets.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
 
@@ -19,14 +18,6 @@ export function recipientOf(
   const result = normalise(body.channel, body.to)
   if (result.kind === 'ok') return result
   throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
-}
-
-/** Whether a message can arrive. May ask DNS, so it comes when all else fits. */
-export async function canReach(
-  { takesMail, isTestRecipient }: Sendable,
-  { channel, to }: { channel: Channel; to: string },
-): Promise<boolean> {
-  return channel === 'sms' || isTestRecipient(channel, to) || takesMail(domainOf(to))
 }
 
 /** What limits look at besides. */
@@ -47,8 +38,6 @@ export interface Sendable {
   }
   /** Whether a route of the policy file fits. */
   isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
-  /** False when a domain clearly takes no mail. */
-  takesMail(domain: string): boolean | Promise<boolean>
   /** Nothing is sent to one, so that it needs no route. */
   isTestRecipient(channel: Channel, to: string): boolean
 }

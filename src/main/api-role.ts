@@ -38,7 +38,8 @@ import { createSendNotice } from '../notice/send.ts'
 import { createTakeTestNotice } from '../notice/test-notice.ts'
 import { createPasses } from '../pass/passes.ts'
 import { findProviderKind } from '../providers/index.ts'
-import { createMailDomains, type MailDomains } from '../recipient/mail-domains.ts'
+import { type CanReach, createCanReach } from '../recipient/can-reach.ts'
+import { createMailDomains } from '../recipient/mail-domains.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients, type TestRecipients } from '../recipient/test-recipients.ts'
@@ -67,10 +68,10 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
   const { isTestRecipient } = testRecipients
   const takeTestNotice = createTakeTestNotice({ metrics, nowMs: database.nowMs })
   warnOfTestRecipients(testRecipients, file.testing.until, log)
+  const canReach = openCanReach(file, testRecipients, closers)
   const sendable = {
     templates,
     isTestRecipient,
-    takesMail: openMailDomains(file, closers),
     isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
     normaliseRecipient: createRecipientNormaliser(file.recipients, isTestRecipient),
   }
@@ -116,6 +117,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         code: { length: file.code.length, ttlMs: file.code.ttl },
         testRecipients,
         takeTestNotice,
+        canReach,
         pagePolicy,
         policies,
       }),
@@ -157,6 +159,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
         ttlMs: file.notice.ttl,
         testRecipients,
         takeTestNotice,
+        canReach,
       }),
       store: notices,
       recipientHashes: secrets.recipientHashes,
@@ -249,12 +252,16 @@ function warnOfTestRecipients({ list }: TestRecipients, until: string | undefine
 
 const maxShown = 20
 
-/** Every domain takes mail where none is looked up. */
-function openMailDomains({ recipients }: PolicyFile, closers: Closers): MailDomains['takesMail'] {
+/** Everybody can be reached where no domain is looked up. */
+function openCanReach(
+  { recipients }: PolicyFile,
+  testRecipients: TestRecipients,
+  closers: Closers,
+): CanReach {
   if (!recipients.mail.checkMx) return async () => true
   const domains = createMailDomains()
   closers.onClose(() => domains.close())
-  return domains.takesMail
+  return createCanReach(domains, testRecipients)
 }
 
 /** How each provider's receipts are read, for those that come over HTTP. */

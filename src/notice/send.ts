@@ -2,7 +2,9 @@
  * Sends a notice: first the limits, because a refusal must cost nothing, then the row, whose commit is the
  * promise. When it can't be made the quota is given back. For a test recipient there is none to be made.
  */
+import { Problem } from '../base/problems.ts'
 import type { Refusal } from '../limiter/index.ts'
+import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
 import type { Origin, Quota } from './quota.ts'
@@ -35,8 +37,9 @@ export function createSendNotice(deps: {
   ttlMs: number
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
   takeTestNotice: TakeTestNotice
+  canReach: CanReach
 }) {
-  const { quota, createNotice, store, testRecipients, takeTestNotice } = deps
+  const { quota, createNotice, store, testRecipients, takeTestNotice, canReach } = deps
   const policy = 'notice'
 
   function draftOf({ params, origin, answerBy, ttlMs = deps.ttlMs, ...asked }: NoticeRequest) {
@@ -45,12 +48,16 @@ export function createSendNotice(deps: {
   }
 
   return {
-    /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
+    /**
+     * Throws Unavailable when Redis or PostgreSQL is out of reach, and Problem when the recipient can't be; nothing was taken
+     * then.
+     */
     async send(request: NoticeRequest): Promise<SendOutcome> {
       const { notice, fields } = draftOf(request)
       const decision = await quota.acquire(policy, fields, notice.id)
       if (!decision.admitted) return { accepted: false, policy, refusal: decision }
       try {
+        if (!(await canReach(notice))) throw new Problem('invalid_recipient')
         const leftMs = request.answerBy - performance.now()
         const created = testRecipients.isTestRecipient(notice.channel, notice.to)
           ? takeTestNotice(notice)

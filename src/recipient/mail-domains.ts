@@ -2,7 +2,7 @@
  * Whether a mail's domain takes mail at all, so that a typing error is told at once and not by a bounce.
  *
  * DNS belongs to others, who may be slow, broken or hostile, and a send must not suffer from that: only a clear
- * no refuses, a caller waits a short while at most, and when too much is being looked up nothing more is. The
+ * no refuses, a caller waits a short while at most, and when too much is being looked up nothing more is, neither for all nor for one app. The
  * answer that came too late for one send is there for the next. It is no protection: who wants to send to
  * a domain has one that takes mail.
  */
@@ -26,6 +26,7 @@ export function createMailDomains(
   options: {
     /** How long a send waits at most. */
     waitMs?: number
+    /** Of all apps; one has a quarter of it. */
     maxLookUps?: number
     maxRemembered?: number
     now?: () => number
@@ -36,7 +37,7 @@ export function createMailDomains(
   const { now = () => performance.now(), resolver = createDnsResolver(2_000) } = options
   const known = createBoundedMap<{ answer: DomainAnswer; until: number }>(maxRemembered)
   /** By domain, those under way; each as a caller hears it, who comes second waits no longer. */
-  const lookUps = new Map<string, Promise<DomainAnswer>>()
+  const lookUps = new Map<string, { app: string; heard: Promise<DomainAnswer> }>()
 
   async function lookUp(domain: string): Promise<DomainAnswer> {
     const answer = await findMailServers(resolver, domain)
@@ -45,16 +46,21 @@ export function createMailDomains(
     return answer
   }
 
+  function hasRoom(app: string): boolean {
+    const own = [...lookUps.values()].filter((one) => one.app === app)
+    return lookUps.size < maxLookUps && own.length < maxLookUps / 4
+  }
+
   return {
     /** False when the domain clearly takes no mail. Never throws. */
-    async takesMail(domain: string): Promise<boolean> {
+    async takesMail(app: string, domain: string): Promise<boolean> {
       const found = known.get(domain)
       if (found && found.until > now()) return found.answer !== 'takes_none'
-      let heard = lookUps.get(domain)
+      let heard = lookUps.get(domain)?.heard
       if (!heard) {
-        if (lookUps.size >= maxLookUps) return true
+        if (!hasRoom(app)) return true
         heard = orLate(lookUp(domain), waitMs, () => 'uncertain')
-        lookUps.set(domain, heard)
+        lookUps.set(domain, { app, heard })
       }
       return (await heard) !== 'takes_none'
     },

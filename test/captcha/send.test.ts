@@ -43,6 +43,7 @@ async function openRoom(
   /** What PostgreSQL does; it may look at what Redis holds by then. */
   let commit: (notice: PreparedNotice, params: Params) => Promise<void> = async () => {}
   let adopted: { createdAt: Date; expiresAt: Date; isOpen: boolean } | null = null
+  let isReached = true
   const createNotice = async (
     notice: PreparedNotice,
     params: Params,
@@ -56,7 +57,15 @@ async function openRoom(
   const code = { length: 6, ttlMs: 290_000 }
   const policies = () => checkedPolicies({ captcha: rules })
   const takeTestNotice = () => expect.unreachable()
-  const deps = { quota, createNotice, store, testRecipients: noTestRecipients, takeTestNotice }
+  const canReach = async () => isReached
+  const deps = {
+    quota,
+    createNotice,
+    store,
+    testRecipients: noTestRecipients,
+    takeTestNotice,
+    canReach,
+  }
   return {
     codes,
     made,
@@ -64,6 +73,9 @@ async function openRoom(
     notice: createSendNotice({ ...deps, ttlMs: 86_400_000 }),
     onCommit: (work: typeof commit) => {
       commit = work
+    },
+    reaches: (is: boolean) => {
+      isReached = is
     },
     adopts: (row: typeof adopted) => {
       adopted = row
@@ -118,6 +130,17 @@ test('a send: the notice says the code that passes, its minutes rounded up, and 
     result: 'passed',
     noticeId: asked.id,
   })
+})
+
+test('a recipient that can’t be reached: refused after the limits, nothing is made and the quota is back', async () => {
+  const { captcha, notice, made, used, reaches } = await openRoom()
+  reaches(false)
+  const asked = request()
+  const refused = { code: 'invalid_recipient' }
+  await expect(captcha.send(asked)).rejects.toMatchObject(refused)
+  await expect(notice.send(asked)).rejects.toMatchObject(refused)
+  expect(made).toEqual([])
+  await eventually(async () => expect(await used(asked)).toEqual([0]))
 })
 
 test('the code is drawn, whatever the caller calls a variable', async () => {

@@ -44,6 +44,12 @@ test('a null MX, no such domain: 422 for captchas and notices, no quota and no r
   expect((await send('bob@good.test')).status).toBe(429)
 })
 
+test('a send that the limits refuse looks nothing up', async () => {
+  const body = { channel: 'email', to: 'ada@refused.test' }
+  expect(await postern.post('/v1/captchas', body)).toMatchObject({ status: 429 })
+  expect(dns.queries.filter((query) => query.includes('refused.test'))).toEqual([])
+})
+
 test('a test recipient is reached whatever its domain says', async () => {
   expect((await send('reviewer@null.test')).status).toBe(202)
 })

@@ -520,7 +520,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a domain is looked up for each who asks',
-      find: 'lookUps.set(domain, heard)',
+      find: 'lookUps.set(domain, { app, heard })',
       replace: 'void 0',
       tests: ['test/recipient/mail-domains'],
     },

@@ -42,29 +42,29 @@ const answers: [string, DnsAnswer, boolean][] = [
 
 test.each(answers)('%s', async (_, answer, takesMail) => {
   const dns = await startDns({ 'acme.test': answer })
-  expect(await open(dns).takesMail('acme.test')).toBe(takesMail)
+  expect(await open(dns).takesMail('shop', 'acme.test')).toBe(takesMail)
 })
 
 test('silence: let through after 300 ms, a second caller waits no longer than the first', async () => {
   const dns = await startDns({ 'acme.test': 'silence' })
   const domains = open(dns)
-  const first = timed(domains.takesMail('acme.test'))
+  const first = timed(domains.takesMail('shop', 'acme.test'))
   await new Promise((resolve) => setTimeout(resolve, 150))
-  const second = timed(domains.takesMail('acme.test'))
+  const second = timed(domains.takesMail('shop', 'acme.test'))
   expect(await first).toMatchObject({ takesMail: true })
   expect((await first).tookMs).toBeGreaterThan(250)
   expect((await second).takesMail).toBe(true)
   expect((await second).tookMs).toBeLessThan((await first).tookMs)
   // One that is still waiting for an answer does not wait at all.
-  expect((await timed(domains.takesMail('acme.test'))).tookMs).toBeLessThan(250)
+  expect((await timed(domains.takesMail('shop', 'acme.test'))).tookMs).toBeLessThan(250)
   expect(dns.queries).toHaveLength(1)
 })
 
 test('an answer that is late for one send is there for the next', async () => {
   const dns = await startDns({ 'acme.test': { mx: [[0, '']], delayMs: 300 } })
   const domains = open(dns, { waitMs: 20 })
-  expect(await domains.takesMail('acme.test')).toBe(true)
-  await eventually(async () => expect(await domains.takesMail('acme.test')).toBe(false))
+  expect(await domains.takesMail('shop', 'acme.test')).toBe(true)
+  await eventually(async () => expect(await domains.takesMail('shop', 'acme.test')).toBe(false))
   expect(dns.queries).toHaveLength(1)
 })
 
@@ -76,12 +76,12 @@ test.each([
   let nowMs = 0
   const dns = await startDns({ 'acme.test': answer })
   const domains = open(dns, { now: () => nowMs })
-  const first = await domains.takesMail('acme.test')
+  const first = await domains.takesMail('shop', 'acme.test')
   nowMs = keptMs - 1
-  expect(await domains.takesMail('acme.test')).toBe(first)
+  expect(await domains.takesMail('shop', 'acme.test')).toBe(first)
   const asked = dns.queries.length
   nowMs = keptMs
-  await domains.takesMail('acme.test')
+  await domains.takesMail('shop', 'acme.test')
   expect(dns.queries.length).toBeGreaterThan(asked)
 })
 
@@ -91,10 +91,10 @@ test('a hundred callers at once ask once; while too many domains are looked up o
     'b.test': 'silence',
     'c.test': { mx: [[0, '']] },
   })
-  const domains = open(dns, { maxLookUps: 2, waitMs: 300 })
-  const callers = Array.from({ length: 100 }, () => domains.takesMail('a.test'))
-  const other = domains.takesMail('b.test')
-  const third = await timed(domains.takesMail('c.test'))
+  const domains = open(dns, { maxLookUps: 8, waitMs: 300 })
+  const callers = Array.from({ length: 100 }, () => domains.takesMail('shop', 'a.test'))
+  const other = domains.takesMail('shop', 'b.test')
+  const third = await timed(domains.takesMail('shop', 'c.test'))
   expect(third).toMatchObject({ takesMail: true })
   expect(third.tookMs).toBeLessThan(250)
   expect(new Set(await Promise.all([...callers, other]))).toEqual(new Set([true]))
@@ -102,11 +102,27 @@ test('a hundred callers at once ask once; while too many domains are looked up o
   expect(dns.queries).not.toContain('MX c.test')
 })
 
+test('an app has a quarter of the look-ups, so that a flood of one leaves the others theirs', async () => {
+  const silent = Array.from({ length: 5 }, (_, at) => `s${at}.test`)
+  const dns = await startDns({
+    ...Object.fromEntries(silent.map((name) => [name, 'silence' as const])),
+    'none.test': { mx: [[0, '']] },
+  })
+  const domains = open(dns, { maxLookUps: 16 })
+  const flood = silent.map((name) => domains.takesMail('flood', name))
+  expect(await domains.takesMail('flood', 'none.test')).toBe(true)
+  expect(await domains.takesMail('shop', 'none.test')).toBe(false)
+  expect(await Promise.all(flood)).toEqual(Array(5).fill(true))
+  expect(dns.queries.filter((query) => query.startsWith('MX s'))).toHaveLength(4)
+})
+
 test('a domain of 250 characters, and one that DNS knows no question for, throw nothing', async () => {
   const dns = await startDns()
   const domains = open(dns)
-  expect(await domains.takesMail([...Array(4).fill('a'.repeat(60)), 'test'].join('.'))).toBe(false)
-  expect(await domains.takesMail(`${'a'.repeat(70)}.test`)).toBe(true)
+  expect(
+    await domains.takesMail('shop', [...Array(4).fill('a'.repeat(60)), 'test'].join('.')),
+  ).toBe(false)
+  expect(await domains.takesMail('shop', `${'a'.repeat(70)}.test`)).toBe(true)
 })
 
 test('a resolver ends a look-up within its time', async () => {
