@@ -12,8 +12,10 @@
  *   node bench/attack.ts [honest people] [only scenarios whose name contains this]
  */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { type Challenge, solveChallenge } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import pg from 'pg'
@@ -27,7 +29,8 @@ import { bombingDay, createDraw, honestDay, pumpingDay, type Visit } from './att
 import { guessMany, guessOne } from './attack/guess.ts'
 import { play } from './attack/play.ts'
 import type { World } from './attack/world.ts'
-import { openBench, repository, secret } from './harness/bench.ts'
+import { flood, validSend } from './flood.ts'
+import { key as honestKey, openBench, repository, secret } from './harness/bench.ts'
 import { openTable } from './harness/table.ts'
 
 const people = Number(process.argv[2] ?? 3_000)
@@ -39,6 +42,8 @@ const altchaTries = 3_000
 const easierBy = 100
 
 type PolicyFile = Record<string, unknown>
+
+const floods = ['a wrong key with its checksum', 'preflights of ever new origins', 'unknown paths']
 
 const bench = await openBench()
 const database = new pg.Pool({ connectionString: bench.postgres.url, max: 4 })
@@ -178,6 +183,7 @@ try {
   )
   await playDays('Bombing: 5,000 requests for one number', bombing, policies)
   await playGuesses()
+  await playFloods()
 } finally {
   await bench.close()
 }
@@ -276,6 +282,30 @@ async function playGuesses(): Promise<void> {
         '–',
       )
     }
+  }
+}
+
+/** Strangers beside honest sends, in real time; `npm run bench -- keyless` has every kind and what it costs. */
+async function playFloods(): Promise<void> {
+  if (!'floods without a key'.includes(wanted)) return
+  const { policies, ...others } = withOnly()
+  const captcha = (policies as { captcha: Rule[] }).captcha.filter(({ name }) => name !== 'ip')
+  const templates = join(repository, 'templates')
+  const file = { ...others, policies: { ...(policies as object), captcha }, templates }
+  const { url } = await bench.start('src/main/api.ts', file)
+  const seconds = 5
+  const row = openTable('Floods without a key, 1,000 a second', 'honest sends', 'lost')
+  for (const kind of floods) {
+    const options = { perSecond: 1_000, seconds, connections: 64 }
+    const worker = new Worker(new URL('./flood-worker.ts', import.meta.url), {
+      workerData: { url, kind, options },
+    })
+    const next = () => validSend(honestKey)
+    const [honest] = await Promise.all([
+      flood(url, { perSecond: 50, seconds, connections: 16, next }),
+      once(worker, 'message'),
+    ])
+    row(kind, honest.sent, honest.sent - (honest.statuses.get(202) ?? 0))
   }
 }
 

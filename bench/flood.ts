@@ -181,6 +181,12 @@ export const keylessKinds: Readonly<Record<string, () => string>> = {
   'a bad escape behind 12 kB': () => wire('GET', padded('/v1/notices/', 'a', '%')),
   'a path of 12 kB of slashes': () => wire('GET', padded('/', '/')),
   'a query of 12 kB': () => wire('GET', padded('/nothing?', 'a=%41&')),
+  'preflights of ever new origins': () =>
+    wire('OPTIONS', '/v1/captchas', {
+      origin: `https://${Math.random()}.example`,
+      'access-control-request-method': 'POST',
+    }),
+  'a code field of another version': () => wire('GET', `/browser/postern-code.${Math.random()}.js`),
   'a wrong method': () => wire('PUT', '/v1/captchas', json, body()),
   'a body of 1 MB to an unknown receipt path': () =>
     wire('POST', '/v1/receipts/nobody', json, 'x'.repeat(1_000_000)),
