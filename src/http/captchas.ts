@@ -29,6 +29,8 @@ export function captchaRoutes(
     passes: Passes
     pastChallenge: PastChallenge
     codeLength: number
+    /** PostgreSQL's clock. */
+    nowMs: () => number
     /** What a publishable key may send. */
     pageTemplates: readonly string[]
   },
@@ -41,6 +43,7 @@ export function captchaRoutes(
     templates,
     normaliseRecipient,
     codeLength,
+    nowMs,
   } = deps
 
   /** The request as the rooms behind take it, or the problem that says why not. */
@@ -139,7 +142,7 @@ export function captchaRoutes(
             verified: true,
             id: outcome.noticeId,
             scene,
-            verifiedAt: new Date().toISOString(),
+            verifiedAt: new Date(nowMs()).toISOString(),
             pass,
           },
         }

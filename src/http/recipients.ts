@@ -3,6 +3,7 @@ import type { Channel } from '../base/channel.ts'
 import { Problem } from '../base/problems.ts'
 import type { LookUp } from '../lookup/look-up.ts'
 import type { Reset } from '../lookup/reset.ts'
+import { isNamedIn } from '../recipient/is-named-in.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
@@ -74,7 +75,8 @@ export function recipientRoutes(deps: {
       problems: ['invalid_recipient'],
       async run({ key, body: { channel, ip, what, reason, ...body } }) {
         const { to, country } = recipientAsked({ channel, ...body })
-        if (isNamedIn(reason, channel, to)) {
+        // The record outlives the recipient in the rows (retention), so it must not name one in words.
+        if (isNamedIn(reason, channel, [to, body.to])) {
           throw invalid('reason', 'names the recipient, which is kept as a hash only')
         }
         await reset({ app: key.app, channel, to, country, ip, what, reason, keyId: key.id })
@@ -82,12 +84,4 @@ export function recipientRoutes(deps: {
       },
     }),
   ]
-}
-
-/** The record outlives the recipient in the rows (retention), so it must not name one in words. */
-function isNamedIn(text: string, channel: Channel, to: string): boolean {
-  if (channel === 'email') return text.toLowerCase().includes(to)
-  // Without the country's code, as people write it down.
-  const digits = text.normalize('NFKC').replaceAll(/\D/g, '')
-  return digits.includes(to.slice(-8))
 }

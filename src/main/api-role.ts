@@ -145,6 +145,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
       passes,
       pastChallenge: createPastChallenge(challenges),
       codeLength: file.code.length,
+      nowMs: database.nowMs,
       pageTemplates: file.browser.templates,
     }),
     challengeRoute(challenges),

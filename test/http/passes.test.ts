@@ -1,5 +1,5 @@
-import { createRemoteJWKSet, jwtVerify } from 'jose'
-import { expect, test } from 'vitest'
+import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
+import { expect, test, vi } from 'vitest'
 import { noLimits, startPostern } from '../support/postern.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
@@ -56,4 +56,17 @@ test.each([
 
 test('three parts that are no pass of ours are no good', async () => {
   expect((await verify({ pass: 'a.b.c' })).body).toEqual({ valid: false, reason: 'invalid' })
+})
+
+test('a check passed at the time of PostgreSQL, as its pass says, whatever the clock of the process', async () => {
+  const { body: sent } = await postern.post('/v1/captchas', recipient)
+  const code = await postern.codeFor(sent.id)
+  const from = Date.now()
+  vi.useFakeTimers({ toFake: ['Date'], now: from + 7_200_000 })
+  const { body } = await postern
+    .post('/v1/captchas/check', { ...recipient, code })
+    .finally(() => vi.useRealTimers())
+  expect(Math.abs(Date.parse(body.verifiedAt) - from)).toBeLessThan(5_000)
+  const apart = Date.parse(body.verifiedAt) / 1_000 - (decodeJwt(body.pass).iat ?? 0)
+  expect(Math.abs(apart)).toBeLessThan(2)
 })

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { isNamedIn } from '../../src/recipient/is-named-in.ts'
+
+const number = ['+8613800138000', '138 0013 8000']
+const address = ['ada@xn--bcher-kva.example', 'Ada@Bücher.example']
+
+test.each([
+  ['with its country', '+8613800138000'],
+  ['without it', 'called from 13800138000'],
+  ['with separators', '(0) 138-0013.8000'],
+  ['its last eight digits', '0013 8000'],
+  ['in full width', '１３８００１３８０００'],
+  ['in Arabic digits', '١٣٨٠٠١٣٨٠٠٠'],
+  ['in Devanagari digits', '१३८००१३८०००'],
+  ['in mathematical digits', '𝟙𝟛𝟠𝟘𝟘𝟙𝟛𝟠𝟘𝟘𝟘'],
+  ['in digits of several scripts', '138٠٠१३８𝟘00'],
+])('a number %s', (_, text) => {
+  expect(isNamedIn(text, 'sms', number)).toBe(true)
+})
+
+test.each([
+  ['as it is kept', 'mail of ada@xn--bcher-kva.example'],
+  ['as it was given', 'mail of Ada@Bücher.example'],
+  ['in capitals', 'ADA@XN--BCHER-KVA.EXAMPLE'],
+  ['in capitals and Unicode', 'ADA@BÜCHER.EXAMPLE'],
+  ['with the umlaut in two parts', 'ada@bu\u0308cher.example'],
+  ['in full width', 'ａｄａ＠ｂücher．ｅxample'],
+  ['with a Chinese full stop', 'ada@bücher。example'],
+  ['with spaces', 'ada @ bücher.example'],
+  ['with a space nobody sees', 'ada\u200b@bücher.example'],
+])('an address %s', (_, text) => {
+  expect(isNamedIn(text, 'email', address)).toBe(true)
+  expect(isNamedIn(text, 'email', address.slice(0, 1))).toBe(true)
+})
+
+test('others are not meant', () => {
+  expect(isNamedIn('ticket 4711 of 2026-11-22, 客户来电', 'sms', number)).toBe(false)
+  expect(isNamedIn('+8613800138001', 'sms', number)).toBe(false)
+  expect(isNamedIn('adam at Bücher', 'email', address)).toBe(false)
+})
+
+test('every digit of Unicode has its value', () => {
+  const all = Array.from({ length: 0x1_10_00 + 0x1_00_00 }, (_, point) => point)
+    .filter((point) => point < 0xd800 || point > 0xdfff)
+    .map((point) => String.fromCodePoint(point))
+    .filter((char) => /\p{Nd}/u.test(char))
+  expect(all.length % 10).toBe(0)
+  for (let from = 0; from < all.length; from += 10) {
+    expect(isNamedIn(all.slice(from, from + 10).join(''), 'sms', ['0123456789'])).toBe(true)
+  }
+})
