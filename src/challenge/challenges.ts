@@ -6,6 +6,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
+import { createTurns } from '../base/turns.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { returnOnce, takeOnce } from '../redis/once.ts'
@@ -22,6 +23,8 @@ export type Challenges = ReturnType<typeof createChallenges>
 /** No answer could be given again after it. */
 const maxAgeMs = 600_000
 const maxUnanswered = 10_000
+/** Anybody may make a token up, and each is asked about. A send must still be answered after the wait. */
+const turnsAtVendor = { maxUnderWay: 32, maxWaiting: 64, maxWaitMs: 300 }
 
 export function createChallenges(deps: {
   kind: ChallengeKind
@@ -30,7 +33,8 @@ export function createChallenges(deps: {
   metrics: Pick<Metrics, 'challenges'>
 }) {
   const { kind, redis, keyPrefix, metrics } = deps
-  const raise = createPressure()
+  const pressure = createPressure()
+  const inTurn = createTurns(turnsAtVendor)
   const unanswered = createUntilAnswered({ maxAgeMs, maxEntries: maxUnanswered })
 
   const giveBack = (key: string, requestId: string, isRight: boolean) =>
@@ -52,9 +56,23 @@ export function createChallenges(deps: {
     }
   }
 
-  async function prove(key: string, requestId: string, answer: string): Promise<boolean> {
+  async function prove(
+    app: string,
+    key: string,
+    requestId: string,
+    answer: string,
+  ): Promise<boolean> {
     try {
-      return await kind.prove(answer)
+      const isRight = await inTurn(
+        app,
+        () => kind.prove(answer),
+        () => {
+          throw new Unavailable('challenge', undefined, 'too many answers are asked about')
+        },
+      )
+      // A wrong one stays wrong: it is not worth remembering.
+      if (!isRight) giveBackSoon(key, requestId, false)
+      return isRight
     } catch (error) {
       giveBackSoon(key, requestId, false)
       metrics.challenges.inc({ result: 'unavailable' })
@@ -63,10 +81,10 @@ export function createChallenges(deps: {
   }
 
   return {
-    /** A challenge of the caller's own. */
-    offer(asked: Asked): Promise<Offer> {
+    /** A challenge of the caller's own; `ip` is its address. */
+    offer(asked: Asked, ip: string): Promise<Offer> {
       metrics.challenges.inc({ result: 'offered' })
-      return kind.offer(asked, raise(asked.app))
+      return kind.offer(asked, pressure.raise(asked.app, ip))
     },
 
     /** Throws Unavailable when it can't be said whether the answer is right and new; it is not used up then. */
@@ -84,10 +102,12 @@ export function createChallenges(deps: {
         return { kind: 'refused' }
       }
       const isProven = reading.kind === 'right' || taken === 2
-      if (!isProven && !(await prove(key, requestId, answer))) {
+      if (!isProven && !(await prove(asked.app, key, requestId, answer))) {
         metrics.challenges.inc({ result: 'wrong' })
         return { kind: 'refused' }
       }
+      // One that was given back opens another request, but was solved once.
+      if (taken === 1) pressure.solved(asked.app)
       metrics.challenges.inc({ result: 'solved' })
       return {
         kind: 'taken',

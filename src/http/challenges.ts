@@ -25,22 +25,23 @@ export function createPastChallenge(challenges: Challenges) {
   const askedOf = ({ app, id }: ApiKey): Asked => ({ app, keyId: id })
 
   async function challengeProblem(
-    key: ApiKey,
+    { key, ip }: Pick<RouteRequest, 'key' | 'ip'>,
     members: Readonly<Record<string, unknown>> = {},
   ): Promise<Problem> {
-    const challenge = await challenges.offer(askedOf(key))
+    const challenge = await challenges.offer(askedOf(key), ip)
     return new Problem('challenge_required', { ...members, challenge })
   }
 
   return async function pastChallenge<Outcome>(
-    { key, body }: RouteRequest<{ challenge?: string | undefined }>,
+    request: RouteRequest<{ challenge?: string | undefined }>,
     work: (isHuman: boolean) => Promise<Outcome>,
     limitedOf: (outcome: Outcome) => Limited | undefined,
   ): Promise<Outcome | Problem> {
+    const { key, body } = request
     const taken =
       body.challenge === undefined ? undefined : await challenges.take(askedOf(key), body.challenge)
     if (taken?.kind === 'malformed') throw invalid('challenge', 'is no answer to a challenge')
-    if (taken?.kind === 'refused') return challengeProblem(key)
+    if (taken?.kind === 'refused') return challengeProblem(request)
     let outcome: Outcome
     try {
       outcome = await work(taken !== undefined || key.kind !== 'publishable')
@@ -53,7 +54,7 @@ export function createPastChallenge(challenges: Challenges) {
     taken?.giveBack()
     const { policy, refusal } = limited
     return refusal.challenge && key.kind === 'publishable'
-      ? challengeProblem(key, { policy, rule: refusal.rule })
+      ? challengeProblem(request, { policy, rule: refusal.rule })
       : refusalProblem(policy, refusal)
   }
 }
@@ -68,9 +69,9 @@ export function challengeRoute(challenges: Challenges): Route {
     body: z.strictObject({}).meta({ id: 'CreateChallenge' }),
     answers: { 200: { description: 'To be solved in the page.', schema: challengeOffer } },
     problems: [],
-    run: async ({ key }) => ({
+    run: async ({ key, ip }) => ({
       status: 200,
-      body: await challenges.offer({ app: key.app, keyId: key.id }),
+      body: await challenges.offer({ app: key.app, keyId: key.id }, ip),
     }),
   })
 }

@@ -30,7 +30,7 @@ async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) 
     ...challenges,
     keyPrefix,
     async answer() {
-      const offer = await challenges.offer(asked)
+      const offer = await challenges.offer(asked, '203.0.113.1')
       return offer.kind === 'altcha' ? solveChallenge(offer.challenge) : expect.unreachable()
     },
     results: async () =>
@@ -132,16 +132,52 @@ test('a vendor is asked once for a token: not for those beside it, nor when it w
   expect(await room.take({ ...asked, keyId: 'other' }, 'good-1')).toEqual({ kind: 'refused' })
 })
 
-test('the vendor is away: unavailable, nothing is taken; a wrong token is not asked about twice', async () => {
+test('the vendor is away: unavailable, nothing is taken; a wrong token leaves nothing in Redis', async () => {
   const { far, room } = await openVendorRoom()
   far.behave = { status: 503, body: '' }
   await expect(room.take(asked, 'good-1')).rejects.toMatchObject({ part: 'challenge' })
   far.behave = undefined
   await takenSoon(() => room.take(asked, 'good-1'))
   expect(await room.take(asked, 'bad-1')).toEqual({ kind: 'refused' })
-  expect(await room.take(asked, 'bad-1')).toEqual({ kind: 'refused' })
   expect(far.forms).toHaveLength(3)
+  await eventually(async () =>
+    expect(await server.client.keys(`${room.keyPrefix}*`)).toHaveLength(1),
+  )
   expect(await room.results()).toMatchObject({ unavailable: 1, solved: 1, wrong: 1 })
+})
+
+test('a flood of made-up tokens: 32 of them are with the vendor at a time, 64 of an app wait shortly, the others are 503', async () => {
+  const { promise: isOver, resolve: end } = Promise.withResolvers<boolean>()
+  let proving = 0
+  const room = await openRoom({
+    offer: () => expect.unreachable(),
+    read: (_, answer) => ({ kind: 'unproven', id: answer, aliveMs: 60_000 }),
+    prove() {
+      proving += 1
+      return isOver
+    },
+    close() {},
+  })
+  const settled = (app: string, count: number) =>
+    Array.from({ length: count }, (_, at) =>
+      room.take({ ...asked, app }, `${app}-${at}`).then(
+        ({ kind }) => kind,
+        ({ part }) => part,
+      ),
+    )
+  const flood = settled('flood', 120)
+  await eventually(() => proving === 32)
+  const startMs = performance.now()
+  expect(await Promise.race(flood)).toBe('challenge')
+  const shop = Promise.all(settled('shop', 3))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  end(false)
+  expect(await shop).toEqual(Array(3).fill('refused'))
+  expect(performance.now() - startMs).toBeLessThan(2_000)
+  const outcomes = await Promise.all(flood)
+  expect(outcomes.filter((outcome) => outcome === 'challenge').length).toBeGreaterThanOrEqual(24)
+  expect(await room.results()).toMatchObject({ wrong: proving })
+  await eventually(async () => expect(await server.client.keys(`${room.keyPrefix}*`)).toEqual([]))
 })
 
 test('malformed is told apart from refused', async () => {
