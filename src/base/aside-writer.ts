@@ -1,6 +1,7 @@
 /**
  * Writing what no caller waits for, at a price that has an upper end whatever comes: so many items per
- * turn, one turn after the other, and what is above is dropped and counted. A server that is slow or away costs a
+ * turn, one turn after the other, and what is above is dropped and counted. In a full turn an owner with more than half of it
+ * makes room for the others. A server that is slow or away costs a
  * dropped turn and nothing else.
  */
 export interface AsideWriter<Item> {
@@ -13,11 +14,13 @@ export interface AsideWriter<Item> {
 export function createAsideWriter<Item>(options: {
   everyMs: number
   maxItems: number
+  /** Whose item it is, where none may take the place of all. */
+  ownerOf?: (item: Item) => string
   write: (items: readonly Item[]) => Promise<unknown>
   /** Told once a turn. */
   onDropped: (items: number) => void
 }): AsideWriter<Item> {
-  const { everyMs, maxItems, write, onDropped } = options
+  const { everyMs, maxItems, ownerOf, write, onDropped } = options
   let waiting: Item[] = []
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
@@ -45,9 +48,23 @@ export function createAsideWriter<Item>(options: {
     }, everyMs).unref()
   }
 
+  /** Drops the newest item of an owner that has more than half, for an item of another. */
+  function makeRoomFor(item: Item): boolean {
+    if (!ownerOf) return false
+    const counts = Map.groupBy(waiting, ownerOf)
+    const [greedy] = [...counts].find(([, items]) => items.length > maxItems / 2) ?? []
+    if (greedy === undefined || greedy === ownerOf(item)) return false
+    waiting.splice(
+      waiting.findLastIndex((other) => ownerOf(other) === greedy),
+      1,
+    )
+    dropped += 1
+    return true
+  }
+
   return {
     add(item) {
-      if (isClosed || waiting.length >= maxItems) {
+      if (isClosed || (waiting.length >= maxItems && !makeRoomFor(item))) {
         dropped += 1
         return false
       }

@@ -2,7 +2,7 @@
  * The last refusals and checks of a recipient, so that support can say why a code did not come. Rows of
  * PostgreSQL tell what was sent; what was refused has none, because a refusal must cost nothing.
  *
- * A flood pays for nothing here. The same refusal of the same recipient is written once in a while, a process
+ * A flood pays for nothing here, and one at an app's page leaves room for other apps. The same refusal of the same recipient is written once in a while, a process
  * writes so many entries a second and drops the rest, and all of it lies in a fixed number of rings in Redis:
  * a recipient's hash says which ring, and the entries in it begin with more of that hash. So the memory is bounded
  * whatever is sent, and what a flood of other recipients pushes out is the oldest of their ring.
@@ -88,7 +88,13 @@ export function createHistory(deps: {
   const { redis, secrets, keyPrefix, policies, onDropped } = deps
   const writtenAt = createBoundedMap<number>(maxRemembered)
   const writer = (maxItems: number) =>
-    createAsideWriter<Entry>({ everyMs, maxItems, write, onDropped })
+    createAsideWriter<Entry>({
+      everyMs,
+      maxItems,
+      ownerOf: ({ recipient }) => recipient.app,
+      write,
+      onDropped,
+    })
   // Apart: who runs into a shared limit with ever new recipients must not crowd out what recipients did.
   const personal = writer(maxPersonal)
   const shared = writer(maxShared)

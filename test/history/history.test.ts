@@ -231,3 +231,20 @@ test('what is waiting is written when the process ends', async () => {
   expect((await openOn([secret]).find(person)).checks).toHaveLength(1)
   history.checked(person, 'mismatch')
 })
+
+test('a flood of one app leaves room for another, which comes last', async () => {
+  const { history, dropped } = open()
+  for (let index = 0; index < 200; index++) {
+    history.checked({ ...person, app: 'flooded', to: `+86138${10_000_000 + index}` }, 'gone')
+  }
+  const others = Array.from({ length: 15 }, (_, index) => ({
+    ...person,
+    app: 'other',
+    to: `+86139${10_000_000 + index}`,
+  }))
+  for (const other of others) history.checked(other, 'gone')
+  await history.close()
+  for (const other of others) expect((await history.find(other)).checks).toHaveLength(1)
+  // So many are written in a turn, whosever they are.
+  expect(dropped()).toBe(200 + 15 - 40)
+})
