@@ -5,6 +5,7 @@
 import { createApiKeys } from '../access/api-keys.ts'
 import { orLate } from '../base/deadline.ts'
 import { readEnvironment } from '../config/environment.ts'
+import { examineApps } from '../doctor/apps.ts'
 import { about, type Finding } from '../doctor/finding.ts'
 import { examineKeys } from '../doctor/keys.ts'
 import { examineCheckMx, examineMailDomain } from '../doctor/mail-domain.ts'
@@ -32,12 +33,12 @@ export async function examine(
   env: Env,
   options: { dkimSelector?: string | undefined } = {},
 ): Promise<Finding[]> {
+  const loaded = loadConfig(env)
   const looks = [
     look('settings', async () => examineSettings(env)),
     look('secrets', async () => examineSecrets(env)),
-    ...serverLooks(env),
+    ...serverLooks(env, loaded.ok ? loaded.config.file : undefined),
   ]
-  const loaded = loadConfig(env)
   if (loaded.ok) looks.push(...configLooks(loaded.config, options.dkimSelector))
   return (await Promise.all(looks)).flat()
 }
@@ -70,7 +71,7 @@ function examineSettings(env: Env): Finding[] {
 }
 
 /** They are looked at although other settings are wrong. */
-function serverLooks(env: Env): Promise<Finding[]>[] {
+function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Finding[]>[] {
   const { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl } = env
   const read = readEnvironment(env)
   const isRight = (name: string) =>
@@ -85,12 +86,12 @@ function serverLooks(env: Env): Promise<Finding[]>[] {
         examinePostgres(databaseUrl, async (database) => {
           const all = await createApiKeys(database).list()
           const now = Date.now()
-          return examineKeys(
-            all.map((key) => ({
-              ...key,
-              isActive: key.revokedAt === null || key.revokedAt.getTime() > now,
-            })),
-          )
+          const keys = all.map((key) => ({
+            ...key,
+            isActive: key.revokedAt === null || key.revokedAt.getTime() > now,
+          }))
+          const apps = keys.filter(({ isActive }) => isActive).map(({ app }) => app)
+          return [...examineKeys(keys), ...(file ? examineApps(file, apps) : [])]
         }),
       ),
     )
