@@ -80,8 +80,9 @@ function steps.look(codes)
 end
 
 function lists.note(key, _, scene, ttlMs)
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  -- What needs memory first: a script that has written may go on writing when Redis is full, and the code with it.
   redis.call('ZADD', key, now + ttlMs, scene)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
   if redis.call('PTTL', key) < tonumber(ttlMs) then redis.call('PEXPIRE', key, ttlMs) end
   return 1
 end
