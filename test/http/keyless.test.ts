@@ -26,9 +26,10 @@ test('I21: no kind of request without a key costs a statement in PostgreSQL, but
   }
   const statements: Record<string, number> = {}
   for (const [kind, next] of Object.entries(keylessKinds)) {
-    statements[kind] = await statementsFor(next)
     // The process looks at its own readiness now and then; a kind that costs a statement does so every time.
-    if (statements[kind] > 0) statements[kind] = await statementsFor(next)
+    for (let tries = 0; tries < 3 && statements[kind] !== 0; tries++) {
+      statements[kind] = await statementsFor(next)
+    }
   }
   query.mockRestore()
   const { 'a wrong key with its checksum': ofStrangers = 0, ...others } = statements
