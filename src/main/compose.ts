@@ -1,5 +1,5 @@
 /**
- * The composition root: this file and what stands beside it (shared, API role, worker role) are the only place
+ * The composition root: this file and what stands beside it (shared, API router and role, worker role) are the only place
  * that builds things, joins the rooms and closes what was opened. An API process, a worker process and
  * the demo (both in one) are made of the same.
  */

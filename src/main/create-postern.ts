@@ -3,7 +3,7 @@
  * standalone processes are made of, without ports of its own.
  */
 import { stringify } from 'yaml'
-import { createApiRouter } from './api-role.ts'
+import { createApiRouter } from './api-router.ts'
 import { loadConfig } from './load-config.ts'
 import { defaultKeyPrefix, measureGauges, openShared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'

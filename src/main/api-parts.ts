@@ -1,0 +1,107 @@
+/** Parts of the API role that are put together of several rooms, or only where the policy file asks for them. */
+import type { Log } from '../base/log.ts'
+import type { ReceiptReader } from '../base/receipt.ts'
+import { createAltcha } from '../challenge/altcha.ts'
+import { createChallenges } from '../challenge/challenges.ts'
+import { createSiteverify } from '../challenge/siteverify.ts'
+import { pagePolicy } from '../config/page-policy.ts'
+import type { PolicyFile } from '../config/policy-schema.ts'
+import type { History } from '../history/history.ts'
+import { createLookUp } from '../lookup/look-up.ts'
+import { createOperations } from '../lookup/operations.ts'
+import { createReset } from '../lookup/reset.ts'
+import type { Quota } from '../notice/quota.ts'
+import { findProviderKind } from '../providers/index.ts'
+import { type CanReach, createCanReach } from '../recipient/can-reach.ts'
+import { createMailDomains } from '../recipient/mail-domains.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { Closers } from './closers.ts'
+import type { Shared } from './shared.ts'
+
+/** How callers from pages are asked. */
+export function openChallenges({ config, servers, secrets, metrics, closers }: Shared) {
+  const { database, redis, keyPrefix } = servers
+  const settings = config.file.challenge
+  const kind =
+    settings.kind === 'altcha'
+      ? createAltcha({ secrets, tries: settings.tries, nowMs: database.nowMs })
+      : createSiteverify(settings)
+  const challenges = createChallenges({ kind, redis, keyPrefix, metrics })
+  closers.onClose(() => challenges.close())
+  return challenges
+}
+
+/** What support asks of a recipient, and what it may take back. */
+export function createSupport(shared: Shared, quota: Quota, history: History) {
+  const { notices: store, codes } = shared.stores
+  const { limiter, policies } = shared.limits
+  const { secrets, servers } = shared
+  const operations = createOperations(servers.database)
+  const policyNames = ['captcha', pagePolicy, 'notice', 'check']
+  const asked = {
+    store,
+    operations,
+    history,
+    codes,
+    limiter,
+    quota,
+    secrets,
+    policyNames,
+    policies,
+  }
+  const { lookUp, findKnown } = createLookUp(asked)
+  return { lookUp, reset: createReset({ operations, codes, limiter, secrets, findKnown }) }
+}
+
+/** Whoever reads their codes in the policy file passes as one of them. */
+export function warnOfTestRecipients(
+  { list }: TestRecipients,
+  until: string | undefined,
+  log: Log,
+): void {
+  const recipients = list().map(({ channel, to }) => maskRecipient(channel, to))
+  if (recipients.length === 0) return
+  const shown = recipients.slice(0, maxShown)
+  log.testRecipients({ count: recipients.length, recipients: shown, until: until ?? 'for ever' })
+}
+
+const maxShown = 20
+
+/** Everybody can be reached where no domain is looked up. */
+export function openCanReach(
+  { recipients }: PolicyFile,
+  testRecipients: TestRecipients,
+  closers: Closers,
+): CanReach {
+  if (!recipients.mail.checkMx) return async () => true
+  const domains = createMailDomains()
+  closers.onClose(() => domains.close())
+  return createCanReach(domains, testRecipients)
+}
+
+/** How each provider's receipts are read, for those that come over HTTP. */
+export function receiptReaders(file: PolicyFile): Map<string, ReceiptReader> {
+  const readers = new Map<string, ReceiptReader>()
+  for (const [name, entry] of Object.entries(file.providers)) {
+    const kind = findProviderKind(entry.kind)
+    const reader = kind?.createReceiptReader?.(kind.settings.parse(entry.settings))
+    if (reader) readers.set(name, reader)
+  }
+  return readers
+}
+
+/** For what needs PostgreSQL at start: resolves after the first try, because the process is up before its servers are. */
+export function keepTrying(closers: Closers, log: Log, work: () => Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  closers.onClose(() => clearTimeout(timer))
+  const attempt = async () => {
+    try {
+      await work()
+    } catch (error) {
+      log.backgroundFailed('bootstrap key', error)
+      timer = setTimeout(attempt, 1_000)
+    }
+  }
+  return attempt()
+}

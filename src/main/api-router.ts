@@ -1,0 +1,185 @@
+/** Joins the rooms of the API: every route with what stands behind it. */
+import type { Router } from 'express'
+import { createApiKeys } from '../access/api-keys.ts'
+import { createListedOrigins } from '../access/listed-origins.ts'
+import { createCaptchaEvents } from '../captcha/captcha-events.ts'
+import { createCheckCaptcha } from '../captcha/check.ts'
+import { createSendCaptcha } from '../captcha/send.ts'
+import { pagePolicy } from '../config/page-policy.ts'
+import { createPriceOf } from '../config/price-of.ts'
+import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
+import { createHistory } from '../history/history.ts'
+import { captchaRoutes } from '../http/captchas.ts'
+import { challengeRoute, createPastChallenge } from '../http/challenges.ts'
+import { limitRoutes } from '../http/limits.ts'
+import { noticeRoutes } from '../http/notices.ts'
+import { openApiRoute } from '../http/openapi.ts'
+import { passRoutes } from '../http/passes.ts'
+import { receiptRoute } from '../http/receipts.ts'
+import { recipientRoutes } from '../http/recipients.ts'
+import { createRouter } from '../http/router.ts'
+import { sandboxRoutes } from '../http/sandbox.ts'
+import { createIdempotency } from '../idempotency/idempotency.ts'
+import { createLoginThrottle } from '../login-throttle/login-throttle.ts'
+import { createNoticeCreator } from '../notice/create.ts'
+import { createQuota } from '../notice/quota.ts'
+import { createSendNotice } from '../notice/send.ts'
+import { createTakeTestNotice } from '../notice/test-notice.ts'
+import { createPasses } from '../pass/passes.ts'
+import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
+import { createTestRecipients } from '../recipient/test-recipients.ts'
+import { createRecorder } from '../replay/recorder.ts'
+import {
+  createSupport,
+  keepTrying,
+  openCanReach,
+  openChallenges,
+  receiptReaders,
+  warnOfTestRecipients,
+} from './api-parts.ts'
+import type { Shared } from './shared.ts'
+
+/** Every route with what stands behind it, for our own app or a host's. */
+export async function createApiRouter(shared: Shared): Promise<Router> {
+  const { closers, log, metrics, secrets } = shared
+  const { environment, file, templates } = shared.config
+  const { database, redis, keyPrefix } = shared.servers
+  const { notices, receipts, events, wantedEvents, codes, producer, outbox } = shared.stores
+  const { limiter, policies } = shared.limits
+  const keys = createApiKeys(database)
+  const idempotency = createIdempotency(database)
+  closers.onClose(() => idempotency.close())
+  const creator = createNoticeCreator({ store: notices, producer, secrets, metrics, log })
+  closers.onClose(() => creator.close())
+  const { createNotice } = creator
+  const testRecipients = createTestRecipients(file.testing, {
+    defaultCountry: file.recipients.defaultCountry,
+    nowMs: database.nowMs,
+  })
+  const { isTestRecipient } = testRecipients
+  const takeTestNotice = createTakeTestNotice({ metrics, nowMs: database.nowMs })
+  warnOfTestRecipients(testRecipients, file.testing.until, log)
+  const canReach = openCanReach(file, testRecipients, closers)
+  const sendable = {
+    templates,
+    isTestRecipient,
+    isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
+    normaliseRecipient: createRecipientNormaliser(file.recipients, isTestRecipient),
+  }
+  const history = createHistory({
+    redis,
+    secrets,
+    keyPrefix,
+    policies,
+    onDropped: (count) => metrics.recordsDropped.inc({ record: 'history' }, count),
+  })
+  closers.onClose(() => history.close())
+  const recorder = createRecorder({
+    redis,
+    secrets,
+    keyPrefix,
+    onDropped: (count) => metrics.recordsDropped.inc({ record: 'decisions' }, count),
+  })
+  closers.onClose(() => recorder.close())
+  const quota = createQuota({
+    limiter,
+    secrets,
+    // They change with the rules that take them.
+    priceOf: (channel, country) => createPriceOf(shared.limits.prices())(channel, country),
+    isTestRecipient,
+    onDecided(decided) {
+      history.decided(decided)
+      recorder.decided(decided)
+    },
+    onReleased: ({ to }, requestId) => recorder.released(String(to), requestId),
+  })
+  const support = createSupport(shared, quota, history)
+  const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
+  closers.onClose(() => passes.close())
+  const challenges = openChallenges(shared)
+  const routes = [
+    ...captchaRoutes({
+      ...sendable,
+      sendCaptcha: createSendCaptcha({
+        quota,
+        codes,
+        createNotice,
+        store: notices,
+        code: { length: file.code.length, ttlMs: file.code.ttl },
+        testRecipients,
+        takeTestNotice,
+        canReach,
+        pagePolicy,
+        policies,
+      }),
+      checkCaptcha: createCheckCaptcha({
+        quota,
+        limiter,
+        policies,
+        codes,
+        metrics,
+        testRecipients,
+        events: createCaptchaEvents({
+          redis,
+          secrets,
+          keyPrefix,
+          types: wantedEvents,
+          write: events.add,
+        }),
+        onChecked(request, requestId, outcome) {
+          history.checked(request, outcome.result)
+          if (outcome.result === 'passed') {
+            recorder.passed(request.to, requestId, outcome.noticeId)
+          }
+        },
+      }),
+      passes,
+      pastChallenge: createPastChallenge(challenges),
+      codeLength: file.code.length,
+      nowMs: database.nowMs,
+      pageTemplates: file.browser.templates,
+    }),
+    challengeRoute(challenges),
+    ...passRoutes({ passes, normaliseRecipient: sendable.normaliseRecipient }),
+    ...noticeRoutes({
+      ...sendable,
+      nowMs: database.nowMs,
+      sendNotice: createSendNotice({
+        quota,
+        createNotice,
+        store: notices,
+        ttlMs: file.notice.ttl,
+        testRecipients,
+        takeTestNotice,
+        canReach,
+      }),
+      store: notices,
+      recipientHashes: secrets.recipientHashes,
+      cursorMarks: secrets.cursorMarks,
+    }),
+    ...recipientRoutes({ ...support, ...sendable }),
+    receiptRoute({ readers: receiptReaders(file), takeReceipts: receipts.take, metrics }),
+    ...limitRoutes({
+      loginThrottle: createLoginThrottle({ limiter, policies }),
+      limiter,
+      policies,
+    }),
+    ...(outbox ? sandboxRoutes(outbox) : []),
+  ]
+  const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
+  if (bootstrapKey) {
+    // Awaited once, because a caller that sees `ready` may use the key at once.
+    await keepTrying(closers, log, () =>
+      keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }),
+    )
+  }
+
+  return createRouter({
+    routes: [...routes, openApiRoute(routes)],
+    findKey: keys.find,
+    isListedOrigin: createListedOrigins(database).has,
+    idempotency,
+    metrics,
+    log,
+  })
+}
