@@ -14,33 +14,14 @@ import { readIfThere, startServerProcess, stopLeftover } from './server-process.
 
 /** Real PostgreSQL from the npm registry, in UTF-8 whatever the machine's locales are. */
 export async function startPrivatePostgres(options: PrivateServerOptions): Promise<PrivateServer> {
-  const { initdb, postgres } = await postgresPrograms()
+  const { postgres } = await postgresPrograms()
   const dataDir = openFolder(options.dataDir)
-  const password = passwordOf(dataDir)
-  const cluster = join(dataDir, 'cluster')
+  const cluster = clusterIn(dataDir)
   const pidFile = join(cluster, 'postmaster.pid')
   await stopLeftover(pidFile, cluster, 'SIGINT')
+  await makeCluster(dataDir)
+  const password = passwordOf(dataDir)
   const run = unprivileged()
-  if (!existsSync(cluster)) {
-    // Made beside its place and moved there, so that one cut short is never taken for a whole one.
-    const unfinished = join(dataDir, 'cluster.unfinished')
-    rmSync(unfinished, { recursive: true, force: true })
-    const [program, ...args] = run([
-      ...[initdb, '-D', unfinished, '--username=postgres', '--auth=scram-sha-256'],
-      ...['--pwfile', join(dataDir, 'password'), '--encoding=UTF8', '--locale=C'],
-      ...[
-        '--locale-provider=builtin',
-        '--builtin-locale=C.UTF-8',
-        '--no-sync',
-        '--no-instructions',
-      ],
-    ])
-    const making = promisify(execFile)(program, args)
-    const endWithUs = () => making.child.kill()
-    process.on('exit', endWithUs)
-    await making.finally(() => process.off('exit', endWithUs))
-    renameSync(unfinished, cluster)
-  }
 
   const logFile = join(dataDir, 'postgres.log')
   return startOnFreePort('PostgreSQL', options.port, logFile, {
@@ -61,6 +42,30 @@ export async function startPrivatePostgres(options: PrivateServerOptions): Promi
       return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
     },
   })
+}
+
+const clusterIn = (dataDir: string) => join(dataDir, 'cluster')
+
+/** What a first start finds in its folder: the password, and an empty cluster. Does nothing where they are. */
+export async function makeCluster(folder: string): Promise<void> {
+  const dataDir = openFolder(folder)
+  const cluster = clusterIn(dataDir)
+  passwordOf(dataDir)
+  if (existsSync(cluster)) return
+  const { initdb } = await postgresPrograms()
+  // Made beside its place and moved there, so that one cut short is never taken for a whole one.
+  const unfinished = join(dataDir, 'cluster.unfinished')
+  rmSync(unfinished, { recursive: true, force: true })
+  const [program, ...args] = unprivileged()([
+    ...[initdb, '-D', unfinished, '--username=postgres', '--auth=scram-sha-256'],
+    ...['--pwfile', join(dataDir, 'password'), '--encoding=UTF8', '--locale=C'],
+    ...['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--no-sync', '--no-instructions'],
+  ])
+  const making = promisify(execFile)(program, args)
+  const endWithUs = () => making.child.kill()
+  process.on('exit', endWithUs)
+  await making.finally(() => process.off('exit', endWithUs))
+  renameSync(unfinished, cluster)
 }
 
 /**

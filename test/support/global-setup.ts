@@ -6,6 +6,7 @@ import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
 import { startPrivateRedis } from '../../src/dev/private-redis.ts'
 import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { buildBrowserScript } from '../../web/build.ts'
+import { copyFreshPostgres, makeFreshPostgres } from './fresh-postgres.ts'
 import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
 
 declare module 'vitest' {
@@ -73,10 +74,13 @@ export function startTestRedis(folder: string): Promise<PrivateServer> {
   return startPrivateRedis({ dataDir: join(folder, 'redis'), flags })
 }
 
-export function startTestPostgres(folder: string): Promise<PrivateServer> {
+export async function startTestPostgres(folder: string): Promise<PrivateServer> {
+  const dataDir = join(folder, 'postgres')
+  await makeFreshPostgres(folder)
+  await copyFreshPostgres(folder, dataDir)
   const settings = ['fsync=off', 'full_page_writes=off', 'max_connections=400']
   const flags = settings.flatMap((setting) => ['-c', setting])
-  return startPrivatePostgres({ dataDir: join(folder, 'postgres'), flags })
+  return startPrivatePostgres({ dataDir, flags })
 }
 
 async function runSql(url: string, sql: string): Promise<void> {

@@ -7,6 +7,7 @@ import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
 import { startPrivateRedis } from '../../src/dev/private-redis.ts'
 import type { PrivateServer, PrivateServerOptions } from '../../src/dev/private-server.ts'
 import { parentOf } from '../../src/dev/server-process.ts'
+import { copyFreshPostgres } from './fresh-postgres.ts'
 import { releaseLater } from './release.ts'
 
 /** A server of a test's own, to be broken at will. Its address stays the same over restarts. */
@@ -28,22 +29,26 @@ export interface OwnServer {
 
 /** With append-only file as in production unless the flags say otherwise; `password` where servers share one. */
 export function ownRedis(flags?: readonly string[], password?: string): Promise<OwnServer> {
-  return ownServer(startPrivateRedis, flags, password)
+  return ownServer(startPrivateRedis, flags, async (dataDir) => {
+    // Where it is there, the server takes it instead of making one.
+    if (password) await writeFile(join(dataDir, 'password'), password, { mode: 0o600 })
+  })
 }
 
 /** Durable as in production; not migrated. */
 export function ownPostgres(flags?: readonly string[]): Promise<OwnServer> {
-  return ownServer(startPrivatePostgres, flags)
+  return ownServer(startPrivatePostgres, flags, (dataDir) =>
+    copyFreshPostgres(inject('runFolder'), dataDir),
+  )
 }
 
 async function ownServer(
   startServer: (options: PrivateServerOptions) => Promise<PrivateServer>,
   firstFlags: readonly string[] = [],
-  password?: string,
+  prepare: (dataDir: string) => Promise<void>,
 ): Promise<OwnServer> {
   const dataDir = await mkdtemp(join(inject('runFolder'), 'own-'))
-  // Where it is there, the server takes it instead of making one.
-  if (password) await writeFile(join(dataDir, 'password'), password, { mode: 0o600 })
+  await prepare(dataDir)
   let flags = firstFlags
   let server = await startServer({ dataDir, flags })
   const { url, port } = server
