@@ -1,7 +1,7 @@
 /**
  * `npm run demo`: the whole product on one machine. Starts a private PostgreSQL and Redis unless
- * DATABASE_URL and REDIS_URL name others, applies migrations, and runs API and worker in this process.
- * Everything it keeps lies in `.postern/`, so a second start finds its data.
+ * DATABASE_URL and REDIS_URL name others, applies migrations, and runs the API with the demo page in this process and
+ * a worker in another. Everything it keeps lies in `.postern/`, so a second start finds its data.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -10,9 +10,11 @@ import { migrate } from '../db/migrate.ts'
 import { createClosers } from '../main/closers.ts'
 import { loadEnvFile } from '../main/env-file.ts'
 import { endInOrder, readConfigOrExit, startOrExit } from '../main/run.ts'
+import { loadDemoConfig } from './demo-config.ts'
 import { startPrivatePostgres } from './private-postgres.ts'
 import { startPrivateRedis } from './private-redis.ts'
-import { readIfThere } from './server-process.ts'
+import { findFreePort, readIfThere } from './server-process.ts'
+import { startWorkerProcess } from './worker-process.ts'
 
 loadEnvFile()
 const env: Record<string, string | undefined> = { ...process.env }
@@ -38,22 +40,23 @@ try {
   await startServers()
   await migrate(env.DATABASE_URL as string)
 } catch (error) {
-  await servers.close().catch(() => {})
-  console.error(`The demo can not start: ${(error as Error).message}`)
-  process.exit(1)
+  await giveUp(error as Error)
 }
 
-const config = readConfigOrExit(env)
-const starting = startOrExit(config, { api: true, worker: true })
+const config = readConfigOrExit(env, loadDemoConfig)
+const workerAdminPort = await findFreePort()
+const worker = startWorkerProcess({ ...env, ADMIN_PORT: String(workerAdminPort) })
+servers.onClose(() => worker.close())
+// What is ready also delivers.
+await worker.ready.catch(giveUp)
+const starting = startOrExit(config, { api: true, worker: false })
 const end = endInOrder(
   starting.then(({ log, close }) => ({
     log,
     async close() {
-      try {
-        await close()
-      } finally {
-        await servers.close()
-      }
+      const [api] = await Promise.allSettled([close(), worker.close()])
+      await servers.close()
+      if (api.status === 'rejected') throw api.reason
       console.log('Stopped. The data stays in', dataFolder)
     },
   })),
@@ -62,6 +65,12 @@ for (const signal of endings) process.off(signal, endWhileStarting)
 // A closed terminal ends the demo like Ctrl-C.
 process.on('SIGHUP', () => end('SIGHUP', 0))
 printWelcome((await starting).addresses)
+
+async function giveUp({ message }: Error): Promise<never> {
+  await servers.close().catch(() => {})
+  console.error(`The demo can not start: ${message}`)
+  process.exit(1)
+}
 
 async function startServers(): Promise<void> {
   const starting: Promise<unknown>[] = []
@@ -100,7 +109,7 @@ function printWelcome(addresses: Readonly<Record<string, string>>): void {
 Postern is ready.
 
   API       ${api}          (its description: ${api}/openapi.json)
-  Metrics   ${admin}/metrics
+  Metrics   ${admin}/metrics          (the worker's: http://localhost:${workerAdminPort}/metrics)
   Messages  ${api}/sandbox/messages          (nothing leaves this machine)
   Data      ${dataFolder}
   Database  ${env.DATABASE_URL}

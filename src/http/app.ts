@@ -4,6 +4,8 @@ import helmet from 'helmet'
 
 export function createApp(deps: {
   router: Router
+  /** Asked first. */
+  beside?: Router | undefined
   /** Answers what is none of ours. */
   unknownPath: RequestHandler
   /** How many proxies in front may be believed about the caller's address. */
@@ -12,6 +14,7 @@ export function createApp(deps: {
   const app = express()
   app.disable('x-powered-by')
   app.set('trust proxy', deps.trustProxyHops)
+  if (deps.beside) app.use(deps.beside)
   // For pages. Answers in JSON need none of it, and setting its headers costs a fifth of a refusal.
   app.use(
     '/docs',

@@ -1,17 +1,28 @@
 /** The API role: the router in an app of our own, on a port of its own. */
+import type { Router } from 'express'
 import { createApp } from '../http/app.ts'
 import { answerUnknownPath } from '../http/router.ts'
 import { createPublicServer } from '../http/server.ts'
+import type { OnDecided } from '../notice/quota.ts'
 import { createApiRouter } from './api-router.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Shared } from './shared.ts'
 
+/** What `npm run demo` puts on the same port; there is none in production. */
+export interface Beside {
+  /** Asked before our own routes. */
+  createRouter(shared: Shared): Router
+  /** Told of every decision of the limits about sends and checks. */
+  onDecided: OnDecided
+}
+
 /** The API on a port of its own. Resolves with its address once it listens. */
-export async function startApiRole(shared: Shared): Promise<string> {
+export async function startApiRole(shared: Shared, beside?: Beside): Promise<string> {
   const { config, closers, metrics, log } = shared
   const { environment } = config
   const app = createApp({
-    router: await createApiRouter(shared),
+    router: await createApiRouter(shared, beside?.onDecided),
+    beside: beside?.createRouter(shared),
     unknownPath: answerUnknownPath({ metrics, log }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })

@@ -22,7 +22,7 @@ import { sandboxRoutes } from '../http/sandbox.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import { createLoginThrottle } from '../login-throttle/login-throttle.ts'
 import { createNoticeCreator } from '../notice/create.ts'
-import { createQuota } from '../notice/quota.ts'
+import { createQuota, type OnDecided } from '../notice/quota.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { createTakeTestNotice } from '../notice/test-notice.ts'
 import { createPasses } from '../pass/passes.ts'
@@ -39,8 +39,8 @@ import {
 } from './api-parts.ts'
 import type { Shared } from './shared.ts'
 
-/** Every route with what stands behind it, for our own app or a host's. */
-export async function createApiRouter(shared: Shared): Promise<Router> {
+/** Every route with what stands behind it, for our own app or a host's. `onDecided` is told what the limits decide. */
+export async function createApiRouter(shared: Shared, onDecided?: OnDecided): Promise<Router> {
   const { closers, log, metrics, secrets } = shared
   const { environment, file, templates } = shared.config
   const { database, redis, keyPrefix } = shared.servers
@@ -90,6 +90,7 @@ export async function createApiRouter(shared: Shared): Promise<Router> {
     onDecided(decided) {
       history.decided(decided)
       recorder.decided(decided)
+      onDecided?.(decided)
     },
     onReleased: ({ to }, requestId) => recorder.released(String(to), requestId),
   })

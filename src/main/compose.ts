@@ -1,7 +1,7 @@
 /**
  * The composition root: this file and what stands beside it (shared, API router and role, worker role) are the only place
  * that builds things, joins the rooms and closes what was opened. An API process, a worker process and
- * the demo (both in one) are made of the same.
+ * a test's (both in one) are made of the same.
  */
 import type { createLog } from '../base/log.ts'
 import { reasonsPostgresNotReady } from '../db/ready.ts'
@@ -9,7 +9,7 @@ import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { firstTry } from '../redis/connect.ts'
 import { lookAtRedis } from '../redis/ready.ts'
-import { startApiRole } from './api-role.ts'
+import { type Beside, startApiRole } from './api-role.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Config } from './load-config.ts'
 import { type Readiness, startReadiness } from './readiness.ts'
@@ -35,7 +35,7 @@ export interface Running {
 export async function start(
   config: Config,
   roles: Roles,
-  options: { keyPrefix?: string; clock?: () => number } = {},
+  options: { keyPrefix?: string; clock?: () => number; beside?: Beside | undefined } = {},
 ): Promise<Running> {
   const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
   const shared = openShared(
@@ -46,7 +46,7 @@ export async function start(
   )
   const { log, closers, limits } = shared
   try {
-    const addresses = await startRoles(shared, roles)
+    const addresses = await startRoles(shared, roles, options.beside)
     return { addresses, log, reload: limits.reload, close: () => closers.close() }
   } catch (error) {
     // A worker may be sending already: it ends in order although the start came to nothing.
@@ -55,7 +55,11 @@ export async function start(
   }
 }
 
-async function startRoles(shared: Shared, roles: Roles): Promise<Record<string, string>> {
+async function startRoles(
+  shared: Shared,
+  roles: Roles,
+  beside: Beside | undefined,
+): Promise<Record<string, string>> {
   const { config, closers, log, metrics, servers, stores } = shared
   const { environment } = config
   let hasStarted = false
@@ -86,7 +90,7 @@ async function startRoles(shared: Shared, roles: Roles): Promise<Record<string, 
   addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
   closers.onClose(() => closeServer(adminServer))
 
-  if (roles.api) addresses.api = await startApiRole(shared)
+  if (roles.api) addresses.api = await startApiRole(shared, beside)
   // A connection that is still being made is not a missing Redis.
   await firstTry(servers.redis)
   hasStarted = true

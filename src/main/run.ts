@@ -4,6 +4,7 @@
  */
 import { closeSync, openSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Beside } from './api-role.ts'
 import { type Roles, type Running, start } from './compose.ts'
 import { loadEnvFile } from './env-file.ts'
 import { type Config, loadConfig } from './load-config.ts'
@@ -36,9 +37,9 @@ function hasTerminal(): boolean {
 }
 
 /** Starts, or says in one line why not: a port in use, a file that can't be read. */
-export async function startOrExit(config: Config, roles: Roles): Promise<Running> {
+export async function startOrExit(config: Config, roles: Roles, beside?: Beside): Promise<Running> {
   try {
-    return await start(config, roles)
+    return await start(config, roles, { beside })
   } catch (error) {
     const { code, port } = error as { code?: string; port?: number }
     console.error(
@@ -52,8 +53,11 @@ export async function startOrExit(config: Config, roles: Roles): Promise<Running
 
 export function readConfigOrExit(
   env: Readonly<Record<string, string | undefined>> = process.env,
+  load: (
+    env: Readonly<Record<string, string | undefined>>,
+  ) => ReturnType<typeof loadConfig> = loadConfig,
 ): Config {
-  const loaded = loadConfig(env)
+  const loaded = load(env)
   if (loaded.ok) return loaded.config
   console.error(
     `Postern can not start:\n${loaded.problems.map((problem) => `  ${problem}`).join('\n')}`,

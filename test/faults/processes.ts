@@ -339,7 +339,7 @@ const f34: Fault = {
   id: 'F34',
   breaks:
     'the demo is told to stop while its standard output is stalled, closed, or on a full disk',
-  holds: 'it ends with code 0 and leaves no server behind',
+  holds: 'it ends with code 0 and leaves no server and no worker behind',
   proves: 'I13',
   async prove() {
     for (const how of brokenOutputs) {
@@ -352,7 +352,8 @@ const f34: Fault = {
       })
       handOver()
       const servers = childrenOf(demo.pid)
-      expect(servers).toHaveLength(2)
+      // PostgreSQL, Redis and the worker.
+      expect(servers).toHaveLength(3)
       // Requests that are logged, more of them than a pipe takes in.
       for (let left = 500; left > 0; left -= 50) {
         await Promise.all(

@@ -46,6 +46,9 @@ function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDe
     }
   }
 
+  /** Nothing was handed over yet, so an outbox that does not answer is as good as a far end that is away. */
+  const isSwitchedOff = async () => (await outbox?.isOff(name).catch(() => true)) ?? false
+
   function sendReceipts(messageId: string, noticeId: string, plan: ReceiptSettings): void {
     const { outcome, delay, copies } = plan
     for (let copy = 0; copy < copies; copy++) {
@@ -60,6 +63,9 @@ function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDe
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     if (closing.signal.aborted) return { kind: 'unavailable', detail: 'closed' }
     if (signal.aborted) return { kind: 'unavailable', detail: 'aborted' }
+    if (settings.switchable && (await isSwitchedOff())) {
+      return { kind: 'unavailable', detail: 'switched off' }
+    }
     const fault = findFault(settings.faults, message.to)
     if (fault?.delay && !(await waitMs(fault.delay, AbortSignal.any([signal, closing.signal])))) {
       return { kind: 'unavailable', detail: 'aborted' }

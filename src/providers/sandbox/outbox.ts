@@ -34,6 +34,7 @@ export function createSandboxOutbox(
   clock: () => number = Date.now,
 ) {
   const key = `${keyPrefix}sandbox:outbox`
+  const offKey = `${keyPrefix}sandbox:off`
   const oldestMs = () => Math.max(0, clock() - maxAgeMs)
 
   /** Newest first. */
@@ -67,6 +68,19 @@ export function createSandboxOutbox(
 
     async clear(): Promise<void> {
       await reach(redis.del(key))
+    },
+
+    /** From now on the far end of this provider can't be reached by any process, where it is `switchable`. */
+    async switchOff(provider: string): Promise<void> {
+      await reach(redis.sadd(offKey, provider))
+    },
+
+    async switchOn(provider: string): Promise<void> {
+      await reach(redis.srem(offKey, provider))
+    },
+
+    async isOff(provider: string): Promise<boolean> {
+      return (await reach(redis.sismember(offKey, provider))) === 1
     },
   }
 }

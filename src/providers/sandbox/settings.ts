@@ -48,6 +48,8 @@ export const sandboxSettings = z.strictObject({
   receipts: receiptSettings.optional(),
   /** Whether it can be asked what became of a message whose answer was lost. */
   query: z.boolean().default(true),
+  /** Whether a running process may be told that its far end is away: `switchOff` of the outbox. */
+  switchable: z.boolean().default(false),
 })
 
 export type SandboxSettings = z.infer<typeof sandboxSettings>

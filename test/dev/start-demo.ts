@@ -1,0 +1,35 @@
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { inject } from 'vitest'
+import { testDatabase } from '../support/database.ts'
+import { clientOf, type Postern } from '../support/postern.ts'
+import { type PosternProcess, startProcess } from '../support/processes.ts'
+import { testRedis } from '../support/redis.ts'
+
+export type Demo = PosternProcess & Pick<Postern, 'post' | 'get' | 'messages' | 'codeFor'>
+
+/** The demo as a process, on servers of the run. */
+export async function startDemo(): Promise<Demo> {
+  const [redis, database] = [await testRedis(), await testDatabase()]
+  const key = 'psk_demo_of_the_tests'
+  const demo = await startProcess('demo', {
+    env: {
+      REDIS_URL: redis.url,
+      DATABASE_URL: database.url,
+      POSTERN_DATA: mkdtempSync(join(inject('runFolder'), 'demo-')),
+      BOOTSTRAP_SECRET_KEY: key,
+    },
+    withinMs: 60_000,
+  })
+  return { ...demo, ...clientOf(demo.url, key) }
+}
+
+/** Without a signal: whether the process is there. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
