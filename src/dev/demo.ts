@@ -11,6 +11,7 @@ import { createClosers } from '../main/closers.ts'
 import { loadEnvFile } from '../main/env-file.ts'
 import { endInOrder, readConfigOrExit, startOrExit } from '../main/run.ts'
 import { loadDemoConfig } from './demo-config.ts'
+import { createGuide, guidePath } from './guide.ts'
 import { startPrivatePostgres } from './private-postgres.ts'
 import { startPrivateRedis } from './private-redis.ts'
 import { findFreePort, readIfThere } from './server-process.ts'
@@ -49,7 +50,11 @@ const worker = startWorkerProcess({ ...env, ADMIN_PORT: String(workerAdminPort) 
 servers.onClose(() => worker.close())
 // What is ready also delivers.
 await worker.ready.catch(giveUp)
-const starting = startOrExit(config, { api: true, worker: false })
+const starting = startOrExit(
+  config,
+  { api: true, worker: false },
+  { createRouter: () => createGuide(), onDecided: () => {} },
+)
 const end = endInOrder(
   starting.then(({ log, close }) => ({
     log,
@@ -79,6 +84,8 @@ async function startServers(): Promise<void> {
       startPrivatePostgres({ dataDir: join(dataFolder, 'postgres') }).then((server) => {
         servers.onClose(() => server.stop())
         env.DATABASE_URL = server.url
+        // For commands beside the demo, such as `npm run keys`.
+        writeFileSync(join(dataFolder, 'database-url'), server.url, { mode: 0o600 })
       }),
     )
   }
@@ -109,6 +116,7 @@ function printWelcome(addresses: Readonly<Record<string, string>>): void {
 Postern is ready.
 
   API       ${api}          (its description: ${api}/openapi.json)
+  Guide     ${api}${guidePath}
   Metrics   ${admin}/metrics          (the worker's: http://localhost:${workerAdminPort}/metrics)
   Messages  ${api}/sandbox/messages          (nothing leaves this machine)
   Data      ${dataFolder}
@@ -125,7 +133,7 @@ Read it:
 
   curl -s ${api}/sandbox/messages
 
-Make a key that may stand in a page (docs/code-field.md has the rest):
+Make a key that may stand in a page (docs/start.md has the rest):
 
   DATABASE_URL='${env.DATABASE_URL}' \\
     npm run keys -- create --kind publishable --name page --app default --origin http://localhost:8080

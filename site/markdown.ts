@@ -1,0 +1,63 @@
+/** What the site does to pages that are written for GitHub. */
+import { readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import type { MarkdownRenderer } from 'vitepress'
+
+const { repository } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+) as { repository: { url: string } }
+const repositoryUrl = repository.url.replace(/^git\+/, '').replace(/\.git$/, '')
+
+/** A file outside of docs/ is no page of the site: its link leads to the repository. A README is its folder's index. */
+export function mendLinks(markdown: MarkdownRenderer): void {
+  const { link_open: render } = markdown.renderer.rules
+  markdown.renderer.rules.link_open = (tokens, index, options, env, self) => {
+    const token = tokens[index]
+    const href = token?.attrGet('href') ?? ''
+    if (token && !/^([a-z]+:|\/|#)/.test(href))
+      token.attrSet('href', onSite(href, env.relativePath))
+    return render?.(tokens, index, options, env, self) ?? self.renderToken(tokens, index, options)
+  }
+}
+
+function onSite(href: string, page: string): string {
+  const [path = '', anchor] = href.split('#')
+  const target = posix.normalize(posix.join('docs', posix.dirname(page), path))
+  const isPage = target.startsWith('docs/') && /(\.md|\/)$/.test(target)
+  const found = isPage
+    ? path.replace(/(^|\/)README\.md$/, '$1./')
+    : `${repositoryUrl}/blob/main/${target}`
+  return anchor === undefined ? found : `${found}#${anchor}`
+}
+
+/** Why a code block is not run by the tests stands behind its language: `sh no-run: needs a vendor account`. */
+export const notRunReason = /\s+no-run:\s*(\S.*)$/
+
+/** The reason stands above the block on the site too. */
+export function captionFences(markdown: MarkdownRenderer): void {
+  const render = markdown.renderer.rules.fence
+  markdown.renderer.rules.fence = (tokens, index, options, env, self) => {
+    const token = tokens[index]
+    const reason = token && notRunReason.exec(token.info)?.[1]
+    if (token && reason) token.info = token.info.replace(notRunReason, '')
+    const block = render?.(tokens, index, options, env, self) ?? ''
+    return reason ? `<p class="not-run">${markdown.utils.escapeHtml(reason)}</p>\n${block}` : block
+  }
+}
+
+/**
+ * A table that is wider than a phone is scrolled, so the keyboard must reach it; and a column without a name has no
+ * header cell, which a screen reader would announce as empty.
+ */
+export function mendTables(markdown: MarkdownRenderer): void {
+  const { rules } = markdown.renderer
+  rules.table_open = () => '<div class="wide" tabindex="0"><table>\n'
+  rules.table_close = () => '</table></div>\n'
+  markdown.core.ruler.push('unnamed columns', ({ tokens }) => {
+    for (const [index, { type, content }] of tokens.entries()) {
+      const [before, after] = [tokens[index - 1], tokens[index + 1]]
+      if (type !== 'inline' || content !== '' || before?.type !== 'th_open' || !after) continue
+      before.tag = after.tag = 'td'
+    }
+  })
+}

@@ -1,0 +1,121 @@
+/** The way through docs/: Start → Concepts → Guides → Reference → Decisions → Comparison. */
+import type { DefaultTheme } from 'vitepress'
+
+type Entries = readonly (readonly [title: string, path: string])[]
+
+const section = (text: string, entries: Entries, collapsed?: boolean) => ({
+  text,
+  ...(collapsed === undefined ? {} : { collapsed }),
+  items: entries.map(([text, link]) => ({ text, link })),
+})
+
+const reference: Entries = [
+  ['HTTP', '/http'],
+  ['Calls and their fields', '/reference/calls'],
+  ['Policy file', '/policy-file'],
+  ['Environment', '/reference/environment'],
+  ['Metrics', '/metrics'],
+  ['Limiter', '/limiter'],
+  ['Code field', '/code-field'],
+  ['Passes', '/passes'],
+  ['Events', '/events'],
+  ['Performance', '/performance'],
+  ['Invariants and faults', '/invariants'],
+  ['Testing', '/testing'],
+]
+
+const providers: Entries = [
+  'smtp',
+  'aliyun',
+  'tencent',
+  'twilio',
+  'smpp',
+  'webhook',
+  'sandbox',
+].map((kind) => [kind, `/providers/${kind}`] as const)
+
+const englishSidebar: DefaultTheme.SidebarItem[] = [
+  section('Begin', [
+    ['Start', '/start'],
+    ['Concepts', '/concepts'],
+  ]),
+  section('Guides', [
+    ['A sign-up page', '/guides/sign-up-page'],
+    ['A lock on logins', '/guides/login-lock'],
+    ['Notices', '/guides/notices'],
+    ['Choosing providers', '/guides/providers'],
+    ['Writing limits', '/guides/limits'],
+    ['Against abuse', '/abuse'],
+    ['Operations', '/operations'],
+    ['For support', '/support'],
+    ['Inside an Express app', '/embedding'],
+  ]),
+  section('Reference', reference),
+  section('Providers', [['Overview', '/providers/'], ...providers], true),
+  section('Background', [
+    ['Decisions', '/decisions/'],
+    ['Comparison', '/comparison'],
+  ]),
+]
+
+const chineseSidebar: DefaultTheme.SidebarItem[] = [
+  section('入门', [
+    ['快速开始', '/zh/start'],
+    ['核心概念', '/zh/concepts'],
+  ]),
+  section('指南', [
+    ['注册页', '/zh/guides/sign-up-page'],
+    ['登录锁定', '/zh/guides/login-lock'],
+    ['通知', '/zh/guides/notices'],
+    ['选择服务商', '/zh/guides/providers'],
+    ['编写限额', '/zh/guides/limits'],
+    ['防滥用', '/zh/guides/abuse'],
+    ['运维', '/zh/guides/operations'],
+    ['嵌入 Express 应用', '/zh/guides/embedding'],
+  ]),
+  section('参考（英文）', reference),
+  section('服务商（英文）', [['概览', '/providers/'], ...providers], true),
+]
+
+export const english = {
+  themeConfig: {
+    nav: [
+      { text: 'Start', link: '/start' },
+      { text: 'Concepts', link: '/concepts' },
+      { text: 'HTTP', link: '/http' },
+      { text: 'Comparison', link: '/comparison' },
+    ],
+    sidebar: englishSidebar,
+  } satisfies DefaultTheme.Config,
+}
+
+export const chinese = {
+  description: '可自托管的短信与邮件验证码、通知服务，限额精确',
+  themeConfig: {
+    nav: [
+      { text: '快速开始', link: '/zh/start' },
+      { text: '核心概念', link: '/zh/concepts' },
+      { text: 'HTTP 参考', link: '/http' },
+    ],
+    sidebar: chineseSidebar,
+    outline: { level: [2, 3] as [number, number], label: '本页目录' },
+    docFooter: { prev: '上一页', next: '下一页' },
+    sidebarMenuLabel: '目录',
+    returnToTopLabel: '回到顶部',
+    darkModeSwitchLabel: '深色模式',
+    lightModeSwitchTitle: '切换到浅色模式',
+    darkModeSwitchTitle: '切换到深色模式',
+    langMenuLabel: '切换语言',
+    skipToContentLabel: '跳到正文',
+  } satisfies DefaultTheme.Config,
+  search: {
+    button: { buttonText: '搜索', buttonAriaLabel: '搜索' },
+    modal: {
+      displayDetails: '显示详细列表',
+      resetButtonTitle: '清除',
+      backButtonTitle: '关闭搜索',
+      noResultsText: '没有找到：',
+      footer: { selectText: '选择', navigateText: '切换', closeText: '关闭' },
+    },
+  },
+}
