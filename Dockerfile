@@ -22,6 +22,7 @@ COPY lua lua
 COPY prisma/migrations prisma/migrations
 COPY templates templates
 COPY src src
+COPY web/console web/console
 COPY --from=generated /app/src/db/generated src/db/generated
 COPY --from=generated /app/web/dist web/dist
 

@@ -11,6 +11,9 @@ import { newId } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import { createKeyToken, type KeyKind, keyKindOf, shownPrefixOf } from './key-token.ts'
 
+/** In the place of an app: an operator's key that sees all of them. */
+export const everyApp = '*'
+
 export interface NewKey {
   name: string
   app: string
@@ -60,13 +63,22 @@ export function createKeyStore(database: Database) {
     return id
   }
 
-  async function find(id: string): Promise<KeyFacts | undefined> {
+  async function findById(id: string): Promise<KeyFacts | undefined> {
     const [key] = await database.query<KeyFacts>('api-key-get', `${factsSql} WHERE id = $1`, [id])
     return key
   }
 
   return {
     insert,
+
+    /** Also a revoked one. */
+    findById,
+
+    /** Every app that has or had keys; those of operators who see every app have none of their own. */
+    async apps(): Promise<string[]> {
+      const rows = await database.query<{ app: string }>('api-key-apps', appsSql, [everyApp])
+      return rows.map(({ app }) => app)
+    },
 
     /** Makes a key and returns it; it can't be read again. */
     async create(key: NewKey): Promise<{ id: string; token: string }> {
@@ -84,13 +96,13 @@ export function createKeyStore(database: Database) {
 
     /** Makes another of the same kind, app, name and origins, and ends this one once `overlapMs` are over. */
     async rotate(id: string, overlapMs: number): Promise<Rotation> {
-      const before = await find(id)
+      const before = await findById(id)
       if (!before) return { kind: 'unknown' }
       const token = createKeyToken(before.kind)
       const newKeyId = idNow()
       const values = [id, overlapMs, newKeyId, hashOf(token), shownPrefixOf(token)]
       const rotated = await database.query('api-key-rotate', rotateSql, values)
-      const old = await find(id)
+      const old = await findById(id)
       if (!old?.revokedAt) return { kind: 'unknown' }
       return rotated.length > 0
         ? { kind: 'rotated', id: newKeyId, token, successorOf: old }
@@ -107,6 +119,8 @@ const factsSql = `
   SELECT id, app, kind, origins, name, prefix, created_at AS "createdAt", revoked_at AS "revokedAt",
          coalesce(revoked_at <= now(), false) AS "isRevoked", last_used_at AS "lastUsedAt"
   FROM api_key`
+
+const appsSql = 'SELECT DISTINCT app FROM api_key WHERE app <> $1 ORDER BY app'
 
 const insertSql = `
   INSERT INTO api_key (id, app, name, kind, hash, prefix, origins, created_at)

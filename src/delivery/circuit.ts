@@ -94,6 +94,8 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   }
 
   return {
+    isOpen: () => probeAtMs !== undefined,
+
     /** How long a call would be kept out; 0 when it would be made. */
     openForMs(): number {
       if (probeAtMs === undefined) return 0

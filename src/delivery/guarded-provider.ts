@@ -11,6 +11,7 @@ import type { Message, Provider, SendResult, SentMessage } from '../providers/pr
 import { createCircuit } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { createSlots } from './slots.ts'
+import type { ProviderState } from './worker-notes.ts'
 
 /** The provider was not called. */
 export interface Deferred {
@@ -50,6 +51,11 @@ export interface GuardedProvider {
   stopWaiting(): void
 }
 
+/** For those who look on. */
+export interface WatchedProvider extends GuardedProvider {
+  state(): ProviderState
+}
+
 /** What a provider may take beyond its time before it is waited for no longer. */
 const overrunMs = 1_000
 
@@ -67,7 +73,7 @@ export function createGuardedProvider(
     /** The provider broke its contract: it threw. */
     onFault: (noticeId: string, error: unknown) => void
   },
-): GuardedProvider {
+): WatchedProvider {
   const { acquireSendPermit, onFault } = deps
   const slots = createSlots(provider.slots, maxWaiting)
   const circuit = createCircuit(provider.slots, (isOpen) => {
@@ -178,6 +184,10 @@ export function createGuardedProvider(
     capacity: slots.count + maxWaiting,
     send,
     ...(provider.query ? { query } : {}),
+    state() {
+      if (pausedUntilMs > performance.now()) return 'paused'
+      return circuit.isOpen() ? 'circuit' : 'ready'
+    },
     stopWaiting: slots.close,
   }
 }

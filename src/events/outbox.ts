@@ -19,6 +19,16 @@ export interface TakenEvent extends NewEvent {
   isLast: boolean
 }
 
+/** One that waits, as operators see it. */
+export interface WaitingEvent {
+  id: string
+  app: string
+  type: string
+  createdAt: Date
+  dueAt: Date
+  tries: number
+}
+
 export type EventOutbox = ReturnType<typeof createEventOutbox>
 
 export function createEventOutbox(database: Database) {
@@ -56,6 +66,16 @@ export function createEventOutbox(database: Database) {
       }
     },
 
+    /** Those that wait, the next first; `after` is the last of the page before. */
+    list(
+      apps: readonly string[] | undefined,
+      limit: number,
+      after?: { dueAt: Date; id: string },
+    ): Promise<WaitingEvent[]> {
+      const values = [apps ?? null, after?.dueAt ?? null, after?.id ?? null, limit]
+      return database.query('event-list', listSql, values)
+    },
+
     /** Age of the oldest event, 0 when there is none. */
     async oldestSeconds(): Promise<number> {
       const [row] = await database.query<{ seconds: number | null }>('event-oldest', oldestSql, [])
@@ -84,3 +104,9 @@ const againSql = `
 
 const oldestSql = `
   SELECT greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS seconds FROM event`
+
+const listSql = `
+  SELECT id, app, type, created_at AS "createdAt", due_at AS "dueAt", tries FROM event
+  WHERE ($1::text[] IS NULL OR app = ANY($1))
+    AND ($2::timestamptz IS NULL OR (due_at, id) > ($2, $3::uuid))
+  ORDER BY due_at, id LIMIT $4`

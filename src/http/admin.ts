@@ -1,7 +1,10 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Metrics } from '../metrics/metrics.ts'
 
-/** The admin port, of every process: never the public one, so it needs no key. */
+/**
+ * The admin port, of every process: never the public one. What probes and Prometheus ask for needs no key; everything else
+ * is the console's, where this process has one.
+ */
 export function createAdminServer(deps: {
   metrics: Metrics
   /** Measures the gauges, at each scrape. */
@@ -10,6 +13,8 @@ export function createAdminServer(deps: {
   readiness: () => Promise<{ reasons: readonly string[]; warnings: readonly string[] }>
   /** Why this process should be replaced; empty when it should not. */
   reasonsNotLive: () => string[]
+  /** Undefined in a worker, and while an API is still starting. */
+  console?: () => RequestListener | undefined
 }): Server {
   const { metrics, measure, readiness, reasonsNotLive } = deps
   return createServer(async (request, response) => {
@@ -19,12 +24,15 @@ export function createAdminServer(deps: {
     }
     const json = (status: number, body: unknown) =>
       reply(status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`)
+    const path = request.url?.split('?')[0] ?? ''
+    const console = ownPaths.includes(path) ? undefined : deps.console?.()
+    if (console) return console(request, response)
     try {
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         response.setHeader('allow', 'GET, HEAD')
         return json(405, { status: 'method not allowed' })
       }
-      switch (request.url?.split('?')[0]) {
+      switch (path) {
         case '/metrics':
           await measure()
           return reply(200, metrics.registry.contentType, await metrics.registry.metrics())
@@ -49,3 +57,5 @@ export function createAdminServer(deps: {
     }
   })
 }
+
+const ownPaths = ['/metrics', '/livez', '/readyz']

@@ -1,6 +1,6 @@
+import { preferredLanguage } from '../base/preferred-language.ts'
 import { Problem, problems } from '../base/problems.ts'
 import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
-import { preferredLanguage } from './preferred-language.ts'
 
 export interface Answer {
   status: number

@@ -52,13 +52,16 @@ export function recipientRoutes(deps: {
             to: maskRecipient(channel, to),
             destination,
             isTestRecipient: isTestRecipient(channel, to),
-            limits,
+            limits: limits.map(({ nextInMs: _, ...limit }) => limit),
             ...(lockedForMs === undefined ? {} : { lockedForMs }),
             codes,
             refusals: refusals.map(({ values: _, ...refusal }) => refusal),
             checks,
             notices: notices.map(viewOf),
-            operations: operations.map(({ keyId, ...rest }) => ({ by: keyId, ...rest })),
+            operations: operations.map(({ keyId, keyName: _, ...rest }) => ({
+              by: keyId,
+              ...rest,
+            })),
           },
         }
       },

@@ -5,21 +5,13 @@
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
 import { duration } from '../base/durations.ts'
+import { textProblem } from '../base/text-problem.ts'
 import { checkResults } from '../history/history.ts'
-import { resettable } from '../lookup/operations.ts'
+import { operated, resettable } from '../lookup/operations.ts'
 import { noticeStates, outcomes } from '../notice/states.ts'
 import { passRefusals } from '../pass/passes.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 import { notAllowedBecause } from '../recipient/normalise-recipient.ts'
-
-function textProblem(text: string): string | undefined {
-  // What most texts are made of needs no closer look.
-  if (/^[\x20-\x7e]*$/.test(text)) return undefined
-  if (!text.isWellFormed()) return 'holds half a character (a lone surrogate)'
-  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return 'holds a control character or line break'
-  // These reorder what follows them, so that a text reads as another one (CVE-2021-42574).
-  return /[\u202a-\u202e\u2066-\u2069]/.test(text) ? 'holds a text direction control' : undefined
-}
 
 /** Text that can be stored, shown in a subject line and printed in a log without surprises. */
 const plainText = (maxLength: number) =>
@@ -402,7 +394,7 @@ export const recipientStory = z
         z.object({
           at: time,
           by: z.string().meta({ description: 'The id of the API key.' }),
-          what: z.array(z.enum(resettable)),
+          what: z.array(z.enum(operated)),
           reason: z.string(),
         }),
       )

@@ -20,6 +20,8 @@ export interface LimitState {
   used: number
   limit: number
   resetsInMs: number
+  /** When it would let one more pass; 0: now, or it only watches. */
+  nextInMs: number
   lockedForMs?: number
 }
 
@@ -91,13 +93,14 @@ export function createLookUp(deps: LookupDeps) {
     const states = await limiter.peek(rule.policy, fields, rule.name)
     return states
       .filter(({ used, lockedForMs }) => !isRemembered || used > 0 || lockedForMs !== undefined)
-      .map(({ window, used, limit, resetsInMs, lockedForMs }) => ({
+      .map(({ window, used, limit, resetsInMs, nextInMs, lockedForMs }) => ({
         policy: rule.policy,
         rule: rule.name,
         window,
         used,
         limit,
         resetsInMs,
+        nextInMs: rule.mode === 'enforce' ? nextInMs : 0,
         ...(lockedForMs === undefined ? {} : { lockedForMs }),
       }))
   }

@@ -4,12 +4,24 @@ import type { Database } from '../db/database.ts'
 export const resettable = ['limits', 'lock', 'code'] as const
 export type Resettable = (typeof resettable)[number]
 
+/** `reveal`: an operator was shown the whole recipient. */
+export const operated = [...resettable, 'reveal'] as const
+export type Operated = (typeof operated)[number]
+
 export interface Operation {
   at: Date
   /** The id of the API key. */
   keyId: string
-  what: Resettable[]
+  /** Null when its row is gone. */
+  keyName: string | null
+  what: Operated[]
   reason: string
+}
+
+/** One of any recipient, with its place in the list. */
+export interface ListedOperation extends Operation {
+  id: string
+  app: string
 }
 
 export type Operations = ReturnType<typeof createOperations>
@@ -22,7 +34,7 @@ export function createOperations(database: Database) {
     async record(
       app: string,
       recipientHash: Buffer,
-      operation: Omit<Operation, 'at'>,
+      operation: Omit<Operation, 'at' | 'keyName'>,
     ): Promise<void> {
       const { keyId, what, reason } = operation
       await database.query('operation-record', recordSql, [app, recipientHash, keyId, what, reason])
@@ -32,12 +44,31 @@ export function createOperations(database: Database) {
     find(app: string, recipientHashes: readonly Buffer[]): Promise<Operation[]> {
       return database.query('operation-find', findSql, [app, recipientHashes, maxShown])
     },
+
+    /** Of every recipient, newest first; `after` is the last of the page before. */
+    list(
+      apps: readonly string[] | undefined,
+      limit: number,
+      after?: { at: Date; id: string },
+    ): Promise<ListedOperation[]> {
+      const values = [apps ?? null, after?.at ?? null, after?.id ?? null, limit]
+      return database.query('operation-list', listSql, values)
+    },
   }
 }
 
 const recordSql = `
   INSERT INTO operation (app, recipient_hash, key_id, what, reason) VALUES ($1, $2, $3, $4, $5)`
 
+const columns = `at, key_id AS "keyId", api_key.name AS "keyName", what, reason`
+
 const findSql = `
-  SELECT at, key_id AS "keyId", what, reason FROM operation
-  WHERE app = $1 AND recipient_hash = ANY($2) ORDER BY at DESC LIMIT $3`
+  SELECT ${columns} FROM operation LEFT JOIN api_key ON api_key.id = key_id
+  WHERE operation.app = $1 AND recipient_hash = ANY($2) ORDER BY at DESC LIMIT $3`
+
+const listSql = `
+  SELECT operation.id, operation.app, ${columns}
+  FROM operation LEFT JOIN api_key ON api_key.id = key_id
+  WHERE ($1::text[] IS NULL OR operation.app = ANY($1))
+    AND ($2::timestamptz IS NULL OR (at, operation.id) < ($2, $3::uuid))
+  ORDER BY at DESC, operation.id DESC LIMIT $4`

@@ -51,7 +51,8 @@ export function createSupport(shared: Shared, quota: Quota, history: History) {
     policies,
   }
   const { lookUp, findKnown } = createLookUp(asked)
-  return { lookUp, reset: createReset({ operations, codes, limiter, secrets, findKnown }) }
+  const reset = createReset({ operations, codes, limiter, secrets, findKnown })
+  return { lookUp, reset, operations }
 }
 
 /** Whoever reads their codes in the policy file passes as one of them. */

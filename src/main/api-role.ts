@@ -1,10 +1,12 @@
-/** The API role: the router in an app of our own, on a port of its own. */
+/** The API role: the router in an app of our own, on a port of its own, and the console for the admin port. */
+import type { RequestListener } from 'node:http'
 import type { Router } from 'express'
 import { createApp } from '../http/app.ts'
 import { answerUnknownPath } from '../http/router.ts'
 import { createPublicServer } from '../http/server.ts'
 import type { OnDecided } from '../notice/quota.ts'
 import { createApiRouter } from './api-router.ts'
+import { openConsole } from './console-role.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Shared } from './shared.ts'
 
@@ -16,12 +18,19 @@ export interface Beside {
   onDecided: OnDecided
 }
 
-/** The API on a port of its own. Resolves with its address once it listens. */
-export async function startApiRole(shared: Shared, beside?: Beside): Promise<string> {
+export interface ApiRole {
+  address: string
+  console: RequestListener
+}
+
+/** The API on a port of its own. Resolves once it listens. */
+export async function startApiRole(shared: Shared, beside?: Beside): Promise<ApiRole> {
   const { config, closers, metrics, log } = shared
   const { environment } = config
+  const { router, rooms } = await createApiRouter(shared, beside?.onDecided)
+  const console = openConsole(shared, rooms)
   const app = createApp({
-    router: await createApiRouter(shared, beside?.onDecided),
+    router,
     beside: beside?.createRouter(shared),
     unknownPath: answerUnknownPath({ metrics, log }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
@@ -29,5 +38,5 @@ export async function startApiRole(shared: Shared, beside?: Beside): Promise<str
   const server = createPublicServer(app)
   const address = await listen(server, environment.PORT, environment.HOST)
   closers.onClose(() => closeServer(server))
-  return address
+  return { address, console }
 }

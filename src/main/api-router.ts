@@ -39,8 +39,11 @@ import {
 } from './api-parts.ts'
 import type { Shared } from './shared.ts'
 
+/** What the console of this process is joined of besides. */
+export type ApiRooms = Awaited<ReturnType<typeof createApiRouter>>['rooms']
+
 /** Every route with what stands behind it, for our own app or a host's. `onDecided` is told what the limits decide. */
-export async function createApiRouter(shared: Shared, onDecided?: OnDecided): Promise<Router> {
+export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const { closers, log, metrics, secrets } = shared
   const { environment, file, templates } = shared.config
   const { database, redis, keyPrefix } = shared.servers
@@ -175,7 +178,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided): Pr
     )
   }
 
-  return createRouter({
+  const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
     isListedOrigin: createListedOrigins(database).has,
@@ -183,4 +186,5 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided): Pr
     metrics,
     log,
   })
+  return { router, rooms: { ...support, ...sendable, keys, history } }
 }

@@ -9,7 +9,7 @@ import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { firstTry } from '../redis/connect.ts'
 import { lookAtRedis } from '../redis/ready.ts'
-import { type Beside, startApiRole } from './api-role.ts'
+import { type ApiRole, type Beside, startApiRole } from './api-role.ts'
 import { closeServer, listen } from './listen.ts'
 import type { Config } from './load-config.ts'
 import { type Readiness, startReadiness } from './readiness.ts'
@@ -78,6 +78,7 @@ async function startRoles(
     },
   })
   closers.onClose(() => readiness.stop())
+  let api: ApiRole | undefined
   const adminServer = createAdminServer({
     metrics,
     measure: async () => {
@@ -86,11 +87,15 @@ async function startRoles(
     },
     readiness: readiness.ask,
     reasonsNotLive: liveness.reasonsNotLive,
+    console: () => api?.console,
   })
   addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
   closers.onClose(() => closeServer(adminServer))
 
-  if (roles.api) addresses.api = await startApiRole(shared, beside)
+  if (roles.api) {
+    api = await startApiRole(shared, beside)
+    addresses.api = api.address
+  }
   // A connection that is still being made is not a missing Redis.
   await firstTry(servers.redis)
   hasStarted = true

@@ -25,7 +25,7 @@ export interface Postern {
    * An `express.Router`, to be mounted anywhere. Paths that are not Postern's go on to the next handler; a body that
    * was parsed before is taken as it is.
    */
-  readonly router: Awaited<ReturnType<typeof createApiRouter>>
+  readonly router: Awaited<ReturnType<typeof createApiRouter>>['router']
   /** Begins to carry messages in this process; a second call changes nothing. */
   startWorker(): void
   /** What Prometheus reads of this Postern, to be served where the host serves its own. */
@@ -47,7 +47,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   let hasWorker = false
   try {
     return {
-      router: await createApiRouter(shared),
+      router: (await createApiRouter(shared)).router,
       startWorker() {
         if (!hasWorker) startWorkerRole(shared)
         hasWorker = true

@@ -90,7 +90,8 @@ function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Findin
             ...key,
             isActive: key.revokedAt === null || key.revokedAt.getTime() > now,
           }))
-          const apps = keys.filter(({ isActive }) => isActive).map(({ app }) => app)
+          const ofApps = keys.filter(({ isActive, kind }) => isActive && kind !== 'operator')
+          const apps = ofApps.map(({ app }) => app)
           return [...examineKeys(keys), ...(file ? examineApps(file, apps) : [])]
         }),
       ),

@@ -1,6 +1,6 @@
 /** `npm run keys`: makes, lists, revokes and rotates API keys. Needs DATABASE_URL and nothing else. */
 import { parseArgs } from 'node:util'
-import { createKeyStore, type KeyFacts } from '../access/key-store.ts'
+import { createKeyStore, everyApp, type KeyFacts } from '../access/key-store.ts'
 import { type KeyKind, keyKinds } from '../access/key-token.ts'
 import { parseOrigins } from '../access/origins.ts'
 import { formatDuration, parseDurationMs } from '../base/durations.ts'
@@ -20,8 +20,8 @@ secret       for servers: everything of its app
 publishable  for pages of the origins it lists: sends and checks codes, nothing else
 operator     opens the console at the admin port, nothing else
 
-A key sees only what belongs to its app. The app is the key's name unless --app gives another. rotate makes
-another key of the same kind, app, name and origins; the old one ends when the overlap is over (0s: at once).`
+A key sees only what belongs to its app. The app is the key's name unless --app gives another; an operator's key
+without --app sees every app. rotate makes another key of the same kind, app, name and origins; the old one ends when the overlap is over (0s: at once).`
 
 /** What each command takes besides. */
 const optionsOf: Readonly<Record<string, readonly string[]>> = {
@@ -87,9 +87,10 @@ function commandOf(given: ReturnType<typeof readArguments>): () => Promise<void>
 }
 
 function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
-  const { name = '', app = name, kind = 'secret', origin = [] } = given
+  const { name = '', kind = 'secret', origin = [] } = given
+  const app = given.app ?? (kind === 'operator' ? everyApp : name)
   const isName = (text: string) => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(text)
-  if (!isName(name) || !isName(app)) stop(usage)
+  if (!isName(name) || !isName(given.app ?? name)) stop(usage)
   if (!isKind(kind)) {
     return stop(`There is no kind of key "${kind}"; it is one of ${keyKinds.join(', ')}.`)
   }
@@ -115,7 +116,7 @@ function isKind(text: string): text is KeyKind {
 
 function show(made: Pick<KeyFacts, 'id' | 'kind' | 'app' | 'origins'> & { token: string }): void {
   const { id, kind, app, origins, token } = made
-  console.log(`id:  ${id}\napp: ${app}\nkey: ${token}`)
+  console.log(`id:  ${id}\napp: ${app === everyApp ? '* (every app)' : app}\nkey: ${token}`)
   if (origins.length > 0) console.log(`origins: ${origins.join(' ')}`)
   console.log(
     kind === 'publishable'

@@ -55,6 +55,8 @@ export function createLimits(
     /** The rules as they are now. */
     policies: () => policies,
     prices: () => running.prices,
+    /** The policy file as it is in force. */
+    file: () => running,
     /** Called with the file as it is in force from now on. */
     onReload(take: (next: PolicyFile) => void): void {
       reloaders.push(take)

@@ -2,7 +2,7 @@
 import { type Channel, channels } from '../base/channel.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createDeliver } from '../delivery/deliver.ts'
-import { createGuardedProvider, type GuardedProvider } from '../delivery/guarded-provider.ts'
+import { createGuardedProvider, type WatchedProvider } from '../delivery/guarded-provider.ts'
 import {
   type AcquireSendPermit,
   createSendPermits,
@@ -12,6 +12,7 @@ import { createProviderOrder } from '../delivery/provider-order.ts'
 import { createResolveUnknown } from '../delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../delivery/retry.ts'
 import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
+import { startWorkerNotes } from '../delivery/worker-notes.ts'
 import { startEventDispatcher } from '../events/dispatcher.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import { createLimiter } from '../limiter/index.ts'
@@ -24,7 +25,7 @@ import type { Shared } from './shared.ts'
 export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { closers, log, metrics, secrets } = shared
   const { file, templates } = shared.config
-  const { database, openRedis, keyPrefix } = shared.servers
+  const { database, redis, openRedis, keyPrefix } = shared.servers
   const { notices, receipts, events, codes, producer } = shared.stores
   const guarded = guardProviders(shared)
   const { tries, unknownRetries, timeout: timeoutMs } = file.delivery
@@ -66,6 +67,14 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     log,
   })
   closers.onClose(() => retention.stop())
+  const notes = startWorkerNotes({
+    redis,
+    keyPrefix,
+    look: () => ({
+      providers: Object.fromEntries([...guarded].map(([name, one]) => [name, one.state()])),
+    }),
+  })
+  closers.onClose(() => notes.stop())
   const workers = channels.map((channel) => {
     return startDeliveryWorker({
       channel,
@@ -86,13 +95,13 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
 }
 
 /** A slow provider with all its share in hand leaves that of the others free. */
-function capacityOf(channel: Channel, guarded: ReadonlyMap<string, GuardedProvider>): number {
+function capacityOf(channel: Channel, guarded: ReadonlyMap<string, WatchedProvider>): number {
   const able = [...guarded.values()].filter(({ channels }) => channels.includes(channel))
   return able.reduce((sum, { capacity }) => sum + capacity, 1)
 }
 
 /** Every provider of the policy file, guarded; none of them is connected yet. */
-function guardProviders(shared: Shared): Map<string, GuardedProvider> {
+function guardProviders(shared: Shared): Map<string, WatchedProvider> {
   const { closers, log, metrics, secrets, limits } = shared
   const { file } = shared.config
   const { openRedis, keyPrefix } = shared.servers
@@ -114,7 +123,7 @@ function guardProviders(shared: Shared): Map<string, GuardedProvider> {
   }
   setLimits(file)
   limits.onReload(setLimits)
-  const guarded = new Map<string, GuardedProvider>()
+  const guarded = new Map<string, WatchedProvider>()
   for (const [name, { kind, settings }] of Object.entries(file.providers)) {
     const known = findProviderKind(kind)
     if (!known) throw new Error(`there is no provider kind ${kind}`)

@@ -5,6 +5,7 @@
  * decide anything (is it due, is it over) are PostgreSQL's, because workers' clocks differ.
  */
 import type { Database } from '../db/database.ts'
+import { createBrowse } from './browse.ts'
 import { createClaim, createFindOpen } from './claim.ts'
 import { createFinder } from './find.ts'
 import { createInsert } from './insert.ts'
@@ -31,5 +32,6 @@ export function createNoticeStore(
     ...createOverdue(database),
     ...createUnanswered(database),
     ...createFinder(database),
+    ...createBrowse(database),
   }
 }

@@ -72,6 +72,8 @@ export function loadTemplates(folder: string) {
     /** Another one as soon as any variant says something else. */
     digest: digest.digest('hex'),
 
+    names: [...variants.keys()],
+
     has: (template: string) => variants.has(template),
 
     /** The locales a template has for a channel; empty when it is not made for that channel. */

@@ -38,6 +38,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   captcha: ['recipient', 'redis', 'types:crypto', 'types:limiter', 'types:metrics', 'types:notice'],
   delivery: [
     'queue',
+    'redis',
     'types:crypto',
     'types:limiter',
     'types:metrics',
@@ -60,6 +61,20 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'types:challenge',
     'types:idempotency',
     'types:metrics',
+  ],
+  console: [
+    'crypto',
+    'lookup',
+    'notice',
+    'recipient',
+    'replay',
+    'types:access',
+    'types:delivery',
+    'types:events',
+    'types:history',
+    'types:limiter',
+    'types:queue',
+    'types:redis',
   ],
   doctor: [
     'db',

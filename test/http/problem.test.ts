@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Problem, problems } from '../../src/base/problems.ts'
-import { preferredLanguage } from '../../src/http/preferred-language.ts'
+import { preferredLanguage } from '../../src/base/preferred-language.ts'
 import { problemAnswer, refusalProblem } from '../../src/http/problem.ts'
 
 const refusal = {

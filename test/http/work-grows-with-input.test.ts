@@ -7,7 +7,7 @@ import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { parseDurationMs } from '../../src/base/durations.ts'
 import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
-import { preferredLanguage } from '../../src/http/preferred-language.ts'
+import { preferredLanguage } from '../../src/base/preferred-language.ts'
 import {
   acquireBody,
   attemptBody,

@@ -1,0 +1,201 @@
+/**
+ * The support console as an Express app, for the admin port of an API process: pages that a browser shows as they
+ * come, forms and links, and one small script that only keeps them fresh. It decides nothing about messages.
+ *
+ * Every request for a page goes the same way: who is it (door.ts), may this form be taken, then the page. Without a
+ * session there is the page to sign in, and nothing else. Whatever is out of reach is said plainly, with 503.
+ */
+import { randomUUID } from 'node:crypto'
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express'
+import helmet from 'helmet'
+import type { Log } from '../base/log.ts'
+import { preferredLanguage } from '../base/preferred-language.ts'
+import { Unavailable } from '../base/problems.ts'
+import { createAssets } from './assets.ts'
+import { chosenLanguageOf, endOfSessionHeader, languageHeader, sessionHeader } from './cookies.ts'
+import { type Door, hasToken, isFromHere, type Visitor } from './door.ts'
+import { frame } from './frame.ts'
+import { type Html, html } from './html.ts'
+import type { ConsoleRoute, Given, View } from './page.ts'
+import { signInPage } from './sign-in-page.ts'
+import { words as allWords, type Language } from './words.ts'
+
+type ProblemName = 'unavailable' | 'notFound' | 'forbidden' | 'internal' | 'badRequest'
+
+interface Shown {
+  title: string
+  body: Html
+  status?: number
+}
+
+const maxForm = '8kb'
+
+export function createConsole(deps: {
+  routes: readonly ConsoleRoute[]
+  door: Door
+  /** PostgreSQL's. */
+  nowMs: () => number
+  log: Pick<Log, 'requestFailed'>
+}): Express {
+  const { routes, door, nowMs, log } = deps
+  const assets = createAssets()
+  const app = express()
+  app.disable('x-powered-by').disable('etag')
+  app.use(protect)
+  app.get('/assets/:version/:file', assets.answer)
+  app.use((_, response, next) => {
+    response.set('cache-control', 'no-store')
+    next()
+  })
+  app.use(express.urlencoded({ extended: false, limit: maxForm }))
+
+  app.get('/login', (request, response) => {
+    show(request, response, signInPage(allWords[languageOf(request)], given(request.query).next))
+  })
+  app.post('/login', async (request, response) => {
+    if (!isFromHere(request)) return problem(request, response, 'forbidden', 403)
+    const { key = '', next } = given(request.body)
+    const entered = await door.enter(request, key.trim().slice(0, 200))
+    if (entered.kind === 'ok' && entered.token !== undefined) {
+      response.append('set-cookie', sessionHeader(request, entered.token))
+      return response.redirect(303, ownPath(next))
+    }
+    if (entered.kind === 'wait') {
+      response.set('retry-after', String(Math.ceil(entered.retryAfterMs / 1_000)))
+    }
+    show(request, response, signInPage(allWords[languageOf(request)], next, entered))
+  })
+  app.post('/sign-out', async (request, response) => {
+    const visitor = isFromHere(request) ? await door.visitorOf(request) : null
+    if (!visitor || !hasToken(visitor, given(request.body).csrf)) {
+      return problem(request, response, 'forbidden', 403)
+    }
+    await door.leave(request)
+    response.append('set-cookie', endOfSessionHeader).redirect(303, '/login')
+  })
+  for (const route of routes) app[route.method](route.path, handlerOf(route))
+  app.use((request, response) => problem(request, response, 'notFound', 404))
+  // Express knows it by its four parameters.
+  const answerFailed: ErrorRequestHandler = (error, request, response, _next) =>
+    answerError(error, request, response)
+  app.use(answerFailed)
+  return app
+
+  function handlerOf(route: ConsoleRoute): RequestHandler {
+    return async (request, response) => {
+      const visitor = await door.visitorOf(request)
+      if (!visitor) {
+        const next = new URLSearchParams({ next: request.method === 'GET' ? request.url : '/' })
+        return response.redirect(303, `/login?${next}`)
+      }
+      const form = given(request.body)
+      const isForm = route.method === 'post'
+      if (isForm && !(isFromHere(request) && hasToken(visitor, form.csrf))) {
+        return problem(request, response, 'forbidden', 403, visitor)
+      }
+      const view = viewOf(request, visitor)
+      const { params, query } = request
+      const outcome = await route.run({ view, params: given(params), query: given(query), form })
+      if (outcome.kind === 'redirect') return response.redirect(303, outcome.to)
+      if (outcome.kind === 'notFound') return problem(request, response, 'notFound', 404, visitor)
+      show(request, response, outcome, view)
+    }
+  }
+
+  function viewOf(request: Request, { operator, csrf }: Visitor): View {
+    const language = languageOf(request)
+    return { words: allWords[language], language, operator, csrf, nowMs: nowMs() }
+  }
+
+  function show(request: Request, response: Response, shown: Shown, view?: View): void {
+    const language = languageOf(request)
+    if (request.query.language !== undefined) {
+      response.append('set-cookie', languageHeader(language))
+    }
+    const framed = { ...shown, words: allWords[language], language, assets: assets.paths, view }
+    response
+      .status(shown.status ?? 200)
+      .type('html')
+      .send(frame({ ...framed, here: request.originalUrl }))
+  }
+
+  function problem(
+    request: Request,
+    response: Response,
+    name: ProblemName,
+    status: number,
+    visitor?: Visitor,
+    part = '',
+  ): void {
+    const { problems } = allWords[languageOf(request)]
+    const text = problems[`${name}Text`]
+    // What was recorded and not done is asked for again (src/lookup/reset.ts).
+    const again = name === 'unavailable' && request.path.endsWith('/reset') && problems.resetAgain
+    const body = html`<h1>${problems[name]}</h1><p>${typeof text === 'string' ? text : text(part)} ${again}</p>
+<p><a href="/">${problems.back}</a></p>`
+    const view = visitor && viewOf(request, visitor)
+    show(request, response, { title: problems[name], body, status }, view)
+  }
+
+  function answerError(error: unknown, request: Request, response: Response): void {
+    if (error instanceof Unavailable) {
+      response.set('retry-after', '2')
+      problem(request, response, 'unavailable', 503, undefined, error.part)
+      return
+    }
+    const { status } = (error ?? {}) as { status?: number }
+    const isTheirs = error instanceof URIError || (status !== undefined && status < 500)
+    if (!isTheirs) log.requestFailed(randomUUID(), error)
+    problem(request, response, isTheirs ? 'badRequest' : 'internal', isTheirs ? 400 : 500)
+  }
+}
+
+/** Nothing comes from elsewhere, nothing runs but our own file, and nobody may put a page of ours into theirs. */
+const protect = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      scriptSrc: ["'self'"],
+      styleSrc: ["'self'"],
+      imgSrc: ["'self'"],
+      connectSrc: ["'self'"],
+      formAction: ["'self'"],
+      baseUri: ["'none'"],
+      frameAncestors: ["'none'"],
+    },
+  },
+  // With `no-referrer` browsers would call the origin of a form `null`.
+  referrerPolicy: { policy: 'same-origin' },
+  // For the proxy that ends TLS to say, and for its whole domain.
+  strictTransportSecurity: false,
+})
+
+/** As chosen by the link of a page, then as before, then as the browser likes. */
+function languageOf(request: Request): Language {
+  const wanted = request.query.language ?? chosenLanguageOf(request)
+  if (wanted === 'en' || wanted === 'zh') return wanted
+  return preferredLanguage(request.headers['accept-language'])
+}
+
+/** Of values that came twice the first. */
+function given(values: unknown): Given {
+  const entries = Object.entries((values ?? {}) as Record<string, unknown>)
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      const first = Array.isArray(value) ? value[0] : value
+      return [name, typeof first === 'string' ? first : undefined]
+    }),
+  )
+}
+
+/** A path of this host, or the first page: what stands in a link must not lead elsewhere. */
+function ownPath(path = ''): string {
+  return /^\/(?![/\\])[\w\-./?=&%~+:]*$/.test(path) ? path : '/'
+}

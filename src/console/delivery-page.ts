@@ -1,0 +1,138 @@
+/** Whether messages flow: queues, workers, and each provider with its breaker and its pace. */
+import type { WorkerNote } from '../delivery/worker-notes.ts'
+import type { WindowState } from '../limiter/index.ts'
+import type { Browse } from '../notice/browse.ts'
+import type { Producer } from '../queue/producer.ts'
+import { type Html, html } from './html.ts'
+import type { ConsoleRoute, View } from './page.ts'
+import { badge, stateBadge, table } from './parts.ts'
+
+export interface Delivery {
+  depths: Awaited<ReturnType<Producer['depths']>>
+  oldestOpen: readonly { kind: 'captcha' | 'notice'; value: number }[]
+  scheduled: number
+  oldestEventSeconds: number
+  /** Of the workers that run. */
+  workers: readonly WorkerNote[]
+}
+
+/** Throws Unavailable. */
+export type DeliveryState = () => Promise<Delivery>
+
+export interface ProviderFacts {
+  name: string
+  kind: string
+  /** As the policy file has it. */
+  pace?: string | undefined
+}
+
+const refreshMs = 5_000
+/** Older than this something is late, not on its way. */
+const lateSeconds = 60
+
+export function deliveryRoute(deps: {
+  state: DeliveryState
+  providers: () => readonly ProviderFacts[]
+  /** What the pace of a provider has given out; empty where it has none. */
+  paceOf: (provider: string) => Promise<readonly WindowState[]>
+  latestByProvider: Browse['latestByProvider']
+}): ConsoleRoute {
+  return {
+    method: 'get',
+    path: '/delivery',
+    async run({ view }) {
+      const { words } = view
+      const { delivery, nav } = words
+      const providers = deps.providers()
+      const [state, latest, paces] = await Promise.all([
+        deps.state(),
+        deps.latestByProvider(),
+        Promise.all(providers.map(({ name }) => deps.paceOf(name))),
+      ])
+      const rows = providers.map(({ name, kind, pace }, at) => [
+        name,
+        kind,
+        breakerOf(view, name, state.workers),
+        paceText(view, pace, paces[at] ?? []),
+        latest
+          .filter(({ provider }) => provider === name)
+          .map((one) => html`${stateBadge(view, one.state)} ${one.count} `),
+      ])
+      const heads = [delivery.kind, delivery.breaker, delivery.pace, delivery.latest]
+      const body = html`<h1>${nav.delivery}</h1>${delays(view, state)}
+<section><h2>${delivery.queues}</h2>${queues(view, state)}
+<p class="hint">${delivery.noFailed} <a href="/notices?state=failed">${delivery.failedNotices}</a>.</p></section>
+<section><h2>${delivery.providers}</h2>${table(delivery.providers, [words.notices.provider, ...heads], rows, '')}</section>`
+      return { kind: 'page', title: nav.delivery, nav: 'delivery', body, refreshMs }
+    },
+  }
+}
+
+/** What waits for longer than it should, or that nothing does. */
+export function delays(view: View, state: Delivery): Html {
+  const { words } = view
+  const { delivery } = words
+  const tiles = [
+    ...state.oldestOpen.map(
+      ({ kind, value }) => [`${delivery.oldest} · ${words.notices.kinds[kind]}`, value] as const,
+    ),
+    [delivery.oldestEvent, state.oldestEventSeconds] as const,
+  ]
+  const kept = new Set(state.workers.flatMap(({ providers }) => awayIn(providers)))
+  const isQuiet =
+    tiles.every(([, seconds]) => seconds < lateSeconds) &&
+    state.workers.length > 0 &&
+    kept.size === 0
+  const shown = tiles.map(([label, seconds]) => {
+    const text = seconds < 1 ? delivery.noneWaits : words.duration(seconds * 1_000)
+    const isLate = seconds >= lateSeconds
+    return html`<li>${label}<b>${isLate ? badge('bad', 'clock', text) : badge('good', 'check', text)}</b></li>`
+  })
+  const workers = delivery.workers(state.workers.length)
+  return html`<p>${isQuiet ? badge('good', 'check', words.search.quiet) : ''}
+${badge(state.workers.length > 0 ? 'good' : 'bad', state.workers.length > 0 ? 'check' : 'cross', workers)}
+${[...kept].map((name) => badge('bad', 'stop', `${name}: ${delivery.states.circuit}`))}</p>
+<ul class="tiles">${shown}<li>${delivery.scheduled}<b>${state.scheduled}</b></li></ul>`
+}
+
+const awayIn = (providers: WorkerNote['providers']) =>
+  Object.entries(providers).flatMap(([name, state]) => (state === 'circuit' ? [name] : []))
+
+function queues({ words: { delivery } }: View, { depths }: Delivery): Html {
+  const names = [...new Set(depths.map(({ channel }) => channel))]
+  const states = Object.keys(delivery.jobs) as (keyof typeof delivery.jobs)[]
+  const rows = names.map((name) => [
+    name,
+    ...states.map(
+      (state) => depths.find((one) => one.channel === name && one.state === state)?.value ?? 0,
+    ),
+  ])
+  const heads = [delivery.channel, ...states.map((state) => delivery.jobs[state])]
+  return table(delivery.queues, heads, rows, '')
+}
+
+/** The breaker is each worker's own experience, so some may keep away while others don't. */
+function breakerOf({ words: { delivery } }: View, name: string, workers: readonly WorkerNote[]) {
+  const said = workers.flatMap(({ providers }) => providers[name] ?? [])
+  if (said.length === 0) return html`<span class="quiet">${delivery.noWord}</span>`
+  return (['circuit', 'paused', 'ready'] as const).map((state) => {
+    const count = said.filter((one) => one === state).length
+    const [tone, shape] =
+      state === 'ready' ? (['good', 'check'] as const) : (['bad', 'stop'] as const)
+    const share = delivery.ofWorkers(count, said.length)
+    return (
+      count > 0 &&
+      html`${badge(tone, shape, delivery.states[state])} <span class="quiet">${share}</span> `
+    )
+  })
+}
+
+function paceText(
+  { words: { delivery } }: View,
+  pace: string | undefined,
+  windows: readonly WindowState[],
+): Html {
+  if (pace === undefined) return html`<span class="quiet">${delivery.noPace}</span>`
+  const used = windows.map(({ used, limit }) => `${used} / ${limit}`).join(', ')
+  return html`${pace} <span class="quiet">${used}</span>`
+}

@@ -1,0 +1,92 @@
+/** The frame around every page: head, navigation, sign-out, and what is said at its foot. */
+
+import { type Html, html } from './html.ts'
+import type { NavName, View } from './page.ts'
+import { csrfField } from './parts.ts'
+import type { Language, Words } from './words.ts'
+
+/** Under a name of its bytes, so that a browser may keep it for ever. */
+export interface AssetPaths {
+  style: string
+  script: string
+  picture: string
+}
+
+interface Framed {
+  words: Words
+  language: Language
+  assets: AssetPaths
+  title: string
+  body: Html
+  /** Who is signed in; nobody on the page where one does. */
+  view?: View | undefined
+  /** The address that was asked for. */
+  here: string
+  nav?: NavName | undefined
+  refreshMs?: number | undefined
+}
+
+const paths: Readonly<Record<NavName, string>> = {
+  home: '/',
+  notices: '/notices',
+  delivery: '/delivery',
+  rules: '/rules',
+  keys: '/keys',
+  events: '/events',
+  operations: '/operations',
+}
+
+export function frame(framed: Framed): string {
+  const { words, language, assets, title, body, view, nav, refreshMs, here } = framed
+  const other = language === 'en' ? 'zh' : 'en'
+  const page = html`<!doctype html>
+<html lang="${language === 'zh' ? 'zh-CN' : 'en'}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · ${words.name}</title>
+<link rel="icon" href="${assets.picture}">
+<link rel="stylesheet" href="${assets.style}">
+<script type="module" src="${assets.script}"></script>
+</head>
+<body>
+<a class="skip" href="#main">${words.skip}</a>
+<header class="top">
+<a class="brand" href="/">Postern</a>
+${view && navigation(words, nav)}
+<div class="account">
+<a href="${inLanguage(here, other)}" lang="${other}" hreflang="${other}">${words.otherLanguage}</a>
+${view && signOut(view)}
+</div>
+</header>
+<main id="main" tabindex="-1"${refreshMs !== undefined && html` data-refresh-ms="${refreshMs}"`}>
+${body}
+</main>
+<footer><p data-zone="${words.zone}">${words.utc}</p><p data-stale="${words.stale}" role="status"></p></footer>
+</body>
+</html>
+`
+  return page.toString()
+}
+
+function navigation(words: Words, current: NavName | undefined): Html {
+  const names = Object.keys(paths) as NavName[]
+  const links = names.map(
+    (name) =>
+      html`<li><a href="${paths[name]}"${name === current && html` aria-current="page"`}>${words.nav[name]}</a></li>`,
+  )
+  return html`<nav aria-label="${words.name}"><ul>${links}</ul></nav>`
+}
+
+const signOut = (view: View): Html => html`<form method="post" action="/sign-out">${csrfField(view)}
+<button class="link" title="${view.operator.name}">${view.words.signOut}</button></form>`
+
+/** The same page in another language. */
+function inLanguage(here: string, language: Language): string {
+  const [path = '', search = ''] = here.split('?', 2)
+  const query = new URLSearchParams(search)
+  query.set('language', language)
+  // Two slashes would begin the name of another host.
+  return `/${path.replace(/^\/+/, '')}?${query}`
+}

@@ -1,0 +1,44 @@
+/**
+ * Whom a page is about. Recipients never travel in an address, where histories and proxies keep them, so the address
+ * of a story holds one sealed: any process with our secret opens it, nobody else does, and colleagues can hand it on.
+ *
+ * What was revealed travels the same way, and only for the operator who asked, for a few minutes.
+ */
+import { z } from 'zod'
+import { channels } from '../base/channel.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+
+const lookedAt = z.object({
+  channel: z.enum(channels),
+  to: z.string(),
+  /** An address the person asks from, where support knows one. */
+  ip: z.string().optional(),
+  revealed: z.object({ keyId: z.string(), untilMs: z.number() }).optional(),
+})
+
+export type LookedAt = z.infer<typeof lookedAt>
+export type Sealing = ReturnType<typeof createSealing>
+
+export const revealedForMs = 5 * 60_000
+
+const context = 'console recipient'
+/** A mail address of 320 characters with all the rest makes less. */
+const maxLength = 1_000
+
+export function createSealing(secrets: Pick<Secrets, 'seal' | 'unseal'>) {
+  return {
+    seal: (one: LookedAt): string =>
+      secrets.seal(JSON.stringify(one), context).toString('base64url'),
+
+    /** Undefined when we did not make it, or its secret is gone. */
+    open(sealed: string): LookedAt | undefined {
+      if (sealed.length > maxLength) return undefined
+      try {
+        const text = secrets.unseal(Buffer.from(sealed, 'base64url'), context)
+        return lookedAt.parse(JSON.parse(text))
+      } catch {
+        return undefined
+      }
+    },
+  }
+}

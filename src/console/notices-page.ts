@@ -1,0 +1,124 @@
+/** Notices by state, kind, template, provider and time: what is wrong for many, and each one's story. */
+import { idFloor, isId } from '../base/ids.ts'
+import type { Browse } from '../notice/browse.ts'
+import { type NoticeState, noticeStates } from '../notice/states.ts'
+import { type Html, html } from './html.ts'
+import type { ConsoleRoute, Given, View } from './page.ts'
+import { errorText, masked, pager, stateBadge, table, time } from './parts.ts'
+
+const agesMs = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, all: undefined } as const
+type Age = keyof typeof agesMs
+
+const kinds = ['captcha', 'notice'] as const
+const perPage = 50
+const refreshMs = 10_000
+
+interface Filter {
+  state: NoticeState | undefined
+  kind: (typeof kinds)[number] | undefined
+  template: string | undefined
+  provider: string | undefined
+  age: Age
+  untilMs: number | undefined
+  cursor: string | undefined
+}
+
+export function noticesRoute(deps: {
+  browse: Browse['browse']
+  /** For the choices of the form. */
+  templates: readonly string[]
+  providers: readonly string[]
+}): ConsoleRoute {
+  return {
+    method: 'get',
+    path: '/notices',
+    async run({ view, query }) {
+      const { words } = view
+      const filter = readFilter(query)
+      const { age, untilMs, cursor, ...fixed } = filter
+      const ageMs = agesMs[age]
+      const page = await deps.browse({
+        ...fixed,
+        apps: view.operator.apps,
+        from: ageMs === undefined ? idFloor(0) : idFloor(view.nowMs - ageMs),
+        before: cursor ?? (untilMs === undefined ? lastId : idFloor(untilMs)),
+        limit: perPage,
+      })
+      const { notices } = words
+      const heads = [notices.time, notices.state, notices.kind, notices.to, notices.template]
+      const rows = page.items.map((notice) => [
+        html`<a href="/notices/${notice.id}">${time(notice.createdAt)}</a>`,
+        stateBadge(view, notice.state),
+        `${notices.kinds[notice.kind as keyof typeof notices.kinds]} · ${notice.channel}`,
+        masked(view, notice.channel, notice.recipient),
+        notice.template,
+        notice.app,
+        notice.provider ?? '',
+        errorText(view, notice.error),
+      ])
+      const body = html`<h1>${words.nav.notices}</h1>${form(view, filter, deps)}
+${table(words.nav.notices, [...heads, notices.app, notices.provider, notices.why], rows, notices.none)}
+<p class="hint">${notices.lookedAt(page.lookedAt)}</p>
+${pager(view, '/notices', searchOf(query), page.next)}`
+      return { kind: 'page', title: words.nav.notices, nav: 'notices', body, refreshMs }
+    },
+  }
+}
+
+const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/** What it can't read it leaves out: an address that was cut shows more, not an error. */
+function readFilter(query: Given): Filter {
+  const { state, kind, template, provider, age, until, cursor } = query
+  const untilMs = Date.parse(`${until}Z`)
+  return {
+    state: noticeStates.find((one) => one === state),
+    kind: kinds.find((one) => one === kind),
+    template: template || undefined,
+    provider: provider || undefined,
+    age: isAge(age) ? age : 'day',
+    untilMs: untilMs > 0 ? untilMs : undefined,
+    cursor: cursor !== undefined && isId(cursor) ? cursor : undefined,
+  }
+}
+
+const isAge = (text: string | undefined): text is Age =>
+  text !== undefined && Object.hasOwn(agesMs, text)
+
+function searchOf(query: Given): URLSearchParams {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value) search.set(name, value)
+  return search
+}
+
+function form(
+  { words }: View,
+  filter: Filter,
+  choices: { templates: readonly string[]; providers: readonly string[] },
+): Html {
+  const { notices, states } = words
+  const { state, kind, template, provider, age, untilMs } = filter
+  const any = ['', notices.any] as const
+  const named = (names: readonly string[]) => names.map((name) => [name, name] as const)
+  const until = untilMs === undefined ? '' : new Date(untilMs).toISOString().slice(0, 16)
+  return html`<form class="filter" method="get" action="/notices" data-keep>
+${select('state', notices.state, state, [any, ...Object.entries(states)])}
+${select('kind', notices.kind, kind, [any, ...Object.entries(notices.kinds)])}
+${select('template', notices.template, template, [any, ...named(choices.templates)])}
+${select('provider', notices.provider, provider, [any, ...named(choices.providers)])}
+${select('age', notices.time, age, Object.entries(notices.ages))}
+<label>${notices.until}<input type="datetime-local" name="until" value="${until}"></label>
+<button>${notices.filter}</button></form>`
+}
+
+function select(
+  name: string,
+  label: string,
+  chosen: string | undefined,
+  options: readonly (readonly [value: string, text: string])[],
+): Html {
+  return html`<label>${label}<select name="${name}">${options.map(
+    ([value, text]) =>
+      html`<option value="${value}"${value === (chosen ?? '') && html` selected`}>${text}</option>`,
+  )}</select></label>`
+}

@@ -1,0 +1,63 @@
+/** The first page: one field for a number, an address or a notice id, and whether the trouble is everybody's. */
+import type { Channel } from '../base/channel.ts'
+import { isId } from '../base/ids.ts'
+import { limitableAddress } from '../recipient/limitable-address.ts'
+import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
+import { type DeliveryState, delays } from './delivery-page.ts'
+import { html } from './html.ts'
+import type { Sealing } from './looked-at.ts'
+import type { ConsoleRoute, View, Visit } from './page.ts'
+import { searchForm } from './search-form.ts'
+
+export function searchRoutes(deps: {
+  normaliseRecipient: NormaliseRecipient
+  sealing: Sealing
+  delivery: DeliveryState
+}): ConsoleRoute[] {
+  const { normaliseRecipient, sealing, delivery } = deps
+
+  async function home(view: View, asked = '', problem?: string) {
+    const { words } = view
+    const body = html`<h1>${words.nav.home}</h1>
+${searchForm(view, { asked, problem })}
+<section><h2>${words.search.overview}</h2>${delays(view, await delivery())}</section>`
+    const status = problem === undefined ? 200 : 422
+    // What was typed must not be lost by a refresh of the answer to a form.
+    const refresh = problem === undefined ? { refreshMs: 10_000 } : {}
+    return { kind: 'page', title: words.nav.home, nav: 'home', body, status, ...refresh } as const
+  }
+
+  /** An address or a number in any spelling that the API takes; undefined when it is neither. */
+  function recipientIn(text: string): { channel: Channel; to: string } | undefined {
+    const isMail = text.includes('@') || text.includes('＠')
+    const channel = isMail ? 'email' : 'sms'
+    const result = normaliseRecipient(channel, text)
+    return result.kind === 'invalid' ? undefined : { channel, to: result.to }
+  }
+
+  return [
+    { method: 'get', path: '/', run: ({ view }) => home(view) },
+    // Where a form with a mistake was shown: a browser that asks again finds the empty one.
+    { method: 'get', path: '/search', run: async () => ({ kind: 'redirect', to: '/' }) },
+    {
+      method: 'post',
+      path: '/search',
+      async run({ view, form }: Visit) {
+        const { search } = view.words
+        const asked = (form.q ?? '').trim()
+        if (isId(asked.toLowerCase())) {
+          return { kind: 'redirect', to: `/notices/${asked.toLowerCase()}` }
+        }
+        const before = form.of === undefined ? undefined : sealing.open(form.of)
+        const recipient = asked === '' ? before : recipientIn(asked)
+        if (!recipient) return home(view, asked, search.unreadable)
+        const { channel, to } = recipient
+        const typedIp = (form.ip ?? '').trim()
+        const ip = limitableAddress(typedIp)
+        if (typedIp !== '' && ip === undefined) return home(view, asked, search.badIp)
+        const sealed = sealing.seal({ channel, to, ...(ip === undefined ? {} : { ip }) })
+        return { kind: 'redirect', to: `/story/${sealed}` }
+      },
+    },
+  ]
+}

@@ -1,0 +1,30 @@
+import { type Html, html } from './html.ts'
+import { icon } from './parts.ts'
+import type { SignedIn } from './sign-in.ts'
+import type { Words } from './words.ts'
+
+/** Where an operator shows a key; `next` is the page that was asked for, `refused` what came of the last try. */
+export function signInPage(
+  words: Words,
+  next: string | undefined,
+  refused?: SignedIn,
+): { title: string; body: Html; status: number } {
+  const { signIn } = words
+  const problem = refused && problemOf(words, refused)
+  const body = html`<div class="door"><h1>${words.name}</h1>
+<form method="post" action="/login">
+<input type="hidden" name="next" value="${next ?? '/'}">
+<label for="key">${signIn.label}</label>
+<input id="key" name="key" type="password" required maxlength="200" autocomplete="current-password" autofocus
+ aria-describedby="${problem && 'key-problem '}key-hint"${problem && html` aria-invalid="true"`}>
+${problem && html`<p class="problem" id="key-problem" role="alert">${icon('cross')}${problem}</p>`}
+<p class="hint" id="key-hint">${signIn.hint}</p>
+<button>${signIn.button}</button></form></div>`
+  const status = !refused ? 200 : refused.kind === 'wait' ? 429 : 401
+  return { title: signIn.title, body, status }
+}
+
+function problemOf({ signIn }: Words, refused: SignedIn): string {
+  if (refused.kind === 'wait') return signIn.wait(refused.retryAfterMs)
+  return refused.kind === 'not_operator' ? signIn.notOperator : signIn.wrong
+}

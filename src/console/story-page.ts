@@ -1,0 +1,184 @@
+/**
+ * "Why did my code not come?": one recipient's story. First what explains it, then what holds now and what happened,
+ * then what support may do: reset with a reason, see the whole recipient with a reason. Both are recorded first.
+ */
+
+import { textProblem } from '../base/text-problem.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import type { History } from '../history/history.ts'
+import type { LookUp } from '../lookup/look-up.ts'
+import { type Operations, type Resettable, resettable } from '../lookup/operations.ts'
+import type { Reset } from '../lookup/reset.ts'
+import type { Browse } from '../notice/browse.ts'
+import { isNamedIn } from '../recipient/is-named-in.ts'
+import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
+import { diagnose } from './diagnose.ts'
+import { html } from './html.ts'
+import { type LookedAt, revealedForMs, type Sealing } from './looked-at.ts'
+import type { ConsoleRoute, Given, Outcome, View } from './page.ts'
+import { masked } from './parts.ts'
+import { storyView } from './story-view.ts'
+import { timeline } from './timeline.ts'
+
+export interface StoryDeps {
+  lookUp: LookUp
+  reset: Reset
+  operations: Operations
+  history: Pick<History, 'find'>
+  browse: Pick<Browse, 'findOfApps' | 'appsOf'>
+  secrets: Pick<Secrets, 'recipientHashes'>
+  normaliseRecipient: NormaliseRecipient
+  isTestRecipient: TestRecipients['isTestRecipient']
+  /** Every app there is. */
+  findApps: () => Promise<string[]>
+  sealing: Sealing
+}
+
+const maxReasonLength = 500
+const refreshMs = 5_000
+const notFound: Outcome = { kind: 'notFound' }
+
+export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
+  const { lookUp, reset, operations, history, browse, secrets, sealing } = deps
+
+  /** The operator's apps, those that know the recipient first. */
+  async function appsFor(view: View, { channel, to }: LookedAt): Promise<string[]> {
+    const apps = view.operator.apps ?? (await deps.findApps())
+    if (apps.length < 2) return [...apps]
+    const [sentBy, asked] = await Promise.all([
+      browse.appsOf(secrets.recipientHashes(channel, to)),
+      Promise.all(
+        apps.map(async (app) => {
+          const { refusals, checks } = await history.find({ app, channel, to })
+          return refusals.length + checks.length > 0 ? [app] : []
+        }),
+      ),
+    ])
+    const knowing = [...sentBy, ...asked.flat()].filter((app) => apps.includes(app))
+    return [...new Set([...knowing, ...apps])]
+  }
+
+  /** Whom the address names, and the app that is looked at. */
+  async function find(view: View, sealed = '', wanted?: string) {
+    const lookedAt = sealing.open(sealed)
+    if (!lookedAt) return undefined
+    const apps = await appsFor(view, lookedAt)
+    const app = wanted ?? apps[0] ?? 'default'
+    if (!apps.includes(app) && apps.length > 0) return undefined
+    const { channel, to, ip } = lookedAt
+    const result = deps.normaliseRecipient(channel, to)
+    const country = result.kind === 'invalid' ? '' : result.country
+    const destination = result.kind === 'not_allowed' ? result.because : ('allowed' as const)
+    return { lookedAt, apps, app, destination, asked: { app, channel, to, country, ip } }
+  }
+
+  async function show(
+    view: View,
+    sealed: string,
+    query: Given,
+    problem?: string,
+  ): Promise<Outcome> {
+    const found = await find(view, sealed, query.app)
+    if (!found) return notFound
+    const { lookedAt, apps, app, destination, asked } = found
+    const story = await lookUp(asked)
+    const isTestRecipient = deps.isTestRecipient(lookedAt.channel, lookedAt.to)
+    const findings = diagnose({ ...story, destination, isTestRecipient }, view.nowMs)
+    const { revealed } = lookedAt
+    const isRevealed = revealed?.keyId === view.operator.keyId && revealed.untilMs > view.nowMs
+    const shown = { sealed, lookedAt, apps, app, story, findings, isRevealed, problem }
+    return {
+      kind: 'page',
+      title: masked(view, lookedAt.channel, lookedAt.to),
+      nav: 'home',
+      body: storyView(view, { ...shown, isDone: query.done === '1', marked: query.notice }),
+      ...(problem === undefined ? { refreshMs } : { status: 422 }),
+    }
+  }
+
+  /** Why a reason can't be kept: the record outlives the recipient, so it must not name one in words. */
+  function problemOf(view: View, reason: string, { channel, to }: LookedAt): string | undefined {
+    const { story } = view.words
+    const isLine = reason !== '' && reason.length <= maxReasonLength && !textProblem(reason)
+    if (!isLine) return story.badReason
+    return isNamedIn(reason, channel, [to]) ? story.namedReason : undefined
+  }
+
+  return [
+    {
+      method: 'get',
+      path: '/notices/:id',
+      async run({ view, params: { id = '' } }) {
+        const notice = await browse.findOfApps(view.operator.apps, id)
+        if (!notice) return notFound
+        const { channel, recipient, app } = notice
+        if (recipient !== null && (channel === 'sms' || channel === 'email')) {
+          const query = new URLSearchParams({ app, notice: id })
+          return {
+            kind: 'redirect',
+            to: `/story/${sealing.seal({ channel, to: recipient })}?${query}`,
+          }
+        }
+        const alone = { notices: [notice], refusals: [], checks: [], operations: [] }
+        const { words } = view
+        const body = html`<h1>${words.story.timeline}</h1><p class="note">${words.story.erased}</p>
+${timeline(view, alone, id)}`
+        return { kind: 'page', title: words.story.timeline, nav: 'notices', body }
+      },
+    },
+    {
+      method: 'get',
+      path: '/story/:sealed',
+      run: ({ view, params: { sealed = '' }, query }) => show(view, sealed, query),
+    },
+    {
+      method: 'post',
+      path: '/story/:sealed/reset',
+      async run({ view, params: { sealed = '' }, form }) {
+        const found = await find(view, sealed, form.app)
+        if (!found) return notFound
+        const what: Resettable[] = resettable.filter((one) => form[one] !== undefined)
+        const reason = (form.reason ?? '').trim()
+        const problem =
+          what.length === 0 ? view.words.story.noChoice : problemOf(view, reason, found.lookedAt)
+        if (problem) return show(view, sealed, { app: found.app }, problem)
+        await reset({ ...found.asked, what, reason, keyId: view.operator.keyId })
+        const query = new URLSearchParams({ app: found.app, done: '1' })
+        return { kind: 'redirect', to: `/story/${sealed}?${query}` }
+      },
+    },
+    {
+      method: 'post',
+      path: '/story/:sealed/reveal',
+      async run({ view, params: { sealed = '' }, form }) {
+        const found = await find(view, sealed, form.app)
+        if (!found) return notFound
+        const { lookedAt, app } = found
+        const reason = (form.reason ?? '').trim()
+        const problem = problemOf(view, reason, lookedAt)
+        if (problem) return show(view, sealed, { app }, problem)
+        const { keyId } = view.operator
+        const [hash] = secrets.recipientHashes(lookedAt.channel, lookedAt.to)
+        await operations.record(app, hash as Buffer, { keyId, what: ['reveal'], reason })
+        const revealed = { keyId, untilMs: view.nowMs + revealedForMs }
+        const query = new URLSearchParams({ app })
+        return {
+          kind: 'redirect',
+          to: `/story/${sealing.seal({ ...lookedAt, revealed })}?${query}`,
+        }
+      },
+    },
+    // Where a form with a mistake was shown: a browser that asks again finds the story.
+    ...['reset', 'reveal'].map(
+      (name): ConsoleRoute => ({
+        method: 'get',
+        path: `/story/:sealed/${name}`,
+        run: async ({ params: { sealed = '' } }) => ({
+          kind: 'redirect',
+          to: `/story/${encodeURIComponent(sealed)}`,
+        }),
+      }),
+    ),
+  ]
+}

@@ -1,0 +1,129 @@
+/** How a story looks: what explains it, what holds now, what happened, what may be done. */
+import type { LimitState, Story } from '../lookup/look-up.ts'
+import { resettable } from '../lookup/operations.ts'
+import type { Finding } from './diagnose.ts'
+import { type Html, html } from './html.ts'
+import type { LookedAt } from './looked-at.ts'
+import type { View } from './page.ts'
+import {
+  badge,
+  csrfField,
+  errorText,
+  icon,
+  masked,
+  type Shape,
+  type Tone,
+  table,
+  time,
+} from './parts.ts'
+import { searchForm } from './search-form.ts'
+import { timeline } from './timeline.ts'
+
+interface Shown {
+  /** The story's own address ends with it. */
+  sealed: string
+  lookedAt: LookedAt
+  apps: readonly string[]
+  app: string
+  story: Story
+  findings: readonly Finding[]
+  isRevealed: boolean
+  isDone: boolean
+  marked: string | undefined
+  /** What was wrong with the form that was sent. */
+  problem: string | undefined
+}
+
+const shapeOfTone: Readonly<Record<Tone, Shape>> = {
+  good: 'check',
+  bad: 'stop',
+  wait: 'clock',
+  plain: 'ask',
+}
+
+export function storyView(view: View, shown: Shown): Html {
+  const { words } = view
+  const { lookedAt, isRevealed, isDone, problem, story, marked } = shown
+  const { channel, to } = lookedAt
+  return html`${searchForm(view, { of: shown.sealed })}
+<div class="who"><h1>${isRevealed ? to : masked(view, channel, to)}</h1>${appLinks(view, shown)}</div>
+${isRevealed && html`<p class="note">${icon('eye')}${words.story.revealed}</p>`}
+${isDone && html`<p class="note good" role="status">${icon('check')}${words.story.done}</p>`}
+${problem !== undefined && html`<p class="problem" role="alert">${icon('cross')}${problem}</p>`}
+<ul class="findings">${shown.findings.map((finding) => findingOf(view, finding))}</ul>
+<div class="columns">
+<section><h2>${words.story.timeline}</h2>${timeline(view, story, marked)}<p class="hint">${words.story.latest}</p></section>
+<div><section><h2>${words.story.now}</h2>${nowOf(view, story)}</section>
+${forms(view, shown)}</div>
+</div>`
+}
+
+function appLinks({ words }: View, { apps, app, sealed }: Shown): Html {
+  if (apps.length < 2) return html`<p class="app">${words.story.app}: ${app}</p>`
+  const links = apps.map((one) => {
+    const query = new URLSearchParams({ app: one })
+    const isCurrent = one === app && html` aria-current="true"`
+    return html`<li><a href="/story/${sealed}?${query.toString()}"${isCurrent}>${one}</a></li>`
+  })
+  return html`<nav aria-label="${words.story.app}"><ul class="apps">${links}</ul></nav>`
+}
+
+function findingOf(view: View, { tone, name, rule, ms, provider, error }: Finding): Html {
+  const found = view.words.findings[name]
+  // Each takes what it speaks of; the others take nothing.
+  const given = [rule ?? provider, ms, error === undefined ? undefined : errorText(view, error)]
+  const [title, advice] =
+    typeof found === 'function'
+      ? (found as (...values: unknown[]) => string[])(
+          ...given.filter((value) => value !== undefined),
+        )
+      : found
+  return html`<li class="${tone}"><span class="mark">${icon(shapeOfTone[tone])}</span><div><strong>${title}</strong><p>${advice}</p></div></li>`
+}
+
+function nowOf(view: View, { limits, codes }: Story): Html {
+  const { story } = view.words
+  const asked = limits.filter(({ policy }) => policy === 'captcha')
+  const waitMs = Math.max(0, ...asked.map(({ nextInMs }) => nextInMs))
+  const live = codes.map(
+    ({ scene, expiresAt, triesLeft }) =>
+      html`<li>${scene}: ${story.triesLeft(triesLeft)}, ${story.until} ${time(expiresAt)}</li>`,
+  )
+  const rows = limits.map((limit) => [
+    `${limit.policy}.${limit.rule}`,
+    html`${number(limit.used)} / ${number(limit.limit)} <span class="quiet">${limit.window}</span>`,
+    stateOf(view, limit),
+  ])
+  return html`<p>${waitMs === 0 ? badge('good', 'check', story.mayAsk) : badge('wait', 'clock', story.mayAskIn(waitMs))}</p>
+<h3>${story.codes}</h3>${live.length > 0 ? html`<ul>${live}</ul>` : html`<p class="quiet">${story.noCodes}</p>`}
+<h3>${story.limits}</h3>${table(story.limits, [story.rule, story.used, story.now], rows, story.noLimits)}`
+}
+
+const number = (value: number) => value.toLocaleString('en-US')
+
+function stateOf({ words: { story } }: View, state: LimitState): Html {
+  const { lockedForMs, nextInMs, used, limit } = state
+  if (lockedForMs !== undefined) return badge('bad', 'lock', story.locked(lockedForMs))
+  // What holds one window of a rule is told there.
+  return nextInMs > 0 && used >= limit
+    ? badge('wait', 'clock', story.next(nextInMs))
+    : badge('good', 'check', story.free)
+}
+
+function forms(view: View, { sealed, app, isRevealed }: Shown): Html {
+  const { story } = view.words
+  const { limitsChoice, lockChoice, codeChoice } = story
+  const choices = { limits: limitsChoice, lock: lockChoice, code: codeChoice }
+  const shared = html`${csrfField(view)}<input type="hidden" name="app" value="${app}">`
+  const reason = (id: string, hint: string) => html`<label for="${id}">${story.reason}</label>
+<input id="${id}" name="reason" required maxlength="500" autocomplete="off" aria-describedby="${id}-hint"><p class="hint" id="${id}-hint">${hint}</p>`
+  return html`<section><h2>${story.reset}</h2><form method="post" action="/story/${sealed}/reset" data-keep>${shared}
+${resettable.map((one) => html`<label class="choice"><input type="checkbox" name="${one}"> ${choices[one]}</label>`)}
+${reason('reset-reason', story.resetHint)}<button>${story.resetButton}</button></form></section>
+${
+  !isRevealed &&
+  html`<details class="panel"><summary>${story.reveal}</summary>
+<form method="post" action="/story/${sealed}/reveal" data-keep>${shared}
+${reason('reveal-reason', story.revealHint)}<button>${story.revealButton}</button></form></details>`
+}`
+}

@@ -1,0 +1,132 @@
+/** A story as one line of time, the latest first: asked, refused, tried at whom, receipt, checked, reset. */
+import type { RefusalEntry } from '../history/history.ts'
+import type { Story } from '../lookup/look-up.ts'
+import type { Attempt, Outcome } from '../notice/states.ts'
+import { type Html, html } from './html.ts'
+import type { View } from './page.ts'
+import { errorText, icon, type Shape, type Tone, time } from './parts.ts'
+import { wordFor } from './words.ts'
+
+interface Entry {
+  at: Date
+  tone: Tone
+  shape: Shape
+  title: string
+  /** What is told smaller beside it. */
+  more?: (Html | string | undefined)[]
+}
+
+type Notice = Story['notices'][number]
+
+const toneOfOutcome: Readonly<Record<Outcome, Tone>> = {
+  accepted: 'good',
+  rejected: 'bad',
+  invalid_recipient: 'bad',
+  throttled: 'wait',
+  unavailable: 'bad',
+  unknown: 'wait',
+  not_taken: 'wait',
+}
+
+export function timeline(
+  view: View,
+  story: Pick<Story, 'notices' | 'refusals' | 'checks' | 'operations'>,
+  /** The id of the notice that was asked for, to be marked. */
+  marked?: string,
+): Html {
+  const { notices, refusals, checks, operations } = story
+  const entries = [
+    ...notices.flatMap((notice) => ofNotice(view, notice, notice.id === marked)),
+    ...refusals.map((refusal) => ofRefusal(view, refusal)),
+    // One that was refused is told by its refusal.
+    ...checks.filter(({ result }) => result !== 'refused').map((check) => ofCheck(view, check)),
+    ...operations.map((operation) => ofOperation(view, operation)),
+  ]
+  if (entries.length === 0) return html`<p class="quiet">${view.words.story.empty}</p>`
+  entries.sort((a, b) => b.at.getTime() - a.at.getTime())
+  return html`<ol class="timeline">${entries.map(entryOf)}</ol>`
+}
+
+const entryOf = ({ at, tone, shape, title, more = [] }: Entry): Html => html`<li class="${tone}">
+<span class="mark">${icon(shape)}</span>
+<div><p class="title">${title}</p>${more.some(Boolean) && html`<p class="more">${more.map((part) => part && html`<span>${part}</span> `)}</p>`}</div>
+${time(at)}</li>`
+
+function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
+  const { words } = view
+  const { events } = words
+  const { id, kind, scene, template, state, finishedAt, error, createdAt, attempts } = notice
+  const name = html`<a class="id" href="/notices/${id}"${isMarked && html` aria-current="true"`}>${id}</a>`
+  const entries: Entry[] = [
+    {
+      at: createdAt,
+      tone: 'plain',
+      shape: 'ask',
+      title: events.asked(kind),
+      more: [scene ? events.scene(scene) : undefined, template, name],
+    },
+    ...(attempts as unknown as Attempt[]).map((attempt) => ofAttempt(view, attempt)),
+  ]
+  const isOver = state === 'delivered' || state === 'failed' || state === 'expired'
+  if (isOver && finishedAt) {
+    entries.push({
+      at: finishedAt,
+      tone: state === 'delivered' ? 'good' : 'bad',
+      shape: state === 'delivered' ? 'check' : state === 'failed' ? 'cross' : 'clock',
+      title: events[state],
+      more: [errorText(view, error), name],
+    })
+  }
+  // Of the same millisecond the later step stands above.
+  return entries.reverse()
+}
+
+function ofAttempt({ words: { events } }: View, attempt: Attempt): Entry {
+  const { provider, at, outcome, durationMs, detail } = attempt
+  return {
+    at: new Date(at),
+    tone: toneOfOutcome[outcome] ?? 'plain',
+    shape: 'send',
+    title: `${provider ?? events.lostWorker}: ${wordFor(events.outcomes, outcome)}`,
+    more: [events.took(durationMs), detail],
+  }
+}
+
+function ofRefusal({ words: { events } }: View, refusal: RefusalEntry): Entry {
+  const { at, policy, rule, window, retryAfterMs, challenge } = refusal
+  if (challenge) {
+    return { at, tone: 'wait', shape: 'human', title: events.challenged(policy, rule) }
+  }
+  const until = html`${events.until} ${time(new Date(at.getTime() + retryAfterMs))}`
+  return {
+    at,
+    tone: 'bad',
+    shape: policy === 'check' ? 'lock' : 'stop',
+    title: events.refused(policy, rule),
+    more: [window, until],
+  }
+}
+
+const lookOfCheck = {
+  passed: ['good', 'check'],
+  mismatch: ['bad', 'cross'],
+  gone: ['wait', 'clock'],
+  refused: ['bad', 'lock'],
+} as const
+
+function ofCheck({ words }: View, { at, result }: Story['checks'][number]): Entry {
+  const [tone, shape] = lookOfCheck[result]
+  return { at, tone, shape, title: words.events.checks[result] }
+}
+
+function ofOperation({ words }: View, operation: Story['operations'][number]): Entry {
+  const { at, what, reason, keyName } = operation
+  const done = what.map((one) => wordFor(words.events.operations, one)).join(', ')
+  return {
+    at,
+    tone: 'plain',
+    shape: what.includes('reveal') ? 'eye' : 'hand',
+    title: `${keyName ?? words.operations.unknownKey}: ${done}`,
+    more: [reason],
+  }
+}

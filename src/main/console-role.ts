@@ -1,0 +1,113 @@
+/** Joins the console with the rooms it looks into. It is at the admin port of API processes: workers take no requests of people. */
+import type { RequestListener } from 'node:http'
+import { everyApp } from '../access/key-store.ts'
+import { Unavailable } from '../base/problems.ts'
+import { createConsole } from '../console/console.ts'
+import { type DeliveryState, deliveryRoute } from '../console/delivery-page.ts'
+import { createDoor } from '../console/door.ts'
+import { listRoutes } from '../console/list-pages.ts'
+import { createSealing } from '../console/looked-at.ts'
+import { noticesRoute } from '../console/notices-page.ts'
+import { searchRoutes } from '../console/search-page.ts'
+import { createSessions } from '../console/sessions.ts'
+import { createSignIn, signInPolicies } from '../console/sign-in.ts'
+import { storyRoutes } from '../console/story-page.ts'
+import { providerPolicies } from '../delivery/provider-limits.ts'
+import { readWorkerNotes } from '../delivery/worker-notes.ts'
+import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.ts'
+import type { RedisClient } from '../redis/script.ts'
+import type { ApiRooms } from './api-router.ts'
+import type { Shared } from './shared.ts'
+
+export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
+  const { secrets, log, limits } = shared
+  const { templates } = shared.config
+  const { database, redis, keyPrefix } = shared.servers
+  const { notices, events } = shared.stores
+  const { keys, lookUp, reset, operations, history, normaliseRecipient, isTestRecipient } = rooms
+  const sealing = createSealing(secrets)
+  const limiterRedis = shared.servers.openRedis('limiter')
+  const { state, paceOf } = watchDelivery(shared, limiterRedis)
+  const providers = () =>
+    Object.entries(limits.file().providers).map(([name, { kind, pace }]) => ({ name, kind, pace }))
+  const signIn = createSignIn({
+    limiter: limiterOf(shared, limiterRedis, 'console:', signInPolicies),
+    findKey: keys.find,
+  })
+  return createConsole({
+    routes: [
+      ...searchRoutes({ normaliseRecipient, sealing, delivery: state }),
+      ...storyRoutes({
+        ...{ lookUp, reset, operations, history, secrets, sealing },
+        ...{ normaliseRecipient, isTestRecipient },
+        browse: notices,
+        findApps: keys.apps,
+      }),
+      noticesRoute({
+        browse: notices.browse,
+        templates: templates.names,
+        providers: providers().map(({ name }) => name),
+      }),
+      deliveryRoute({ state, providers, paceOf, latestByProvider: notices.latestByProvider }),
+      ...listRoutes({
+        policies: limits.policies,
+        listKeys: keys.list,
+        everyApp,
+        listEvents: events.list,
+        listOperations: operations.list,
+      }),
+    ],
+    door: createDoor({
+      sessions: createSessions({ redis, keyPrefix }),
+      signIn,
+      findKeyById: keys.findById,
+      everyApp,
+    }),
+    nowMs: database.nowMs,
+    log,
+  })
+}
+
+/** Queues, workers and the pace of providers, as they are when they are asked. */
+function watchDelivery(shared: Shared, limiterRedis: RedisClient) {
+  const { limits, config } = shared
+  const { redis, keyPrefix } = shared.servers
+  const { producer, notices, events } = shared.stores
+  const paces = limiterOf(shared, limiterRedis, 'pace:', providerPolicies(config.file.providers))
+  limits.onReload(({ providers }) => paces.setPolicies(providerPolicies(providers)))
+
+  const state: DeliveryState = async () => {
+    const [depths, oldestOpen, scheduled, oldestEventSeconds, workers] = await Promise.all([
+      producer.depths().catch((error) => {
+        throw new Unavailable('redis', error)
+      }),
+      notices.oldestOpenSeconds(),
+      notices.scheduledCount(),
+      events.oldestSeconds(),
+      readWorkerNotes(redis, keyPrefix),
+    ])
+    return { depths, oldestOpen, scheduled, oldestEventSeconds, workers }
+  }
+
+  return {
+    state,
+    async paceOf(name: string) {
+      const hasPace = limits.file().providers[name]?.pace !== undefined
+      return hasPace ? paces.peek(name, { name, to: '' }, 'pace') : []
+    },
+  }
+}
+
+/** Under names of its own, apart from those of policies. */
+function limiterOf(
+  shared: Shared,
+  redis: RedisClient,
+  prefix: string,
+  policies: RawPolicies,
+): Limiter {
+  const { keyPrefix } = shared.servers
+  const subjectKey = shared.secrets.limiterKey
+  const limiter = createLimiter({ policies, redis, keyPrefix: `${keyPrefix}${prefix}`, subjectKey })
+  shared.closers.onClose(() => limiter.close())
+  return limiter
+}

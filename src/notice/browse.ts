@@ -1,0 +1,117 @@
+/**
+ * Notices as operators look for them: by state, kind, template, provider and time, over apps.
+ *
+ * No index serves all of these, and each further one would cost every send. So a page looks through so many of the
+ * latest notices by their ids, keeps what fits, and says how far it came; the next page goes on from there. What it costs is the
+ * same for every question and any number of rows.
+ */
+import type { Database } from '../db/database.ts'
+import type { NoticeState } from './states.ts'
+
+export interface BrowseFilter {
+  /** Every app when absent. */
+  apps?: readonly string[] | undefined
+  state?: NoticeState | undefined
+  kind?: 'captcha' | 'notice' | undefined
+  template?: string | undefined
+  provider?: string | undefined
+  /** Ids between them: `from` included, `before` not. */
+  from: string
+  before: string
+  limit: number
+}
+
+export interface BrowsedNotice {
+  id: string
+  app: string
+  kind: string
+  channel: string
+  recipient: string | null
+  scene: string | null
+  template: string
+  state: NoticeState
+  provider: string | null
+  error: string | null
+  createdAt: Date
+}
+
+export interface BrowsedPage {
+  items: BrowsedNotice[]
+  /** Notices that were looked through. */
+  lookedAt: number
+  /** `before` of the next page; undefined when there is none. */
+  next?: string
+}
+
+export type Browse = ReturnType<typeof createBrowse>
+
+const maxLookedAt = 20_000
+const maxLatest = 1_000
+const maxOfRecipient = 200
+
+export function createBrowse(database: Database) {
+  return {
+    /** Newest first. */
+    async browse(filter: BrowseFilter): Promise<BrowsedPage> {
+      const { apps, state, kind, template, provider, from, before, limit } = filter
+      const ofFilter = [apps, state, kind, template, provider].map((value) => value ?? null)
+      const values = [before, from, maxLookedAt, ...ofFilter, limit]
+      type Row = BrowsedNotice & { looked: number; lastLooked: string | null }
+      const rows = await database.query<Row>('notice-browse', browseSql, values)
+      const items = rows.filter(({ id }) => id !== null)
+      const { looked: lookedAt = 0, lastLooked } = rows[0] ?? {}
+      const isFull = items.length === limit
+      const next = isFull ? items.at(-1)?.id : lookedAt === maxLookedAt ? lastLooked : undefined
+      return { items, lookedAt, ...(next ? { next } : {}) }
+    },
+
+    /** Of any of these apps, of every app when they are undefined. */
+    findOfApps(apps: readonly string[] | undefined, id: string) {
+      return database.read((prisma) =>
+        prisma.notice.findFirst({ where: { id, ...(apps ? { app: { in: [...apps] } } : {}) } }),
+      )
+    },
+
+    /** Which apps have sent to a recipient lately, the latest first. */
+    async appsOf(recipientHashes: readonly Uint8Array[]): Promise<string[]> {
+      const values = [recipientHashes, maxOfRecipient]
+      const rows = await database.query<{ app: string }>('notice-apps-of', appsSql, values)
+      return rows.map(({ app }) => app)
+    },
+
+    /** What became of the latest notices, by provider. */
+    latestByProvider() {
+      return database.query<{ provider: string; state: NoticeState; count: number }>(
+        'notice-latest',
+        latestSql,
+        [maxLatest],
+      )
+    },
+  }
+}
+
+const browseSql = `
+  WITH looked AS MATERIALIZED (
+    SELECT id, app, kind, channel, recipient, scene, template, state, provider, error, created_at
+    FROM notice WHERE id < $1::uuid AND id >= $2::uuid ORDER BY id DESC LIMIT $3),
+  found AS (
+    SELECT * FROM looked
+    WHERE ($4::text[] IS NULL OR app = ANY($4)) AND ($5::text IS NULL OR state = $5)
+      AND ($6::text IS NULL OR kind = $6) AND ($7::text IS NULL OR template = $7)
+      AND ($8::text IS NULL OR provider = $8)
+    ORDER BY id DESC LIMIT $9)
+  SELECT facts.looked, facts."lastLooked", id, app, kind, channel, recipient, scene, template, state, provider,
+         error, created_at AS "createdAt"
+  FROM (SELECT count(*)::int AS looked, (SELECT id FROM looked ORDER BY id LIMIT 1) AS "lastLooked" FROM looked)
+    AS facts LEFT JOIN found ON true
+  ORDER BY id DESC`
+
+const appsSql = `
+  SELECT app FROM (
+    SELECT app, id FROM notice WHERE recipient_hash = ANY($1) ORDER BY id DESC LIMIT $2) AS latest
+  GROUP BY app ORDER BY max(id::text) DESC`
+
+const latestSql = `
+  SELECT provider, state, count(*)::int AS count
+  FROM (SELECT provider, state FROM notice ORDER BY id DESC LIMIT $1) AS latest
+  WHERE provider IS NOT NULL GROUP BY provider, state`

@@ -1,0 +1,70 @@
+/** A Postern with its console, and a browser's part of it: cookies, forms and the tokens in them. */
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import { everyApp, type NewKey } from '../../src/access/key-store.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { type Postern, type PosternOptions, startPostern } from '../support/postern.ts'
+import { releaseLater } from '../support/release.ts'
+
+export interface Reply {
+  status: number
+  headers: Headers
+  text: string
+}
+
+export interface Client {
+  get(path: string, headers?: Record<string, string>): Promise<Reply>
+  /** Posts a form with this session's token, from a page of this host, and follows where it leads. */
+  submit(path: string, form: Record<string, string>): Promise<Reply>
+  /** Posts as it is and follows nothing. */
+  post(path: string, form: Record<string, string>, headers?: Record<string, string>): Promise<Reply>
+  signIn(key: string): Promise<Reply>
+  cookie(): string
+}
+
+export async function openConsole(options: PosternOptions = {}) {
+  const postern = await startPostern(options)
+  const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  const keys = createApiKeys(database)
+  const createOperator = (over: Partial<NewKey> = {}) =>
+    keys.create({ name: 'anna', app: everyApp, kind: 'operator', ...over })
+  return { postern, keys, createOperator, client: () => clientOf(postern) }
+}
+
+export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>): Client {
+  let cookie = ''
+
+  async function call(path: string, init: RequestInit): Promise<Reply> {
+    const response = await fetch(adminUrl + path, {
+      ...init,
+      redirect: 'manual',
+      headers: { cookie, ...(init.headers as Record<string, string>) },
+      signal: AbortSignal.timeout(10_000),
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';')
+      if (pair.startsWith('postern_console=')) cookie = pair
+    }
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+
+  const get = (path: string, headers: Record<string, string> = {}) => call(path, { headers })
+
+  const post: Client['post'] = (path, form, headers = { origin: adminUrl }) =>
+    call(path, { method: 'POST', body: new URLSearchParams(form), headers })
+
+  async function followed(reply: Reply): Promise<Reply> {
+    return reply.status === 303 ? get(reply.headers.get('location') as string) : reply
+  }
+
+  return {
+    get: async (path, headers) => followed(await get(path, headers)),
+    post,
+    async submit(path, form) {
+      const csrf = /name="csrf" value="([^"]+)"/.exec((await get('/')).text)?.[1] ?? ''
+      return followed(await post(path, { csrf, ...form }))
+    },
+    signIn: async (key) => followed(await post('/login', { key })),
+    cookie: () => cookie,
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * All that runs in a browser of the console; without it every page works. It keeps a page fresh and writes times in the
+ * reader's zone.
+ *
+ * A page that is looked at asks for itself every few seconds and takes over what has changed. It asks less while there is
+ * no answer, not at all while nobody sees it, and changes nothing that somebody is typing into, has opened or marks.
+ */
+import { Idiomorph } from './idiomorph.js'
+
+const main = document.querySelector('main')
+const stale = document.querySelector('[data-stale]')
+const refreshMs = Number(main.dataset.refreshMs)
+const longestPauseMs = 60_000
+const answerWithinMs = 10_000
+
+const language = document.documentElement.lang
+const timeOnly = new Intl.DateTimeFormat(language, { timeStyle: 'medium' })
+const dateAndTime = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' })
+
+function writeTimes(root) {
+  const today = new Date().toDateString()
+  for (const element of root.querySelectorAll('time[datetime]')) {
+    const at = new Date(element.dateTime)
+    const isToday = at.toDateString() === today
+    element.textContent = (isToday ? timeOnly : dateAndTime).format(at)
+  }
+  for (const element of root.querySelectorAll('[data-zone]')) {
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
+    element.textContent = `${element.dataset.zone} ${timeZone}`
+  }
+}
+
+const callbacks = {
+  // What is typed and chosen in a form is its reader's.
+  beforeNodeMorphed: (node) => !(node instanceof Element && 'keep' in node.dataset),
+  beforeAttributeUpdated: (name, element) => !(name === 'open' && element.matches('details')),
+}
+
+let failures = 0
+let answeredAt = new Date()
+let timer
+
+function schedule() {
+  clearTimeout(timer)
+  if (document.hidden) return
+  timer = setTimeout(refresh, Math.min(refreshMs * 2 ** failures, longestPauseMs))
+}
+
+async function refresh() {
+  try {
+    if (document.getSelection()?.isCollapsed !== false) await takeOver()
+    failures = 0
+    answeredAt = new Date()
+    stale.textContent = ''
+  } catch {
+    failures += 1
+    stale.textContent = `${stale.dataset.stale} ${timeOnly.format(answeredAt)}`
+  }
+  schedule()
+}
+
+async function takeOver() {
+  const response = await fetch(location.href, { signal: AbortSignal.timeout(answerWithinMs) })
+  // The session is over, or the page has moved on: the browser shows where to.
+  if (response.redirected) return location.assign(response.url)
+  if (!response.ok) throw new Error(String(response.status))
+  const next = new DOMParser().parseFromString(await response.text(), 'text/html')
+  writeTimes(next)
+  Idiomorph.morph(main, next.querySelector('main').innerHTML, {
+    morphStyle: 'innerHTML',
+    ignoreActiveValue: true,
+    callbacks,
+  })
+}
+
+writeTimes(document)
+if (refreshMs > 0) {
+  schedule()
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) clearTimeout(timer)
+    else refresh()
+  })
+}
+document.addEventListener('keydown', (event) => {
+  const isTyping = event.target instanceof HTMLElement && event.target.matches('input, select')
+  const field = document.querySelector('[data-slash]')
+  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || !field) return
+  event.preventDefault()
+  field.focus()
+})
