@@ -29,8 +29,7 @@ ${searchForm(view, { asked, problem })}
 
   /** An address or a number in any spelling that the API takes; undefined when it is neither. */
   function recipientIn(text: string): { channel: Channel; to: string } | undefined {
-    const isMail = text.includes('@') || text.includes('＠')
-    const channel = isMail ? 'email' : 'sms'
+    const channel = text.includes('@') ? 'email' : 'sms'
     const result = normaliseRecipient(channel, text)
     return result.kind === 'invalid' ? undefined : { channel, to: result.to }
   }

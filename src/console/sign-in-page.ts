@@ -14,6 +14,7 @@ export function signInPage(
   const body = html`<div class="door"><h1>${words.name}</h1>
 <form method="post" action="/login">
 <input type="hidden" name="next" value="${next ?? '/'}">
+<input name="username" value="operator" autocomplete="username" hidden>
 <label for="key">${signIn.label}</label>
 <input id="key" name="key" type="password" required maxlength="200" autocomplete="current-password" autofocus
  aria-describedby="${problem && 'key-problem '}key-hint"${problem && html` aria-invalid="true"`}>

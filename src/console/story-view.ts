@@ -5,17 +5,7 @@ import type { Finding } from './diagnose.ts'
 import { type Html, html } from './html.ts'
 import type { LookedAt } from './looked-at.ts'
 import type { View } from './page.ts'
-import {
-  badge,
-  csrfField,
-  errorText,
-  icon,
-  masked,
-  type Shape,
-  type Tone,
-  table,
-  time,
-} from './parts.ts'
+import { badge, csrfField, errorText, icon, masked, type Shape, type Tone, time } from './parts.ts'
 import { searchForm } from './search-form.ts'
 import { timeline } from './timeline.ts'
 
@@ -89,25 +79,30 @@ function nowOf(view: View, { limits, codes }: Story): Html {
     ({ scene, expiresAt, triesLeft }) =>
       html`<li>${scene}: ${story.triesLeft(triesLeft)}, ${story.until} ${time(expiresAt)}</li>`,
   )
-  const rows = limits.map((limit) => [
-    `${limit.policy}.${limit.rule}`,
-    html`${number(limit.used)} / ${number(limit.limit)} <span class="quiet">${limit.window}</span>`,
-    stateOf(view, limit),
-  ])
+  const holding = limits.filter(holds)
+  const free = limits.filter((limit) => !holds(limit))
   return html`<p>${waitMs === 0 ? badge('good', 'check', story.mayAsk) : badge('wait', 'clock', story.mayAskIn(waitMs))}</p>
 <h3>${story.codes}</h3>${live.length > 0 ? html`<ul>${live}</ul>` : html`<p class="quiet">${story.noCodes}</p>`}
-<h3>${story.limits}</h3>${table(story.limits, [story.rule, story.used, story.now], rows, story.noLimits)}`
+<h3>${story.limits}</h3>${limitList(view, holding)}
+<details><summary>${story.free(free.length)}</summary>${limitList(view, free)}</details>`
 }
 
-const number = (value: number) => value.toLocaleString('en-US')
+/** Of a rule with several windows those that are full hold. */
+const holds = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
+  lockedForMs !== undefined || (nextInMs > 0 && used >= limit)
 
-function stateOf({ words: { story } }: View, state: LimitState): Html {
-  const { lockedForMs, nextInMs, used, limit } = state
-  if (lockedForMs !== undefined) return badge('bad', 'lock', story.locked(lockedForMs))
-  // What holds one window of a rule is told there.
-  return nextInMs > 0 && used >= limit
-    ? badge('wait', 'clock', story.next(nextInMs))
-    : badge('good', 'check', story.free)
+function limitList(view: View, limits: readonly LimitState[]): Html {
+  const { story } = view.words
+  const number = (value: number) => value.toLocaleString('en-US')
+  const items = limits.map((state) => {
+    const { policy, rule, used, limit, window, lockedForMs, nextInMs } = state
+    const held =
+      lockedForMs === undefined
+        ? badge('wait', 'clock', story.next(nextInMs))
+        : badge('bad', 'lock', story.locked(lockedForMs))
+    return html`<li><b>${policy}.${rule}</b> ${number(used)} / ${number(limit)} <span class="quiet">${window}</span> ${holds(state) && held}</li>`
+  })
+  return html`<ul class="limits">${items}</ul>`
 }
 
 function forms(view: View, { sealed, app, isRevealed }: Shown): Html {

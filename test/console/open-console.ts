@@ -54,7 +54,8 @@ export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>): Client {
     call(path, { method: 'POST', body: new URLSearchParams(form), headers })
 
   async function followed(reply: Reply): Promise<Reply> {
-    return reply.status === 303 ? get(reply.headers.get('location') as string) : reply
+    if (reply.status !== 303) return reply
+    return followed(await get(reply.headers.get('location') as string))
   }
 
   return {

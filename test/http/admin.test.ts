@@ -91,8 +91,8 @@ test('/metrics: counters equal what callers saw (I15)', async () => {
 })
 
 test('other paths and methods: 404 and 405, and nothing of the API is served here', async () => {
-  expect((await admin('/')).status).toBe(404)
-  expect((await admin('/v1/captchas', 'POST')).status).toBe(405)
+  expect((await admin('/healthz')).status).toBe(404)
+  expect((await admin('/v1/captchas', 'POST')).status).toBe(404)
   const wrong = await admin('/metrics', 'POST')
   expect(wrong.status).toBe(405)
   expect(wrong.headers.get('allow')).toBe('GET, HEAD')

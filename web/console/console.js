@@ -14,8 +14,9 @@ const longestPauseMs = 60_000
 const answerWithinMs = 10_000
 
 const language = document.documentElement.lang
-const timeOnly = new Intl.DateTimeFormat(language, { timeStyle: 'medium' })
-const dateAndTime = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' })
+const style = { timeStyle: 'medium', hourCycle: 'h23' }
+const timeOnly = new Intl.DateTimeFormat(language, style)
+const dateAndTime = new Intl.DateTimeFormat(language, { dateStyle: 'medium', ...style })
 
 function writeTimes(root) {
   const today = new Date().toDateString()

@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import { diagnose, type Told } from '../../src/console/diagnose.ts'
+
+const nowMs = Date.parse('2026-11-22T12:00:00Z')
+const ago = (seconds: number) => new Date(nowMs - seconds * 1_000)
+const refusal = (secondsAgo: number, over = {}) => ({
+  ...{ at: ago(secondsAgo), policy: 'captcha', rule: 'recipient', window: '60s' },
+  ...{ retryAfterMs: 60_000, ...over },
+})
+const check = (secondsAgo: number, result: Told['checks'][number]['result']) => ({
+  at: ago(secondsAgo),
+  result,
+})
+const notice = (secondsAgo: number, state: string, over = {}) =>
+  ({
+    createdAt: ago(secondsAgo),
+    state,
+    provider: 'mail',
+    error: null,
+    ...over,
+  }) as Told['notices'][number]
+
+const of = (over: Partial<Told>) =>
+  diagnose(
+    {
+      ...{ destination: 'allowed', isTestRecipient: false },
+      ...{ refusals: [], checks: [], notices: [], ...over },
+    },
+    nowMs,
+  )
+const names = (over: Partial<Told>) => of(over).map(({ name }) => name)
+
+test('nothing known: nobody asked', () => {
+  expect(of({})).toEqual([{ tone: 'plain', name: 'nothing' }])
+})
+
+test('a test recipient: that alone, whatever else is known', () => {
+  expect(names({ isTestRecipient: true, refusals: [refusal(1)] })).toEqual(['test'])
+})
+
+test('a destination that is not allowed, with nothing sent: that alone', () => {
+  expect(names({ destination: 'country' })).toEqual(['country'])
+})
+
+test('a refusal that holds: by which rule, and how long still; of several the longest', () => {
+  const longer = refusal(10, { rule: 'daily', retryAfterMs: 3_600_000 })
+  expect(of({ refusals: [refusal(20), longer] })).toEqual([
+    { tone: 'bad', name: 'refused', rule: 'daily', ms: 3_590_000 },
+  ])
+})
+
+test('a refusal to the millisecond: holds until its end and not at it', () => {
+  expect(names({ refusals: [refusal(59.999)] })).toEqual(['refused'])
+  expect(names({ refusals: [refusal(60)] })).toEqual(['refusedOver'])
+})
+
+test('a refusal that is over counts only while nothing was sent after it', () => {
+  expect(names({ refusals: [refusal(120)], notices: [notice(200, 'delivered')] })).toEqual([
+    'refusedOver',
+    'delivered',
+  ])
+  expect(names({ refusals: [refusal(120)], notices: [notice(60, 'delivered')] })).toEqual([
+    'delivered',
+  ])
+})
+
+test('asked for a challenge is no refusal', () => {
+  expect(names({ refusals: [refusal(5, { challenge: true })] })).toEqual(['challenged'])
+})
+
+test('a lock is told once, as a lock', () => {
+  const refused = refusal(1, { policy: 'check', rule: 'guesses', retryAfterMs: 900_000 })
+  const told = { lockedForMs: 899_000, refusals: [refused], checks: [check(1, 'refused')] }
+  expect(of(told)).toEqual([{ tone: 'bad', name: 'locked', ms: 899_000 }])
+})
+
+test.each([
+  ['passed', 'passed'],
+  ['mismatch', 'mistyped'],
+] as const)('the newest check %s: %s, and the message had come', (result, name) => {
+  expect(names({ checks: [check(1, result)], notices: [notice(30, 'sent')] })).toEqual([name])
+})
+
+test('a code that is gone may mean that a newer one is on its way: both are told', () => {
+  const told = { checks: [check(1, 'gone')], notices: [notice(30, 'pending')] }
+  expect(names(told)).toEqual(['goneCode', 'pending'])
+})
+
+test('a check of before the newest message says nothing of that message', () => {
+  const told = {
+    checks: [check(100, 'passed')],
+    notices: [notice(30, 'failed', { error: 'rejected' })],
+  }
+  expect(of(told)).toContainEqual({ tone: 'bad', name: 'failed', error: 'rejected' })
+})
+
+test.each([
+  ['pending', 'pending'],
+  ['sending', 'pending'],
+  ['sent', 'sent'],
+  ['delivered', 'delivered'],
+  ['failed', 'failed'],
+  ['expired', 'expired'],
+])('the newest notice %s: %s', (state, name) => {
+  expect(names({ notices: [notice(10, state), notice(20, 'delivered')] })).toEqual([name])
+})

@@ -1,0 +1,215 @@
+/** Who comes into the console, and what of theirs is taken. */
+import { describe, expect, test } from 'vitest'
+import { sessionLivesMs } from '../../src/console/sessions.ts'
+import { eventually } from '../support/wait.ts'
+import { clientOf, openConsole } from './open-console.ts'
+
+const { postern, keys, createOperator, client } = await openConsole({
+  roles: { api: true, worker: false },
+})
+const { adminUrl } = postern
+const operator = await createOperator()
+const isIn = (text: string) => text.includes('href="/operations"')
+const csrfIn = (text: string) => /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? ''
+
+async function signedIn() {
+  const one = client()
+  expect(isIn((await one.signIn(operator.token)).text)).toBe(true)
+  return one
+}
+
+describe('signing in', () => {
+  test('an operator key opens the page that was asked for', async () => {
+    const reply = await client().post('/login', {
+      key: ` ${operator.token}\n`,
+      next: '/notices?state=failed',
+    })
+    expect(reply.status).toBe(303)
+    expect(reply.headers.get('location')).toBe('/notices?state=failed')
+    const cookie = reply.headers.get('set-cookie')
+    expect(cookie).toMatch(/^postern_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/)
+  })
+
+  test('by https the cookie is for https alone', async () => {
+    const host = new URL(adminUrl).host
+    const reply = await client().post(
+      '/login',
+      { key: operator.token },
+      { origin: `https://${host}` },
+    )
+    expect(reply.headers.get('set-cookie')).toMatch(/; Secure$/)
+  })
+
+  test.each([
+    ['https://evil.example/'],
+    ['//evil.example'],
+    ['/\\evil.example'],
+    ['javascript:alert(1)'],
+    ['/%0d%0aSet-Cookie:x'.replace('%0d%0a', '\r\n')],
+  ])('where %j should follow, the first page does: no open redirect', async (next) => {
+    const reply = await client().post('/login', { key: operator.token, next })
+    expect(reply.headers.get('location')).toBe('/')
+  })
+
+  test('a secret key, a publishable one, a revoked one, a made-up one and none: 401 with the reason, no cookie', async () => {
+    const publishable = { kind: 'publishable', origins: ['https://shop.example'] } as const
+    const other = await createOperator()
+    await keys.revoke(other.id)
+    for (const [key, says] of [
+      [postern.key, 'not the console'],
+      [(await createOperator({ ...publishable, app: 'shop' })).token, 'not the console'],
+      [other.token, 'no such key'],
+      ['pok_made_up', 'no such key'],
+      ['', 'no such key'],
+    ] as const) {
+      const reply = await client().post('/login', { key })
+      expect(reply.status).toBe(401)
+      expect(reply.text).toContain(says)
+      expect(reply.headers.get('set-cookie')).toBe(null)
+      if (key) expect(reply.text).not.toContain(key)
+    }
+  })
+
+  test('from another origin, or from none: 403, though the key is right', async () => {
+    for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }, {}]) {
+      const reply = await client().post(
+        '/login',
+        { key: operator.token },
+        headers as Record<string, string>,
+      )
+      expect(reply.status).toBe(403)
+      expect(reply.headers.get('set-cookie')).toBe(null)
+    }
+  })
+})
+
+describe('a session', () => {
+  test('is a hash in Redis with an end, and nothing in Redis opens the console', async () => {
+    const one = await signedIn()
+    const token = one.cookie().split('=')[1] as string
+    const { client: redis, prefix } = postern.redis
+    const found = await redis.keys(`${prefix}console:session:*`)
+    expect(found.length).toBeGreaterThan(0)
+    expect(found.join()).not.toContain(token)
+    const lives = await redis.pttl(found[0] as string)
+    expect(lives).toBeGreaterThan(sessionLivesMs - 60_000)
+    expect(lives).toBeLessThanOrEqual(sessionLivesMs)
+  })
+
+  test('without one every page leads to the door and back, and says nothing', async () => {
+    for (const path of ['/', '/notices?state=failed', '/operations', '/story/abc']) {
+      const response = await fetch(adminUrl + path, { redirect: 'manual' })
+      expect(response.status).toBe(303)
+      expect(response.headers.get('location')).toBe(`/login?${new URLSearchParams({ next: path })}`)
+      expect(await response.text()).not.toContain('nav')
+    }
+  })
+
+  test('ends with signing out: the cookie opens nothing any more', async () => {
+    const one = await signedIn()
+    const cookie = one.cookie()
+    await one.submit('/sign-out', {})
+    const response = await fetch(`${adminUrl}/`, { headers: { cookie }, redirect: 'manual' })
+    expect(response.status).toBe(303)
+  })
+
+  test('ends with its key, at the next page', async () => {
+    const short = await createOperator()
+    const one = client()
+    await one.signIn(short.token)
+    expect(isIn((await one.get('/')).text)).toBe(true)
+    await keys.revoke(short.id)
+    expect(isIn((await one.get('/')).text)).toBe(false)
+  })
+
+  test('signing in again ends the one before', async () => {
+    const one = await signedIn()
+    const before = one.cookie()
+    await one.signIn(operator.token)
+    expect(one.cookie()).not.toBe(before)
+    const response = await fetch(`${adminUrl}/`, {
+      headers: { cookie: before },
+      redirect: 'manual',
+    })
+    expect(response.status).toBe(303)
+  })
+})
+
+describe('a form', () => {
+  test.each(['/search', '/story/abc/reset', '/story/abc/reveal', '/sign-out'])(
+    '%s without its token, with another’s, or from another origin: 403',
+    async (path) => {
+      const one = await signedIn()
+      const csrf = csrfIn((await one.get('/')).text)
+      const foreign = csrfIn((await (await signedIn()).get('/')).text)
+      expect(csrf).not.toBe(foreign)
+      expect((await one.post(path, {})).status).toBe(403)
+      expect((await one.post(path, { csrf: foreign })).status).toBe(403)
+      for (const origin of ['https://evil.example', 'null', adminUrl.replace(/\d+$/, '1')]) {
+        expect((await one.post(path, { csrf }, { origin })).status).toBe(403)
+      }
+      expect((await one.post(path, { csrf }, {})).status).toBe(403)
+      // It was none of them that ended the session.
+      expect(isIn((await one.get('/')).text)).toBe(true)
+    },
+  )
+
+  test('that is too large or broken: 400, in words', async () => {
+    const one = await signedIn()
+    const reply = await one.post('/search', { q: 'x'.repeat(20_000) })
+    expect(reply.status).toBe(400)
+    expect(reply.text).toContain('Not readable')
+  })
+})
+
+test('pages are not kept, not framed, and run nothing but our file; style and script are kept for ever', async () => {
+  const one = await signedIn()
+  const { headers, text } = await one.get('/')
+  expect(headers.get('cache-control')).toBe('no-store')
+  const policy = headers.get('content-security-policy') ?? ''
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).toContain("frame-ancestors 'none'")
+  expect(policy).not.toContain('unsafe')
+  expect(text).not.toMatch(/<script(?! type="module" src=)| style="| on\w+="/)
+  const [style = ''] = /\/assets\/\w+\/console\.css/.exec(text) ?? []
+  const response = await fetch(adminUrl + style)
+  expect(response.headers.get('cache-control')).toContain('immutable')
+  expect(response.headers.get('content-type')).toBe('text/css; charset=utf-8')
+  const morph = await fetch(adminUrl + style.replace('console.css', 'idiomorph.js'))
+  expect(await morph.text()).toContain('Idiomorph')
+  for (const path of [style.replace('console.css', 'package.json'), '/assets/0/console.css']) {
+    expect((await fetch(adminUrl + path, { redirect: 'manual' })).status).toBe(404)
+  }
+})
+
+test('Chinese for who likes it, and for who chose it', async () => {
+  const one = client()
+  const liked = await one.get('/login', { 'accept-language': 'zh-CN,zh;q=0.9' })
+  expect(liked.text).toContain('操作员密钥')
+  expect(liked.text).toContain('<html lang="zh-CN">')
+  const chosen = await one.get('/login?language=zh')
+  expect(chosen.headers.get('set-cookie')).toMatch(
+    /^postern_language=zh; Path=\/; HttpOnly; SameSite=Strict/,
+  )
+  expect((await one.get('/login?language=xx')).text).toContain('Operator key')
+})
+
+test('an address that leads elsewhere: 404, and no link of it does', async () => {
+  const response = await fetch(`${adminUrl}//evil.example/x`)
+  expect(response.status).toBe(404)
+  expect(await response.text()).not.toContain('href="//')
+})
+
+// Last: it locks this machine out.
+test('ten wrong keys from one address: 429 with Retry-After, also for the right key; who is in stays in', async () => {
+  const inside = await signedIn()
+  const attacker = clientOf(postern)
+  const refused = await eventually(async () => {
+    const reply = await attacker.post('/login', { key: 'pok_wrong' })
+    return reply.status === 429 && reply
+  })
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(60)
+  expect(refused.text).toContain('Too many tries')
+  expect((await attacker.post('/login', { key: operator.token })).status).toBe(429)
+  expect(isIn((await inside.get('/')).text)).toBe(true)
+})

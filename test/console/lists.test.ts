@@ -1,0 +1,155 @@
+/** The lists of the console, with real rows: what they show, filter and page; and what is said while a server is away. */
+import { describe, expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createBrowse } from '../../src/notice/browse.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+import { openConsole } from './open-console.ts'
+
+const { postern, createOperator, client } = await openConsole({
+  policyFile: {
+    providers: {
+      box: { kind: 'sandbox', pace: '50 per 1s' },
+      dead: { kind: 'webhook', url: 'http://127.0.0.1:9/none', secret: 'a secret of sixteen' },
+    },
+    routes: {
+      sms: [{ match: { country: 'HK' }, use: ['dead'] }, { use: ['box'] }],
+      email: [{ use: ['box'] }],
+    },
+  },
+})
+const anna = client()
+await anna.signIn((await createOperator()).token)
+const { pool } = postern.database
+const number = (n: number, country = '+8613800') => `${country}${String(n).padStart(6, '0')}`
+const send = (to: string) => postern.post('/v1/captchas', { channel: 'sms', to })
+
+/** Rows as they end, without sending. */
+const insert = (count: number, over: { state?: string; template?: string; app?: string } = {}) =>
+  pool.query(
+    `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state, provider,
+       error, created_at, expires_at, finished_at)
+     SELECT unnest($1::uuid[]), $2, 'notice', 'email', 'ada@example.com', '\\x00', $3, 'en', $4, 'box',
+       'rejected', now(), now(), now()`,
+    [
+      Array.from({ length: count }, (_, at) => newId(Date.now() - 3_600_000 * 2 - at)),
+      over.app ?? 'default',
+      over.template ?? 'order',
+      over.state ?? 'failed',
+    ],
+  )
+
+describe('notices', () => {
+  test('by state, kind, template, provider and age; a choice that is none shows all', async () => {
+    await insert(3)
+    await insert(2, { state: 'expired', template: 'invoice' })
+    const rows = async (query: string) =>
+      ((await anna.get(`/notices?${query}`)).text.match(/<tr>/g)?.length ?? 1) - 1
+    expect(await rows('state=failed')).toBe(3)
+    expect(await rows('state=expired&template=invoice&kind=notice&provider=box')).toBe(2)
+    expect(await rows('state=expired&template=order')).toBe(0)
+    expect(await rows('kind=captcha')).toBe(0)
+    expect(await rows('age=hour')).toBe(0)
+    expect(await rows('state=nonsense&age=constructor&until=never&cursor=x')).toBe(5)
+    const until = new Date(Date.now() - 5 * 3_600_000).toISOString().slice(0, 16)
+    expect(await rows(`until=${until}`)).toBe(0)
+    const { text } = await anna.get('/notices?state=failed')
+    expect(text).toContain('a***@example.com')
+    expect(text).toContain('Every provider of the route refuses')
+    expect(text).toContain('<option value="failed" selected>')
+  })
+
+  test('page by page, each once', async () => {
+    await insert(120, { template: 'paged' })
+    const seen: string[] = []
+    let path: string | undefined = '/notices?template=paged&state=failed'
+    let pages = 0
+    while (path) {
+      const { text } = await anna.get(path)
+      seen.push(...[...text.matchAll(/href="\/notices\/([\w-]+)"/g)].map(([, id]) => id as string))
+      pages += 1
+      const next: string | undefined = /href="([^"]+)">Older/.exec(text)?.[1]
+      path = next?.replaceAll('&#38;', '&')
+    }
+    expect(pages).toBe(3)
+    expect(seen).toHaveLength(120)
+    expect(new Set(seen).size).toBe(120)
+  })
+})
+
+test('a rare state among many rows: a page looks through so many and no more, and the next goes on from there', async () => {
+  const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  await pool.query(
+    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, created_at, expires_at)
+     SELECT (lpad(to_hex(1000000 + n), 8, '0') || '-0000-7000-8000-000000000000')::uuid, 'many', 'notice', 'sms', '\\x01',
+       'bulk', 'en', CASE n WHEN 1 THEN 'failed' ELSE 'sent' END, now(), now()
+     FROM generate_series(1, 20500) AS n`,
+  )
+  const { browse } = createBrowse(database)
+  const filter = { state: 'failed', apps: ['many'], limit: 50 } as const
+  const from = '00000000-0000-0000-0000-000000000000'
+  const before = '10000000-0000-0000-0000-000000000000'
+  const first = await browse({ ...filter, from, before: '00ffffff-0000-7000-8000-000000000000' })
+  expect(first).toMatchObject({ items: [], lookedAt: 20_000 })
+  const second = await browse({ ...filter, from, before: first.next ?? before })
+  expect(second.items).toHaveLength(1)
+  expect(second.lookedAt).toBe(500)
+  expect(second.next).toBe(undefined)
+})
+
+test('delivery: queues, the worker that runs, the pace, and what is kept away from', async () => {
+  await send(number(1))
+  for (let n = 0; n < 12; n++) await send(number(n, '+85261'))
+  const text = await eventually(
+    async () => {
+      const page = await anna.get('/delivery')
+      return page.text.includes('kept away from') && page.text
+    },
+    { withinMs: 20_000 },
+  )
+  expect(text).toContain('1 worker runs.')
+  expect(text).toContain('dead: kept away from')
+  expect(text).toContain('1 of 1 workers')
+  expect(text).toMatch(/50 per 1s <span class="quiet">\d+ \/ 50/)
+  expect(text).toMatch(/<td data-head="Channel"><span>sms/)
+  // The first page says so too.
+  expect((await anna.get('/')).text).toContain('dead: kept away from')
+}, 30_000)
+
+test('rules in words, as they are in force', async () => {
+  const { text } = await anna.get('/rules')
+  expect(text).toContain('<dt>recipient</dt>')
+  expect(text).toContain('At most 1 per 60s, 5 per 1h and 10 per 24h for one recipient of one app')
+})
+
+test('keys: kinds, apps and state, and none of a key but its beginning', async () => {
+  const { id, token } = await createOperator({ name: 'carl' })
+  const { text } = await anna.get('/keys')
+  expect(text).toContain('carl')
+  expect(text).toContain('every app')
+  expect(text).toContain(`${token.slice(0, 10)}…`)
+  expect(text).not.toContain(token.slice(0, 12))
+  expect(text).not.toContain(postern.key)
+  expect(text).not.toContain(id.toUpperCase())
+})
+
+test('events that wait: page by page, without what they carry', async () => {
+  await pool.query(
+    `INSERT INTO event (app, type, data, due_at)
+     SELECT 'default', 'notice.sent', '{"to": "secret-of-an-event"}', now() + interval '1 day'
+     FROM generate_series(1, 60)`,
+  )
+  const first = await anna.get('/events')
+  expect(first.text.match(/<tr>/g)).toHaveLength(51)
+  expect(first.text).not.toContain('secret-of-an-event')
+  const next = /href="([^"]+)">Older/.exec(first.text)?.[1] as string
+  const second = await anna.get(next)
+  expect(second.text.match(/<tr>/g)).toHaveLength(11)
+})
+
+test('a cursor that was made up shows the first page', async () => {
+  expect((await anna.get('/events?cursor=1.2')).status).toBe(200)
+  expect((await anna.get(`/operations?cursor=${'9'.repeat(400)}.x`)).status).toBe(200)
+})

@@ -1,0 +1,263 @@
+/** One recipient's story in the console: what it says, what it never shows, what support does there. */
+import { describe, expect, test } from 'vitest'
+import { eventually } from '../support/wait.ts'
+import { type Client, openConsole } from './open-console.ts'
+
+const testNumber = '+15005550006'
+const { postern, keys, createOperator, client } = await openConsole({
+  policyFile: {
+    testing: { recipients: [{ to: testNumber, code: '4071' }], until: '2099-12-31' },
+    recipients: { countries: ['CN'] },
+    browser: { rules: [] },
+  },
+})
+const operator = await createOperator()
+const anna = client()
+await anna.signIn(operator.token)
+
+let count = 0
+const newNumber = () => `+8613800${String(++count).padStart(6, '0')}`
+const maskOf = (number: string) => `+8613****${number.slice(-4)}`
+const send = (to: string, more = {}, key = postern.key) =>
+  postern.post('/v1/captchas', { channel: 'sms', to, ...more }, { key })
+const find = (q: string, who: Client = anna, more = {}) => who.submit('/search', { q, ...more })
+/** The story once it holds these words: refusals and checks are written a moment later. */
+const storyWith = (to: string, ...words: string[]) =>
+  eventually(async () => {
+    const { text } = await find(to)
+    return words.every((word) => text.includes(word)) && text
+  })
+/** Where the forms of a story lead. */
+const addressIn = (text: string) => /action="(\/story\/[^"]+)\/reset"/.exec(text)?.[1] ?? ''
+const wrong = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
+
+describe('the search', () => {
+  test.each([
+    ['a number with spaces', '+86 138 0013 8000', '+8613****8000'],
+    ['one with brackets and dashes', '+86 (138) 0013-8000', '+8613****8000'],
+    ['an address in capitals', ' Ada@EXAMPLE.com ', 'a***@example.com'],
+  ])('takes %s', async (_, q, masked) => {
+    const { status, text } = await find(q)
+    expect(status).toBe(200)
+    expect(text).toContain(`<h1>${masked}</h1>`)
+    expect(text).toContain('Nobody asked for a code')
+  })
+
+  test('takes a notice id in capitals, and marks that notice in its story', async () => {
+    const to = newNumber()
+    const { body } = await send(to)
+    const { text } = await find(` ${body.id.toUpperCase()} `)
+    expect(text).toContain(`<h1>${maskOf(to)}</h1>`)
+    expect(text).toContain(`href="/notices/${body.id}" aria-current="true"`)
+  })
+
+  test.each([
+    '',
+    'hello',
+    '12',
+    '<script>alert(1)</script>',
+    '"><img src=x>',
+    `${'9'.repeat(300)}`,
+  ])('%j is none of these: 422 in words, what was typed is kept and escaped', async (q) => {
+    const { status, text } = await find(q)
+    expect(status).toBe(422)
+    expect(text).toContain('This is no phone number')
+    expect(text).not.toContain('<script>alert')
+    expect(text).not.toContain('<img')
+  })
+
+  test('an unknown notice id: 404; a wrong IP address: 422', async () => {
+    expect((await find('019aa000-0000-7000-8000-000000000000')).status).toBe(404)
+    expect((await find(newNumber(), anna, { ip: '1.2.3' })).status).toBe(422)
+  })
+
+  test('the recipient is in no address, and a sealed one that was changed is 404', async () => {
+    const to = newNumber()
+    const csrf = /name="csrf" value="([^"]+)"/.exec((await anna.get('/')).text)?.[1] as string
+    const { headers } = await anna.post('/search', { q: to, csrf })
+    const path = headers.get('location') as string
+    expect(path).toMatch(/^\/story\/[\w-]{60,}$/)
+    const opened = Buffer.from(path.slice(7), 'base64url').toString('latin1')
+    expect(opened).not.toContain(to.slice(-8))
+    const changed = path.slice(0, -2) + (path.endsWith('AA') ? 'BB' : 'AA')
+    expect((await anna.get(path)).status).toBe(200)
+    expect((await anna.get(changed)).status).toBe(404)
+    expect((await anna.get('/story/x')).status).toBe(404)
+  })
+})
+
+describe('the story', () => {
+  test('asked, sent, refused by which rule and until when; what is allowed when', async () => {
+    const to = newNumber()
+    const { body } = await send(to, { scene: 'login' })
+    await postern.messageFor(body.id)
+    await send(to, { scene: 'login' })
+    const text = await storyWith(to, 'Refused by captcha.recipient', 'sandbox: took it')
+    expect(text).toContain('Code asked for, accepted')
+    expect(text).toContain('for login')
+    expect(text).toMatch(/Refused by the rule recipient, for \d+ s more/)
+    expect(text).toMatch(/A code may be asked for again in \d+ s\./)
+    expect(text).toContain('login: 3 tries left')
+  })
+
+  test('checked wrongly until it locked', async () => {
+    const to = newNumber()
+    const { body } = await send(to)
+    const code = wrong(await postern.codeFor(body.id))
+    for (let tries = 0; tries < 4; tries++) {
+      await postern.post('/v1/captchas/check', { channel: 'sms', to, code })
+    }
+    const text = await storyWith(to, 'Refused by check.guesses')
+    expect(text.match(/Code checked: wrong/g)).toHaveLength(3)
+    expect(text).toContain('Locked for 15 min')
+  })
+
+  test('no code, no whole number, nowhere', async () => {
+    const to = newNumber()
+    const { body } = await send(to)
+    const code = await postern.codeFor(body.id)
+    await storyWith(to, 'took it')
+    const pages = await Promise.all(
+      ['/', `/notices/${body.id}`, '/notices', '/delivery', '/operations', '/events', '/keys'].map(
+        (path) => anna.get(path),
+      ),
+    )
+    for (const { text } of [...pages, await find(to)]) {
+      // A code's digits may stand in a time or an id by chance, never as a word of their own.
+      expect(text.replaceAll(/\d{4}-\d\d-\d\d/g, '')).not.toMatch(new RegExp(`>[^<]*\\b${code}\\b`))
+      expect(text).not.toContain(to)
+      expect(text).not.toContain(to.slice(-8))
+    }
+  })
+
+  test('a test recipient, and a country that is not allowed', async () => {
+    expect((await find(testNumber)).text).toContain('This is a test recipient')
+    expect((await find('+447400123456')).text).toContain('Messages may not go to this country')
+  })
+
+  test('words of callers are text: a scene is plain, a reason is escaped', async () => {
+    const to = newNumber()
+    await send(to)
+    const address = addressIn((await find(to)).text)
+    const reason = `<b onmouseover=alert(1)>"quoted" & 'so'`
+    await anna.submit(`${address}/reset`, { app: 'default', limits: 'on', reason })
+    for (const { text } of [await find(to), await anna.get('/operations')]) {
+      expect(text).toContain('&#60;b onmouseover=alert(1)&#62;&#34;quoted&#34; &#38; &#39;so&#39;')
+      expect(text).not.toContain('<b onmouseover')
+    }
+  })
+
+  test('a notice whose recipient has left the tables: the notice alone', async () => {
+    const { body } = await send(newNumber())
+    await postern.messageFor(body.id)
+    await postern.database.pool.query('UPDATE notice SET recipient = NULL WHERE id = $1', [body.id])
+    const { status, text } = await anna.get(`/notices/${body.id}`)
+    expect(status).toBe(200)
+    expect(text).toContain('only the notice itself is left')
+    expect(text).toContain('Code asked for, accepted')
+  })
+})
+
+describe('reset', () => {
+  test('lets the next code be sent at once, and stands in the story with name and reason', async () => {
+    const to = newNumber()
+    await send(to)
+    expect((await send(to)).status).toBe(429)
+    const address = addressIn((await find(to)).text)
+    const form = { app: 'default', limits: 'on', lock: 'on', reason: 'ticket 4711, called back' }
+    const { text } = await anna.submit(`${address}/reset`, form)
+    expect(text).toContain('Recorded and done.')
+    expect(text).toContain('anna: limits reset, lock lifted')
+    expect(text).toContain('ticket 4711, called back')
+    await eventually(async () => (await send(to)).status === 202)
+  })
+
+  test.each([
+    ['nothing chosen', { reason: 'x' }, 'Choose what to reset'],
+    ['no reason', { limits: 'on', reason: ' ' }, 'Give a reason'],
+    ['a reason of two lines', { limits: 'on', reason: 'a\nb' }, 'Give a reason'],
+    [
+      'a reason that names the recipient',
+      { limits: 'on', reason: 'NUMBER called' },
+      'names the recipient',
+    ],
+  ])('%s: 422, nothing recorded, and no refresh loses the form', async (_, form, says) => {
+    const to = newNumber()
+    const address = addressIn((await find(to)).text)
+    const reason = form.reason.replace('NUMBER', to)
+    const { status, text } = await anna.submit(`${address}/reset`, {
+      app: 'default',
+      ...form,
+      reason,
+    })
+    expect(status).toBe(422)
+    expect(text).toContain(says)
+    expect(text).not.toContain('data-refresh-ms')
+    expect((await find(to)).text).not.toContain('limits reset')
+    expect((await anna.get(`${address}/reset`)).status).toBe(200)
+  })
+})
+
+describe('the whole recipient', () => {
+  test('is shown to who asked, with a reason that is recorded first; to nobody else, and not for ever', async () => {
+    const to = newNumber()
+    const address = addressIn((await find(to)).text)
+    const { text } = await anna.submit(`${address}/reveal`, { app: 'default', reason: 'ticket 12' })
+    expect(text).toContain(`<h1>${to}</h1>`)
+    expect(text).toContain('anna: shown in full')
+    const { body } = await postern.post('/v1/recipients/lookup', { channel: 'sms', to })
+    expect(body.operations).toEqual([
+      { at: expect.any(String), by: operator.id, what: ['reveal'], reason: 'ticket 12' },
+    ])
+    const ben = client()
+    await ben.signIn((await createOperator({ name: 'ben' })).token)
+    const handedOn = await ben.get(addressIn(text))
+    expect(handedOn.status).toBe(200)
+    expect(handedOn.text).toContain(maskOf(to))
+    expect(handedOn.text).not.toContain(to)
+  })
+
+  test('without a reason: 422, masked, nothing recorded', async () => {
+    const to = newNumber()
+    const address = addressIn((await find(to)).text)
+    const { status, text } = await anna.submit(`${address}/reveal`, { app: 'default', reason: '' })
+    expect(status).toBe(422)
+    expect(text).not.toContain(to)
+    expect((await find(to)).text).not.toContain('shown in full')
+  })
+})
+
+describe('apps', () => {
+  test('an operator of every app is led to the one that knows the recipient, refusals alone included', async () => {
+    const shop = (await keys.create({ name: 'shop', app: 'shop' })).token
+    const to = newNumber()
+    await send(to, {}, shop)
+    const { text } = await find(to)
+    expect(text).toMatch(/app=shop" aria-current="true">shop</)
+    expect(text).toContain('Code asked for, accepted')
+    expect(text).toContain('app=default"')
+  })
+
+  test('an operator of one app sees neither the notices, the keys, the operations nor the stories of another', async () => {
+    const to = newNumber()
+    const { body } = await send(to)
+    const address = addressIn((await find(to)).text)
+    await anna.submit(`${address}/reset`, {
+      app: 'default',
+      limits: 'on',
+      reason: 'of another app',
+    })
+    const ofShop = client()
+    await ofShop.signIn((await createOperator({ name: 'shopkeeper', app: 'shop' })).token)
+    expect((await ofShop.get(`/notices/${body.id}`)).status).toBe(404)
+    expect((await ofShop.get(`${address}?app=default`)).status).toBe(404)
+    const form = { app: 'default', limits: 'on', reason: 'x' }
+    expect((await ofShop.submit(`${address}/reset`, form)).status).toBe(404)
+    expect((await find(to, ofShop)).text).toContain('Nobody asked for a code')
+    expect((await ofShop.get('/operations')).text).not.toContain('of another app')
+    expect((await ofShop.get('/notices')).text).not.toContain(maskOf(to))
+    const { text } = await ofShop.get('/keys')
+    expect(text).toContain('shopkeeper')
+    expect(text).not.toContain('bootstrap')
+  })
+})
