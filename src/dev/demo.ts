@@ -117,6 +117,7 @@ Postern is ready.
 
   API       ${api}          (its description: ${api}/openapi.json)
   Guide     ${api}${guidePath}
+  Console   ${admin}/          (for support; its key is made below)
   Metrics   ${admin}/metrics          (the worker's: http://localhost:${workerAdminPort}/metrics)
   Messages  ${api}/sandbox/messages          (nothing leaves this machine)
   Data      ${dataFolder}
@@ -137,6 +138,10 @@ Make a key that may stand in a page (docs/start.md has the rest):
 
   DATABASE_URL='${env.DATABASE_URL}' \\
     npm run keys -- create --kind publishable --name page --app default --origin http://localhost:8080
+
+Make a key for the console:
+
+  DATABASE_URL='${env.DATABASE_URL}' npm run keys -- create --kind operator --name you
 
 Ctrl-C stops everything that was started.
 `)

@@ -21,7 +21,8 @@ publishable  for pages of the origins it lists: sends and checks codes, nothing 
 operator     opens the console at the admin port, nothing else
 
 A key sees only what belongs to its app. The app is the key's name unless --app gives another; an operator's key
-without --app sees every app. rotate makes another key of the same kind, app, name and origins; the old one ends when the overlap is over (0s: at once).`
+without --app sees every app. rotate makes another key of the same kind, app, name and origins; the old one ends
+when the overlap is over (0s: at once).`
 
 /** What each command takes besides. */
 const optionsOf: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Problem, problems } from '../../src/base/problems.ts'
 import { preferredLanguage } from '../../src/base/preferred-language.ts'
+import { Problem, problems } from '../../src/base/problems.ts'
 import { problemAnswer, refusalProblem } from '../../src/http/problem.ts'
 
 const refusal = {

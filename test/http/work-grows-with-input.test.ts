@@ -6,8 +6,8 @@
 import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { parseDurationMs } from '../../src/base/durations.ts'
-import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { preferredLanguage } from '../../src/base/preferred-language.ts'
+import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
 import {
   acquireBody,
   attemptBody,
