@@ -1,26 +1,23 @@
 -- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a
 -- lockout's refusal begins its lock. Read it beside src/limiter/memory/kinds.ts: the names are the same.
 --
--- A value is what one part of a rule knows of one subject: the byte 1, then its uses, oldest first: a time
--- in ms (6 bytes) and how many uses it stands for (4 bytes). In front of a lockout's uses stand the end of
--- its last lock and how many locks came in a row.
+-- A value is what a part of a rule knows of a subject: the byte 1, then its uses, oldest first: a time in
+-- ms (6 bytes) and how many uses it stands for (4). Before a lockout's: when its last lock ends, locks in a row.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
 -- ARGV[2]  how long requests are remembered, in ms; 0: the checks have no ids
 -- ARGV[3]  for tests: now, in ms
 -- returns  now, and nothing more if that is outside the period of a calendar; then per check
---          the value of every part, after a 0 where the rule is observed and full: admitted
+--          the value of every part, after a 0 where the rule is passed over although it is full: admitted
 --          | twice the hold (see below) of what holds longest, and 1 more if that lock began now
 --          | -1: a value is not one of the limiter's
-local call, pcall = redis.call, redis.pcall
-local pack, unpack = struct.pack, struct.unpack
-local sub, byte = string.sub, string.byte
-local max, ceil, floor = math.max, math.ceil, math.floor
+-- So { 1790000000000, "\1…", 123456789 } is one check admitted, with its uses, and one refused.
+local call, pcall, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
+local sub, byte, max, floor = string.sub, string.byte, math.max, math.floor
 
 local use, size = '>I6I4', 10
-local plan = cjson.decode(ARGV[1])
-local memoryMs = tonumber(ARGV[2])
+local plan, memoryMs = cjson.decode(ARGV[1]), tonumber(ARGV[2])
 local clock = ARGV[3] and { 0, ARGV[3] * 1000 } or call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
 local now = floor(micros / 1000)
@@ -40,10 +37,7 @@ end
 
 -- When a use leaves a window.
 local function leavesAt(part, window, at)
-  if part.kind ~= 'calendar' then
-    return at + window.ms
-  end
-  return at < part.startsAt and now or part.endsAt
+  return not part.endsAt and at + window.ms or at < part.startsAt and now or part.endsAt
 end
 
 -- The kinds: each returns the hold, 0 if the permits fit; what to add the permits to then, or on a refusal
@@ -52,8 +46,7 @@ end
 -- Each use comes back a window after it was made. From the newest on, uses are counted until they and the
 -- permits are more than the limit: that one must leave the window first. The lowest limit comes first.
 local function sliding(part, value, permits)
-  local at = max(part.now, (newest(part, value)))
-  local hold, used, time, uses, place = 0, permits, at, 0, #value - size + 1
+  local hold, used, time, uses, place = 0, permits, part.now, 0, #value - size + 1
   for w = 1, #part.windows do
     local window = part.windows[w]
     while used <= window.limit and place >= part.first do
@@ -67,7 +60,8 @@ local function sliding(part, value, permits)
       hold = max(hold, holdOf(time + window.ms - now, window))
     end
   end
-  return hold, hold == 0 and value, at, at + part.longestMs
+  local at = hold == 0 and max(part.now, (newest(part, value)))
+  return hold, at and value, at, at and at + part.longestMs
 end
 
 -- All uses come back together, a window after the first of them. Of a calendar, when its cron expression fires.
@@ -78,10 +72,8 @@ local function fixed(part, value, permits)
     at, used = now, 0
   end
   local endsAt = leavesAt(part, window, at)
-  if used + permits <= window.limit then
-    return 0, '\1' .. pack(use, at, used), at, endsAt
-  end
-  return holdOf(endsAt - now, window)
+  local hold = used + permits > window.limit and holdOf(endsAt - now, window) or 0
+  return hold, hold == 0 and '\1' .. pack(use, at, used), at, endsAt
 end
 
 local function lockMs(part, locks)
@@ -126,42 +118,56 @@ for _, part in ipairs(plan) do
   part.decide = kinds[part.kind]
   part.empty = part.kind == 'lockout' and '\1' .. pack(use, 0, 0) or '\1'
   part.first = #part.empty + 1
-  part.now = ceil(now / part.granuleMs) * part.granuleMs
+  part.now = math.ceil(now / part.granuleMs) * part.granuleMs
   if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then
     return { now }
   end
 end
 
+-- A value, and what of it no clock far ahead of this one has written; nothing if it is not the limiter's.
+local function read(part, key)
+  local value = pcall('GET', key)
+  if not value or value == '' then
+    return part.empty, part.empty
+  elseif type(value) == 'table' or byte(value) ~= 1 or #value % size ~= 1 then
+    return
+  end
+  local trusted = value
+  while newest(part, trusted) > now + part.trustMs do
+    trusted = sub(trusted, 1, -size - 1)
+  end
+  return value, trusted
+end
+
 -- Times of expiry are handed over as text, because Redis takes that faster than numbers.
 local texts = {}
 local function set(key, value, expiresAt)
-  texts[expiresAt] = texts[expiresAt] or string.format('%.0f', expiresAt)
-  call('SET', key, value, 'PXAT', texts[expiresAt])
+  local text = texts[expiresAt] or string.format('%.0f', expiresAt)
+  texts[expiresAt] = text
+  call('SET', key, value, 'PXAT', text)
 end
 
 local reply, parts = { now }, #plan
-local values, holds, news, times, ends = {}, {}, {}, {}, {} -- of one check, by part
+local values, news, times, ends = {}, {}, {}, {} -- of one check, by part
 for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
   local requestKey = memoryMs > 0 and KEYS[key + parts + 1]
   local isKnown = requestKey and call('GET', requestKey)
   local held, challenged, began, full = 0, 0, 0, nil
   for p = 1, parts do
-    local part, value, hold = plan[p], pcall('GET', KEYS[key + p]), 0
-    if not value or value == '' then
-      value = part.empty
-    elseif type(value) == 'table' or byte(value) ~= 1 or #value % size ~= 1 then
+    local part, hold = plan[p], 0
+    local value, trusted = read(part, KEYS[key + p])
+    if not value then
       held = -1
       break
-    end
-    -- What a clock far ahead of this one has written does not count.
-    local trusted = value
-    while newest(part, trusted) > now + part.trustMs do
-      trusted = sub(trusted, 1, -size - 1)
-    end
-    if not isKnown then
+    elseif not isKnown then
       hold, news[p], times[p], ends[p] = part.decide(part, trusted, part.permits)
     end
-    values[p], holds[p] = value, hold
+    if hold > 0 and news[p] then
+      value = news[p]
+      began = max(began, hold)
+      set(KEYS[key + p], value, ends[p])
+    end
+    values[p] = value
     if hold > 0 and part.mode == 'enforce' then
       held = max(held, hold)
     elseif hold > 0 and part.mode == 'challenge' then
@@ -172,29 +178,23 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
     end
   end
   held = held == 0 and challenged or held
-  for p = 1, held < 0 and 0 or parts do
+  local memory = held == 0 and requestKey and not isKnown and pack(use, now, micros % 1000)
+  for p = 1, held == 0 and parts or 0 do
     local part = plan[p]
-    local isFull = full and full[part.rule]
-    local isTaken = held == 0 and not isFull and not isKnown
-    if isTaken or holds[p] > 0 and news[p] then
-      values[p] = isTaken and add(part, news[p], times[p], part.permits) or news[p]
-      began = holds[p] == held and 1 or began
+    if full and full[part.rule] then
+      reply[#reply + 1] = 0
+      times[p] = 0
+    elseif not isKnown then
+      values[p] = add(part, news[p], times[p], part.permits)
       set(KEYS[key + p], values[p], ends[p])
     end
-    if held == 0 and isFull then
-      times[p] = 0
-      reply[#reply + 1] = 0
-    end
-    reply[#reply + 1] = held == 0 and values[p] or nil
+    reply[#reply + 1] = values[p]
+    memory = memory and memory .. pack(use, times[p], part.permits)
   end
-  if held ~= 0 then
-    reply[#reply + 1] = held > 0 and 2 * held + began or held
-  elseif requestKey and not isKnown then
-    local memory = pack(use, now, micros % 1000)
-    for p = 1, parts do
-      memory = memory .. pack(use, times[p], plan[p].permits)
-    end
+  if memory then
     set(requestKey, memory, now + memoryMs)
+  elseif held ~= 0 then
+    reply[#reply + 1] = held < 0 and held or 2 * held + (began == held and 1 or 0)
   end
 end
 return reply

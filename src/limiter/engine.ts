@@ -4,7 +4,7 @@
  */
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
-import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
+import { compilePolicies, type Part, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
 import type { Answer, Check, Store } from './store.ts'
 
@@ -21,17 +21,20 @@ export function createEngine(
   /** Of a call that takes nothing, so that the fields of one rule are enough to ask for that. */
   function checkOf(name: string, fields: Fields, rule?: string, requestId?: string): Check {
     const policy = policyOf(policies, name)
-    const parts = policy.parts.filter((part) => rule === undefined || part.rule.name === rule)
+    const isMeant = (part: Part) => rule === undefined || part.rule.name === rule
+    const parts = policy.parts.filter(isMeant)
     const subjects = parts.map((part) => subjectOf(name, part, fields))
     return { policy, parts, subjects, permits: [], requestId, isSolved: false }
   }
 
   function acquireCheckOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
-    const { permits = 1, requestId, isSolved = false } = asked
-    policyOf(policies, name, permits)
-    const check = checkOf(name, fields, undefined, requestId)
-    const ofParts = check.parts.map((part) => permitsOf(name, part, fields, permits))
-    return { ...check, permits: ofParts, isSolved }
+    const { permits: times = 1, requestId, isSolved = false } = asked
+    const policy = policyOf(policies, name, times)
+    const { parts, onePermit } = policy
+    const subjects = parts.map((part) => subjectOf(name, part, fields))
+    const isOne = times === 1 && onePermit
+    const permits = isOne ? onePermit : parts.map((part) => permitsOf(name, part, fields, times))
+    return { policy, parts, subjects, permits, requestId, isSolved }
   }
 
   function decide(check: Check, answer: Answer): Decision {

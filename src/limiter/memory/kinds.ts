@@ -7,7 +7,7 @@
 import type { Part, PolicyWindow } from '../policy/compile.ts'
 import type { Lock } from '../policy/rule.ts'
 
-export type Uses = readonly number[]
+export type Uses = number[]
 
 export interface Look {
   /** 0: the permits fit. */
@@ -55,10 +55,10 @@ function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): nu
  * permits are more than the limit: that one must leave the window first. The lowest limit comes first.
  */
 function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
-  const at = Math.max(Math.ceil(now / part.granuleMs) * part.granuleMs, newest(part, uses))
+  const roundedNow = Math.ceil(now / part.granuleMs) * part.granuleMs
   let hold = 0
   let used = permits
-  let time = at
+  let time = roundedNow
   let place = uses.length - 2
   for (const window of part.windows) {
     while (used <= window.limit && place >= part.first) {
@@ -70,7 +70,8 @@ function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
     const waitMs = time + window.windowMs - now
     if (waitMs > 0) hold = Math.max(hold, holdOf(waitMs, window))
   }
-  return { hold, uses: hold > 0 ? undefined : uses, at }
+  if (hold > 0) return { hold, uses: undefined, at: 0 }
+  return { hold, uses, at: Math.max(roundedNow, newest(part, uses)) }
 }
 
 /** All uses come back together, a window after the first of them. Of a calendar, when its cron expression fires. */
@@ -112,15 +113,17 @@ export function decide(part: Part, value: Uses, permits: number, now: number): L
   return (kind === 'sliding' ? sliding : fixed)(part, uses, permits, now)
 }
 
-/** With the permits as the newest uses, and without those that have left every window. */
+/** Adds the permits as the newest uses, and removes those that have left every window. */
 export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
   if (newest(part, uses) === at) {
-    return uses.slice(0, -2).concat([at, countAt(uses, uses.length - 2) + permits])
+    uses.push(at, (uses.splice(-2)[1] ?? 0) + permits)
+    return uses
   }
-  let oldest: number = part.first
+  let oldest = part.first
   while (oldest < uses.length && timeAt(uses, oldest) + part.longestMs <= now) oldest += 2
-  const kept = oldest === part.first ? uses : uses.slice(0, part.first).concat(uses.slice(oldest))
-  return kept.concat([at, permits])
+  if (oldest > part.first) uses.splice(part.first, oldest - part.first)
+  uses.push(at, permits)
+  return uses
 }
 
 // What callers are told, over Redis too, is told from values by these alone.

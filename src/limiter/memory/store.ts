@@ -37,11 +37,12 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
 
   function find(part: Part, subject: string | undefined): Entry {
     const found = entriesByPart.get(part.name)?.get(subject ?? '')
-    return found ?? { uses: part.empty, isKept: false, isRecent: false }
+    return found ?? { uses: [...part.empty], isKept: false, isRecent: false }
   }
 
   /** Keeps what took something. */
-  function keep(part: Part, subject: string | undefined, entry: Entry): void {
+  function keep(part: Part, subject: string | undefined, entry: Entry, uses: Uses): void {
+    entry.uses = uses
     entry.isRecent = entry.isKept
     if (entry.isKept) return
     entry.isKept = true
@@ -84,37 +85,35 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       const { key, request } = findRequest(check, now)
       let held = 0
       let challenged = 0
+      let began = 0
       let full: Set<Rule> | undefined
       const looks = check.parts.map((part, place) => {
         const entry = find(part, check.subjects[place])
         const permits = check.permits[place] ?? 1
-        const look = request ? nothing : decide(part, entry.uses, permits, now)
-        if (look.hold > 0) {
-          const { mode } = part.rule
-          if (mode === 'enforce') held = Math.max(held, look.hold)
-          else if (mode === 'observe' || check.isSolved) full = (full ?? new Set()).add(part.rule)
-          else challenged = Math.max(challenged, look.hold)
+        const { hold, uses, at } = request ? nothing : decide(part, entry.uses, permits, now)
+        if (hold > 0 && uses) {
+          began = Math.max(began, hold)
+          keep(part, check.subjects[place], entry, uses)
         }
-        return { part, entry, permits, look }
+        if (hold > 0) {
+          const { mode } = part.rule
+          if (mode === 'enforce') held = Math.max(held, hold)
+          else if (mode === 'observe' || check.isSolved) full = (full ?? new Set()).add(part.rule)
+          else challenged = Math.max(challenged, hold)
+        }
+        return { part, entry, permits, uses, at }
       })
-      const hold = held > 0 ? held : challenged
-      let isNewLock = false
+      const hold = held || challenged
+      if (hold > 0) return { hold, isNewLock: began === hold }
       const takings: Taking[] = []
-      const taken = looks.map(({ part, entry, permits, look }, place): Taken => {
-        const { hold: own, uses, at } = look
+      const taken = looks.map(({ part, entry, permits, uses, at }, place): Taken => {
         const isFull = full?.has(part.rule) ?? false
-        if (own > 0 && uses) {
-          isNewLock ||= own === hold
-          entry.uses = uses
-          keep(part, check.subjects[place], entry)
-        } else if (hold === 0 && !isFull && uses) {
-          entry.uses = add(part, uses, at, permits, now)
-          keep(part, check.subjects[place], entry)
-          if (key !== undefined) takings.push({ part, entry, at, permits })
+        if (!isFull && uses) {
+          keep(part, check.subjects[place], entry, add(part, uses, at, permits, now))
+          takings.push({ part, entry, at, permits })
         }
         return { part, uses: entry.uses, isFull, now }
       })
-      if (hold > 0) return { hold, isNewLock }
       if (key !== undefined && !request && taken.length > 0) remember(key, takings, now)
       return { taken }
     },

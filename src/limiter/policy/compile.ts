@@ -18,6 +18,8 @@ const maxWindows = 1_024
 /** What is further ahead of now, a wrong clock has written. */
 const hourMs = 3_600_000
 
+let lastId = 0
+
 export interface PolicyWindow extends Window {
   readonly rule: Rule
   /** Position among all windows of the policy. */
@@ -42,15 +44,19 @@ export interface Part {
   readonly trustMs: number
   readonly calendar: Calendar | undefined
   /** What it knows of a subject that has used nothing, and where the uses begin in that. */
-  readonly empty: readonly number[]
+  readonly empty: number[]
   readonly first: number
 }
 
 export interface CompiledPolicy {
   readonly name: string
+  /** Tells a policy from the one that had its name before a reload. */
+  readonly id: number
   readonly parts: readonly Part[]
   /** Every window of every part, as declared; refusals and remainders refer to them by position. */
   readonly windows: readonly PolicyWindow[]
+  /** What one permit takes of every part; none where a field holds it. */
+  readonly onePermit: readonly number[] | undefined
   /** More permits can never pass. */
   readonly maxPermits: number
 }
@@ -122,7 +128,15 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
       ? Number.POSITIVE_INFINITY
       : Math.floor(limit / rule.permits),
   )
-  return { name, parts, windows, maxPermits: Math.min(...atOnce) }
+  const one = parts.flatMap(({ rule }) => (typeof rule.permits === 'number' ? rule.permits : []))
+  return {
+    name,
+    id: ++lastId,
+    parts,
+    windows,
+    onePermit: one.length === parts.length ? one : undefined,
+    maxPermits: Math.min(...atOnce),
+  }
 }
 
 /** What a rule counts apart, as one unambiguous text. Throws `MissingField`. */

@@ -9,7 +9,6 @@
  */
 import { loadScript } from '../../redis/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
-import type { CompiledPolicy } from '../policy/compile.ts'
 import type { Answer } from '../store.ts'
 import { type LimiterRedis, withinDeadline } from './client.ts'
 import type { Slot } from './keys.ts'
@@ -38,14 +37,10 @@ export function createBatch(options: BatchOptions) {
   const { redis, deadlineMs, rememberRequestsMs, clock, giveUp } = options
   const script = loadScript('acquire-N')
   let batches = new Map<string, Waiting[]>()
-  const ids = new WeakMap<CompiledPolicy, number>()
-  let lastId = 0
 
   /** What checks of one call have in common. */
-  function nameOf({ policy, permits, requestKey, isSolved, place }: Slot): string {
-    const id = ids.get(policy) ?? ++lastId
-    ids.set(policy, id)
-    return `${id} ${isSolved} ${requestKey !== undefined} ${permits} ${place}`
+  function nameOf({ check: { policy, permits, isSolved }, requestKey, place }: Slot): string {
+    return `${policy.id} ${permits} ${isSolved} ${requestKey !== undefined} ${place}`
   }
 
   function ask(slot: Slot): Promise<Answer> {
@@ -74,14 +69,14 @@ export function createBatch(options: BatchOptions) {
       keys.push(...slot.keys)
       if (slot.requestKey !== undefined) keys.push(slot.requestKey)
     }
-    const args = [planOf(first.slot), memoryMs, ...(clock ? [clock()] : [])]
+    const args = [planOf(first.slot.check), memoryMs, ...(clock ? [clock()] : [])]
     try {
       const reply = await withinDeadline(script.runForBytes(redis, keys, args), deadlineMs)
       const [now, ...answers] = reply as [number, ...(number | Buffer)[]]
       if (answers.length > 0) return settle(batch, now, answers)
       if (round >= maxRounds)
         throw new LimiterUnavailable('Redis and the policy have no common period')
-      for (const { calendar } of first.slot.parts) calendar?.periodAt(now)
+      for (const { calendar } of first.slot.check.parts) calendar?.periodAt(now)
     } catch (error) {
       for (const { slot, reject } of batch) {
         if (!isCertain(error)) giveUp(slot)
@@ -105,7 +100,7 @@ function settle(batch: readonly Waiting[], now: number, answers: readonly (numbe
       else resolve({ hold: Math.floor(code / 2), isNewLock: code % 2 === 1 })
       continue
     }
-    const taken = slot.parts.map((part) => {
+    const taken = slot.check.parts.map((part) => {
       const isFull = answers[at] === 0
       if (isFull) at++
       return { part, uses: usesOf(part, answers[at++]), isFull, now }

@@ -22,7 +22,7 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
   try {
     for (const slot of slots) {
       // After a refusal a slot only tells whether it holds longer; but a full lockout begins its lock.
-      const isAsked = !refused || slot.parts.some(({ rule }) => rule.lock)
+      const isAsked = !refused || slot.check.parts.some(({ rule }) => rule.lock)
       const answer = isAsked ? await calls.acquire(slot) : refusalIn(slot, await calls.peek(slot))
       if (answer.taken) {
         takenSlots.push(slot)
@@ -42,15 +42,15 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
 function refusalIn(slot: Slot, found: readonly Found[]): Refused {
   const holds = found.map(({ part, uses, now }, place) => {
     const { mode } = part.rule
-    const isPassed = mode === 'observe' || (mode === 'challenge' && slot.isSolved)
-    return isPassed ? 0 : holdFor(part, uses, slot.permits[place] ?? 1, now)
+    const isPassed = mode === 'observe' || (mode === 'challenge' && slot.check.isSolved)
+    return isPassed ? 0 : holdFor(part, uses, slot.check.permits[place] ?? 1, now)
   })
   const hold = holds.reduce((a, b) => (isStronger(slot, b, a) ? b : a), 0)
   return { hold, isNewLock: false }
 }
 
 /** What is enforced goes before what asks for a challenge, then the longer one. */
-function isStronger({ policy }: Slot, hold: number, other: number): boolean {
+function isStronger({ check: { policy } }: Slot, hold: number, other: number): boolean {
   if (hold === 0 || other === 0) return hold > 0
   const isEnforced = (one: number) => policy.windows[windowIndexOf(one)]?.rule.mode === 'enforce'
   return isEnforced(hold) === isEnforced(other) ? hold > other : isEnforced(hold)

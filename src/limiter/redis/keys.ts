@@ -15,7 +15,8 @@ import { type Check, narrow } from '../store.ts'
 export type SubjectKey = string | Buffer | KeyObject
 
 /** A check, or in a cluster those of its parts whose values lie together. */
-export interface Slot extends Check {
+export interface Slot {
+  readonly check: Check
   /** By part. */
   readonly keys: readonly string[]
   readonly requestKey: string | undefined
@@ -41,11 +42,11 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
   /** `subjects` are those of the whole check: the same id with others is another request. */
   function slotOf(check: Check, keys: string[], subjects: readonly string[], place = ''): Slot {
     const { policy, parts, requestId } = check
-    if (requestId === undefined) return { ...check, keys, requestKey: undefined, place }
+    if (requestId === undefined) return { check, keys, requestKey: undefined, place }
     const names = parts.map(({ name }) => name)
     const request = hashOf(canonical([policy.name, ...names, requestId, ...subjects]))
     const tag = keys[0]?.slice(0, tagEnd + 1) ?? ''
-    return { ...check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, place }
+    return { check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, place }
   }
 
   return {
@@ -66,7 +67,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
           const place = `${tag} ${own.parts.map(({ index }) => index)}`
           return slotOf(own, keys.filter(isHere), subjects, place)
         })
-        .sort((a, b) => width(b) - width(a))
+        .sort((a, b) => width(b.check) - width(a.check))
     },
   }
 }

@@ -95,8 +95,8 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   }
 
   async function releaseSlot(slot: Slot, isMeant = ofAll): Promise<boolean> {
-    const { parts, keys, requestKey = '' } = slot
-    const firsts = parts.map((part) => (isMeant(part) ? firstByte(part) : 0))
+    const { check, keys, requestKey = '' } = slot
+    const firsts = check.parts.map((part) => (isMeant(part) ? firstByte(part) : 0))
     return (await run(releaseScript, [...keys, ...keys.map(resetKey), requestKey], firsts)) === 1
   }
 
@@ -106,7 +106,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     if (requestKey !== undefined) unanswered.add(requestKey, () => releaseSlot(slot, isMeant))
   }
 
-  async function peekSlot({ parts, keys }: Slot): Promise<Found[]> {
+  async function peekSlot({ check: { parts }, keys }: Slot): Promise<Found[]> {
     const [now, values] = (await run(peekScript, keys, byClock())) as [number, (Buffer | null)[]]
     return parts.map((part, place) => ({ part, uses: usesOf(part, values[place]), now }))
   }
@@ -121,7 +121,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     }
   }
 
-  async function ask(check: Check): Promise<Answer> {
+  function ask(check: Check): Promise<Answer> {
     let slots = slotsOf(check)
     // Several slots give back by the id of the request, so then it must have one.
     if (slots.length > 1 && check.requestId === undefined)
