@@ -113,10 +113,15 @@ export function decide(part: Part, value: Uses, permits: number, now: number): L
   return (kind === 'sliding' ? sliding : fixed)(part, uses, permits, now)
 }
 
-/** Adds the permits as the newest uses, and removes those that have left every window. */
+/**
+ * The uses with the permits as their newest, and without those that have left every window. They are
+ * changed in place, because copies of thousands of lists would be garbage that has grown old; `part.empty`
+ * is everybody's.
+ */
 export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
+  if (uses.length === part.first) return uses.concat([at, permits])
   if (newest(part, uses) === at) {
-    uses.push(at, (uses.splice(-2)[1] ?? 0) + permits)
+    uses.splice(-1, 1, countAt(uses, uses.length - 2) + permits)
     return uses
   }
   let oldest = part.first

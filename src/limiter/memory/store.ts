@@ -37,7 +37,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
 
   function find(part: Part, subject: string | undefined): Entry {
     const found = entriesByPart.get(part.name)?.get(subject ?? '')
-    return found ?? { uses: [...part.empty], isKept: false, isRecent: false }
+    return found ?? { uses: part.empty, isKept: false, isRecent: false }
   }
 
   /** Keeps what took something. */
@@ -110,7 +110,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
         const isFull = full?.has(part.rule) ?? false
         if (!isFull && uses) {
           keep(part, check.subjects[place], entry, add(part, uses, at, permits, now))
-          takings.push({ part, entry, at, permits })
+          if (key !== undefined) takings.push({ part, entry, at, permits })
         }
         return { part, uses: entry.uses, isFull, now }
       })
