@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { testDatabase } from '../support/database.ts'
+import { fencesOf } from '../support/markdown.ts'
 import { testRedis } from '../support/redis.ts'
 import { repositoryRoot } from '../support/source-files.ts'
 
@@ -76,7 +77,7 @@ describe('postern from a packed tarball, in a project outside the repository', (
     expect(stdout.trim().split('\n')).toEqual(['202 true', '404'])
   }, 60_000)
 
-  test('TypeScript: the same lines are checked by the types of the package', async () => {
+  test('TypeScript: the same lines, and those of docs/embedding.md, are checked by the types of the package', async () => {
     await writeFile(
       join(project, 'host.ts'),
       host
@@ -95,7 +96,9 @@ describe('postern from a packed tarball, in a project outside the repository', (
       '--types',
       'node',
     ]
-    const { stdout } = await run('npx', ['tsc', ...flags, 'host.ts'], { cwd: project })
+    const [page] = fencesOf('docs/embedding.md')
+    await writeFile(join(project, 'page.ts'), page?.text ?? 'no code')
+    const { stdout } = await run('npx', ['tsc', ...flags, 'host.ts', 'page.ts'], { cwd: project })
     expect(stdout).toBe('')
     await writeFile(
       join(project, 'wrong.ts'),

@@ -2,24 +2,40 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
+import { anchorsOf, linksOf } from '../support/markdown.ts'
 import { findFiles, readSource, repositoryRoot } from '../support/source-files.ts'
 
-/** The files and folders below the repository that a page links to, without their anchors. */
-const linksIn = (page: string) =>
-  [...readSource(page).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)/g)].map(
-    ([, target = '']) => normalize(join(dirname(page), target)).replace(/\/$/, ''),
-  )
+const pages = findFiles('{*.md,docs/**/*.md,lua/*.md,limiter-package/*.md}')
 
-const pages = findFiles('{*.md,docs/**/*.md,lua/*.md}')
+/** The files and folders below the repository that a page links to, and the anchors in them. */
+const targetsIn = (page: string) =>
+  linksOf(readSource(page)).map(({ path, anchor }) => ({
+    target: path === '' ? page : normalize(join(dirname(page), path)).replace(/\/$/, ''),
+    anchor,
+  }))
 
 test('every link of every page leads to something', () => {
   expect(pages.length).toBeGreaterThan(10)
   const dead = pages.flatMap((page) =>
-    linksIn(page)
-      .filter((target) => !existsSync(join(repositoryRoot, target)))
-      .map((target) => `${page}: ${target}`),
+    targetsIn(page)
+      .filter(({ target }) => !existsSync(join(repositoryRoot, target)))
+      .map(({ target }) => `${page}: ${target}`),
   )
   expect(dead).toEqual([])
+})
+
+test('every anchor of every link is a heading of its page', () => {
+  const anchored = pages.flatMap((page) =>
+    targetsIn(page)
+      .filter(({ target, anchor }) => anchor !== undefined && target.endsWith('.md'))
+      .map(({ target, anchor = '' }) => ({ page, target, anchor })),
+  )
+  expect(anchored.length).toBeGreaterThan(30)
+  const dead = anchored.filter(
+    ({ target, anchor }) =>
+      existsSync(join(repositoryRoot, target)) && !anchorsOf(readSource(target)).includes(anchor),
+  )
+  expect(dead.map(({ page, target, anchor }) => `${page}: ${target}#${anchor}`)).toEqual([])
 })
 
 test('what the README and the pages in the package link to is in the package', () => {
@@ -35,7 +51,7 @@ test('what the README and the pages in the package link to is in the package', (
     files.some((file) => file === target || file.startsWith(`${target}/`))
   const missing = pages
     .filter(isPacked)
-    .flatMap((page) => linksIn(page).filter((target) => !isPacked(target)))
+    .flatMap((page) => targetsIn(page).filter(({ target }) => !isPacked(target)))
   expect(isPacked('README.md')).toBe(true)
-  expect([...new Set(missing)]).toEqual([])
+  expect([...new Set(missing.map(({ target }) => target))]).toEqual([])
 })

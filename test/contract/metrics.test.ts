@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { createMetrics } from '../../src/metrics/metrics.ts'
+import { anchorsOf } from '../support/markdown.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const read = (path: string) => readFileSync(pathOf(path), 'utf8')
@@ -149,15 +150,6 @@ test('the dashboard is what its script prints', () => {
   })
   expect(printed).toBe(read('deploy/grafana/dashboards/postern.json'))
 })
-
-/** As GitHub makes them. */
-const anchorsOf = (markdown: string) =>
-  [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
-    title
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9 _-]/g, '')
-      .replaceAll(' ', '-'),
-  )
 
 test.each(alerts)(
   '$alert is a page or a ticket, and its runbook is a section of operations.md',

@@ -82,7 +82,7 @@ test('every section shows a curl of its call, and every answer in it is JSON', (
   for (const { call } of [...operations(), { call: 'GET /openapi.json' }]) {
     const [method = '', path = ''] = call.split(' ')
     const section = sectionOf(call)
-    const [, curl = ''] = /^```sh\n([\s\S]*?)^```/m.exec(section) ?? []
+    const [, curl = ''] = /^```sh.*\n([\s\S]*?)^```/m.exec(section) ?? []
     const pattern = path.replace(/\{\w+\}/g, '[0-9a-z-]+').replaceAll('/', '\\/')
     expect(curl, call).toMatch(new RegExp(`http:\\/\\/localhost:3000${pattern}(\\s|$)`))
     if (method === 'POST') expect(curl).toContain(' -d ')

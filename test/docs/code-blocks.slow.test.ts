@@ -1,0 +1,144 @@
+/** The commands of docs/ against a running Postern, and its code against the types of our packages. */
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../support/database.ts'
+import { docsPages, type Fence, fencesOf, nameOf } from '../support/markdown.ts'
+import { type Postern, startPostern } from '../support/postern.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { repositoryRoot } from '../support/source-files.ts'
+import { differenceOf, pairsOf } from './shown-answer.ts'
+import { typesOf } from './types-around.ts'
+
+const isRun = (fence: Fence) => fence.reason === undefined
+/** A page that is followed as a whole, with a browser. */
+const isStart = ({ page }: Fence) => page.endsWith('/start.md')
+const pages = docsPages
+  .map((page) => ({ page, fences: fencesOf(page).filter((fence) => !isStart(fence)) }))
+  .filter(({ fences }) => fences.some((fence) => fence.language === 'sh' && isRun(fence)))
+
+const database = await testDatabase()
+let compared = 0
+
+test.each(pages)('$page: each command runs, and answers what is shown', async ({ fences }) => {
+  const postern = await startPostern({ on: { redis: await testRedis(), database } })
+  const env = await environmentOf(postern, fences)
+  /** What the page shows of values that are another one here: ids. */
+  const real = new Map<string, string>()
+  for (const [index, fence] of fences.entries()) {
+    if (fence.language !== 'sh' || !isRun(fence)) continue
+    const output = await run(await commandOf(fence, postern, real), env, nameOf(fence))
+    const shown = fences[index + 1]
+    // Right below it, or it is another story.
+    if (!shown || shown.line > fence.lastLine + 2) continue
+    const [body, status] = partsOf(shown)
+    if (status) expect(output, nameOf(shown)).toContain(status)
+    if (body === '') continue
+    compared += 1
+    const answer = JSON.parse(output.slice(output.search(/^[[{]/m)))
+    const expected = JSON.parse(body)
+    expect(differenceOf(expected, answer, 'answer'), nameOf(shown)).toBeUndefined()
+    for (const [told, found] of pairsOf(expected, answer)) real.set(told, found)
+  }
+  await postern.stop()
+})
+
+test('answers were compared', () => expect(compared).toBeGreaterThan(20))
+
+async function environmentOf(postern: Postern, fences: Fence[]): Promise<Record<string, string>> {
+  const keys = { KEY: postern.key, SECRET_KEY: postern.key, DATABASE_URL: postern.database.url }
+  return fences.some(({ text }) => text.includes('$PASS'))
+    ? { ...keys, PASS: await passFor(postern, '+8613800138000', 'signup') }
+    : keys
+}
+
+async function passFor({ post, codeFor }: Postern, to: string, scene: string): Promise<string> {
+  const sent = await post('/v1/captchas', { channel: 'sms', to, scene })
+  const code = await codeFor(sent.body.id)
+  const checked = await post('/v1/captchas/check', { channel: 'sms', to, scene, code })
+  return checked.body.pass
+}
+
+/** As a reader would type it: with the ids of the answers before it, and the code that was sent. */
+async function commandOf({ text }: Fence, postern: Postern, real: Map<string, string>) {
+  let command = text
+    .replaceAll(/https?:\/\/(localhost:3000|codes\.example)/g, postern.url)
+    // What npm would start, without npm.
+    .replaceAll(/npm run (keys|policy) --/g, 'node src/main/$1.ts')
+  for (const [told, found] of real) command = command.replaceAll(told, found)
+  const recipient = /"to":"([^"]+)"/.exec(command)?.[1] ?? ''
+  if (/"code":"\d+"/.test(command)) {
+    const [newest] = await postern.messages(recipient)
+    const code = /\d{4}/.exec(newest?.text ?? '')?.[0] ?? (await postern.codeFor(recipient))
+    command = command.replace(/"code":"\d+"/, `"code":"${code}"`)
+  }
+  return command
+}
+
+/** What a program prints; for one that fails, that it did and what it said. */
+const told = (program: string, args: string[], env: NodeJS.ProcessEnv = process.env) =>
+  new Promise<{ failed: boolean; output: string }>((resolve) => {
+    const options = { cwd: repositoryRoot, timeout: 25_000, env }
+    execFile(program, args, options, (error, stdout, stderr) => {
+      resolve({ failed: error !== null, output: error ? `${stdout}${stderr}` : stdout })
+    })
+  })
+
+async function run(command: string, env: Record<string, string>, name: string): Promise<string> {
+  const script = `curl() { command curl -sS --fail-with-body --max-time 10 "$@"; }\n${command}`
+  const args = ['-euo', 'pipefail', '-c', script]
+  const { failed, output } = await told('bash', args, { ...process.env, ...env })
+  expect(failed ? output : '', name).toBe('')
+  return output.replaceAll('\r', '')
+}
+
+/** The JSON that a block shows, and its status line; both empty for what is no answer. */
+function partsOf({ language, text }: Fence): [body: string, status: string] {
+  if (language === 'json') return [text, '']
+  const status = /^HTTP\/1\.1 .*/.exec(text)?.[0] ?? ''
+  return status === '' ? ['', ''] : [text.split('\n\n').slice(1).join('').trim(), status]
+}
+
+test('every block of TypeScript and JavaScript fits the types of our packages', async () => {
+  // Where packages are found as a reader's are.
+  const folder = mkdtempSync(join(repositoryRoot, 'node_modules', '.docs-'))
+  releaseLater(() => rmSync(folder, { recursive: true }))
+  const blocks = docsPages
+    .flatMap(fencesOf)
+    .filter((fence) => ['ts', 'js'].includes(fence.language) && isRun(fence))
+  const embedding = blocks.filter(({ text }) => text.includes("from 'postern'"))
+  const others = blocks.filter((fence) => !embedding.includes(fence))
+  expect(others.length).toBeGreaterThan(8)
+  // The whole service takes seconds to check: test/contract/embedding.slow.test.ts does, against the package.
+  const [embedded] = fencesOf('docs/embedding.md')
+  expect(new Set(embedding.map(({ text }) => text))).toEqual(new Set([embedded?.text]))
+  const files = others.map((fence) => {
+    const name = `${nameOf(fence).replaceAll(/[/:.]/g, '_')}.mts`
+    writeFileSync(join(folder, name), `${fence.text}\nexport {}\n${typesOf(fence)}`)
+    return name
+  })
+  const from = (path: string) => [join(repositoryRoot, path)]
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      extends: join(repositoryRoot, 'tsconfig.json'),
+      compilerOptions: {
+        lib: ['es2024', 'dom', 'dom.iterable'],
+        noUnusedLocals: false,
+        noUnusedParameters: false,
+        verbatimModuleSyntax: false,
+        paths: {
+          'postern/limiter': from('src/limiter/index.ts'),
+          'postern-limiter': from('src/limiter/index.ts'),
+          'postern/browser': from('web/postern-code.ts'),
+        },
+      },
+      files,
+      include: [],
+    }),
+  )
+  const { output } = await told('node_modules/.bin/tsc', ['-p', folder, '--pretty', 'false'])
+  expect(output).toBe('')
+})

@@ -1,0 +1,41 @@
+/** An answer that a page shows, beside the one that its command really got. */
+
+const kindOf = (value: unknown) =>
+  Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value
+
+type Members = Readonly<Record<string, unknown>>
+
+/**
+ * Where the real answer is of another form: other members, other types, another boolean. All other values are
+ * examples, and a list may be shorter than it is shown. Undefined when it fits.
+ */
+export function differenceOf(shown: unknown, real: unknown, path: string): string | undefined {
+  if (kindOf(shown) !== kindOf(real)) return `${path} is ${JSON.stringify(real)}`
+  if (typeof shown === 'boolean' && shown !== real) return `${path} is ${real}`
+  if (Array.isArray(shown) && Array.isArray(real)) {
+    return shown.length > 0 && real.length > 0
+      ? differenceOf(shown[0], real[0], `${path}[0]`)
+      : undefined
+  }
+  if (kindOf(shown) !== 'object') return undefined
+  const names = new Set([...Object.keys(shown as Members), ...Object.keys(real as Members)])
+  for (const name of names) {
+    const [one, other] = [(shown as Members)[name], (real as Members)[name]]
+    const difference = differenceOf(one, other, `${path}.${name}`)
+    if (difference) return difference
+  }
+  return undefined
+}
+
+const id = /^[0-9a-f]{8}-[0-9a-f-]{27}/
+
+/** Each id that is shown, with the one at the same place of the real answer. */
+export function pairsOf(shown: unknown, real: unknown): [shown: string, real: string][] {
+  if (typeof shown === 'string' && typeof real === 'string') {
+    return id.test(shown) ? [[shown, real]] : []
+  }
+  if (shown === null || real === null || typeof shown !== 'object' || typeof real !== 'object') {
+    return []
+  }
+  return Object.entries(shown).flatMap(([name, value]) => pairsOf(value, (real as Members)[name]))
+}

@@ -1,0 +1,63 @@
+/** What stands in our Markdown pages: code blocks, headings, links. */
+import { githubSlug } from '../../site/github-slug.ts'
+import { notRunReason } from '../../site/markdown.ts'
+import { findFiles, readSource } from './source-files.ts'
+
+/** Below the repository, like `docs/http.md`. The pages that the site makes from the code are none of these. */
+export const docsPages = findFiles('docs/**/*.md').filter((page) => !page.includes('['))
+
+export interface Fence {
+  readonly page: string
+  /** Of its opening and of its end. */
+  readonly line: number
+  readonly lastLine: number
+  /** Empty for what is only shown: output, a drawing. */
+  readonly language: string
+  /** The file that a reader saves it as. */
+  readonly file: string | undefined
+  /** Why it is not run. */
+  readonly reason: string | undefined
+  readonly text: string
+}
+
+export const nameOf = ({ page, line }: Fence) => `${page}:${line}`
+
+export function fencesOf(page: string): Fence[] {
+  const fences: Fence[] = []
+  let open: { indent: string; info: string; line: number; lines: string[] } | undefined
+  for (const [index, line] of readSource(page).split('\n').entries()) {
+    const [, indent = '', info = ''] = /^( *)```(.*)$/.exec(line) ?? [undefined]
+    const isFence = /^ *```/.test(line)
+    if (!open) {
+      if (isFence) open = { indent, info, line: index + 1, lines: [] }
+    } else if (!isFence) open.lines.push(line.slice(open.indent.length))
+    else {
+      const [language = '', file] = open.info.replace(notRunReason, '').trim().split(/\s+/)
+      const reason = notRunReason.exec(open.info)?.[1]
+      const text = `${open.lines.join('\n')}\n`
+      fences.push({ page, line: open.line, lastLine: index + 1, language, file, reason, text })
+      open = undefined
+    }
+  }
+  if (open) throw new Error(`${page}:${open.line}: this code block has no end`)
+  return fences
+}
+
+const withoutFences = (markdown: string) => markdown.replace(/^ *```[\s\S]*?^ *```$/gm, '')
+
+/** The anchors of a page's headings, as GitHub makes them: a second one of a name gets a number. */
+export function anchorsOf(markdown: string): string[] {
+  const seen = new Map<string, number>()
+  return [...withoutFences(markdown).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => {
+    const slug = githubSlug(title)
+    const times = seen.get(slug) ?? 0
+    seen.set(slug, times + 1)
+    return times === 0 ? slug : `${slug}-${times}`
+  })
+}
+
+/** Targets of links that stay in the repository: a path, an anchor, or both. */
+export const linksOf = (markdown: string): { path: string; anchor: string | undefined }[] =>
+  [...withoutFences(markdown).matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].map(
+    ([, path = '', anchor]) => ({ path, anchor }),
+  )
