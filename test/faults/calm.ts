@@ -142,9 +142,14 @@ export const calm: Fault = {
     }
     const product = await startCalmFleet({ workers: 0 })
     const sends = Object.entries(backlog).flatMap(([carrier, count]) =>
-      Array.from({ length: count }, () => product.send(carrier as Carrier)),
+      Array<Carrier>(count).fill(carrier as Carrier),
     )
-    for (const { status } of await Promise.all(sends)) expect(status).toBe(202)
+    // All at once they would be more than a process can answer that has just started.
+    for (let from = 0; from < sends.length; from += 50) {
+      const some = sends.slice(from, from + 50)
+      const replies = await Promise.all(some.map((carrier) => product.send(carrier)))
+      expect(replies.map(({ status }) => status)).toEqual(some.map(() => 202))
+    }
     await product.fleet.startWorker()
     await expectCalm(product, sends.length, lab.length(40_000, 120_000))
     const over = Object.fromEntries(

@@ -6,6 +6,7 @@ import { moveDatabaseClock } from '../support/database.ts'
 import { type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
 import { eventually } from '../support/wait.ts'
 import {
+  answersWithinMs,
   expectAllWorks,
   expectUnavailable,
   type Fault,
@@ -32,9 +33,9 @@ async function outage(
   }
 }
 
-async function proveOutage(lab: Lab, how: 'stopped' | 'frozen') {
-  const to = freshPhone()
-  const { fleet, report, p99Ms } = await strikeUnderLoad(
+/** One outage after the other under one load: the first sends after the one are under way at the next. */
+async function proveOutages(lab: Lab, hows: readonly ('stopped' | 'frozen')[]) {
+  const { report, p99Ms } = await strikeUnderLoad(
     lab,
     async (fleet) => {
       // Sends are under way when it goes, so outcomes wait to be written.
@@ -42,21 +43,33 @@ async function proveOutage(lab: Lab, how: 'stopped' | 'frozen') {
         await sleep(500)
         return { status: 200 }
       }
-      await sleep(500)
-      await outage(fleet, lab, how, async () => {
-        await expectUnavailable(fleet)
-        expect((await fleet.send(to)).status).toBe(503)
-        const check = await fleet.post('/v1/captchas/check', { channel: 'sms', to, code: '0000' })
-        expect(check.status).toBe(410)
-      })
+      for (const how of hows) {
+        const calls = fleet.farEnd.calls.size
+        await eventually(() => fleet.farEnd.calls.size > calls, { withinMs: 20_000 })
+        await sleep(500)
+        const to = freshPhone()
+        await outage(fleet, lab, how, async () => {
+          await expectUnavailable(fleet)
+          expect((await fleet.send(to)).status).toBe(503)
+          const check = await fleet.post('/v1/captchas/check', { channel: 'sms', to, code: '0000' })
+          expect(check.status).toBe(410)
+        })
+        const status = await eventually(
+          async () => {
+            const reply = await fleet.send(to)
+            return reply.status !== 503 && reply.status
+          },
+          { withinMs: 20_000, everyMs: 100 },
+        )
+        // One a minute is all this number has: had a 503 kept it, this would be 429.
+        expect(status).toBe(202)
+      }
     },
     { kills: true },
   )
   expect(report.refused[503]).toBeGreaterThan(0)
-  expect(p99Ms).toBeLessThan(2_500)
+  expect(p99Ms).toBeLessThan(answersWithinMs(lab))
   expect(report.final).toEqual({ sent: report.accepted })
-  // One a minute is all this number has: had the 503 kept it, this would be 429.
-  expect((await fleet.send(to)).status).toBe(202)
   return report
 }
 
@@ -67,10 +80,7 @@ const f12: Fault = {
     'sends are 503 within 2.5 s and give their quota back, checks go on, outcomes are written later and nothing is sent again',
   proves: 'I1, I2, I8, I9',
   strike: (fleet, lab) => outage(fleet, lab, lab.pick(['stopped', 'frozen'] as const)),
-  async prove(lab) {
-    await proveOutage(lab, 'stopped')
-    return proveOutage(lab, 'frozen')
-  },
+  prove: (lab) => proveOutages(lab, ['stopped', 'frozen']),
 }
 
 const f13: Fault = {
@@ -90,7 +100,7 @@ const f13: Fault = {
       },
       { proxied: true, kills: true, mayDouble: true },
     )
-    expect(p99Ms).toBeLessThan(2_500)
+    expect(p99Ms).toBeLessThan(answersWithinMs(lab))
 
     const client = new pg.Client({ connectionString: fleet.postgres.url })
     await client.connect()

@@ -52,7 +52,7 @@ const f1: Fault = {
   async prove(lab) {
     const { fleet, report } = await strikeUnderLoad(lab, (fleet) => killSome('api', fleet, lab), {
       kills: true,
-      perSecond: 200,
+      perSecond: lab.length(50, 200),
       apis: 2,
     })
     // A user who may not touch the keys of the queue: the limiter and the code store go on, adding
@@ -92,7 +92,7 @@ const f2: Fault = {
         }
         await killSome('worker', fleet, lab)
       },
-      { kills: true, mayDouble: true, perSecond: 200, workers: 2 },
+      { kills: true, mayDouble: true, perSecond: lab.length(100, 200), workers: 2 },
     )
     expect(Math.max(...fleet.farEnd.taken.values())).toBeLessThanOrEqual(2)
     expect(report.final.sent).toBe(report.accepted)
@@ -146,7 +146,14 @@ const f22: Fault = {
           }
         }
       },
-      { kills: true, perSecond: 200, apis: 2, workers: 2 },
+      {
+        kills: true,
+        perSecond: lab.length(50, 200),
+        apis: 2,
+        workers: 2,
+        // So long would the one signal wait for the provider below.
+        policyFile: { delivery: { timeout: '15s' } },
+      },
     )
     fleet.farEnd.behave = () => 'hang'
     const { body } = await fleet.send(freshPhone())
@@ -158,7 +165,7 @@ const f22: Fault = {
     const askedAgainMs = performance.now()
     for (const worker of busy) worker.signal('SIGTERM')
     const codes = await Promise.all(busy.map((worker) => worker.exited))
-    expect(performance.now() - askedAgainMs).toBeLessThan(1_000)
+    expect(performance.now() - askedAgainMs).toBeLessThan(7_000)
     expect(codes).toContain(1)
     return report
   },
@@ -191,7 +198,7 @@ const f23: Fault = {
       {
         kills: true,
         mayDouble: true,
-        perSecond: 100,
+        perSecond: lab.length(50, 100),
         apis: 2,
         workers: 2,
         policyFile: { delivery: { timeout: '1s' } },

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
+import type { PosternProcess } from '../support/processes.ts'
 import { ownCluster } from '../support/redis-topologies.ts'
 import { eventually } from '../support/wait.ts'
 import type { Fault, Lab } from './fault.ts'
@@ -19,24 +20,38 @@ const twoLimits = {
   check: [],
 }
 
+/** How long a busy machine may spoil one round after the other with a 503. */
+const roundsWithinMs = 20_000
+
 async function proveExactness(fleet: Fleet, processes: number, lab: Lab): Promise<void> {
   const apis = fleet.apis.slice(0, processes)
+  const untilMs = performance.now() + roundsWithinMs
+  // A round that is wrong throws, and is not repeated.
+  while (!(await isExact(fleet, apis, `scene-${lab.between(0, 1e9)}`))) {
+    if (performance.now() > untilMs) throw new Error('somebody heard 503 in every round')
+  }
+}
+
+/**
+ * One round, with numbers and a scene of its own. Never more than the limit are accepted; just as many are, unless
+ * somebody heard 503: that gives the quota back, when others have heard 429 already. False for such a round.
+ */
+async function isExact(
+  fleet: Fleet,
+  apis: readonly PosternProcess[],
+  scene: string,
+): Promise<boolean> {
+  const send = async (to: string, index: number) => {
+    const api = apis[index % apis.length]
+    return (await fleet.post('/v1/captchas', { channel: 'sms', to, scene }, api)).status
+  }
   const to = freshPhone()
-  const scene = `scene-${lab.between(0, 1e9)}`
-  /** Who hears 503, as some do when a cold process is asked by hundreds at once, asks again. */
-  const send = (to: string, index: number) =>
-    eventually(
-      async () => {
-        const api = apis[index % apis.length]
-        const reply = await fleet.post('/v1/captchas', { channel: 'sms', to, scene }, api)
-        return reply.status !== 503 && reply
-      },
-      { withinMs: 30_000, everyMs: 200 },
-    )
-  const replies = await Promise.all(Array.from({ length: 1_000 }, (_, index) => send(to, index)))
-  const statuses = replies.map(({ status }) => status)
-  expect(statuses.filter((status) => status === 202)).toHaveLength(perRecipient)
-  expect(statuses.filter((status) => status === 429)).toHaveLength(1_000 - perRecipient)
+  const statuses = await Promise.all(Array.from({ length: 1_000 }, (_, index) => send(to, index)))
+  const count = (wanted: number) => statuses.filter((status) => status === wanted).length
+  const accepted = count(202)
+  const unavailable = count(503)
+  expect(accepted + count(429) + unavailable).toBe(1_000)
+  expect(accepted).toBeLessThanOrEqual(perRecipient)
   // A row whose 503 was said before its commit is closed again, and is none of these.
   await eventually(
     async () => {
@@ -44,18 +59,27 @@ async function proveExactness(fleet: Fleet, processes: number, lab: Lab): Promis
         `SELECT count(*)::int AS count FROM notice WHERE recipient = $1 AND state = 'pending'`,
         [to],
       )
-      expect(rows?.count).toBe(perRecipient)
-      return true
+      expect(rows?.count).toBe(accepted)
     },
     { withinMs: 10_000, everyMs: 100 },
   )
+  if (unavailable > 0) return false
+  expect(accepted).toBe(perRecipient)
   // The scene has what the recipient's refusals left untouched, and no more.
   const others: number[] = []
   for (let index = 0; index <= perScene - perRecipient; index++) {
-    others.push((await send(freshPhone(), index)).status)
+    others.push(await send(freshPhone(), index))
   }
+  if (others.includes(503)) return false
   expect(others).toEqual([202, 202, 202, 429])
+  return true
 }
+
+/** Its first requests are slow for other reasons: many accepted and many refused, whatever the answers are. */
+const warmUp = (fleet: Fleet) =>
+  Promise.all(
+    fleet.apis.flatMap((api) => Array.from({ length: 100 }, () => fleet.send(freshPhone(), api))),
+  )
 
 const i3: Fault = {
   id: 'I3',
@@ -72,6 +96,7 @@ const i3: Fault = {
         policyFile: { policies: twoLimits },
         ...redis,
       })
+      await warmUp(fleet)
       for (let repetition = 0; repetition < lab.length(1, 100); repetition++) {
         for (const processes of [1, 2, 4]) await proveExactness(fleet, processes, lab)
       }

@@ -7,6 +7,7 @@ import type { PosternProcess } from '../support/processes.ts'
 import { ownCluster, ownSentinel } from '../support/redis-topologies.ts'
 import { eventually } from '../support/wait.ts'
 import {
+  answersWithinMs,
   expectAllWorks,
   expectUnavailable,
   type Fault,
@@ -39,7 +40,7 @@ async function proveOutage(
     { kills: true, mayDouble: true, ...options },
   )
   expect(report.refused[503]).toBeGreaterThan(0)
-  expect(p99Ms).toBeLessThan(2_500)
+  expect(p99Ms).toBeLessThan(answersWithinMs(lab))
   return report
 }
 
@@ -254,7 +255,7 @@ const f11: Fault = {
       { redisUrl: url, kills: true, mayDouble: true },
     )
     expect(report.refused[503]).toBeGreaterThan(0)
-    expect(p99Ms).toBeLessThan(2_500)
+    expect(p99Ms).toBeLessThan(answersWithinMs(lab))
     return report
   },
 }

@@ -96,7 +96,11 @@ export async function startProcess(
   releaseLater(() => started.kill())
 
   try {
-    await eventually(async () => hasExited() || (await isReady(started)), { withinMs })
+    // It takes a second at least, in which asking should not cost it more.
+    await eventually(async () => hasExited() || (await isReady(started)), {
+      withinMs,
+      everyMs: 50,
+    })
   } catch (error) {
     throw new Error(`${entryPoint} did not become ready; its output:\n${output}`, { cause: error })
   }
