@@ -111,7 +111,7 @@ export async function strikeUnderLoad(
   return { fleet, report, p99Ms: tookMs[Math.floor(tookMs.length * 0.99)] ?? 0 }
 }
 
-/** What 99 of 100 callers wait at most (I9). The short form shares its machine with another one, and asks for less. */
+/** What a caller waits at most (I9). The short form shares its machine, and asks for less than any server's own time-out. */
 export const answersWithinMs = (lab: Lab) => lab.length(4_000, 2_500)
 
 /** A send is accepted and sent, within 20 s of whatever was before. */
@@ -127,10 +127,10 @@ export async function expectAllWorks(fleet: Fleet): Promise<void> {
 }
 
 /** Many sends at once to different numbers: all 503, all within the time a caller may be kept waiting. */
-export async function expectUnavailable(fleet: Fleet, sends = 40): Promise<void> {
+export async function expectUnavailable(fleet: Fleet, lab: Lab, sends = 40): Promise<void> {
   const replies = await Promise.all(Array.from({ length: sends }, () => fleet.send(freshPhone())))
   for (const { status, body, tookMs } of replies) {
     expect({ status, code: body.code }).toEqual({ status: 503, code: 'unavailable' })
-    expect(tookMs).toBeLessThan(2_500)
+    expect(tookMs).toBeLessThan(answersWithinMs(lab))
   }
 }

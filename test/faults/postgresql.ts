@@ -49,7 +49,7 @@ async function proveOutages(lab: Lab, hows: readonly ('stopped' | 'frozen')[]) {
         await sleep(500)
         const to = freshPhone()
         await outage(fleet, lab, how, async () => {
-          await expectUnavailable(fleet)
+          await expectUnavailable(fleet, lab)
           expect((await fleet.send(to)).status).toBe(503)
           const check = await fleet.post('/v1/captchas/check', { channel: 'sms', to, code: '0000' })
           expect(check.status).toBe(410)
@@ -106,7 +106,7 @@ const f13: Fault = {
     await client.connect()
     try {
       await client.query('BEGIN; LOCK TABLE notice IN ACCESS EXCLUSIVE MODE')
-      await expectUnavailable(fleet, 100)
+      await expectUnavailable(fleet, lab, 100)
     } finally {
       await client.end()
     }
