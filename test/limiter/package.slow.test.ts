@@ -72,7 +72,7 @@ describe('every example of the README', () => {
     const versions = { ...dependencies, ...devDependencies }
     const names = ['express', '@types/express', '@types/node', 'fastify', 'hono', 'ioredis']
     const beside = [...names, 'rate-limiter-flexible'].map((name) => `${name}@${versions[name]}`)
-    await install(tarball, ...beside)
+    await install(tarball, ...beside, 'ioredis5@npm:ioredis@5')
     for (const { file, source } of examples) await writeFile(join(project, file), source)
   }, 180_000)
 
@@ -106,6 +106,7 @@ describe('every example of the README', () => {
     await writeFile(
       join(project, 'use.ts'),
       `import { Cluster, Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
 import { createLimiter, type Decision, rateLimit, withRateLimit } from 'postern-limiter'
 const policies = { p: [{ name: 'r', key: '{to}', sliding: ['1 per 1s'] }] }
 const limiter = createLimiter({ policies })
@@ -113,10 +114,34 @@ const decision: Decision = limiter.tryAcquire('p', { to: 'x', ip: undefined })
 export const wait: number = decision.admitted ? decision.nextInMs : decision.retryAfterMs
 export const send: (to: string) => Promise<number> = withRateLimit(limiter, 'p', (to: string) => ({ to }), (to) => to.length)
 export const handler = rateLimit(limiter, 'p', (req) => ({ to: req.body?.to, ip: req.ip }), { message: 'slowly' })
-export const others = [new Redis(), new Cluster([])].map((redis) => createLimiter({ policies, redis }))
+export const others = [new Redis(), new Cluster([]), new Redis5()].map((redis) => createLimiter({ policies, redis }))
 `,
     )
     const tsc = join(repository, 'node_modules', '.bin', 'tsc')
     await run(tsc, [...strict, ...module, 'use.ts'], { cwd: project })
+  })
+
+  test('over ioredis 5, as CommonJS, under the test runner of Node', async () => {
+    await writeFile(
+      join(project, 'limits.test.cjs'),
+      `const { createLimiter } = require('postern-limiter')
+const Redis = require('ioredis5')
+require('node:test').test('the third is refused', async () => {
+  const redis = new Redis(process.env.REDIS_URL)
+  const policies = { p: [{ name: 'r', key: '{to}', sliding: '2 per 60s' }] }
+  const limiter = createLimiter({ policies, redis, keyPrefix: 'ioredis5:', deadlineMs: 5_000 })
+  const seen = []
+  for (let call = 0; call < 3; call++) seen.push((await limiter.acquire('p', { to: 'x' })).admitted)
+  require('node:assert').deepEqual(seen, [true, true, false])
+  redis.disconnect()
+})
+`,
+    )
+    const env = { ...process.env, REDIS_URL: inject('redisUrl') }
+    const { stdout } = await run(process.execPath, ['--test', 'limits.test.cjs'], {
+      cwd: project,
+      env,
+    })
+    expect(stdout).toMatch(/pass 1$/m)
   })
 })
