@@ -1,6 +1,6 @@
 /**
  * `npm run browser`: makes the code field one file for pages, `web/dist/postern-code.js`, and prints its size as it
- * travels and the hash that a page names as `integrity`.
+ * travels and the hash that a page names as `integrity`. The script of the demo page becomes `web/dist/demo-page.js`.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -11,9 +11,18 @@ import { build } from 'rolldown'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
 
-export async function buildBrowserScript(): Promise<Buffer> {
+/** Both, and the bytes of the code field. */
+export async function buildBrowserScripts(): Promise<Buffer> {
+  const [field] = await Promise.all([
+    bundle('postern-code.ts', 'postern-code.js'),
+    bundle('demo/page.ts', 'demo-page.js'),
+  ])
+  return field
+}
+
+async function bundle(input: string, name: string): Promise<Buffer> {
   const { output } = await build({
-    input: join(web, 'postern-code.ts'),
+    input: join(web, input),
     platform: 'browser',
     logLevel: 'warn',
     tsconfig: false,
@@ -23,7 +32,7 @@ export async function buildBrowserScript(): Promise<Buffer> {
   })
   const bytes = Buffer.from(output[0].code)
   // In one step: another process may be reading it.
-  const file = join(web, 'dist', 'postern-code.js')
+  const file = join(web, 'dist', name)
   mkdirSync(join(web, 'dist'), { recursive: true })
   writeFileSync(`${file}.${process.pid}`, bytes)
   renameSync(`${file}.${process.pid}`, file)
@@ -32,7 +41,7 @@ export async function buildBrowserScript(): Promise<Buffer> {
 
 if (import.meta.main) {
   const { version } = JSON.parse(readFileSync(join(web, '../package.json'), 'utf8'))
-  const bytes = await buildBrowserScript()
+  const bytes = await buildBrowserScripts()
   console.log(`file       /browser/postern-code.${version}.js
 gzipped    ${gzipSync(bytes, { level: 9 }).length} bytes
 integrity  sha384-${createHash('sha384').update(bytes).digest('base64')}`)

@@ -6,11 +6,17 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import express from 'express'
+import { createKeyStore } from '../access/key-store.ts'
+import { createKeyToken } from '../access/key-token.ts'
 import { migrate } from '../db/migrate.ts'
+import type { Beside } from '../main/api-role.ts'
 import { createClosers } from '../main/closers.ts'
 import { loadEnvFile } from '../main/env-file.ts'
 import { endInOrder, readConfigOrExit, startOrExit } from '../main/run.ts'
+import { createDecisionWatch, type DecisionWatch } from './decision-watch.ts'
 import { loadDemoConfig } from './demo-config.ts'
+import { createDemoPage } from './demo-page.ts'
 import { createGuide, guidePath } from './guide.ts'
 import { startPrivatePostgres } from './private-postgres.ts'
 import { startPrivateRedis } from './private-redis.ts'
@@ -50,11 +56,7 @@ const worker = startWorkerProcess({ ...env, ADMIN_PORT: String(workerAdminPort) 
 servers.onClose(() => worker.close())
 // What is ready also delivers.
 await worker.ready.catch(giveUp)
-const starting = startOrExit(
-  config,
-  { api: true, worker: false },
-  { createRouter: () => createGuide(), onDecided: () => {} },
-)
+const starting = startOrExit(config, { api: true, worker: false }, createBeside())
 const end = endInOrder(
   starting.then(({ log, close }) => ({
     log,
@@ -70,6 +72,30 @@ for (const signal of endings) process.off(signal, endWhileStarting)
 // A closed terminal ends the demo like Ctrl-C.
 process.on('SIGHUP', () => end('SIGHUP', 0))
 printWelcome((await starting).addresses)
+
+/** The demo page, told of what the limits decide, and the guide. */
+function createBeside(): Beside {
+  let watch: DecisionWatch | undefined
+  return {
+    createRouter(shared) {
+      const { limiter, policies } = shared.limits
+      watch = createDecisionWatch({ limiter, policies })
+      const keys = createKeyStore(shared.servers.database)
+      const page = createDemoPage({
+        ...{ shared, worker, watch, secretKey: env.BOOTSTRAP_SECRET_KEY as string },
+        async keyFor(port) {
+          const token = keptSecret(`page-key-${port}`, () => createKeyToken('publishable'))
+          const origins = [`http://localhost:${port}`, `http://127.0.0.1:${port}`]
+          const facts = { name: 'demo-page', app: 'default', kind: 'publishable', origins } as const
+          await keys.insert(token, facts)
+          return token
+        },
+      })
+      return express.Router().use(page, createGuide())
+    },
+    onDecided: (decided) => watch?.onDecided(decided),
+  }
+}
 
 async function giveUp({ message }: Error): Promise<never> {
   await servers.close().catch(() => {})
@@ -113,7 +139,7 @@ function printWelcome(addresses: Readonly<Record<string, string>>): void {
   const { api, admin } = addresses
   const key = env.BOOTSTRAP_SECRET_KEY
   console.log(`
-Postern is ready.
+Postern is ready. Look at it:  http://localhost:${new URL(api ?? '').port}/
 
   API       ${api}          (its description: ${api}/openapi.json)
   Guide     ${api}${guidePath}

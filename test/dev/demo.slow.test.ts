@@ -1,18 +1,164 @@
 /** The demo as a process, and its page in a real browser. */
-import { expect, test } from 'vitest'
+import { get } from 'node:http'
+import axeCore from 'axe-core'
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/browser.ts'
 import { childrenOf } from '../support/own-servers.ts'
+import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
-import { isRunning, startDemo } from './start-demo.ts'
+import { type Demo, isRunning, startDemo } from './start-demo.ts'
 
-test('the worker delivers for the demo, and is gone with it when it is killed', async () => {
-  const demo = await startDemo()
-  const [worker = 0, ...others] = childrenOf(demo.pid)
-  expect(others).toEqual([])
-  expect(isRunning(worker)).toBe(true)
-  expect((await demo.post('/v1/captchas', { channel: 'sms', to: '+8613800138000' })).status).toBe(
-    202,
+let demo: Demo
+let page: Page
+const faults: string[] = []
+beforeAll(async () => {
+  demo = await startDemo()
+  const browser = await launchBrowser()
+  const context = await browser.newContext({ locale: 'en-GB' })
+  releaseLater(() => context.close())
+  page = await context.newPage()
+  // Refusals are what the page is about; the browser tells each as a failed load.
+  page.on('console', (message) => {
+    if (!/status of 4(10|22|29)/.test(message.text())) faults.push(message.text())
+  })
+  page.on('pageerror', (error) => faults.push(String(error)))
+  await page.goto(demo.url)
+})
+
+const words = (selector: string) => page.locator(selector).innerText()
+const story = () => words('#story')
+/** Presses it and waits until the play is over. */
+async function play(trial: string, withinMs = 10_000): Promise<string> {
+  await page.click(`[data-trial=${trial}]`)
+  const isOver = () => page.locator('[data-trial][aria-disabled=true]').count()
+  await expect.poll(isOver, { timeout: withinMs }).toBe(0)
+  return story()
+}
+
+test('a visitor signs up: the code arrives on the phone, is filled in, and the server behind finds the pass good', async () => {
+  await page.getByRole('button', { name: 'Send code' }).click()
+  await page.getByRole('button', { name: /^Fill in \d{4}$/ }).click()
+  await expect.poll(() => words('.postern-message')).toBe('Confirmed.')
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await expect.poll(() => words('#signed-up')).toContain('the pass is good')
+  await expect
+    .poll(() => words('#lanes'))
+    .toMatch(/recipient\s+1 per 60s\s+0 of 1 left · free in 5\d\.\d s/)
+  expect(await words('#ways')).toMatch(/\+8613\*\*\*\*8000\s+202\s+sandbox ✓\s+sent · after/)
+})
+
+test('asks twice → refused with the wait, as a cross and a ring in the lane', async () => {
+  expect(await play('twice')).toMatch(/Refused by the rule “recipient”\. .* in (59|60)\.\d s/)
+  await expect.poll(() => page.locator('#lanes .full .cross').count()).toBe(1)
+  expect(await page.locator('#lanes .full .passes').count()).toBe(1)
+  expect(await words('#decisions')).toMatch(/refused by recipient \(60s\), passes after [\d,]+ ms/)
+})
+
+test('three wrong guesses → the right code fails as well, and start over lets the visitor in again', async () => {
+  expect(await play('guess')).toMatch(/1 left\.\n.*The code is dead\.\n.*\n.*locked for 1[45]:\d\d/)
+  await expect.poll(() => words('#lanes')).toContain('locked, ')
+  await page.getByRole('button', { name: 'Start over' }).click()
+  await expect.poll(() => page.locator('#lanes .full').count()).toBe(0)
+})
+
+test('the provider is off → the other takes over, and from the sixth on nothing is tried in vain; on again', async () => {
+  const told = await play('provider')
+  expect(told.match(/“sandbox” fails, “reserve” takes it/g)).toHaveLength(5)
+  expect(told).toContain('6. The breaker is open: straight to “reserve”')
+  expect(await words('#provider-state')).toBe('sandbox off')
+  expect(await play('provider')).toBe('“sandbox” answers again.')
+})
+
+test('the worker is killed → what was accepted meanwhile comes after the restart, once', async () => {
+  const [killed] = childrenOf(demo.pid)
+  expect(await play('worker', 30_000)).toMatch(
+    /202 .*\n.*new worker …\n.* s after the 202, once\.$/,
   )
-  expect(await demo.codeFor('+8613800138000')).toMatch(/^\d{4}$/)
+  const workers = childrenOf(demo.pid)
+  expect(workers).toHaveLength(1)
+  expect(workers).not.toContain(killed)
+  const [newest] = await demo.messages()
+  expect((await demo.messages()).filter(({ to }) => to === newest?.to)).toHaveLength(1)
+})
+
+test.each([
+  { width: 320, scheme: 'light', lang: 'zh' },
+  { width: 768, scheme: 'dark', lang: 'en' },
+  { width: 1440, scheme: 'light', lang: 'en' },
+  { width: 1440, scheme: 'dark', lang: 'zh' },
+] as const)(
+  '$width px, $scheme, $lang: axe finds nothing, nothing hangs over, nothing jumps',
+  async (how) => {
+    const { width, scheme, lang } = how
+    await page.setViewportSize({ width, height: 900 })
+    await page.emulateMedia({ colorScheme: scheme })
+    await page.goto(`${demo.url}/?lang=${lang}`)
+    await page.locator('.lane').nth(6).waitFor()
+    await page.locator('.way').first().waitFor()
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0)
+    expect(await page.evaluate(shiftsSoFar)).toEqual([])
+    await page.evaluate(axeCore.source)
+    expect(
+      await page.evaluate(
+        'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))',
+      ),
+    ).toEqual([])
+  },
+)
+
+/** Which elements have moved without a person's doing, in the browser's own count. */
+const shiftsSoFar = `new Promise((resolve) => {
+  new PerformanceObserver((list) => resolve(list.getEntries().map(({ value, sources }) =>
+    [value, ...sources.map(({ node }) => node?.outerHTML?.slice(0, 80))])))
+    .observe({ type: 'layout-shift', buffered: true })
+  setTimeout(() => resolve([]), 200)
+})`
+
+test('only the page itself may do things: other origins, names, forms and methods are refused, and do nothing', async () => {
+  const [worker] = childrenOf(demo.pid)
+  const { host, origin } = new URL(demo.url)
+  const json = { 'content-type': 'application/json' }
+  const kill = (headers: Record<string, string>, method = 'POST') =>
+    fetch(`${demo.url}/demo/kill-worker`, {
+      method,
+      headers,
+      ...(method === 'POST' ? { body: '{}' } : {}),
+    })
+  const refused = [
+    kill({ ...json, origin: 'http://evil.example' }),
+    kill({ ...json, origin: `http://${host}.evil.example` }),
+    kill({ ...json, origin: 'null' }),
+    kill(json),
+    kill({ 'content-type': 'text/plain', origin }),
+    kill({ ...json, origin, 'x-forwarded-for': '192.0.2.1' }),
+  ]
+  expect((await Promise.all(refused)).map(({ status }) => status)).toEqual(refused.map(() => 403))
+  expect((await kill({}, 'GET')).status).toBe(404)
+  expect(isRunning(worker as number)).toBe(true)
+  for (const path of ['/', '/demo/state', '/demo/page.js']) {
+    expect(await statusWithHost(path, 'evil.example')).toBe(403)
+    expect(await statusWithHost(path, host)).toBe(200)
+  }
+})
+
+test('no error was written into the console', () => {
+  expect(faults).toEqual([])
+})
+
+test('the worker is gone with a demo that is killed', async () => {
+  const [worker = 0] = childrenOf(demo.pid)
+  expect(isRunning(worker)).toBe(true)
   await demo.kill()
   await eventually(() => !isRunning(worker))
 })
+
+/** `fetch` writes the header Host itself. */
+function statusWithHost(path: string, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get(demo.url + path, { headers: { host } }, (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    }).on('error', reject)
+  })
+}

@@ -53,6 +53,17 @@ describe('sandbox', () => {
     })
   }
 
+  it('switched off → unavailable until it is switched on, where it is switchable', async () => {
+    const [switchable, other] = [create({ switchable: true }), create()]
+    const send = (provider = switchable) => provider.send({ ...message, noticeId: 'n-1' }, never)
+    await outbox.switchOff('phone')
+    expect(await send()).toEqual({ kind: 'unavailable', detail: 'switched off' })
+    expect(await outbox.list()).toEqual([])
+    expect(await send(other)).toMatchObject({ kind: 'accepted' })
+    await outbox.switchOn('phone')
+    expect(await send()).toMatchObject({ kind: 'accepted' })
+  })
+
   it('keeps what the user would have seen, newest first', async () => {
     const provider = create()
     const first = await provider.send({ ...message, noticeId: 'n-1' }, never)

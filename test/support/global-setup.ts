@@ -5,7 +5,7 @@ import { migrate } from '../../src/db/migrate.ts'
 import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
 import { startPrivateRedis } from '../../src/dev/private-redis.ts'
 import type { PrivateServer } from '../../src/dev/private-server.ts'
-import { buildBrowserScript } from '../../web/build.ts'
+import { buildBrowserScripts } from '../../web/build.ts'
 import { copyFreshPostgres, makeFreshPostgres } from './fresh-postgres.ts'
 import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
 
@@ -33,7 +33,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   removeDeadRunFolders()
   const folder = makeRunFolder()
   // What the API serves is what stands in web/ now.
-  await buildBrowserScript()
+  await buildBrowserScripts()
   const redisIsGiven = Boolean(process.env.REDIS_URL)
   const postgresIsGiven = Boolean(process.env.DATABASE_URL)
   const [redis, postgres] = await Promise.all([

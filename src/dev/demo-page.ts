@@ -1,0 +1,177 @@
+/**
+ * The demo page, `GET /` of `npm run demo`: web/demo with what it asks for. It stands on the demo's API port and in no
+ * production process.
+ *
+ * What it shows and does is for whoever sits at this machine. So every path answers loopback alone, by a loopback name
+ * (a page elsewhere whose name was made to lead here has another), and what changes something is a POST in JSON that
+ * says it comes from the page's own origin: another site's form or script says another, or nothing.
+ */
+import { readFileSync } from 'node:fs'
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type RequestHandler,
+  type Response,
+  type Router,
+} from 'express'
+import helmet from 'helmet'
+import { preferredLanguage } from '../base/preferred-language.ts'
+import { isLocalCaller, notLocal } from '../http/local-caller.ts'
+import { viewOf } from '../http/notice-view.ts'
+import type { Shared } from '../main/shared.ts'
+import type { DecisionWatch } from './decision-watch.ts'
+import { reserveName, switchableIn } from './demo-config.ts'
+import type { WorkerProcess } from './worker-process.ts'
+
+const app = 'default'
+
+export interface DemoPage {
+  shared: Shared
+  worker: Pick<WorkerProcess, 'state' | 'kill'>
+  watch: DecisionWatch
+  /** A publishable key for pages at this port. */
+  keyFor: (port: number) => Promise<string>
+  /** With which the page's own server asks whether a pass is good. */
+  secretKey: string
+}
+
+export function createDemoPage(page: DemoPage): Router {
+  const { shared, worker, watch } = page
+  const { notices, outbox } = shared.stores
+  const switchable = switchableIn(shared.config.file)
+  const router = express.Router()
+  const local: RequestHandler[] = [onlyHere, ...headers]
+
+  router.get('/', local, async (request: Request, response: Response) => {
+    const key = await page.keyFor(request.socket.localPort ?? 0)
+    const values = { key, src: originOf(request), version }
+    response
+      .vary('Accept-Language')
+      .type('html')
+      .send(render(languageOf(request), values))
+  })
+  for (const [path, file] of Object.entries(files)) {
+    router.get(path, local, (_request: Request, response: Response) => {
+      response.type(path.slice(path.lastIndexOf('.'))).send(read(file))
+    })
+  }
+
+  router.get('/demo/state', local, async (_request: Request, response: Response) => {
+    const [messages, rows, decided, isOff] = await Promise.all([
+      outbox?.list({ limit: 12 }) ?? [],
+      notices.search({ app, limit: 8 }),
+      watch.look(),
+      switchable ? outbox?.isOff(switchable) : undefined,
+    ])
+    response.json({
+      nowMs: Date.now(),
+      worker: worker.state(),
+      provider: switchable ? { name: switchable, reserve: reserveName, isOff } : null,
+      messages,
+      notices: rows.map(viewOf),
+      ...decided,
+    })
+  })
+
+  const control = (path: string, act: (body: Record<string, unknown>) => Promise<unknown>) =>
+    router.post(
+      path,
+      local,
+      fromOwnPage,
+      express.json({ limit: '8kb' }),
+      async (request: Request, response: Response) => {
+        response.json((await act(request.body)) ?? {})
+      },
+    )
+  control('/demo/provider', async ({ isOff }) => {
+    if (switchable) await outbox?.[isOff === true ? 'switchOff' : 'switchOn'](switchable)
+  })
+  control('/demo/kill-worker', () => worker.kill())
+  control('/demo/start-over', () => watch.forget())
+  router.post('/demo/sign-up', local, fromOwnPage, express.json({ limit: '8kb' }), signUp)
+  router.use(failed)
+  return router
+
+  /** What the server of a shop does with its form. */
+  async function signUp(request: Request, response: Response): Promise<void> {
+    const { pass, channel, to } = request.body
+    // Not by the name that the caller gave: the key goes along.
+    const { localAddress = '', localPort } = request.socket
+    const host = localAddress.includes('.') ? localAddress.replace(/^.*:/, '') : `[${localAddress}]`
+    const answer = await fetch(`http://${host}:${localPort}/v1/passes/verify`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${page.secretKey}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ pass, channel, to }),
+    })
+    response.status(answer.status).json(await answer.json())
+  }
+}
+
+/** The page asks again. */
+const failed: ErrorRequestHandler = (error, _request, response, _next) => {
+  const { status = 503 } = error as { status?: number }
+  response.status(status).json({ detail: status < 500 ? String(error.message) : 'Not now.' })
+}
+
+const originOf = ({ headers }: Request) => `http://${headers.host}`
+
+const onlyHere: RequestHandler = (request, response, next) => {
+  if (isLocalCaller(request)) return next()
+  response.status(403).type('text').send(`${notLocal.en}\n${notLocal.zh}\n`)
+}
+
+const fromOwnPage: RequestHandler = (request, response, next) => {
+  if (request.headers.origin === originOf(request) && request.is('json')) return next()
+  response.status(403).type('text').send('Only the demo page may do this.\n')
+}
+
+const headers: RequestHandler[] = [
+  helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'"],
+        connectSrc: ["'self'"],
+        imgSrc: ["'self'"],
+        formAction: ["'self'"],
+        baseUri: ["'none'"],
+        frameAncestors: ["'none'"],
+      },
+    },
+    strictTransportSecurity: false,
+  }),
+  (_request, response, next) => {
+    response.setHeader('cache-control', 'no-store')
+    next()
+  },
+]
+
+const files = {
+  '/demo/page.js': 'dist/demo-page.js',
+  '/demo/page.css': 'demo/page.css',
+  '/demo/devices.css': 'demo/devices.css',
+  '/demo/limits.css': 'demo/limits.css',
+  '/demo/icon.svg': 'demo/icon.svg',
+}
+const read = (file: string) => readFileSync(new URL(`../../web/${file}`, import.meta.url), 'utf8')
+const { version } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as { version: string }
+
+function languageOf({ query, headers }: Request): 'en' | 'zh' {
+  if (query.lang === 'en' || query.lang === 'zh') return query.lang
+  return preferredLanguage(headers['accept-language'])
+}
+
+/** `{name}` is a value or a text of the language. All of them are ours. */
+function render(language: 'en' | 'zh', values: Readonly<Record<string, string>>): string {
+  const texts = JSON.parse(read(`demo/texts.${language}.json`)) as Record<string, string>
+  const all: Record<string, string> = { ...texts, ...values }
+  const page = read('demo/index.html').replace('<html lang="en">', `<html lang="${language}">`)
+  return page.replace(/\{(\w+)\}/g, (written, name) => all[name] ?? written)
+}

@@ -1,0 +1,90 @@
+import { beforeEach, expect, test } from 'vitest'
+import { createDecisionWatch, type DecisionWatch } from '../../src/dev/decision-watch.ts'
+import { createLimiter, type MemoryLimiter, parsePolicies } from '../../src/limiter/index.ts'
+
+const policies = {
+  browser: [
+    { name: 'recipient', key: '{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] },
+    { name: 'ip', key: '{ip}', sliding: '60 per 10m' },
+    { name: 'country', key: '{country}', sliding: '9 per 1h', mode: 'observe' as const },
+  ],
+  check: [{ name: 'guesses', key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' } }],
+}
+const parsed = parsePolicies(policies)
+if (!parsed.ok) throw new Error('the policies are wrong')
+
+let limiter: MemoryLimiter
+let watch: DecisionWatch
+beforeEach(() => {
+  limiter = createLimiter({ policies })
+  watch = createDecisionWatch({ limiter, policies: () => parsed.policies })
+})
+
+async function ask(policy: string, to: string) {
+  const fields = { channel: 'sms', to, ip: '192.0.2.1', country: 'CN' }
+  const decision = await limiter.acquire(policy, fields)
+  watch.onDecided({ policy, fields, decision, requestId: 'any', isSolved: false })
+  return decision
+}
+const laneOf = async (rule: string, window: string) => {
+  const { lanes } = await watch.look()
+  return lanes.find((lane) => lane.rule === rule && lane.window === window)
+}
+
+test('nobody asked yet → every window of sends and guesses, all of it free', async () => {
+  const { followed, lanes, decisions } = await watch.look()
+  expect(followed).toBeUndefined()
+  expect(decisions).toEqual([])
+  expect(lanes.map(({ rule, window, used }) => `${rule} ${window} ${used}`)).toEqual([
+    'recipient 60s 0',
+    'recipient 1h 0',
+    'ip 10m 0',
+    'country 1h 0',
+    'guesses 5m 0',
+  ])
+})
+
+test('one asks twice → the use at its time in every window, and the refusal with its rule and wait', async () => {
+  await ask('browser', '+8613800138000')
+  const refusal = await ask('browser', '+8613800138000')
+  const { followed, decisions } = await watch.look()
+  expect(followed).toEqual({ channel: 'sms', to: '+8613800138000' })
+  expect(decisions).toMatchObject([
+    { refusal: { policy: 'browser', rule: 'recipient', window: '60s' } },
+    { policy: 'browser' },
+  ])
+  expect(decisions[0]?.refusal?.retryAfterMs).toBe(
+    'retryAfterMs' in refusal && refusal.retryAfterMs,
+  )
+  expect(decisions[1]?.refusal).toBeUndefined()
+  expect(await laneOf('recipient', '60s')).toMatchObject({
+    ...{ used: 1, limit: 1, windowMs: 60_000, mode: 'enforce' },
+    takenAtMs: [decisions[1]?.atMs],
+  })
+})
+
+test('another asks → followed from now on; rules that both fall under show the uses of both', async () => {
+  await ask('browser', '+8613800138000')
+  await ask('browser', '+8613800138001')
+  const { followed, decisions } = await watch.look()
+  expect(followed?.to).toBe('+8613800138001')
+  expect(decisions).toHaveLength(1)
+  expect((await laneOf('recipient', '60s'))?.takenAtMs).toHaveLength(1)
+  expect((await laneOf('ip', '10m'))?.takenAtMs).toHaveLength(2)
+})
+
+test('guesses are lanes of their own, up to the lock', async () => {
+  for (let guess = 1; guess <= 4; guess++) await ask('check', '+8613800138000')
+  const lane = await laneOf('guesses', '5m')
+  expect(lane?.lockedForMs).toBeGreaterThan(890_000)
+})
+
+test('start over → the same recipient is admitted again, and nothing is told of before', async () => {
+  await ask('browser', '+8613800138000')
+  await ask('check', '+8613800138000')
+  await watch.forget()
+  const { lanes, decisions } = await watch.look()
+  expect(decisions).toEqual([])
+  expect(lanes.map(({ used }) => used)).toEqual([0, 0, 0, 0, 0])
+  expect(await ask('browser', '+8613800138000')).toMatchObject({ admitted: true })
+})

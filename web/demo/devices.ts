@@ -1,0 +1,106 @@
+/** The phone, the mailbox, and the way that each message took. */
+import { byId, drawList, make, setText } from './elements.ts'
+import type { DemoState, Message, Notice } from './server.ts'
+import { clock, duration, text } from './texts.ts'
+
+export const codeIn = ({ text }: Message) => /(?<!\d)\d{4,10}(?!\d)/.exec(text)?.[0]
+
+export function drawDevices(
+  { messages, notices, worker, provider }: DemoState,
+  nowMs: number,
+): void {
+  // The oldest above, as on a phone.
+  const texts = messages
+    .filter(({ channel }) => channel === 'sms')
+    .slice(0, 6)
+    .reverse()
+  const mails = messages.filter(({ channel }) => channel === 'email').slice(0, 5)
+  const hadTexts = byId('texts').lastElementChild
+  drawList(byId('texts'), texts, ({ id }) => id, buildText, undefined, text('noTexts'))
+  if (byId('texts').lastElementChild !== hadTexts)
+    byId('texts').scrollTop = byId('texts').scrollHeight
+  setText(byId('phone-to'), texts.at(-1)?.to ?? '')
+  drawList(byId('mails'), mails, ({ id }) => id, buildMail, undefined, text('noMails'))
+  drawList(
+    byId('ways'),
+    notices,
+    ({ id }) => id,
+    buildWay,
+    (element, notice) => updateWay(element, notice, nowMs),
+    text('noWays'),
+  )
+  drawWorker(worker)
+  const providerState = byId('provider-state')
+  providerState.hidden = provider === null
+  if (!provider) return
+  providerState.dataset.tone = provider.isOff ? 'bad' : 'good'
+  setText(
+    providerState,
+    text(provider.isOff ? 'providerAway' : 'providerOkay', { name: provider.name }),
+  )
+}
+
+function drawWorker(worker: DemoState['worker']): void {
+  const pill = byId('worker-state')
+  pill.dataset.tone = { ready: 'good', starting: 'plain', down: 'bad' }[worker.kind]
+  const words =
+    worker.kind === 'down'
+      ? text('workerDown', { time: duration(Math.ceil(worker.restartsInMs / 1_000) * 1_000) })
+      : text(worker.kind === 'ready' ? 'workerReady' : 'workerStarting', { pid: worker.pid })
+  setText(pill, words)
+}
+
+function buildText(message: Message): HTMLElement {
+  return make('li', 'bubble', [make('p', '', withCode(message)), footOf(message)])
+}
+
+function buildMail(message: Message): HTMLElement {
+  return make('li', 'letter', [
+    make('p', 'subject', message.subject ?? ''),
+    make('p', 'sub', message.to),
+    make('p', '', withCode(message)),
+    footOf(message),
+  ])
+}
+
+const footOf = ({ sentAt, provider }: Message) =>
+  make('p', 'foot', `${clock(Date.parse(sentAt))} · ${text('via', { provider })}`)
+
+/** Its text, with the code set off. */
+function withCode(message: Message): Node[] {
+  const code = codeIn(message)
+  const [before = '', ...after] = code ? message.text.split(code) : [message.text]
+  const rest = code ? [make('strong', '', code), new Text(after.join(code))] : []
+  return [new Text(before), ...rest]
+}
+
+function buildWay({ to, channel }: Notice): HTMLElement {
+  return make('li', 'way', [make('p', 'to', to ?? channel), make('p', 'steps')])
+}
+
+function updateWay(element: HTMLElement, notice: Notice, nowMs: number): void {
+  const { attempts, createdAt, sentAt, state } = notice
+  const steps = [step('202', 'good')]
+  for (const { provider, outcome } of attempts) {
+    const isGood = outcome === 'accepted'
+    steps.push(step(`${provider ?? '?'} ${isGood ? '✓' : `✗ ${outcome}`}`, isGood ? 'good' : 'bad'))
+  }
+  const isOpen = state === 'pending' || state === 'sending'
+  const tookMs = (isOpen ? nowMs : Date.parse(sentAt ?? createdAt)) - Date.parse(createdAt)
+  const time = duration(Math.max(0, tookMs))
+  steps.push(
+    isOpen
+      ? step(text('waiting', { time }), 'plain')
+      : step(`${state} · ${text('arrived', { time })}`, sentAt ? 'good' : 'bad'),
+  )
+  const holder = element.querySelector('.steps') as HTMLElement
+  const words = (nodes: Iterable<Node>) =>
+    [...nodes].map(({ textContent }) => textContent).join('|')
+  if (words(holder.childNodes) !== words(steps)) holder.replaceChildren(...steps)
+}
+
+function step(words: string, tone: 'good' | 'bad' | 'plain'): HTMLElement {
+  const element = make('span', 'step', words)
+  element.dataset.tone = tone
+  return element
+}

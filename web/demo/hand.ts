@@ -1,0 +1,57 @@
+/** A hand at the code field: does what a person would, through what docs/code-field.md promises of its parts. */
+import type { Channel, Problem, Sent } from '../client.ts'
+
+type Told =
+  | { type: 'sent'; detail: Sent }
+  | { type: 'passed' }
+  | { type: 'refused'; detail: { problem: Problem } }
+
+export type Hand = ReturnType<typeof createHand>
+
+export function createHand(field: HTMLElement & { reset(): void }) {
+  const input = (name: string) => field.querySelector(`.postern-${name}`) as HTMLInputElement
+  const write = (element: HTMLInputElement, value: string) => {
+    element.value = value
+    element.dispatchEvent(new Event('input', { bubbles: true }))
+  }
+  const told = () =>
+    new Promise<Told>((resolve) => {
+      const done = new AbortController()
+      for (const type of ['sent', 'passed', 'refused']) {
+        const tell = (event: Event) => {
+          done.abort()
+          resolve({ type, detail: (event as CustomEvent).detail } as Told)
+        }
+        field.addEventListener(type, tell, { signal: done.signal })
+      }
+    })
+  const channelShown = (): Channel => (input('input').type === 'tel' ? 'sms' : 'email')
+
+  return {
+    /** The number or address of the visitor, where the field is empty. */
+    suggest(of: Record<Channel, string>): void {
+      if (input('input')?.value === '') input('input').value = of[channelShown()]
+    },
+
+    /** Begins anew for this number, and asks for a code. */
+    ask(to: string): Promise<Told> {
+      field.reset()
+      write(input('input'), to)
+      const answer = told()
+      input('button').click()
+      return answer
+    },
+
+    /** Types all of a code, which is checked at its last digit. */
+    type(code: string): Promise<Told> {
+      const answer = told()
+      write(input('code'), code)
+      return answer
+    },
+
+    /** Whether it waits for a code. */
+    wantsCode: () => field.querySelector('[data-step=code]') !== null && !input('code').readOnly,
+    address: () => input('input').value,
+    channel: channelShown,
+  }
+}

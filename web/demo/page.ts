@@ -1,0 +1,99 @@
+/** The demo page: joins the code field, the devices, the limiter's lanes and the trials with the demo's server. */
+import { createPosternClient } from '../client.ts'
+import type { PosternCode } from '../postern-code.ts'
+import { codeIn, drawDevices } from './devices.ts'
+import { byId, setText } from './elements.ts'
+import { createHand } from './hand.ts'
+import { type DemoState, followState, tellServer } from './server.ts'
+import { text } from './texts.ts'
+import { drawLimits } from './timeline.ts'
+import { createTrials, type TrialName } from './trials.ts'
+
+const visitor = { sms: '+8613800138000', email: 'ada@example.com' }
+const frameMs = 100
+const calmFrameMs = 1_000
+
+const field = document.querySelector('postern-code') as PosternCode
+await customElements.whenDefined('postern-code')
+const hand = createHand(field)
+hand.suggest(visitor)
+field.addEventListener('click', () => hand.suggest(visitor))
+
+// What scrolls can be scrolled by key.
+for (const list of document.querySelectorAll<HTMLElement>('.scroll')) list.tabIndex = 0
+
+let state: DemoState | null = null
+let readAtMs = 0
+const server = followState((next) => {
+  if (!next) return
+  state = next
+  readAtMs = performance.now()
+  drawDevices(next, next.nowMs)
+  draw()
+  drawFills(next)
+  drawProviderTrial(next)
+})
+
+/** The server's time goes on between two answers. */
+function draw(): void {
+  if (state) drawLimits(state, state.nowMs + performance.now() - readAtMs)
+}
+const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
+setInterval(() => document.hidden || draw(), isCalm ? calmFrameMs : frameMs)
+
+const fills = document.querySelectorAll<HTMLElement>('.fill')
+
+/** As a phone's keyboard offers the code of a message that has just come. */
+function drawFills({ messages }: DemoState): void {
+  const newest = messages.find(({ to }) => digitsOf(to) === digitsOf(hand.address()))
+  const code = newest && hand.wantsCode() ? codeIn(newest) : undefined
+  for (const fill of fills) {
+    fill.hidden = !code || newest?.channel !== fill.dataset.channel
+    if (fill.hidden || !code) continue
+    fill.dataset.code = code
+    setText(fill, text('fill', { code }))
+  }
+}
+/** However the address is written in the field. */
+const digitsOf = (to: string) => to.replace(/[\s()-]/g, '').toLowerCase()
+
+for (const fill of fills) {
+  fill.addEventListener('click', () => hand.type(fill.dataset.code ?? ''))
+}
+
+/** The trial of the provider undoes itself. */
+function drawProviderTrial({ provider }: DemoState): void {
+  const button = document.querySelector('[data-trial=provider]') as HTMLElement
+  const isOff = provider?.isOff ?? false
+  button.hidden = provider === null
+  setText(button.querySelector('b'), text(isOff ? 'providerOn' : 'provider'))
+  setText(button.querySelector('span'), text(isOff ? 'providerOnHint' : 'providerHint'))
+}
+
+for (const type of ['sent', 'passed', 'refused']) field.addEventListener(type, () => server.ask())
+
+byId('start-over').addEventListener('click', async () => {
+  await tellServer('start-over')
+  field.reset()
+  setText(byId('signed-up'), '')
+  await server.ask()
+})
+
+const play = createTrials({
+  hand,
+  client: createPosternClient({ src: location.origin, key: field.getAttribute('key') ?? '' }),
+  server,
+})
+for (const button of document.querySelectorAll<HTMLElement>('[data-trial]')) {
+  button.addEventListener('click', () => play(button.dataset.trial as TrialName))
+}
+
+// As the page of a shop would post it; only that we stay here.
+byId<HTMLFormElement>('sign-up').addEventListener('submit', async (event) => {
+  event.preventDefault()
+  const form = new FormData(byId<HTMLFormElement>('sign-up'))
+  const [pass, channel, to] = ['pass', 'channel', 'to'].map((name) => form.get(`postern-${name}`))
+  const { valid } = (await tellServer('sign-up', { pass, channel, to })) as { valid?: boolean }
+  setText(byId('signed-up'), text(valid ? 'welcome' : 'notWelcome'))
+  if (!valid) field.reset()
+})

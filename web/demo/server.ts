@@ -1,0 +1,118 @@
+/** What the demo's server tells and does (src/dev/demo-page.ts). */
+import type { Channel } from '../client.ts'
+
+export interface Lane {
+  policy: string
+  rule: string
+  mode: 'enforce' | 'observe' | 'challenge'
+  kind: 'sliding' | 'fixed' | 'calendar' | 'lockout'
+  window: string
+  windowMs: number
+  limit: number
+  used: number
+  resetsInMs: number
+  lockedForMs?: number
+  takenAtMs: number[]
+}
+
+export interface Decided {
+  policy: string
+  atMs: number
+  refusal?: { policy: string; rule: string; window: string; retryAfterMs: number }
+}
+
+export interface Message {
+  id: string
+  noticeId: string
+  channel: Channel
+  to: string
+  subject?: string
+  text: string
+  provider: string
+  sentAt: string
+}
+
+export interface Notice {
+  id: string
+  channel: Channel
+  to: string | null
+  state: 'pending' | 'sending' | 'sent' | 'delivered' | 'failed' | 'expired'
+  provider?: string
+  attempts: { provider: string | null; at: string; outcome: string; durationMs: number }[]
+  createdAt: string
+  sentAt?: string
+}
+
+export interface DemoState {
+  /** By the server's clock, as every other time here. */
+  nowMs: number
+  worker: { kind: 'starting' | 'ready'; pid: number } | { kind: 'down'; restartsInMs: number }
+  /** Null where the policy file has providers of its own. */
+  provider: { name: string; reserve: string; isOff: boolean } | null
+  /** Newest first, as the others. */
+  messages: Message[]
+  notices: Notice[]
+  followed?: { channel: Channel; to: string }
+  lanes: Lane[]
+  decisions: Decided[]
+}
+
+const everyMs = 500
+const restMs = 2_000
+
+/** Asks again and again, but not while nobody looks. `onState` gets null when there is no answer. */
+export function followState(onState: (state: DemoState | null) => void) {
+  let latest: DemoState | null = null
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const waiting = new Set<() => void>()
+
+  async function ask(): Promise<void> {
+    clearTimeout(timer)
+    try {
+      const response = await fetch('/demo/state', { signal: AbortSignal.timeout(5_000) })
+      latest = response.ok ? ((await response.json()) as DemoState) : null
+    } catch {
+      latest = null
+    }
+    onState(latest)
+    for (const wake of waiting) wake()
+    clearTimeout(timer)
+    timer = setTimeout(ask, document.hidden ? restMs : everyMs)
+  }
+
+  document.addEventListener('visibilitychange', () => document.hidden || ask())
+  void ask()
+
+  return {
+    ask,
+
+    /** The first answer from now on in which `find` finds something; undefined when the time is up. */
+    until<Found>(find: (state: DemoState) => Found | undefined, withinMs = 30_000) {
+      return new Promise<Found | undefined>((resolve) => {
+        const end = (found: Found | undefined) => {
+          clearTimeout(deadline)
+          waiting.delete(look)
+          resolve(found)
+        }
+        const look = () => {
+          const found = latest ? find(latest) : undefined
+          if (found !== undefined) end(found)
+        }
+        const deadline = setTimeout(() => end(undefined), withinMs)
+        waiting.add(look)
+        void ask()
+      })
+    },
+  }
+}
+
+export type StateFollower = ReturnType<typeof followState>
+
+export async function tellServer(path: string, body: object = {}): Promise<unknown> {
+  const response = await fetch(`/demo/${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return response.json()
+}
