@@ -20,6 +20,8 @@ const mounted = [
   'publishable-keys',
   'receipts',
 ].map((name) => `test/http/${name}.test.ts`)
+/** It builds the documentation site first: only `npm run test:docs` runs it. */
+const site = 'test/docs/site.test.ts'
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
 
@@ -74,7 +76,7 @@ export default defineConfig({
         test: {
           name: 'rooms',
           include: ['test/**/*.test.ts'],
-          exclude: [slow, faults],
+          exclude: [slow, faults, site],
           ...overlapping,
         },
       },
@@ -94,6 +96,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      { extends: true, test: { name: 'site', include: [site], sequence: { groupOrder: 4 } } },
       {
         extends: true,
         test: { name: 'chaos', include: [chaos], sequence: { groupOrder: 3 } },

@@ -41,6 +41,8 @@ export default defineConfig({
   },
   themeConfig: {
     outline: [2, 3],
+    // Not every page is there in both languages: the switch leads to the other's first page.
+    i18nRouting: false,
     search: { provider: 'local', options: { locales: { zh: { translations: chinese.search } } } },
   },
 })

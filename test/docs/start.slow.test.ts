@@ -58,6 +58,11 @@ test('from a key to "Welcome!", and a pass of one’s own making is none', async
   await page.getByLabel('Mobile number').fill('+8613800138000')
   await page.getByRole('button', { name: 'Send code' }).click()
   await postern.codeFor('+8613800138000')
+  await page.getByLabel('Code sent to').waitFor()
+  if (process.env.DOCS_IMAGES) {
+    await page.setViewportSize({ width: 560, height: 400 })
+    await page.screenshot({ path: `${repositoryRoot}docs/images/start-code-field.png` })
+  }
   const { stdout } = await run('bash', ['-c', readMessages ?? ''], { cwd: folder })
   const [{ text }] = JSON.parse(stdout)
   await page.getByLabel('Code sent to').fill(/\d{4}/.exec(text)?.[0] ?? '')

@@ -1,0 +1,116 @@
+/** The built site as the demo serves it, in a browser: readable by everybody, searchable, and asking nobody else. */
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import express from 'express'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createGuide, guidePath } from '../../src/dev/guide.ts'
+import { launchBrowser, openPage } from '../support/browser.ts'
+import { releaseLater } from '../support/release.ts'
+import { repositoryRoot } from '../support/source-files.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const built = join(repositoryRoot, 'site/dist')
+let url: string
+let browser: Browser
+
+beforeAll(async () => {
+  await promisify(execFile)('npm', ['run', 'docs'], { cwd: repositoryRoot })
+  const server = express().use(createGuide()).listen(0, '127.0.0.1')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${guidePath}`
+  browser = await launchBrowser()
+}, 120_000)
+
+const opened: Page[] = []
+afterAll(() => Promise.all(opened.map((page) => page.close())))
+
+async function open(path: string): Promise<{ page: Page; asked: Set<string>; messages: string[] }> {
+  const { page, messages } = await openPage(browser, 'about:blank')
+  opened.push(page)
+  const asked = new Set<string>()
+  page.on('request', (request) => asked.add(new URL(request.url()).host))
+  await page.goto(`${url}${path}`, { waitUntil: 'networkidle' })
+  return { page, asked, messages }
+}
+
+test.each([
+  '',
+  'start',
+  'guides/sign-up-page',
+  'zh/guides/abuse',
+  'reference/calls',
+  'policy-file',
+])(
+  '/%s: axe finds nothing, nothing scrolls sideways, no other host is asked; light and dark, on three widths',
+  async (path) => {
+    const { page, asked, messages } = await open(path)
+    await page.evaluate(axe)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      for (const width of [320, 768, 1_440]) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 900 })
+        const { found, isTooWide } = (await page.evaluate(`axe.run().then(({ violations }) => ({
+          found: violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ' ' + target)),
+          isTooWide: document.documentElement.scrollWidth > innerWidth,
+        }))`)) as { found: string[]; isTooWide: boolean }
+        expect({ width, colorScheme, found, isTooWide }).toEqual({
+          width,
+          colorScheme,
+          found: [],
+          isTooWide: false,
+        })
+      }
+    }
+    expect([...asked]).toEqual([new URL(url).host])
+    expect(messages).toEqual([])
+  },
+  60_000,
+)
+
+test('search finds "60 s", by keyboard, and leads to a page that has it', async () => {
+  const { page } = await open('')
+  await page.keyboard.press('Control+k')
+  await page.locator('.VPLocalSearchBox input').fill('60 s')
+  const results = page.locator('.VPLocalSearchBox .result')
+  await results.first().waitFor()
+  expect(await results.count()).toBeGreaterThan(2)
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.waitForURL((to) => to.pathname !== guidePath)
+  expect(await page.locator('main').textContent()).toMatch(/60 ?s/)
+})
+
+test('every link of every built page leads to a page of the site and a heading in it, or out of it by https', () => {
+  const pages = new Map(
+    globSync('**/*.html', { cwd: built }).map((name) => {
+      const html = readFileSync(join(built, name), 'utf8')
+      return [name.replace(/\.html$/, '').replace(/(^|\/)index$/, '$1'), html] as const
+    }),
+  )
+  expect(pages.size).toBeGreaterThan(40)
+  const dead: string[] = []
+  for (const [name, html] of pages) {
+    if (name === '404') continue
+    for (const [, href = ''] of html.matchAll(/<a [^>]*href="([^"]*)"/g)) {
+      const { origin, pathname, hash } = new URL(href, `http://site${guidePath}${name}`)
+      if (origin !== 'http://site') {
+        if (!href.startsWith('https://')) dead.push(`${name}: ${href}`)
+        continue
+      }
+      const target = pages.get(pathname.slice(guidePath.length).replace(/\.html$/, ''))
+      const anchor = decodeURIComponent(hash.slice(1))
+      if (!target || (anchor && !target.includes(`id="${anchor}"`))) dead.push(`${name}: ${href}`)
+    }
+  }
+  expect([...new Set(dead)]).toEqual([])
+})
