@@ -24,6 +24,8 @@ const mounted = [
 const site = 'test/docs/site.test.ts'
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
+/** It installs and builds a framework: only `npm run test:examples` runs it. */
+const big = 'test/web/next-example.test.ts'
 
 /**
  * A run without memory of an earlier one begins with the largest files, and the longest are not large. Begun
@@ -76,7 +78,7 @@ export default defineConfig({
         test: {
           name: 'rooms',
           include: ['test/**/*.test.ts'],
-          exclude: [slow, faults, site],
+          exclude: [slow, faults, site, big],
           ...overlapping,
         },
       },
@@ -97,6 +99,15 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'site', include: [site], sequence: { groupOrder: 4 } } },
+      {
+        extends: true,
+        test: {
+          name: 'examples',
+          include: [big],
+          testTimeout: 400_000,
+          sequence: { groupOrder: 5 },
+        },
+      },
       {
         extends: true,
         test: { name: 'chaos', include: [chaos], sequence: { groupOrder: 3 } },

@@ -20,15 +20,15 @@ const page = readFileSync(new URL('index.html', import.meta.url), 'utf8')
 
 const server = createServer(async (request, response) => {
   const isForm = request.method === 'POST' && request.url === '/signup'
-  const answer = isForm ? await signUp(request) : page
-  response.writeHead(200, {
+  const isTheirs = isForm && (await isGoodPass(request))
+  response.writeHead(isForm && !isTheirs ? 403 : 200, {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': `default-src 'self'; script-src ${POSTERN_URL}; connect-src ${POSTERN_URL}; style-src 'self'`,
   })
-  response.end(answer)
+  response.end(isForm ? answerPage(isTheirs) : page)
 })
 
-async function signUp(request: IncomingMessage): Promise<string> {
+async function isGoodPass(request: IncomingMessage): Promise<boolean> {
   const form = new URLSearchParams(await text(request))
   // Only this says that the address is theirs; the rest of the form is what anybody may write.
   const answer = await fetch(`${POSTERN_URL}/v1/passes/verify`, {
@@ -41,11 +41,13 @@ async function signUp(request: IncomingMessage): Promise<string> {
     }),
   })
   const { valid, scene } = (await answer.json()) as { valid?: boolean; scene?: string }
-  const isTheirs = valid === true && scene === 'signup'
-  return `<!doctype html><html lang="en"><title>Sign up</title><p>${
+  return valid === true && scene === 'signup'
+}
+
+const answerPage = (isTheirs: boolean) =>
+  `<!doctype html><html lang="en"><title>Sign up</title><p>${
     isTheirs ? 'Welcome!' : 'Please confirm your number or address first.'
   }</p></html>`
-}
 
 server.listen(Number(PORT), '127.0.0.1', () => {
   const address = server.address()

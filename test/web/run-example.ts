@@ -1,0 +1,156 @@
+/** What it takes to run what lies in examples/: a site of its own for the page, and what a bundler does. */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { type Plugin, rolldown } from 'rolldown'
+import { inject } from 'vitest'
+import { findFreePort } from '../../src/dev/server-process.ts'
+import type { Postern } from '../support/postern.ts'
+import { publishableKey } from '../support/publishable-key.ts'
+import { releaseLater } from '../support/release.ts'
+import { repositoryRoot } from '../support/source-files.ts'
+
+const examples = join(repositoryRoot, 'examples')
+const contentTypes = { html: 'text/html', js: 'text/javascript', css: 'text/css' }
+type Files = Readonly<Record<string, string>>
+
+/** The server of examples/plain-form as a process, at a free port. */
+export async function startPlainForm(postern: Postern): Promise<{ origin: string }> {
+  const port = await findFreePort()
+  const origin = `http://localhost:${port}`
+  const server = spawn(process.execPath, ['examples/plain-form/server.ts'], {
+    cwd: repositoryRoot,
+    env: {
+      ...process.env,
+      PORT: String(port),
+      POSTERN_URL: postern.url,
+      PUBLISHABLE_KEY: await publishableKey(postern.database, { origins: [origin] }),
+      SECRET_KEY: postern.key,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  releaseLater(() => {
+    server.kill()
+    return once(server, 'exit')
+  })
+  await once(server.stdout, 'data')
+  return { origin }
+}
+
+/** A site with a publishable key of its own. What is posted goes to the server of examples/plain-form. */
+export async function servePages(postern: Postern) {
+  const behind = await startPlainForm(postern)
+  let files: Files = {}
+  const server = createServer(async (request, response) => {
+    if (request.method === 'POST') {
+      const body = new Uint8Array(await buffer(request))
+      const headers = { 'content-type': request.headers['content-type'] ?? '' }
+      const answer = await fetch(behind.origin + request.url, { method: 'POST', headers, body })
+      response.writeHead(answer.status).end(await answer.text())
+      return
+    }
+    const name = request.url === '/' ? 'index.html' : (request.url ?? '').slice(1)
+    const type = contentTypes[name.split('.').at(-1) as keyof typeof contentTypes]
+    if (files[name] === undefined) response.writeHead(404).end()
+    else response.writeHead(200, { 'content-type': `${type}; charset=utf-8` }).end(files[name])
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+  return {
+    origin,
+    key: await publishableKey(postern.database, { origins: [origin] }),
+    serve(served: Files): void {
+      files = served
+    },
+    /** The files of an example, with some words replaced as its README says. */
+    folder(name: string, words: Files): Files {
+      return Object.fromEntries(
+        readdirSync(join(examples, name)).map((file) => [
+          file,
+          replaced(readFileSync(join(examples, name, file), 'utf8'), words),
+        ]),
+      )
+    },
+  }
+}
+
+const replaced = (text: string, words: Files) =>
+  Object.entries(words).reduce((result, [from, to]) => result.replaceAll(from, to), text)
+
+/** Copies of these, with what all of them need installed once. Returns the folder they lie in. */
+export async function installExamples(names: readonly string[]): Promise<string> {
+  const folder = mkdtempSync(join(inject('runFolder'), 'examples-'))
+  const dependencies = {}
+  for (const name of names) {
+    cpSync(join(examples, name), join(folder, name), { recursive: true })
+    const text = readFileSync(join(examples, name, 'package.json'), 'utf8')
+    Object.assign(dependencies, JSON.parse(text).dependencies)
+  }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }))
+  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund']
+  await promisify(execFile)('npm', ['install', ...flags], { cwd: folder })
+  return folder
+}
+
+/** What Vite makes of it: its page, and one script. */
+export async function bundleExample(
+  folder: string,
+  name: string,
+  url: string,
+  key: string,
+): Promise<Files> {
+  const env = { VITE_POSTERN_URL: url, VITE_PUBLISHABLE_KEY: key }
+  const html = readFileSync(join(folder, name, 'index.html'), 'utf8')
+  const input = /src="\/(main\.\w+)"/.exec(html)?.[1] ?? ''
+  const build = await rolldown({
+    input: join(folder, name, input),
+    platform: 'browser',
+    logLevel: 'silent',
+    tsconfig: false,
+    transform: {
+      // StrictMode mounts twice only in development.
+      define: {
+        'import.meta.env': JSON.stringify(env),
+        'process.env.NODE_ENV': '"development"',
+        // Vue's; its plugin sets them.
+        __VUE_OPTIONS_API__: 'true',
+        __VUE_PROD_DEVTOOLS__: 'false',
+        __VUE_PROD_HYDRATION_MISMATCH_DETAILS__: 'false',
+      },
+    },
+    plugins: name === 'vue' ? [vueFiles(folder)] : [],
+  })
+  const { output } = await build.generate({ format: 'esm' })
+  await build.close()
+  const words = { [`/${input}`]: '/bundle.js', '%VITE_POSTERN_URL%': url }
+  return { 'index.html': replaced(html, words), 'bundle.js': output[0].code }
+}
+
+/** As the plugin of Vite does it, by Vue's own compiler. */
+function vueFiles(folder: string): Plugin {
+  const { parse, compileScript } = createRequire(join(folder, 'package.json'))('vue/compiler-sfc')
+  const isCustomElement = (tag: string) => tag === 'postern-code'
+  return {
+    name: 'vue-files',
+    transform: {
+      filter: { id: /\.vue$/ },
+      handler(code: string, id: string) {
+        const templateParseOptions = { isCustomElement }
+        const { descriptor } = parse(code, { filename: id, templateParseOptions })
+        const script = compileScript(descriptor, { id, inlineTemplate: true })
+        return { code: script.content, moduleType: 'js' }
+      },
+    },
+  }
+}
