@@ -94,7 +94,7 @@ export default defineConfig({
           include: [faults],
           exclude: [chaos],
           // Each is a load on several processes with answers due in time, and waits for most of its own.
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
       },

@@ -3,12 +3,15 @@ import type { Postern, Reply } from '../support/postern.ts'
 
 /**
  * Everything a request can use up: the notices in PostgreSQL, and in Redis every count, try and code,
- * byte for byte. The queue's own housekeeping, and what is only recorded, are written later and left out.
+ * byte for byte. The queue's own housekeeping, what is only recorded, and what workers note of themselves are
+ * written later and left out.
  */
 async function ledgerOf({ redis, database }: Postern): Promise<string> {
   const names = await redis.client.keys('*')
   const kept = names
-    .filter((name) => !name.startsWith('{') && !/sandbox|:history:|:decisions$/.test(name))
+    .filter(
+      (name) => !name.startsWith('{') && !/sandbox|:history:|:decisions$|:workers$/.test(name),
+    )
     .sort()
   const values = await Promise.all(kept.map((name) => redis.client.dumpBuffer(name)))
   const { rows } = await database.pool.query(

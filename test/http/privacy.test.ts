@@ -78,7 +78,9 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   const answers: string[] = []
   const ask = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
     const reply = await post(path, body, { headers })
-    answers.push(JSON.stringify([reply.body, [...reply.headers]]))
+    // A length of four digits may be a code's by chance.
+    const said = [...reply.headers].filter(([name]) => name !== 'content-length')
+    answers.push(JSON.stringify([reply.body, said]))
     return reply
   }
 

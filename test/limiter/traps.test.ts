@@ -327,7 +327,8 @@ describe('traps: Redis away', () => {
       for (let asks = 0; asks < 3; asks++) {
         const askedAt = performance.now()
         await expect(limiter.acquire('p', u)).rejects.toThrow(LimiterUnavailable)
-        expect(performance.now() - askedAt).toBeLessThan(400)
+        // The deadline, and what a busy machine adds; these connections themselves would wait for seconds at least.
+        expect(performance.now() - askedAt).toBeLessThan(1_000)
       }
       await server.start()
       await eventually(() => limiter.acquire('p', { u: 'other' }))
