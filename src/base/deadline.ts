@@ -43,7 +43,10 @@ export function waitMs(durationMs: number, signal: AbortSignal): Promise<boolean
   })
 }
 
-/** What the work comes to, or after `timeoutMs` what `late` returns or throws; the work goes on unheard. */
+/**
+ * What the work comes to, or after `timeoutMs` what `late` returns or throws; the work goes on unheard. After a time
+ * in which this process itself was busy the timer is told before an answer that has long arrived: that is read first.
+ */
 export async function orLate<Result>(
   work: Promise<Result>,
   timeoutMs: number,
@@ -51,7 +54,7 @@ export async function orLate<Result>(
 ): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
   const deadline = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs)
+    timer = setTimeout(() => setImmediate(resolve), timeoutMs)
   }).then(late)
   try {
     return await Promise.race([work, deadline])

@@ -6,8 +6,9 @@ import type { RedisClient } from './script.ts'
  * What a connection is for decides how it behaves when Redis is away.
  *
  * - `limiter`: one script call per event-loop tick. Fails at once or within its deadline and never
- *   queues, because a caller is waiting and 503 is a better answer than silence. Without
- *   auto-pipelining, which halves script throughput and quadruples p99.
+ *   queues, because a caller is waiting and 503 is a better answer than silence. The deadline is the limiter's;
+ *   the time-out here only clears up after it. Without auto-pipelining, which halves script throughput and
+ *   quadruples p99.
  * - `code`: the same, with more patience: a check that we stop waiting for may have used the code up.
  * - `command`: many small commands, one or two per request. The same, but with auto-pipelining: one
  *   write for all commands of a tick (a third of Redis' time per command).
@@ -24,7 +25,7 @@ const failFast: RedisOptions = {
 }
 
 const roleOptions: Record<ConnectionRole, RedisOptions> = {
-  limiter: { ...failFast, commandTimeout: 250 },
+  limiter: { ...failFast, commandTimeout: 800 },
   code: { ...failFast, commandTimeout: 800 },
   command: { ...failFast, commandTimeout: 800, enableAutoPipelining: true },
   producer: {

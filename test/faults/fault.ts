@@ -65,7 +65,7 @@ export function testFaults(faults: readonly Fault[]): void {
   const isFull = process.env.FAULT_FORM === 'full'
   for (const fault of faults) {
     const title = `${fault.id}: ${fault.breaks} → ${fault.holds} (${fault.proves})`
-    test(title, { timeout: isFull ? 1_800_000 : 90_000 }, async () => {
+    test(title, { timeout: isFull ? 1_800_000 : 180_000 }, async () => {
       const report = await fault.prove(openLab(seed, isFull))
       if (report && isFull) console.log(fault.id, `seed ${seed}`, report)
     })

@@ -125,11 +125,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     started: PosternProcess[],
     more: StartOptions = {},
   ) => {
-    const process = await startProcess(kind, {
-      withinMs: 40_000,
-      ...more,
-      env: { ...env, ...more.env },
-    })
+    const process = await startProcess(kind, { ...more, env: { ...env, ...more.env } })
     started.push(process)
     all.push(process)
     return process

@@ -55,7 +55,7 @@ export async function startProcess(
   entryPoint: 'api' | 'worker' | 'demo',
   options: StartOptions = {},
 ): Promise<PosternProcess> {
-  const { isReady = readyzAnswers, withinMs = 20_000 } = options
+  const { isReady = readyzAnswers, withinMs = 40_000 } = options
   const [port, adminPort] = [await findFreePort(), await findFreePort()]
   const child = spawn(process.execPath, [entryPath(entryPoint), ...(options.args ?? [])], {
     cwd: options.cwd ?? root,
