@@ -7,7 +7,7 @@
  * The CSRF token is a hash of the session's token: whoever reads a page has it, whoever only sends the cookie has not.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { Unavailable } from '../base/problems.ts'
+import { reach } from '../redis/reach.ts'
 import type { RedisClient } from '../redis/script.ts'
 
 export interface Session {
@@ -27,28 +27,20 @@ export function createSessions({ redis, keyPrefix }: { redis: RedisClient; keyPr
     /** The new session's token. */
     async start(keyId: string): Promise<string> {
       const token = randomBytes(32).toString('base64url')
-      await reach(() => redis.set(redisKeyOf(token), keyId, 'PX', sessionLivesMs))
+      await reach(redis.set(redisKeyOf(token), keyId, 'PX', sessionLivesMs))
       return token
     },
 
     async find(token: string): Promise<Session | null> {
-      const keyId = await reach(() => redis.get(redisKeyOf(token)))
+      const keyId = await reach(redis.get(redisKeyOf(token)))
       return keyId === null ? null : { keyId, csrf: hashOf('csrf', token) }
     },
 
     async end(token: string): Promise<void> {
-      await reach(() => redis.del(redisKeyOf(token)))
+      await reach(redis.del(redisKeyOf(token)))
     },
   }
 }
 
 const hashOf = (use: string, token: string) =>
   createHash('sha256').update(`${use} ${token}`).digest('base64url')
-
-async function reach<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work()
-  } catch (error) {
-    throw new Unavailable('redis', error)
-  }
-}

@@ -211,8 +211,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a key of 8 random bytes',
-      find: "randomBytes(32).toString('base64url')",
-      replace: "randomBytes(8).toString('base64url').padEnd(43, 'A')",
+      find: "const body = prefixes[kind] + randomBytes(32).toString('base64url')",
+      replace: "const body = prefixes[kind] + randomBytes(8).toString('base64url').padEnd(43, 'A')",
     },
     {
       breaks: 'every kind has the prefix of a secret key',

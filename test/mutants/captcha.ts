@@ -75,8 +75,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'an error of Redis is not Unavailable',
-      find: "return await work()\n  } catch (error) {\n    throw new Unavailable('redis', error)",
-      replace: 'return await work()\n  } catch (error) {\n    throw error',
+      find: "return await command\n  } catch (error) {\n    throw new Unavailable('redis', error)",
+      replace: 'return await command\n  } catch (error) {\n    throw error',
       tests: ['test/captcha/code-store', 'test/flow/every-await'],
     },
     {

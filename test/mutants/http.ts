@@ -296,8 +296,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'any number of pages is with PostgreSQL at a time',
-      find: "request.key.kind === 'publishable' ? reserveForPage : idempotency.reserve",
-      replace: "request.key.kind === 'operator' ? reserveForPage : idempotency.reserve",
+      find: "request.key.kind === 'publishable' ? reserveInTurn() : reserve()",
+      replace: "request.key.kind === 'operator' ? reserveInTurn() : reserve()",
       tests: ['test/http/idempotency'],
     },
     // Pages
@@ -453,8 +453,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'the permits of a request are ignored',
-      find: ', app }, { permits }),',
-      replace: ', app }, { permits: Math.min(1, permits) }),',
+      find: '{ permits, isSolved: true },',
+      replace: '{ permits: Math.min(1, permits), isSolved: true },',
       tests: [...boundaries, 'test/http/attempts'],
     },
     {

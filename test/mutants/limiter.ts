@@ -19,8 +19,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'sliding, over Redis: permits of a call count as one',
-      find: 'local hold, used, time, uses, place = 0, permits, at, 0,',
-      replace: 'local hold, used, time, uses, place = 0, 1, at, 0,',
+      find: 'local hold, used, time, uses, place = 0, permits, part.now, 0,',
+      replace: 'local hold, used, time, uses, place = 0, 1, part.now, 0,',
     },
     {
       breaks: 'the shortest wait is named',
@@ -39,13 +39,13 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'fixed, over Redis: every use begins the window anew',
-      find: "return 0, '\\1' .. pack(use, at, used), at, endsAt",
-      replace: "return 0, '\\1' .. pack(use, now, used), now, endsAt",
+      find: "hold == 0 and '\\1' .. pack(use, at, used), at, endsAt",
+      replace: "hold == 0 and '\\1' .. pack(use, now, used), now, endsAt",
     },
     {
       breaks: 'calendar, over Redis: a use of the last period counts',
-      find: 'return at < part.startsAt and now or part.endsAt',
-      replace: 'return part.endsAt',
+      find: 'at < part.startsAt and now or part.endsAt',
+      replace: 'part.endsAt',
     },
     {
       breaks: 'calendar: a period that has ended is decided by',
@@ -97,8 +97,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a refusal takes from the rules that had room',
-      find: 'local isTaken = held == 0 and not isFull and not isKnown',
-      replace: 'local isTaken = holds[p] == 0 and not isFull and not isKnown',
+      find: 'for p = 1, held == 0 and parts or 0 do',
+      replace: 'for p = 1, news[1] and parts or 0 do',
     },
     {
       breaks: 'a rule that observes refuses, over Redis',
@@ -107,8 +107,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a full observed rule takes on where it has room',
-      find: 'local isFull = full and full[part.rule]',
-      replace: 'local isFull = full and holds[p] > 0',
+      find: 'if full and full[part.rule] then',
+      replace: 'if full and not news[p] then',
       tests: ['test/limiter/three-engines.test'],
     },
     {
@@ -118,8 +118,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a refused request is remembered as admitted',
-      find: '  elseif requestKey and not isKnown then\n    local memory',
-      replace: '  end\n  if requestKey and not isKnown then\n    local memory',
+      find: 'local memory = held == 0 and requestKey and',
+      replace: 'local memory = requestKey and',
     },
     {
       breaks: 'a value that is not ours decides',
@@ -128,7 +128,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a value lives for ever',
-      find: "call('SET', key, value, 'PXAT', texts[expiresAt])",
+      find: "call('SET', key, value, 'PXAT', text)",
       replace: "call('SET', key, value)",
     },
     // Giving back, over Redis
@@ -186,8 +186,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'uses of one millisecond replace each other, in process',
-      find: 'countAt(uses, uses.length - 2) + permits])',
-      replace: 'permits])',
+      find: 'uses.splice(-1, 1, countAt(uses, uses.length - 2) + permits)',
+      replace: 'uses.splice(-1, 1, permits)',
     },
     {
       breaks: 'a release in process gives back a use of another time',
@@ -201,9 +201,9 @@ export const room: MutantRoom = {
       tests: ['test/limiter'],
     },
     {
-      breaks: 'a refusal in process takes from the rules that had room',
-      find: '} else if (hold === 0 && !isFull && uses) {',
-      replace: '} else if (own === 0 && !isFull && uses) {',
+      breaks: 'a refused call in process takes, and is told that it was admitted',
+      find: 'if (hold > 0) return { hold, isNewLock: began === hold }\n      const takings: Taking[] = []',
+      replace: 'const takings: Taking[] = []',
     },
     {
       breaks: 'a rule that observes refuses, in process',
@@ -238,8 +238,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'reset of one rule forgets all of them',
-      find: 'only === undefined || rule.name === only',
-      replace: 'only === undefined || rule.name !== undefined',
+      find: 'rule === undefined || part.rule.name === rule',
+      replace: 'rule === undefined || part.rule.name !== undefined',
     },
     {
       breaks: 'permits that can never pass are asked for',
@@ -319,7 +319,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a lockout in a later slot does not begin its lock',
-      find: 'const isAsked = !refused || slot.parts.some(({ rule }) => rule.lock)',
+      find: 'const isAsked = !refused || slot.check.parts.some(({ rule }) => rule.lock)',
       replace: 'const isAsked = !refused',
       tests: cluster,
     },

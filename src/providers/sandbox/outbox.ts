@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Channel } from '../../base/channel.ts'
-import { Unavailable } from '../../base/problems.ts'
+import { reach } from '../../redis/reach.ts'
 
 /**
  * Where the sandbox's messages wait to be read.
@@ -82,13 +82,5 @@ export function createSandboxOutbox(
     async isOff(provider: string): Promise<boolean> {
       return (await reach(redis.sismember(offKey, provider))) === 1
     },
-  }
-}
-
-async function reach<Reply>(work: Promise<Reply>): Promise<Reply> {
-  try {
-    return await work
-  } catch (error) {
-    throw new Unavailable('redis', error)
   }
 }
