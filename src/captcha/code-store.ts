@@ -19,9 +19,9 @@
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
+import { reachRedis } from '../base/reach-redis.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { reach } from '../redis/reach.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 
 /** Whose code it is: a code for one of these never passes for another. */
@@ -92,7 +92,7 @@ export function createCodeStore(
     run(steps) {
       const keys = steps.map(({ key }) => key)
       const args = steps.flatMap(({ step }) => [step.length, ...step])
-      return reach(script.run(redis, keys, args)) as Promise<Answer[]>
+      return reachRedis(script.run(redis, keys, args)) as Promise<Answer[]>
     },
   })
 
@@ -123,7 +123,7 @@ export function createCodeStore(
     const keys = keysOf(owner)
     for (const [index, key] of keys.entries()) {
       if ((await take({ key, step: ['settle', noticeId] })) !== 1) continue
-      for (const previousKey of keys.slice(index + 1)) await reach(redis.del(previousKey))
+      for (const previousKey of keys.slice(index + 1)) await reachRedis(redis.del(previousKey))
       return true
     }
     return false
@@ -206,7 +206,7 @@ export function createCodeStore(
 
     /** Ends every code of the owner, also one that is on its way. */
     async drop(owner: CodeOwner): Promise<void> {
-      for (const key of keysOf(owner)) await reach(redis.del(key))
+      for (const key of keysOf(owner)) await reachRedis(redis.del(key))
     },
 
     /** Undoes `remember` for a notice that could not be made, now or when Redis answers again. */

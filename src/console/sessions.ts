@@ -7,7 +7,7 @@
  * The CSRF token is a hash of the session's token: whoever reads a page has it, whoever only sends the cookie has not.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { reach } from '../redis/reach.ts'
+import { reachRedis } from '../base/reach-redis.ts'
 import type { RedisClient } from '../redis/script.ts'
 
 export interface Session {
@@ -27,17 +27,17 @@ export function createSessions({ redis, keyPrefix }: { redis: RedisClient; keyPr
     /** The new session's token. */
     async start(keyId: string): Promise<string> {
       const token = randomBytes(32).toString('base64url')
-      await reach(redis.set(redisKeyOf(token), keyId, 'PX', sessionLivesMs))
+      await reachRedis(redis.set(redisKeyOf(token), keyId, 'PX', sessionLivesMs))
       return token
     },
 
     async find(token: string): Promise<Session | null> {
-      const keyId = await reach(redis.get(redisKeyOf(token)))
+      const keyId = await reachRedis(redis.get(redisKeyOf(token)))
       return keyId === null ? null : { keyId, csrf: hashOf('csrf', token) }
     },
 
     async end(token: string): Promise<void> {
-      await reach(redis.del(redisKeyOf(token)))
+      await reachRedis(redis.del(redisKeyOf(token)))
     },
   }
 }

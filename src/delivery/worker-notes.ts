@@ -3,8 +3,8 @@
  * else knows of it: every worker notes it in Redis again and again, and a note that is not repeated is gone.
  */
 import { randomUUID } from 'node:crypto'
+import { reachRedis } from '../base/reach-redis.ts'
 import { repeat } from '../base/repeat.ts'
-import { reach } from '../redis/reach.ts'
 import { loadScript, type RedisClient } from '../redis/script.ts'
 
 /** Whether a provider would be called now: `circuit` while it is kept away from, `paused` while it asked to wait. */
@@ -48,6 +48,6 @@ export async function readWorkerNotes(
   redis: RedisClient,
   keyPrefix: string,
 ): Promise<WorkerNote[]> {
-  const notes = await reach(script.run(redis, [keyOf(keyPrefix)], ['', '', holdsMs]))
+  const notes = await reachRedis(script.run(redis, [keyOf(keyPrefix)], ['', '', holdsMs]))
   return (notes as string[]).map((note) => JSON.parse(note) as WorkerNote)
 }

@@ -1,6 +1,7 @@
 /** Joins the console with the rooms it looks into. It is at the admin port of API processes: workers take no requests of people. */
 import type { RequestListener } from 'node:http'
 import { everyApp } from '../access/key-store.ts'
+import { reachRedis } from '../base/reach-redis.ts'
 import { createConsole } from '../console/console.ts'
 import { type DeliveryState, deliveryRoute } from '../console/delivery-page.ts'
 import { createDoor } from '../console/door.ts'
@@ -14,7 +15,6 @@ import { storyRoutes } from '../console/story-page.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { readWorkerNotes } from '../delivery/worker-notes.ts'
 import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.ts'
-import { reach } from '../redis/reach.ts'
 import type { RedisClient } from '../redis/script.ts'
 import type { ApiRooms } from './api-router.ts'
 import type { Shared } from './shared.ts'
@@ -78,7 +78,7 @@ function watchDelivery(shared: Shared, limiterRedis: RedisClient) {
 
   const state: DeliveryState = async () => {
     const [depths, oldestOpen, scheduled, oldestEventSeconds, workers] = await Promise.all([
-      reach(producer.depths()),
+      reachRedis(producer.depths()),
       notices.oldestOpenSeconds(),
       notices.scheduledCount(),
       events.oldestSeconds(),

@@ -2,7 +2,7 @@ import { type ConnectionOptions, Queue } from 'bullmq'
 import { createBatcher } from '../base/batcher.ts'
 import { type Channel, channels } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
-import { reach } from '../redis/reach.ts'
+import { reachRedis } from '../base/reach-redis.ts'
 import { type JobData, jobOptions, queueName, queuePrefix, type SendJob } from './contract.ts'
 
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
@@ -37,7 +37,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
             data: { id: job.id },
             opts: jobOptions(job),
           }))
-          await reach(inTime(queue.addBulk(added)))
+          await reachRedis(inTime(queue.addBulk(added)))
           return jobs.map(() => undefined)
         },
       }),

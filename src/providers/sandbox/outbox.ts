@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Channel } from '../../base/channel.ts'
-import { reach } from '../../redis/reach.ts'
+import { reachRedis } from '../../base/reach-redis.ts'
 
 /**
  * Where the sandbox's messages wait to be read.
@@ -39,7 +39,7 @@ export function createSandboxOutbox(
 
   /** Newest first. */
   async function readAll(): Promise<OutboxItem[]> {
-    const entries = await reach(redis.xrevrange(key, '+', oldestMs()))
+    const entries = await reachRedis(redis.xrevrange(key, '+', oldestMs()))
     return entries.map(([, fields]) => JSON.parse(fields[1] as string) as OutboxItem)
   }
 
@@ -67,20 +67,20 @@ export function createSandboxOutbox(
     },
 
     async clear(): Promise<void> {
-      await reach(redis.del(key))
+      await reachRedis(redis.del(key))
     },
 
     /** From now on the far end of this provider can't be reached by any process, where it is `switchable`. */
     async switchOff(provider: string): Promise<void> {
-      await reach(redis.sadd(offKey, provider))
+      await reachRedis(redis.sadd(offKey, provider))
     },
 
     async switchOn(provider: string): Promise<void> {
-      await reach(redis.srem(offKey, provider))
+      await reachRedis(redis.srem(offKey, provider))
     },
 
     async isOff(provider: string): Promise<boolean> {
-      return (await reach(redis.sismember(offKey, provider))) === 1
+      return (await reachRedis(redis.sismember(offKey, provider))) === 1
     },
   }
 }

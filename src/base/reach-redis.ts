@@ -1,7 +1,7 @@
-import { Unavailable } from '../base/unavailable.ts'
+import { Unavailable } from './unavailable.ts'
 
 /** What a command to Redis comes to; `Unavailable` when Redis gives no answer. */
-export async function reach<Reply>(command: Promise<Reply>): Promise<Reply> {
+export async function reachRedis<Reply>(command: Promise<Reply>): Promise<Reply> {
   try {
     return await command
   } catch (error) {
