@@ -58,7 +58,7 @@ export function noticesRoute(deps: {
       ])
       const body = html`<h1>${words.nav.notices}</h1>${form(view, filter, deps)}
 ${table(words.nav.notices, [...heads, notices.app, notices.provider, notices.why], rows, notices.none)}
-<p class="hint">${notices.lookedAt(page.lookedAt)}</p>
+${page.lookedAt !== undefined && html`<p class="hint">${notices.lookedAt(page.lookedAt)}</p>`}
 ${pager(view, '/notices', searchOf(query), page.next)}`
       return { kind: 'page', title: words.nav.notices, nav: 'notices', body, refreshMs }
     },

@@ -37,8 +37,8 @@ export interface BrowsedNotice {
 
 export interface BrowsedPage {
   items: BrowsedNotice[]
-  /** Notices that were looked through. */
-  lookedAt: number
+  /** Notices that were looked through, where they did not fill the page. */
+  lookedAt?: number
   /** `before` of the next page; undefined when there is none. */
   next?: string
 }
@@ -56,13 +56,14 @@ export function createBrowse(database: Database) {
       const { apps, state, kind, template, provider, from, before, limit } = filter
       const ofFilter = [apps, state, kind, template, provider].map((value) => value ?? null)
       const values = [before, from, maxLookedAt, ...ofFilter, limit]
-      type Row = BrowsedNotice & { looked: number; lastLooked: string | null }
+      type Row = BrowsedNotice & { looked: number | null; lastLooked: string | null }
       const rows = await database.query<Row>('notice-browse', browseSql, values)
       const items = rows.filter(({ id }) => id !== null)
-      const { looked: lookedAt = 0, lastLooked } = rows[0] ?? {}
-      const isFull = items.length === limit
-      const next = isFull ? items.at(-1)?.id : lookedAt === maxLookedAt ? lastLooked : undefined
-      return { items, lookedAt, ...(next ? { next } : {}) }
+      const { looked, lastLooked } = rows[0] ?? {}
+      const next = items.length === limit ? items.at(-1)?.id : undefined
+      if (typeof looked !== 'number') return { items, ...(next ? { next } : {}) }
+      const isMore = looked === maxLookedAt && lastLooked
+      return { items, lookedAt: looked, ...(isMore ? { next: lastLooked } : {}) }
     },
 
     /** Of any of these apps, of every app when they are undefined. */
@@ -100,10 +101,12 @@ const browseSql = `
       AND ($6::text IS NULL OR kind = $6) AND ($7::text IS NULL OR template = $7)
       AND ($8::text IS NULL OR provider = $8)
     ORDER BY id DESC LIMIT $9)
+  -- What fills a page is found without going through the rest.
   SELECT facts.looked, facts."lastLooked", id, app, kind, channel, recipient, scene, template, state, provider,
          error, created_at AS "createdAt"
-  FROM (SELECT count(*)::int AS looked, (SELECT id FROM looked ORDER BY id LIMIT 1) AS "lastLooked" FROM looked)
-    AS facts LEFT JOIN found ON true
+  FROM (SELECT CASE WHEN is_short THEN (SELECT count(*)::int FROM looked) END AS looked,
+               CASE WHEN is_short THEN (SELECT id FROM looked ORDER BY id LIMIT 1) END AS "lastLooked"
+        FROM (SELECT count(*) < $9 AS is_short FROM found) AS page) AS facts LEFT JOIN found ON true
   ORDER BY id DESC`
 
 const appsSql = `

@@ -57,6 +57,18 @@ test('keys: a publishable key keeps its origins as browsers spell them, and says
   )
 })
 
+test('keys: an operator’s key opens the console for every app, or for the one it names', async () => {
+  const every = await keys('create', '--name', 'anna', '--kind', 'operator')
+  expect(every).toMatchObject({ code: 0, stderr: '' })
+  expect(every.stdout).toMatch(/^app: \* \(every app\)\nkey: pok_[\w-]{49}$/m)
+  const one = await keys('create', '--name', 'ben', '--app', 'shop', '--kind', 'operator')
+  expect(one.stdout).toMatch(/^app: shop$/m)
+  const { stdout } = await keys('list')
+  expect(stdout).toMatch(/ {2}operator {2}pok_[\w-]{6}… {2}name=anna {2}app=\* {2}/m)
+  // No other kind may name it.
+  expect(await keys('create', '--name', 'web', '--app', '*')).toMatchObject({ code: 1 })
+})
+
 test('keys: rotate shows another key of the same facts, and until when the old one passes', async () => {
   const created = await keys('create', '--name', 'turned', '--app', 'shop', '--kind', 'operator')
   const id = /id: +(\S+)/.exec(created.stdout)?.[1] as string
