@@ -74,13 +74,19 @@ function readFilter(query: Given): Filter {
   return {
     state: noticeStates.find((one) => one === state),
     kind: kinds.find((one) => one === kind),
-    template: template || undefined,
-    provider: provider || undefined,
+    template: isName(template) ? template : undefined,
+    provider: isName(provider) ? provider : undefined,
     age: isAge(age) ? age : 'day',
-    untilMs: untilMs > 0 ? untilMs : undefined,
+    untilMs: untilMs > 0 && untilMs < endOfIdsMs ? untilMs : undefined,
     cursor: cursor !== undefined && isId(cursor) ? cursor : undefined,
   }
 }
+
+/** Also one that the policy file had once. */
+const isName = (text: string | undefined) => /^[\w.-]{1,64}$/.test(text ?? '')
+
+/** The time in an id has 48 bits. */
+const endOfIdsMs = 2 ** 48
 
 const isAge = (text: string | undefined): text is Age =>
   text !== undefined && Object.hasOwn(agesMs, text)

@@ -3,6 +3,7 @@
  * then what support may do: reset with a reason, see the whole recipient with a reason. Both are recorded first.
  */
 
+import { isId } from '../base/ids.ts'
 import { textProblem } from '../base/text-problem.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { History } from '../history/history.ts'
@@ -35,6 +36,8 @@ export interface StoryDeps {
   sealing: Sealing
 }
 
+/** Where nobody has a key yet, not even of `BOOTSTRAP_SECRET_KEY`, whose app it is. */
+const firstApp = 'default'
 const maxReasonLength = 500
 const refreshMs = 5_000
 const notFound: Outcome = { kind: 'notFound' }
@@ -45,7 +48,8 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
   /** The operator's apps, those that know the recipient first. */
   async function appsFor(view: View, { channel, to }: LookedAt): Promise<string[]> {
     const apps = view.operator.apps ?? (await deps.findApps())
-    if (apps.length < 2) return [...apps]
+    if (apps.length === 0) return [firstApp]
+    if (apps.length === 1) return [...apps]
     const [sentBy, asked] = await Promise.all([
       browse.appsOf(secrets.recipientHashes(channel, to)),
       Promise.all(
@@ -64,8 +68,8 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
     const lookedAt = sealing.open(sealed)
     if (!lookedAt) return undefined
     const apps = await appsFor(view, lookedAt)
-    const app = wanted ?? apps[0] ?? 'default'
-    if (!apps.includes(app) && apps.length > 0) return undefined
+    const app = wanted ?? apps[0]
+    if (app === undefined || !apps.includes(app)) return undefined
     const { channel, to, ip } = lookedAt
     const result = deps.normaliseRecipient(channel, to)
     const country = result.kind === 'invalid' ? '' : result.country
@@ -110,7 +114,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
       method: 'get',
       path: '/notices/:id',
       async run({ view, params: { id = '' } }) {
-        const notice = await browse.findOfApps(view.operator.apps, id)
+        const notice = isId(id) ? await browse.findOfApps(view.operator.apps, id) : null
         if (!notice) return notFound
         const { channel, recipient, app } = notice
         if (recipient !== null && (channel === 'sms' || channel === 'email')) {

@@ -149,6 +149,19 @@ test('events that wait: page by page, without what they carry', async () => {
   expect(second.text.match(/<tr>/g)).toHaveLength(11)
 })
 
+test.each([
+  '/notices/x',
+  '/notices/019aa000-0000-4000-8000-000000000000',
+  '/notices?until=%2B200000-01-01T00:00',
+  '/notices?template=%00&provider=%27%20OR%201=1',
+  '/notices?cursor=%00',
+  '/story/x?app=%00',
+  '/%E0%A4%A',
+  '/operations?cursor=999999999999999.01a20454-0000-7000-8000-000000000000',
+])('%s: whatever stands in an address, it is none of ours that fails', async (path) => {
+  expect((await anna.get(path)).status).toBeLessThan(500)
+})
+
 test('a cursor that was made up shows the first page', async () => {
   expect((await anna.get('/events?cursor=1.2')).status).toBe(200)
   expect((await anna.get(`/operations?cursor=${'9'.repeat(400)}.x`)).status).toBe(200)

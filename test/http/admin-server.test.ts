@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { createAdminServer } from '../../src/http/admin.ts'
@@ -11,6 +12,7 @@ async function open(
     warnings?: string[]
     notLive?: string[]
     measure?: () => Promise<void>
+    console?: RequestListener
   } = {},
 ) {
   const { reasons = [], warnings = [], notLive = [], measure = async () => {} } = over
@@ -19,6 +21,7 @@ async function open(
     measure,
     readiness: async () => ({ reasons, warnings }),
     reasonsNotLive: () => notLive,
+    console: () => over.console,
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -77,4 +80,16 @@ test('HEAD has the status alone; other methods and paths are none of its', async
   expect(post.status).toBe(405)
   expect(post.headers.get('allow')).toBe('GET, HEAD')
   expect((await call('/v1/notices')).status).toBe(404)
+})
+
+test('what is none of its own goes to the console, where there is one, whatever the method', async () => {
+  const call = await open({ console: (_, response) => void response.writeHead(418).end('console') })
+  for (const [path, method] of [['/'], ['/login', 'POST'], ['/metricsx']] as const) {
+    expect(await call(path, method)).toMatchObject({ status: 418, text: 'console' })
+  }
+  for (const path of ['/metrics', '/livez', '/readyz?verbose']) {
+    expect((await call(path)).status).toBe(200)
+  }
+  expect((await call('/metrics', 'POST')).status).toBe(405)
+  expect((await (await open())('/')).status).toBe(404)
 })
