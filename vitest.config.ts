@@ -20,8 +20,8 @@ const mounted = [
   'publishable-keys',
   'receipts',
 ].map((name) => `test/http/${name}.test.ts`)
-/** It builds the documentation site first: only `npm run test:docs` runs it. */
-const site = 'test/docs/site.test.ts'
+/** They build the documentation site, and watch a minute of load: only `npm run test:docs` runs them. */
+const site = ['test/docs/site.test.ts', 'test/docs/panels.test.ts']
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
 /** It installs and builds a framework: only `npm run test:examples` runs it. */
@@ -78,7 +78,7 @@ export default defineConfig({
         test: {
           name: 'rooms',
           include: ['test/**/*.test.ts'],
-          exclude: [slow, faults, site, big],
+          exclude: [slow, faults, ...site, big],
           ...overlapping,
         },
       },
@@ -98,7 +98,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      { extends: true, test: { name: 'site', include: [site], sequence: { groupOrder: 4 } } },
+      { extends: true, test: { name: 'site', include: site, sequence: { groupOrder: 4 } } },
       {
         extends: true,
         test: {

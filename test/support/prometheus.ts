@@ -27,9 +27,17 @@ export interface Sample {
   readonly value: number
 }
 
+/** A series over time: seconds of the epoch, and values. */
+export interface Series {
+  readonly metric: Readonly<Record<string, string>>
+  readonly points: readonly (readonly [atS: number, value: number])[]
+}
+
 export interface TestPrometheus {
   /** The answer to an instant query; throws what Prometheus has against it. */
   query(expr: string): Promise<Sample[]>
+  /** The same for each second of a stretch of time. */
+  queryRange(expr: string, fromS: number, toS: number): Promise<Series[]>
   targets(): Promise<{ labels: Record<string, string>; scrapeUrl: string }[]>
 }
 
@@ -85,6 +93,15 @@ export async function startPrometheus(
         return result.map(({ metric, value }: { metric: object; value: [number, string] }) => ({
           metric,
           value: Number(value[1]),
+        }))
+      },
+      async queryRange(expr, fromS, toS) {
+        const range = `query=${encodeURIComponent(expr)}&start=${fromS}&end=${toS}&step=1`
+        const { result } = await api(`query_range?${range}`)
+        type Raw = { metric: Record<string, string>; values: [number, string][] }
+        return result.map(({ metric, values }: Raw) => ({
+          metric,
+          points: values.map(([atS, value]) => [atS, Number(value)] as const),
         }))
       },
       async targets() {
