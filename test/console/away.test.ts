@@ -6,8 +6,8 @@ import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/wait.ts'
 import { openConsole } from './open-console.ts'
 
-/** No page may take longer: a deadline of ours comes first. */
-const answerWithinMs = 4_000
+/** Our deadlines end within four seconds, twice that on a busy machine; without one a silent server would hold a page for ever. */
+const answerWithinMs = 8_000
 
 test('pages, forms and the door: 503 in words while a server is away or silent, and 200 when it is back', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
@@ -24,7 +24,7 @@ test('pages, forms and the door: 503 in words while a server is away or silent, 
   })
   const { token } = await createOperator()
   const { token: strange } = await createOperator()
-  const anna = client()
+  const anna = client(0)
   await anna.signIn(token)
   const csrf = /name="csrf" value="([^"]+)"/.exec((await anna.get('/')).text)?.[1] as string
   for (const [name, proxy] of Object.entries(proxies)) {
@@ -37,7 +37,7 @@ test('pages, forms and the door: 503 in words while a server is away or silent, 
           return reply.status === 503 && reply
         }),
         anna.post('/search', { q: '+8613800138000', csrf }),
-        client().post('/login', { key: strange }),
+        client(0).post('/login', { key: strange }),
       ])
       expect(performance.now() - startMs).toBeLessThan(answerWithinMs)
       for (const reply of [page, form, door]) {

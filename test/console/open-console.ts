@@ -1,4 +1,5 @@
 /** A Postern with its console, and a browser's part of it: cookies, forms and the tokens in them. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { everyApp, type NewKey } from '../../src/access/key-store.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -28,19 +29,26 @@ export async function openConsole(options: PosternOptions = {}) {
   const keys = createApiKeys(database)
   const createOperator = (over: Partial<NewKey> = {}) =>
     keys.create({ name: 'anna', app: everyApp, kind: 'operator', ...over })
-  return { postern, keys, createOperator, client: () => clientOf(postern) }
+  const client = (patience?: number) => clientOf(postern, patience)
+  return { postern, keys, createOperator, client }
 }
 
-export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>): Client {
+/** `patience`: how often it asks again where a busy machine's Redis was too late for an answer, as people do. */
+export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>, patience = 10): Client {
   let cookie = ''
 
-  async function call(path: string, init: RequestInit): Promise<Reply> {
+  async function call(path: string, init: RequestInit, again = patience): Promise<Reply> {
     const response = await fetch(adminUrl + path, {
       ...init,
       redirect: 'manual',
       headers: { cookie, ...(init.headers as Record<string, string>) },
       signal: AbortSignal.timeout(10_000),
     })
+    if (response.status === 503 && again > 0) {
+      await response.body?.cancel()
+      await sleep(200)
+      return call(path, init, again - 1)
+    }
     for (const line of response.headers.getSetCookie()) {
       const [pair = ''] = line.split(';')
       if (pair.startsWith('postern_console=')) cookie = pair
