@@ -1,0 +1,122 @@
+/**
+ * `npm run pages`: what each page of ours costs a browser that comes for the first time: bytes and requests as they
+ * travel until it has loaded, and when something stands on the screen. Starts a demo of its own, or uses one:
+ *
+ *   npm run pages -- --demo http://localhost:3000 --admin http://localhost:9100
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { type Browser, chromium } from 'playwright-core'
+import { findOrInstall } from '../src/dev/find-or-install.ts'
+import { findFreePort } from '../src/dev/server-process.ts'
+import { openTable } from './harness/table.ts'
+
+const visits = 3
+const readyWithinMs = 60_000
+
+/** In the page: when something stood on the screen; NaN if nothing did in 20 s. */
+const firstPaint = `new Promise((resolve) => {
+  new PerformanceObserver((list) => {
+    const paint = list.getEntriesByName('first-contentful-paint')[0]
+    if (paint) resolve(paint.startTime)
+  }).observe({ type: 'paint', buffered: true })
+  setTimeout(() => resolve(NaN), 20_000)
+})`
+
+const { values } = parseArgs({ options: { demo: { type: 'string' }, admin: { type: 'string' } } })
+const own = values.demo ? undefined : await startDemo()
+const demo = values.demo ?? own?.demo ?? ''
+const admin = values.admin ?? own?.admin ?? 'http://localhost:9100'
+const pages = {
+  'demo page': `${demo}/`,
+  'demo page, in Chinese': `${demo}/?lang=zh`,
+  'description of the API': `${demo}/docs`,
+  guide: `${demo}/docs/guide/`,
+  'console, log-in': `${admin}/`,
+}
+try {
+  const browser = await chromium.launch({
+    executablePath: findOrInstall(
+      ['chromium', 'chromium-browser', 'google-chrome'],
+      'chromium',
+      '',
+    ),
+    args: ['--no-sandbox', '--disable-gpu', '--no-proxy-server'],
+  })
+  const row = openTable(`Page (median of ${visits} first visits)`, 'kB', 'requests', 'ms to paint')
+  for (const [name, url] of Object.entries(pages)) {
+    const seen: Awaited<ReturnType<typeof look>>[] = []
+    for (let visit = 0; visit < visits; visit++) seen.push(await look(browser, url))
+    const status = seen[0]?.status
+    const of = (what: 'bytes' | 'requests' | 'paintMs') => median(seen.map((one) => one[what]))
+    if (status !== 200) row(`${name}: answers ${status}`, '-', '-', '-')
+    else row(name, (of('bytes') / 1_000).toFixed(1), of('requests'), of('paintMs').toFixed(0))
+  }
+  await browser.close()
+} finally {
+  await own?.stop()
+}
+
+/** One visit with nothing in the cache. */
+async function look(browser: Browser, url: string) {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  const network = await context.newCDPSession(page)
+  let bytes = 0
+  let requests = 0
+  network.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+    requests++
+  })
+  await network.send('Network.enable')
+  // What lies behind another window is not painted.
+  await page.bringToFront()
+  const answer = await page.goto(url, { waitUntil: 'load' })
+  const paintMs = Number(await page.evaluate(firstPaint))
+  const found = {
+    status: answer?.status(),
+    bytes,
+    requests,
+    paintMs,
+  }
+  await context.close()
+  return found
+}
+
+function median(numbers: number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
+}
+
+async function startDemo() {
+  const [port, adminPort] = [await findFreePort(), await findFreePort()]
+  const folder = mkdtempSync(join(tmpdir(), 'postern-pages-'))
+  const child = spawn(process.execPath, ['src/dev/demo.ts'], {
+    env: { ...process.env, PORT: `${port}`, ADMIN_PORT: `${adminPort}`, POSTERN_DATA: folder },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const admin = `http://127.0.0.1:${adminPort}`
+  const giveUpAtMs = performance.now() + readyWithinMs
+  const isReady = async () => (await fetch(`${admin}/readyz`).catch(() => undefined))?.ok
+  while (!(await isReady())) {
+    if (child.exitCode !== null || performance.now() > giveUpAtMs) {
+      child.kill()
+      throw new Error('the demo did not start')
+    }
+    await sleep(100)
+  }
+  return {
+    demo: `http://localhost:${port}`,
+    admin,
+    async stop() {
+      const exited = once(child, 'exit')
+      child.kill()
+      await exited
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
