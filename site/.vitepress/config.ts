@@ -26,6 +26,8 @@ export default defineConfig({
   // In files of their own, so that a Content-Security-Policy needs no exception that changes with every build.
   metaChunk: true,
   lastUpdated: false,
+  // They lead to what the reader has started.
+  ignoreDeadLinks: 'localhostLinks',
   head: [['link', { rel: 'icon', href: icon }]],
   markdown: {
     anchor: { slugify: githubSlug },
