@@ -337,5 +337,11 @@ export const room: MutantRoom = {
       replace: 'toSorted((a, b) => b.left - a.left)',
       tests: ['test/limiter/express'],
     },
+    {
+      breaks: 'an answer that arrived while this process was busy is late',
+      find: 'setTimeout(() => setImmediate(resolve), timeoutMs)',
+      replace: 'setTimeout(resolve, timeoutMs)',
+      tests: ['test/base/deadline'],
+    },
   ],
 }
