@@ -8,9 +8,14 @@ export type RedisClient = Redis | Cluster
 type Argument = string | number | Buffer
 type Arguments = readonly Argument[]
 
-/** What running a script needs of a connection. */
-interface ByteClient {
+/**
+ * What running a script needs of a connection. ioredis has `evalshaBuffer` and `evalBuffer`, but not in its types;
+ * `callBuffer` loses the name of the command on a connection with auto-pipelining.
+ */
+export interface ByteClient {
   callBuffer(command: string, ...args: Argument[]): Promise<unknown>
+  evalshaBuffer?(sha: string, keys: number, ...args: Argument[]): Promise<unknown>
+  evalBuffer?(source: string, keys: number, ...args: Argument[]): Promise<unknown>
 }
 
 /** A Lua script, ready to run by its hash. */
@@ -46,10 +51,12 @@ export function createScript(name: string, source: string): Script {
     },
     async runForBytes(client, keys, args) {
       try {
-        return await client.callBuffer('EVALSHA', sha, keys.length, ...keys, ...args)
+        return await (client.evalshaBuffer?.(sha, keys.length, ...keys, ...args) ??
+          client.callBuffer('EVALSHA', sha, keys.length, ...keys, ...args))
       } catch (error) {
         if (!isUnknownScript(error)) throw error
-        return await client.callBuffer('EVAL', source, keys.length, ...keys, ...args)
+        return await (client.evalBuffer?.(source, keys.length, ...keys, ...args) ??
+          client.callBuffer('EVAL', source, keys.length, ...keys, ...args))
       }
     },
   }

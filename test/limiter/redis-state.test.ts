@@ -1,7 +1,9 @@
 /** What is kept in Redis: apart for every rule, the same whatever the order of rules, and by Redis' clock. */
+import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
-import type { RawPolicies } from '../../src/limiter/index.ts'
+import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { createKeys } from '../../src/limiter/redis/keys.ts'
+import { testRedis } from '../support/redis.ts'
 import { realLimiter } from './both-engines.ts'
 
 const u = { u: 'somebody' }
@@ -19,6 +21,21 @@ describe('what the limiter keeps in Redis', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
     expect(await limiter.acquire('q', u)).toMatchObject({ admitted: true })
     expect(await client.dbsize()).toBe(600)
+  })
+
+  test('a connection with auto-pipelining serves as well, also when Redis has lost the scripts', async () => {
+    const { url, client } = await testRedis()
+    const redis = new Redis(url, { enableAutoPipelining: true })
+    const policies = { p: [sliding('auto', '2 per 1h')] }
+    const limiter = createLimiter({ policies, redis, deadlineMs: 5_000 })
+    try {
+      expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+      await client.script('FLUSH')
+      expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+      expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
+    } finally {
+      redis.disconnect()
+    }
   })
 
   test('rules in another order after a reload, and one more before them, keep their counts', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, type Limiter } from '../../src/limiter/index.ts'
+import type { LimiterRedis } from '../../src/limiter/redis/client.ts'
 import { createRefusals } from '../../src/limiter/redis/refusals.ts'
 import { realLimiter } from './both-engines.ts'
 
@@ -70,7 +71,8 @@ describe('remembered refusals (trap 21)', () => {
 
   test('repeated refusals do not reach Redis; a reset, a release and new policies drop them at once', async () => {
     const { limiter, redis } = await realLimiter(policies)
-    const calls = vi.spyOn(redis, 'callBuffer')
+    const connection: LimiterRedis = redis
+    const calls = vi.spyOn(connection as Required<LimiterRedis>, 'evalshaBuffer')
     const fill = async (requestId: string) => {
       await limiter.acquire('p', u, { requestId })
       await limiter.acquire('p', u)

@@ -1,10 +1,10 @@
 import { orLate } from '../../base/deadline.ts'
+import type { ByteClient } from '../../redis/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
 
 /** What the limiter needs of a connection: an ioredis `Redis` or `Cluster`, 5 or 6, best one of its own. */
-export interface LimiterRedis {
+export interface LimiterRedis extends ByteClient {
   readonly isCluster: boolean
-  callBuffer(command: string, ...args: (string | number | Buffer)[]): Promise<unknown>
 }
 
 /** A definite word about one call to Redis: its answer, or `LimiterUnavailable` by the deadline. */
