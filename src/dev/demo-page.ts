@@ -35,12 +35,14 @@ export interface DemoPage {
   secretKey: string
 }
 
+/** Throws when the page's script is not built. */
 export function createDemoPage(page: DemoPage): Router {
   const { shared, worker, watch } = page
   const { notices, outbox } = shared.stores
   const switchable = switchableIn(shared.config.file)
   const router = express.Router()
   const local: RequestHandler[] = [onlyHere, ...headers]
+  const contents = new Map(Object.entries(files).map(([path, file]) => [path, read(file)]))
 
   router.get('/', local, async (request: Request, response: Response) => {
     const key = await page.keyFor(request.socket.localPort ?? 0)
@@ -50,9 +52,9 @@ export function createDemoPage(page: DemoPage): Router {
       .type('html')
       .send(render(languageOf(request), values))
   })
-  for (const [path, file] of Object.entries(files)) {
+  for (const [path, content] of contents) {
     router.get(path, local, (_request: Request, response: Response) => {
-      response.type(path.slice(path.lastIndexOf('.'))).send(read(file))
+      response.type(path.slice(path.lastIndexOf('.'))).send(content)
     })
   }
 
@@ -84,7 +86,8 @@ export function createDemoPage(page: DemoPage): Router {
       },
     )
   control('/demo/provider', async ({ isOff }) => {
-    if (switchable) await outbox?.[isOff === true ? 'switchOff' : 'switchOn'](switchable)
+    if (typeof isOff !== 'boolean') throw badRequest('isOff is true or false')
+    if (switchable) await outbox?.[isOff ? 'switchOff' : 'switchOn'](switchable)
   })
   control('/demo/kill-worker', () => worker.kill())
   control('/demo/start-over', () => watch.forget())
@@ -110,11 +113,19 @@ export function createDemoPage(page: DemoPage): Router {
   }
 }
 
-/** The page asks again. */
-const failed: ErrorRequestHandler = (error, _request, response, _next) => {
+const badRequest = (message: string) => Object.assign(new Error(message), { status: 400 })
+
+/** The page's script asks again; a person reads why there is no page. */
+const failed: ErrorRequestHandler = (error, request, response, _next) => {
   const { status = 503 } = error as { status?: number }
-  response.status(status).json({ detail: status < 500 ? String(error.message) : 'Not now.' })
+  response.status(status)
+  if (request.path === '/') response.type('text').send(notNow)
+  else response.json({ detail: status < 500 ? String(error.message) : 'Not now.' })
 }
+
+const notNow = `PostgreSQL or Redis of the demo does not answer. Load this page again in a moment.
+演示环境的 PostgreSQL 或 Redis 暂时没有响应，请稍后刷新。
+`
 
 const originOf = ({ headers }: Request) => `http://${headers.host}`
 
@@ -158,7 +169,15 @@ const files = {
   '/demo/limits.css': 'demo/limits.css',
   '/demo/icon.svg': 'demo/icon.svg',
 }
-const read = (file: string) => readFileSync(new URL(`../../web/${file}`, import.meta.url), 'utf8')
+
+function read(file: string): string {
+  try {
+    return readFileSync(new URL(`../../web/${file}`, import.meta.url), 'utf8')
+  } catch (error) {
+    throw new Error(`web/${file} is missing; \`npm run browser\` builds it`, { cause: error })
+  }
+}
+
 const { version } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { version: string }

@@ -52,7 +52,11 @@ try {
 
 const config = readConfigOrExit(env, loadDemoConfig)
 const workerAdminPort = await findFreePort()
-const worker = startWorkerProcess({ ...env, ADMIN_PORT: String(workerAdminPort) })
+const worker = startWorkerProcess({
+  ...env,
+  HOST: '127.0.0.1',
+  ADMIN_PORT: String(workerAdminPort),
+})
 servers.onClose(() => worker.close())
 // What is ready also delivers.
 await worker.ready.catch(giveUp)

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import express, { type Router } from 'express'
+import express, { type ErrorRequestHandler, type Router } from 'express'
 import helmet from 'helmet'
 import { readIfThere } from './server-process.ts'
 
@@ -36,7 +36,14 @@ export function createGuide(folder: string = builtSite): Router {
     router.use(express.static(folder, { extensions: ['html'] }))
     router.use((_, response) => response.status(404).sendFile('404.html', { root: folder }))
   }
+  router.use(notAPath)
   return express.Router().use(guidePath, router)
+}
+
+/** Bytes that are no text, which Express would answer with where it found them. */
+const notAPath: ErrorRequestHandler = (error, _request, response, next) => {
+  if (!(error instanceof URIError)) return next(error)
+  response.status(400).type('text').send('That is not an address.\n')
 }
 
 /** What stands between the tags of each script that names no file. */

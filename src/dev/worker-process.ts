@@ -19,13 +19,14 @@ export type WorkerProcess = ReturnType<typeof startWorkerProcess>
 /** `env` is all that it gets. */
 export function startWorkerProcess(env: Readonly<Record<string, string | undefined>>) {
   let child = begin()
+  let exited: Promise<unknown> = once(child, 'exit')
   let isReady = false
   let isClosing = false
   let restart: { timer: NodeJS.Timeout; atMs: number } | undefined
   /** Resolves when the first one works, or rejects when it ended before. */
   const ready = Promise.race([
     once(child, 'message'),
-    once(child, 'exit').then(() => {
+    exited.then(() => {
       throw new Error('the worker ended at its start')
     }),
   ])
@@ -52,6 +53,7 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
       const timer = setTimeout(() => {
         restart = undefined
         child = begin()
+        exited = once(child, 'exit')
         watch()
       }, restartAfterMs)
       restart = { timer, atMs: performance.now() + restartAfterMs }
@@ -72,7 +74,6 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
     /** As the kernel does when memory runs out. Resolves when it is gone. */
     async kill(): Promise<void> {
       if (restart) return
-      const exited = once(child, 'exit')
       child.kill('SIGKILL')
       await exited
     },
@@ -84,7 +85,6 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
       clearTimeout(restart?.timer)
       if (!isGone) {
         const killLater = setTimeout(() => child.kill('SIGKILL'), stopWithinMs)
-        const exited = once(child, 'exit')
         child.kill('SIGTERM')
         await exited
         clearTimeout(killLater)

@@ -135,6 +135,8 @@ test('only the page itself may do things: other origins, names, forms and method
   ]
   expect((await Promise.all(refused)).map(({ status }) => status)).toEqual(refused.map(() => 403))
   expect((await kill({}, 'GET')).status).toBe(404)
+  const odd = { method: 'POST', headers: { ...json, origin }, body: '{"isOff":"yes"}' }
+  expect((await fetch(`${demo.url}/demo/provider`, odd)).status).toBe(400)
   expect(isRunning(worker as number)).toBe(true)
   for (const path of ['/', '/demo/state', '/demo/page.js']) {
     expect(await statusWithHost(path, 'evil.example')).toBe(403)

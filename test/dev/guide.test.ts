@@ -30,6 +30,17 @@ test('not built: a page at every address of the guide says how to build it', asy
   }
 })
 
+test('an address of bytes that are no text is told so, without a word of where it was found', async () => {
+  const built = { 'index.html': 'start', '404.html': 'no such page' }
+  const sites: Record<string, string>[] = [{}, built]
+  for (const files of sites) {
+    const answer = await fetch(`${await serve(files)}/docs/guide/%c0%ae/`)
+    expect(answer.status).toBeGreaterThanOrEqual(400)
+    expect(answer.status).toBeLessThan(500)
+    expect(await answer.text()).not.toContain('node_modules')
+  }
+})
+
 test('built: pages without their ending, and only the scripts inside the start page may run inside a page', async () => {
   const script = 'document.title = "dark"'
   const url = await serve({
