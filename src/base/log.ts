@@ -5,6 +5,7 @@
  */
 import { createRequire } from 'node:module'
 import { pino } from 'pino'
+import { errorFacts } from './error-facts.ts'
 import { createLogOutput } from './log-output.ts'
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
@@ -157,19 +158,6 @@ function findPrettifier(): ((line: string) => string) | undefined {
 function neverBlock(terminal: object): void {
   const { _handle: handle } = terminal as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   handle?.setBlocking?.(false)
-}
-
-/** Only name, code, message and stack: drivers put rows and parameters into other members. */
-function errorFacts(error: unknown) {
-  if (!(error instanceof Error)) return { error: String(error) }
-  const cause = error.cause instanceof Error ? error.cause : undefined
-  return {
-    error: error.name,
-    code: (error as { code?: unknown }).code ?? (cause as { code?: unknown } | undefined)?.code,
-    message: error.message,
-    cause: cause?.message,
-    stack: error.stack,
-  }
 }
 
 /** True for the first so many of every second. */

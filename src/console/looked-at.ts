@@ -2,17 +2,23 @@
  * Whom a page is about. Recipients never travel in an address, where histories and proxies keep them, so the address
  * of a story holds one sealed: any process with our secret opens it, nobody else does, and colleagues can hand it on.
  *
+ * Only colleagues: whoever opens a story can see the recipient in full. So it names the apps of the operator who typed the
+ * recipient, or the app of the notice that led there, and opens to nobody who sees none of them.
+ *
  * What was revealed travels the same way, and only for the operator who asked, for a few minutes.
  */
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import type { Operator } from './page.ts'
 
 const lookedAt = z.object({
   channel: z.enum(channels),
   to: z.string(),
   /** An address the person asks from, where support knows one. */
   ip: z.string().optional(),
+  /** Whose operators may open it; absent: only those of every app. */
+  apps: z.array(z.string()).readonly().optional(),
   revealed: z.object({ keyId: z.string(), untilMs: z.number() }).optional(),
 })
 
@@ -30,12 +36,14 @@ export function createSealing(secrets: Pick<Secrets, 'seal' | 'unseal'>) {
     seal: (one: LookedAt): string =>
       secrets.seal(JSON.stringify(one), context).toString('base64url'),
 
-    /** Undefined when we did not make it, or its secret is gone. */
-    open(sealed: string): LookedAt | undefined {
+    /** Undefined when we did not make it, its secret is gone, or it is not for this operator. */
+    open(sealed: string, { apps }: Pick<Operator, 'apps'>): LookedAt | undefined {
       if (sealed.length > maxLength) return undefined
       try {
         const text = secrets.unseal(Buffer.from(sealed, 'base64url'), context)
-        return lookedAt.parse(JSON.parse(text))
+        const one = lookedAt.parse(JSON.parse(text))
+        const isTheirs = apps === undefined || one.apps?.some((app) => apps.includes(app))
+        return isTheirs ? one : undefined
       } catch {
         return undefined
       }

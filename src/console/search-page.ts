@@ -1,13 +1,13 @@
 /** The first page: one field for a number, an address or a notice id, and whether the trouble is everybody's. */
-import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import { limitableAddress } from '../recipient/limitable-address.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { type DeliveryState, delays } from './delivery-page.ts'
 import { html } from './html.ts'
-import type { Sealing } from './looked-at.ts'
+import type { LookedAt, Sealing } from './looked-at.ts'
 import type { ConsoleRoute, View, Visit } from './page.ts'
 import { searchForm } from './search-form.ts'
+import { typedRecipient } from './typed-recipient.ts'
 
 export function searchRoutes(deps: {
   normaliseRecipient: NormaliseRecipient
@@ -27,11 +27,11 @@ ${searchForm(view, { asked, problem })}
     return { kind: 'page', title: words.nav.home, nav: 'home', body, status, ...refresh } as const
   }
 
-  /** An address or a number in any spelling that the API takes; undefined when it is neither. */
-  function recipientIn(text: string): { channel: Channel; to: string } | undefined {
+  /** An address or a number; undefined when it is neither. */
+  function recipientIn(text: string, { operator }: View): LookedAt | undefined {
     const channel = text.includes('@') ? 'email' : 'sms'
     const result = normaliseRecipient(channel, text)
-    return result.kind === 'invalid' ? undefined : { channel, to: result.to }
+    return result.kind === 'invalid' ? undefined : { channel, to: result.to, apps: operator.apps }
   }
 
   return [
@@ -43,18 +43,19 @@ ${searchForm(view, { asked, problem })}
       path: '/search',
       async run({ view, form }: Visit) {
         const { search } = view.words
-        const asked = (form.q ?? '').trim()
+        const typed = (form.q ?? '').trim()
+        const asked = typedRecipient(typed)
         if (isId(asked.toLowerCase())) {
           return { kind: 'redirect', to: `/notices/${asked.toLowerCase()}` }
         }
-        const before = form.of === undefined ? undefined : sealing.open(form.of)
-        const recipient = asked === '' ? before : recipientIn(asked)
-        if (!recipient) return home(view, asked, search.unreadable)
-        const { channel, to } = recipient
+        const before = form.of === undefined ? undefined : sealing.open(form.of, view.operator)
+        const recipient = asked === '' ? before : recipientIn(asked, view)
+        if (!recipient) return home(view, typed, search.unreadable)
+        const { channel, to, apps } = recipient
         const typedIp = (form.ip ?? '').trim()
         const ip = limitableAddress(typedIp)
-        if (typedIp !== '' && ip === undefined) return home(view, asked, search.badIp)
-        const sealed = sealing.seal({ channel, to, ...(ip === undefined ? {} : { ip }) })
+        if (typedIp !== '' && ip === undefined) return home(view, typed, search.badIp)
+        const sealed = sealing.seal({ channel, to, ip, apps })
         return { kind: 'redirect', to: `/story/${sealed}` }
       },
     },

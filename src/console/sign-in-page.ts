@@ -26,6 +26,6 @@ ${problem && html`<p class="problem" id="key-problem" role="alert">${icon('cross
 }
 
 function problemOf({ signIn }: Words, refused: SignedIn): string {
-  if (refused.kind === 'wait') return signIn.wait(refused.retryAfterMs)
+  if (refused.kind === 'wait') return signIn.wait
   return refused.kind === 'not_operator' ? signIn.notOperator : signIn.wrong
 }

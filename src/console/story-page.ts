@@ -65,7 +65,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
 
   /** Whom the address names, and the app that is looked at. */
   async function find(view: View, sealed = '', wanted?: string) {
-    const lookedAt = sealing.open(sealed)
+    const lookedAt = sealing.open(sealed, view.operator)
     if (!lookedAt) return undefined
     const apps = await appsFor(view, lookedAt)
     const app = wanted ?? apps[0]
@@ -76,6 +76,10 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
     const destination = result.kind === 'not_allowed' ? result.because : ('allowed' as const)
     return { lookedAt, apps, app, destination, asked: { app, channel, to, country, ip } }
   }
+
+  /** For what is done and recorded: in the app that the form names, never in one that we chose. */
+  const findNamed = async (view: View, sealed: string, { app }: Given) =>
+    app === undefined ? undefined : find(view, sealed, app)
 
   async function show(
     view: View,
@@ -121,7 +125,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
           const query = new URLSearchParams({ app, notice: id })
           return {
             kind: 'redirect',
-            to: `/story/${sealing.seal({ channel, to: recipient })}?${query}`,
+            to: `/story/${sealing.seal({ channel, to: recipient, apps: [app] })}?${query}`,
           }
         }
         const alone = { notices: [notice], refusals: [], checks: [], operations: [] }
@@ -140,7 +144,7 @@ ${timeline(view, alone, id)}`
       method: 'post',
       path: '/story/:sealed/reset',
       async run({ view, params: { sealed = '' }, form }) {
-        const found = await find(view, sealed, form.app)
+        const found = await findNamed(view, sealed, form)
         if (!found) return notFound
         const what: Resettable[] = resettable.filter((one) => form[one] !== undefined)
         const reason = (form.reason ?? '').trim()
@@ -156,7 +160,7 @@ ${timeline(view, alone, id)}`
       method: 'post',
       path: '/story/:sealed/reveal',
       async run({ view, params: { sealed = '' }, form }) {
-        const found = await find(view, sealed, form.app)
+        const found = await findNamed(view, sealed, form)
         if (!found) return notFound
         const { lookedAt, app } = found
         const reason = (form.reason ?? '').trim()

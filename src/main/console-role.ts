@@ -33,6 +33,7 @@ export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
   const signIn = createSignIn({
     limiter: limiterOf(shared, limiterRedis, 'console:', signInPolicies),
     findKey: keys.find,
+    onTried: (outcome) => shared.metrics.signIns.inc({ outcome }),
   })
   return createConsole({
     routes: [

@@ -91,7 +91,12 @@ function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
   const { name = '', kind = 'secret', origin = [] } = given
   const app = given.app ?? (kind === 'operator' ? everyApp : name)
   const isName = (text: string) => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(text)
-  if (!isName(name) || !isName(given.app ?? name)) stop(usage)
+  const misnamed = [name, given.app ?? name].find((text) => !isName(text))
+  if (misnamed !== undefined) {
+    return stop(
+      `"${misnamed}" is no name of a key or an app: 1 to 32 of a-z, 0-9, _ and -, beginning with a letter or digit.\n\n${usage}`,
+    )
+  }
   if (!isKind(kind)) {
     return stop(`There is no kind of key "${kind}"; it is one of ${keyKinds.join(', ')}.`)
   }

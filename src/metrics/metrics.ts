@@ -171,6 +171,11 @@ export function createMetrics(options: {
         ],
       },
     ),
+    signIns: counter(
+      'postern_console_sign_ins_total',
+      'Keys tried at the door of the console, by what they came to.',
+      { outcome: ['ok', 'wrong', 'not_operator', 'wait'] },
+    ),
     sends: counter('postern_sends_total', 'Calls of a provider, by its answer.', {
       provider: providers,
       outcome: ['accepted', 'rejected', 'invalid_recipient', 'throttled', 'unavailable', 'unknown'],

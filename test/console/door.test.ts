@@ -1,6 +1,11 @@
 /** Who comes into the console, and what of theirs is taken. */
 import { describe, expect, test } from 'vitest'
+import type { ApiKey } from '../../src/access/api-keys.ts'
+import { createKeyToken } from '../../src/access/key-token.ts'
+import { Unavailable } from '../../src/base/problems.ts'
 import { sessionLivesMs } from '../../src/console/sessions.ts'
+import { createSignIn, signInPolicies } from '../../src/console/sign-in.ts'
+import { createLimiter } from '../../src/limiter/index.ts'
 import { eventually } from '../support/wait.ts'
 import { clientOf, openConsole } from './open-console.ts'
 
@@ -200,16 +205,65 @@ test('an address that leads elsewhere: 404, and no link of it does', async () =>
   expect(await response.text()).not.toContain('href="//')
 })
 
-// Last: it locks this machine out.
-test('ten wrong keys from one address: 429 with Retry-After, also for the right key; who is in stays in', async () => {
-  const inside = await signedIn()
-  const attacker = clientOf(postern)
-  const refused = await eventually(async () => {
-    const reply = await attacker.post('/login', { key: 'pok_wrong' })
-    return reply.status === 429 && reply
+// Last: this machine's address stays locked.
+describe('guessing', () => {
+  const outcomes = async () => {
+    const text = await (await fetch(`${adminUrl}/metrics`)).text()
+    const lines = text.matchAll(/^postern_console_sign_ins_total\{outcome="(\w+)".*\} (\d+)$/gm)
+    return Object.fromEntries([...lines].map(([, outcome, count]) => [outcome, Number(count)]))
+  }
+
+  test('ten wrong keys from one address: 429 with Retry-After for more of them; who is in stays in', async () => {
+    const inside = await signedIn()
+    const before = await outcomes()
+    const attacker = clientOf(postern)
+    const refused = await eventually(async () => {
+      const reply = await attacker.post('/login', { key: createKeyToken('operator') })
+      return reply.status === 429 && reply
+    })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(60)
+    expect(refused.text).toContain('Too many wrong keys')
+    expect(isIn((await inside.get('/')).text)).toBe(true)
+    const after = await outcomes()
+    expect(Object.keys(after).sort()).toEqual(['not_operator', 'ok', 'wait', 'wrong'])
+    expect(after.wait).toBeGreaterThan(before.wait ?? Number.NaN)
+    expect(after.wrong).toBeGreaterThan(before.wrong ?? Number.NaN)
   })
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(60)
-  expect(refused.text).toContain('Too many tries')
-  expect((await attacker.post('/login', { key: operator.token })).status).toBe(429)
-  expect(isIn((await inside.get('/')).text)).toBe(true)
+
+  test('a right key opens from an address that is locked: behind a proxy all come from one', async () => {
+    expect((await client().post('/login', { key: 'pok_wrong' })).status).toBe(429)
+    expect(isIn((await client().signIn(operator.token)).text)).toBe(true)
+  })
 })
+
+test('a hundred addresses that try wrong keys do not shut the door', async () => {
+  const { limiter, tried, signIn } = doorOf(async (token) => (token === 'right' ? rightKey : null))
+  for (let n = 0; n < 150; n++) {
+    expect(await signIn('wrong', `192.0.2.${n}`)).toEqual({ kind: 'wrong' })
+  }
+  expect(await signIn('right', '198.51.100.1')).toEqual({ kind: 'ok', key: rightKey })
+  expect(tried.filter((one) => one === 'wrong')).toHaveLength(150)
+  expect(tried.at(-1)).toBe('ok')
+  await limiter.close()
+})
+
+test('what could not be looked up is not counted as a try', async () => {
+  const { limiter, tried, signIn } = doorOf(async () => {
+    throw new Unavailable('postgresql', undefined)
+  })
+  for (let n = 0; n < 12; n++)
+    await expect(signIn('any', '203.0.113.1')).rejects.toThrow(Unavailable)
+  expect(tried).toEqual([])
+  const [state] = await limiter.peek('signIn', { ip: '203.0.113.1' }, 'address')
+  expect(state?.used).toBe(0)
+  await limiter.close()
+})
+
+const rightKey: ApiKey = { id: 'a', app: '*', kind: 'operator', origins: [] }
+
+function doorOf(findKey: (token: string) => Promise<ApiKey | null>) {
+  const limiter = createLimiter({ policies: signInPolicies })
+  const tried: string[] = []
+  const signIn = createSignIn({ limiter, findKey, onTried: (outcome) => tried.push(outcome) })
+  return { limiter, tried, signIn }
+}

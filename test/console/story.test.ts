@@ -35,6 +35,10 @@ describe('the search', () => {
   test.each([
     ['a number with spaces', '+86 138 0013 8000', '+8613****8000'],
     ['one with brackets and dashes', '+86 (138) 0013-8000', '+8613****8000'],
+    ['one out of a chat', '\u202a(+86)\u00a0138.0013.8000\u202c', '+8613****8000'],
+    ['one out of a spreadsheet', '＋８６１３８００１３８０００', '+8613****8000'],
+    ['a link to call', 'tel:+86-138-0013-8000', '+8613****8000'],
+    ['an address out of a mail', '<mailto:ada@example.com>', 'a***@example.com'],
     ['an address in capitals', ' Ada@EXAMPLE.com ', 'a***@example.com'],
   ])('takes %s', async (_, q, masked) => {
     const { status, text } = await find(q)
@@ -198,6 +202,18 @@ describe('reset', () => {
   })
 })
 
+test.each(['reset', 'reveal'])(
+  '%s by a form that names no app: 404, and nothing recorded',
+  async (name) => {
+    const to = newNumber()
+    const address = addressIn((await find(to)).text)
+    const form = { limits: 'on', reason: 'ticket 13' }
+    expect((await anna.submit(`${address}/${name}`, form)).status).toBe(404)
+    const { body } = await postern.post('/v1/recipients/lookup', { channel: 'sms', to })
+    expect(body.operations).toEqual([])
+  },
+)
+
 describe('the whole recipient', () => {
   test('is shown to who asked, with a reason that is recorded first; to nobody else, and not for ever', async () => {
     const to = newNumber()
@@ -227,7 +243,38 @@ describe('the whole recipient', () => {
   })
 })
 
+/** A link of somebody who sees what this operator doesn't: it opens nothing, is revealed by nothing, makes no link. */
+async function handedOnTo(other: Client, address: string): Promise<void> {
+  const sealed = address.replace('/story/', '')
+  expect(sealed).toMatch(/^[\w-]{60,}$/)
+  expect((await other.get(address)).status).toBe(404)
+  const form = { app: 'shop', limits: 'on', reason: 'x' }
+  expect((await other.submit(`${address}/reveal`, form)).status).toBe(404)
+  expect((await other.submit(`${address}/reset`, form)).status).toBe(404)
+  expect((await find('', other, { of: sealed })).status).toBe(422)
+}
+
 describe('apps', () => {
+  test('an operator of one app may hand a story on to the next of the same app, and to who sees every app', async () => {
+    const [kim, lee, ofBlog] = await Promise.all(
+      [{ name: 'kim' }, { name: 'lee' }, { name: 'blogger', app: 'blog' }].map(async (over) => {
+        const one = client()
+        await one.signIn((await createOperator({ app: 'shop', ...over })).token)
+        return one
+      }),
+    )
+    const to = newNumber()
+    const address = addressIn((await find(to, kim)).text)
+    for (const colleague of [lee, anna]) {
+      expect((await colleague?.get(address))?.text).toContain(`<h1>${maskOf(to)}</h1>`)
+    }
+    await handedOnTo(ofBlog as Client, address)
+    // An empty field means the same recipient, and stays with the same colleagues.
+    const again = addressIn((await find('', anna, { of: address.slice(7), ip: '192.0.2.1' })).text)
+    expect((await lee?.get(again))?.status).toBe(200)
+    await handedOnTo(ofBlog as Client, again)
+  })
+
   test('an operator of every app is led to the one that knows the recipient, refusals alone included', async () => {
     const shop = (await keys.create({ name: 'shop', app: 'shop' })).token
     const to = newNumber()
@@ -251,6 +298,8 @@ describe('apps', () => {
     await ofShop.signIn((await createOperator({ name: 'shopkeeper', app: 'shop' })).token)
     expect((await ofShop.get(`/notices/${body.id}`)).status).toBe(404)
     expect((await ofShop.get(`${address}?app=default`)).status).toBe(404)
+    await handedOnTo(ofShop, address)
+    await handedOnTo(ofShop, addressIn((await anna.get(`/notices/${body.id}`)).text))
     const form = { app: 'default', limits: 'on', reason: 'x' }
     expect((await ofShop.submit(`${address}/reset`, form)).status).toBe(404)
     expect((await find(to, ofShop)).text).toContain('Nobody asked for a code')

@@ -98,7 +98,9 @@ const nobody = '019aa000-0000-7000-8000-000000000000'
 const many = Array.from({ length: 300 }, (_, at) => ['--origin', `https://a${at}.example`]).flat()
 test.each([
   [[], /Usage:/],
-  [['create', '--name', 'Web Shop'], /Usage:/],
+  [['create', '--name', 'Web Shop'], /^"Web Shop" is no name[\s\S]*Usage:/],
+  [['create', '--name', 'opAll', '--kind', 'operator'], /^"opAll" is no name .* 1 to 32 of a-z/],
+  [['create', '--name', 'web', '--app', 'Shop'], /^"Shop" is no name/],
   [['create', '--name', 'web', '--colour', 'red'], /Usage:/],
   [['create', '--name', 'web', '--overlap', '1h'], /Usage:/],
   [['list', '--origin', 'https://shop.example'], /Usage:/],

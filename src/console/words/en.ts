@@ -39,7 +39,7 @@ export const en = {
     wrong: 'There is no such key, or it is revoked.',
     notOperator:
       'This key opens the API, not the console. The console wants an operator key (pok_…).',
-    wait: (ms: number) => `Too many tries. Try again in ${duration(ms)}.`,
+    wait: 'Too many wrong keys from this address, and this one opens nothing either. The right one opens at once.',
   },
   problems: {
     back: 'To the search',

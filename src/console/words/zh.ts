@@ -38,7 +38,7 @@ export const zh: typeof en = {
     button: '登录',
     wrong: '没有这个密钥，或已被吊销。',
     notOperator: '该密钥用于 API，不能打开控制台。请使用操作员密钥（pok_…）。',
-    wait: (ms) => `尝试次数过多，请 ${duration(ms)}后再试。`,
+    wait: '来自该地址的错误密钥过多，这个密钥也无效。正确的密钥可立即登录。',
   },
   problems: {
     back: '返回查询',

@@ -1,0 +1,95 @@
+/** What the log says of an error: enough to find it, and none of the values that it was about. */
+import { describe, expect, test, vi } from 'vitest'
+import { createLog } from '../../src/base/log.ts'
+import { Unavailable } from '../../src/base/problems.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { testDatabase } from '../support/database.ts'
+import { releaseLater } from '../support/release.ts'
+
+const { url } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
+releaseLater(() => database.close())
+const number = '+8613812345678'
+
+/** The line that this error makes. */
+async function lineOf(error: unknown): Promise<string> {
+  let text = ''
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((chunk, ...more) => {
+    text += chunk
+    const done = more.at(-1)
+    if (typeof done === 'function') done()
+    return true
+  })
+  try {
+    const log = createLog({ level: 'info', process: 'api' })
+    log.requestFailed('request', error)
+    await log.close()
+  } finally {
+    write.mockRestore()
+  }
+  return text
+}
+
+const failing = (work: () => Promise<unknown>) =>
+  work().then(
+    () => expect.unreachable('it did not fail'),
+    (error: unknown) => error,
+  )
+
+describe('an error of the database', () => {
+  test.each([
+    [
+      'Prisma, an id that is none',
+      'P2007',
+      () => database.read((prisma) => prisma.notice.findFirst({ where: { id: number } })),
+    ],
+    [
+      'Prisma, raw',
+      'P2010',
+      () => database.read((prisma) => prisma.$queryRawUnsafe('SELECT $1::text::uuid', number)),
+    ],
+    ['pg, an id that is none', '22P02', () => database.query('x1', 'SELECT $1::uuid', [number])],
+    [
+      'pg, a time that is none',
+      '22009',
+      () => database.query('x2', 'SELECT $1::timestamptz', [number]),
+    ],
+    [
+      'pg, of several lines',
+      '22P02',
+      () => database.query('x3', 'SELECT $1::uuid', [`a\n    at ${number}:1:1`]),
+    ],
+  ])('%s: its code and where it was thrown, not the value', async (_, code, work) => {
+    const line = await lineOf(await failing(work))
+    expect(line).not.toContain(number.slice(1))
+    const facts = JSON.parse(line)
+    expect(facts).toMatchObject({ requestId: 'request', code })
+    expect(facts.stack).toMatch(/^ {4}at /)
+  })
+
+  test('arguments that Prisma does not understand are not printed', async () => {
+    const where = { recipient: number, nonsense: number }
+    const line = await lineOf(
+      await failing(() => database.read((prisma) => prisma.notice.findFirst({ where } as object))),
+    )
+    expect(line).toContain('PrismaClientValidationError')
+    expect(line).not.toContain(number.slice(1))
+  })
+
+  test('neither is one below another error', async () => {
+    const cause = await failing(() => database.query('x4', 'SELECT $1::uuid', [number]))
+    const line = await lineOf(new Unavailable('postgresql', cause))
+    expect(line).not.toContain(number.slice(1))
+    expect(JSON.parse(line).code).toBe('22P02')
+  })
+
+  test('what names no value keeps its words', async () => {
+    const line = await lineOf(
+      await failing(() => database.query('x5', 'SELECT * FROM nowhere', [])),
+    )
+    expect(JSON.parse(line)).toMatchObject({
+      code: '42P01',
+      message: 'relation "nowhere" does not exist',
+    })
+  })
+})
