@@ -1,6 +1,6 @@
 /**
- * What the log says of an error. Only name, code, message and stack: drivers put rows and parameters into other members. Of an error that tells of
- * a value not even the message, which quotes it; its code and its frames say what went wrong and where.
+ * What the log says of an error: name, code, message and stack, for drivers put rows and parameters into other members. Of
+ * an error about a value not even the message, which quotes it: its code and its frames say what went wrong and where.
  */
 export function errorFacts(error: unknown) {
   if (!(error instanceof Error)) return { error: String(error) }

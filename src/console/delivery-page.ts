@@ -46,7 +46,7 @@ export function deliveryRoute(deps: {
       const providers = deps.providers()
       const [state, latest, paces] = await Promise.all([
         deps.state(),
-        deps.latestByProvider(),
+        deps.latestByProvider(view.operator.apps),
         Promise.all(providers.map(({ name }) => deps.paceOf(name))),
       ])
       const rows = providers.map(({ name, kind, pace }, at) => [

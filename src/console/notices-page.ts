@@ -1,5 +1,11 @@
-/** Notices by state, kind, template, provider and time: what is wrong for many, and each one's story. */
-import { idFloor, isId } from '../base/ids.ts'
+/**
+ * Notices by state, kind, template, provider and time: what is wrong for many, and each one's story.
+ *
+ * A page may end at a notice of another app, which was only looked through. So where the next one begins is sealed, and how
+ * many were looked through is told to operators of every app alone.
+ */
+import { idFloor } from '../base/ids.ts'
+import type { Secrets } from '../crypto/secrets.ts'
 import type { Browse } from '../notice/browse.ts'
 import { type NoticeState, noticeStates } from '../notice/states.ts'
 import { type Html, html } from './html.ts'
@@ -25,6 +31,7 @@ interface Filter {
 
 export function noticesRoute(deps: {
   browse: Browse['browse']
+  secrets: Pick<Secrets, 'seal' | 'unseal'>
   /** For the choices of the form. */
   templates: readonly string[]
   providers: readonly string[]
@@ -34,7 +41,7 @@ export function noticesRoute(deps: {
     path: '/notices',
     async run({ view, query }) {
       const { words } = view
-      const filter = readFilter(query)
+      const filter = readFilter(query, deps.secrets)
       const { age, untilMs, cursor, ...fixed } = filter
       const ageMs = agesMs[age]
       const page = await deps.browse({
@@ -44,6 +51,8 @@ export function noticesRoute(deps: {
         before: cursor ?? (untilMs === undefined ? lastId : idFloor(untilMs)),
         limit: perPage,
       })
+      const next = page.next && deps.secrets.seal(page.next, cursorContext).toString('base64url')
+      const lookedAt = view.operator.apps ? undefined : page.lookedAt
       const { notices } = words
       const heads = [notices.time, notices.state, notices.kind, notices.to, notices.template]
       const rows = page.items.map((notice) => [
@@ -58,17 +67,18 @@ export function noticesRoute(deps: {
       ])
       const body = html`<h1>${words.nav.notices}</h1>${form(view, filter, deps)}
 ${table(words.nav.notices, [...heads, notices.app, notices.provider, notices.why], rows, notices.none)}
-${page.lookedAt !== undefined && html`<p class="hint">${notices.lookedAt(page.lookedAt)}</p>`}
-${pager(view, '/notices', searchOf(query), page.next)}`
+${lookedAt !== undefined && html`<p class="hint">${notices.lookedAt(lookedAt)}</p>`}
+${pager(view, '/notices', searchOf(query), next)}`
       return { kind: 'page', title: words.nav.notices, nav: 'notices', body, refreshMs }
     },
   }
 }
 
+const cursorContext = 'console notices cursor'
 const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** What it can't read it leaves out: an address that was cut shows more, not an error. */
-function readFilter(query: Given): Filter {
+function readFilter(query: Given, secrets: Pick<Secrets, 'unseal'>): Filter {
   const { state, kind, template, provider, age, until, cursor } = query
   const untilMs = Date.parse(`${until}Z`)
   return {
@@ -78,7 +88,15 @@ function readFilter(query: Given): Filter {
     provider: isName(provider) ? provider : undefined,
     age: isAge(age) ? age : 'day',
     untilMs: untilMs > 0 && untilMs < endOfIdsMs ? untilMs : undefined,
-    cursor: cursor !== undefined && isId(cursor) ? cursor : undefined,
+    cursor: cursor && openCursor(cursor, secrets),
+  }
+}
+
+function openCursor(sealed: string, secrets: Pick<Secrets, 'unseal'>): string | undefined {
+  try {
+    return secrets.unseal(Buffer.from(sealed.slice(0, 200), 'base64url'), cursorContext)
+  } catch {
+    return undefined
   }
 }
 

@@ -46,6 +46,7 @@ export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
       }),
       noticesRoute({
         browse: notices.browse,
+        secrets,
         templates: templates.names,
         providers: providers().map(({ name }) => name),
       }),

@@ -80,12 +80,12 @@ export function createBrowse(database: Database) {
       return rows.map(({ app }) => app)
     },
 
-    /** What became of the latest notices, by provider. */
-    latestByProvider() {
+    /** What became of the latest notices, by provider; of these apps alone unless they are undefined. */
+    latestByProvider(apps: readonly string[] | undefined) {
       return database.query<{ provider: string; state: NoticeState; count: number }>(
         'notice-latest',
         latestSql,
-        [maxLatest],
+        [maxLatest, apps ?? null],
       )
     },
   }
@@ -116,5 +116,5 @@ const appsSql = `
 
 const latestSql = `
   SELECT provider, state, count(*)::int AS count
-  FROM (SELECT provider, state FROM notice ORDER BY id DESC LIMIT $1) AS latest
-  WHERE provider IS NOT NULL GROUP BY provider, state`
+  FROM (SELECT app, provider, state FROM notice ORDER BY id DESC LIMIT $1) AS latest
+  WHERE provider IS NOT NULL AND ($2::text[] IS NULL OR app = ANY($2)) GROUP BY provider, state`

@@ -99,6 +99,35 @@ test('a rare state among many rows: a page looks through so many and no more, an
   expect(second.next).toBe(undefined)
 })
 
+test('an operator of one app is told nothing of the others: neither how many were looked through, nor where that ended', async () => {
+  await insert(2, { app: 'few' })
+  await pool.query(
+    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, created_at, expires_at)
+     VALUES ('00000001-0000-7000-8000-000000000000', 'few', 'notice', 'sms', '\\x01', 'deep', 'en', 'sent', now(), now())`,
+  )
+  const ofFew = client()
+  await ofFew.signIn((await createOperator({ name: 'few', app: 'few' })).token)
+  const first = (await ofFew.get('/notices?age=all')).text
+  expect(first.match(/<tr>/g)).toHaveLength(3)
+  expect(first).not.toContain('Looked through')
+  expect((await anna.get('/notices?age=all&template=deep')).text).toContain('Looked through')
+  const next = /href="([^"]+)">Older/.exec(first)?.[1]?.replaceAll('&#38;', '&') as string
+  expect(next).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-7/)
+  const second = (await ofFew.get(next)).text
+  expect(second.match(/<tr>/g)).toHaveLength(2)
+  expect(second).toContain('deep')
+
+  const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  const { latestByProvider } = createBrowse(database)
+  expect(await latestByProvider(['few'])).toEqual([{ provider: 'box', state: 'failed', count: 2 }])
+  const all = await latestByProvider(undefined)
+  expect(all.find(({ state }) => state === 'failed')?.count).toBeGreaterThan(2)
+  const delivery = (await ofFew.get('/delivery')).text
+  const counts = (text: string) => [...text.matchAll(/<\/span> (\d+) /g)].map(([, count]) => count)
+  expect(counts(delivery)).toEqual(['2'])
+})
+
 test('delivery: queues, the worker that runs, the pace, and what is kept away from', async () => {
   await send(number(1))
   for (let n = 0; n < 12; n++) await send(number(n, '+85261'))
