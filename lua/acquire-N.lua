@@ -19,8 +19,7 @@ local sub, byte, max, floor = string.sub, string.byte, math.max, math.floor
 local use, size = '>I6I4', 10
 local plan, memoryMs = cjson.decode(ARGV[1]), tonumber(ARGV[2])
 local clock = ARGV[3] and { 0, ARGV[3] * 1000 } or call('TIME')
-local micros = clock[1] * 1000000 + clock[2]
-local now = floor(micros / 1000)
+local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
 -- A wait and its window as one number: the greatest has the longest wait, and of those the first window.
 local function holdOf(waitMs, window)
@@ -60,7 +59,7 @@ local function sliding(part, value, permits)
       hold = max(hold, holdOf(time + window.ms - now, window))
     end
   end
-  local at = hold == 0 and max(part.now, (newest(part, value)))
+  local at = hold == 0 and (value == part.empty and part.now or max(part.now, (newest(part, value))))
   return hold, at and value, at, at and at + part.longestMs
 end
 
@@ -101,6 +100,9 @@ end
 
 -- The value with the permits as its newest uses, and without those that have left every window.
 local function add(part, value, at, permits)
+  if #value < part.first then
+    return value .. pack(use, at, permits)
+  end
   local time, uses = newest(part, value)
   if time == at then
     return sub(value, 1, -size - 1) .. pack(use, at, uses + permits)
@@ -139,16 +141,14 @@ local function read(part, key)
   return value, trusted
 end
 
--- Times of expiry are handed over as text, because Redis takes that faster than numbers.
-local texts = {}
+local texts = {} -- of times of expiry: Redis takes texts faster than numbers
 local function set(key, value, expiresAt)
   local text = texts[expiresAt] or string.format('%.0f', expiresAt)
   texts[expiresAt] = text
   call('SET', key, value, 'PXAT', text)
 end
 
-local reply, parts = { now }, #plan
-local values, news, times, ends = {}, {}, {}, {} -- of one check, by part
+local reply, parts, values, news, times, ends = { now }, #plan, {}, {}, {}, {} -- the last four by part
 for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
   local requestKey = memoryMs > 0 and KEYS[key + parts + 1]
   local isKnown = requestKey and call('GET', requestKey)
@@ -178,7 +178,7 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
     end
   end
   held = held == 0 and challenged or held
-  local memory = held == 0 and requestKey and not isKnown and pack(use, now, micros % 1000)
+  local memory = held == 0 and requestKey and not isKnown and pack(use, now, clock[2] % 1000)
   for p = 1, held == 0 and parts or 0 do
     local part = plan[p]
     if full and full[part.rule] then
