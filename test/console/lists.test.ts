@@ -181,7 +181,10 @@ test('events that wait: page by page, without what they carry', async () => {
 test.each([
   '/notices/x',
   '/notices/019aa000-0000-4000-8000-000000000000',
+  '/notices/%00',
+  '/notices/%2B8613812345678',
   '/notices?until=%2B200000-01-01T00:00',
+  '/notices?until=%2B275760-09-13T00:00',
   '/notices?template=%00&provider=%27%20OR%201=1',
   '/notices?cursor=%00',
   '/story/x?app=%00',
