@@ -30,6 +30,8 @@ async function moveClock(time: string): Promise<void> {
 
 afterEach(async () => {
   database = here
+  // `here` may open its second connection only now, and must not find a moved clock.
+  await moveDatabaseClock(postgres, 'pg_catalog.now()')
   await postgres.pool.query('DELETE FROM api_key')
 })
 
