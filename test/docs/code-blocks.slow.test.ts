@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../support/database.ts'
 import { docsPages, type Fence, fencesOf, nameOf } from '../support/markdown.ts'
@@ -37,13 +38,22 @@ test.each(pages)('$page: each command runs, and answers what is shown', async ({
     if (status) expect(output, nameOf(shown)).toContain(status)
     if (body === '') continue
     compared += 1
-    const answer = JSON.parse(output.slice(output.search(/^[[{]/m)))
     const expected = JSON.parse(body)
+    let answer = answerIn(output)
+    // What only reads may be read before the worker was there.
+    for (let again = 0; isReading(fence) && again < 20; again++) {
+      if (differenceOf(expected, answer, 'answer') === undefined) break
+      await sleep(250)
+      answer = answerIn(await run(await commandOf(fence, postern, real), env, nameOf(fence)))
+    }
     expect(differenceOf(expected, answer, 'answer'), nameOf(shown)).toBeUndefined()
     for (const [told, found] of pairsOf(expected, answer)) real.set(told, found)
   }
   await postern.stop()
 })
+
+const isReading = ({ text }: Fence) => text.includes('curl') && !/ -d | -X /.test(text)
+const answerIn = (output: string) => JSON.parse(output.slice(output.search(/^[[{]/m)))
 
 test('answers were compared', () => expect(compared).toBeGreaterThan(20))
 
