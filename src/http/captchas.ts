@@ -14,7 +14,7 @@ import {
   passedCheck,
   sendCaptchaBody,
   sendCaptchaPageBody,
-} from './schemas.ts'
+} from './schemas/captchas.ts'
 import { acceptedAnswer } from './send-answer.ts'
 import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 

@@ -1,5 +1,4 @@
 /** How callers from pages are asked whether they are human, and what their answer opens. */
-import { z } from 'zod'
 import type { ApiKey } from '../access/api-keys.ts'
 import { Problem } from '../base/problems.ts'
 import type { Asked } from '../challenge/challenge-kind.ts'
@@ -7,7 +6,7 @@ import type { Challenges } from '../challenge/challenges.ts'
 import type { Refusal } from '../limiter/index.ts'
 import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'
-import { challengeOffer } from './schemas.ts'
+import { challengeOffer, createChallengeBody } from './schemas/challenges.ts'
 
 /** What the limits refused, if they did. */
 interface Limited {
@@ -66,7 +65,7 @@ export function challengeRoute(challenges: Challenges): Route {
     name: 'createChallenge',
     summary: 'Ask for a challenge before one is asked for. Its answer opens one send or one check.',
     access: 'page',
-    body: z.strictObject({}).meta({ id: 'CreateChallenge' }),
+    body: createChallengeBody,
     answers: { 200: { description: 'To be solved in the page.', schema: challengeOffer } },
     problems: [],
     run: async ({ key, ip }) => ({

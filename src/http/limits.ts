@@ -4,7 +4,7 @@ import { InvalidPermits, type Limiter, MissingField, type Policies } from '../li
 import { type LoginThrottle, subjectOfApp } from '../login-throttle/login-throttle.ts'
 import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas.ts'
+import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas/limits.ts'
 
 export function limitRoutes(deps: {
   loginThrottle: LoginThrottle

@@ -15,7 +15,7 @@ import {
   noticeView,
   searchNoticesBody,
   sendNoticeBody,
-} from './schemas.ts'
+} from './schemas/notices.ts'
 import { acceptedAnswer } from './send-answer.ts'
 import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
 

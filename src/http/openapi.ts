@@ -8,8 +8,8 @@ import {
 } from 'zod-openapi'
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { problemMediaType } from './problem.ts'
-import { anyProblem, problemSchema } from './problem-schemas.ts'
 import { defineRoute, isKeyed, isSendRoute, type Route } from './route.ts'
+import { anyProblem, problemSchema } from './schemas/problems.ts'
 
 /** What any route may answer, beside its own. */
 const everywhere: ProblemCode[] = ['internal', 'unavailable']

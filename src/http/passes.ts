@@ -3,7 +3,7 @@ import type { Passes } from '../pass/passes.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { jsonWebKeySet, passVerdict, verifyPassBody } from './schemas.ts'
+import { jsonWebKeySet, passVerdict, verifyPassBody } from './schemas/passes.ts'
 import { recipientOf } from './send-body.ts'
 
 /** Keys are published before anything is signed with them, as they follow from the secret of the environment. */

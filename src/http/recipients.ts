@@ -10,7 +10,7 @@ import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { viewOf } from './notice-view.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { lookupBody, recipientStory, resetBody } from './schemas.ts'
+import { lookupBody, recipientStory, resetBody } from './schemas/recipients.ts'
 
 export function recipientRoutes(deps: {
   lookUp: LookUp

@@ -1,5 +1,5 @@
 import { defineRoute, type Route } from './route.ts'
-import { sandboxMessages, sandboxQuery } from './schemas.ts'
+import { sandboxMessages, sandboxQuery } from './schemas/sandbox.ts'
 
 /** Where the sandbox providers keep what they took. */
 interface Outbox {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, expect, test } from 'vitest'
-import { noticeView } from '../../src/http/schemas.ts'
+import { noticeView } from '../../src/http/schemas/notices.ts'
 import { noticeStates } from '../../src/notice/states.ts'
 import { startPostern } from '../support/postern.ts'
 

@@ -8,15 +8,10 @@ import { describe, expect, test } from 'vitest'
 import { parseDurationMs } from '../../src/base/durations.ts'
 import { preferredLanguage } from '../../src/base/preferred-language.ts'
 import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
-import {
-  acquireBody,
-  attemptBody,
-  checkCaptchaBody,
-  sandboxQuery,
-  searchNoticesBody,
-  sendCaptchaBody,
-  sendNoticeBody,
-} from '../../src/http/schemas.ts'
+import { checkCaptchaBody, sendCaptchaBody } from '../../src/http/schemas/captchas.ts'
+import { acquireBody, attemptBody } from '../../src/http/schemas/limits.ts'
+import { searchNoticesBody, sendNoticeBody } from '../../src/http/schemas/notices.ts'
+import { sandboxQuery } from '../../src/http/schemas/sandbox.ts'
 import { aliyun } from '../../src/providers/aliyun/index.ts'
 import { tencent } from '../../src/providers/tencent/index.ts'
 import { twilio } from '../../src/providers/twilio/index.ts'

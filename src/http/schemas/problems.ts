@@ -1,7 +1,7 @@
 /** The shape of every problem of the catalogue, by its code: what a generated client narrows on. */
 import { z } from 'zod'
-import { type ProblemCode, problems } from '../base/problems.ts'
-import { challengeOffer } from './schemas.ts'
+import { type ProblemCode, problems } from '../../base/problems.ts'
+import { challengeOffer } from './challenges.ts'
 
 const policy = z.string().meta({ description: 'The policy of the policy file that was asked.' })
 const rule = z.string().meta({ description: 'The rule that refused, by its name in the policy.' })

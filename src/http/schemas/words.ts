@@ -1,0 +1,66 @@
+/**
+ * What several calls say, each described once. The shapes of the calls are in the files beside, one for each file of
+ * routes; checks that a schema can make are made there, before anything is counted.
+ */
+import { z } from 'zod'
+import { channels } from '../../base/channel.ts'
+import { textProblem } from '../../base/text-problem.ts'
+import { limitableAddress } from '../../recipient/limitable-address.ts'
+
+/** Text that can be stored, shown in a subject line and printed in a log without surprises. */
+export const plainText = (maxLength: number) =>
+  z
+    .string()
+    .max(maxLength)
+    .check((text) => {
+      const message = textProblem(text.value)
+      if (message) text.issues.push({ code: 'custom', message, input: text.value })
+    })
+
+export const channel = z
+  .enum(channels)
+  .meta({ id: 'Channel', description: 'What carries the message.' })
+export const recipient = plainText(320)
+  .min(1)
+  .meta({
+    description:
+      'A phone number with country code (E.164, usual separators allowed) or one email address.',
+    examples: ['+8613800138000', 'ada@example.com'],
+  })
+
+const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+/** Of any spelling: a language we don't have, or none at all, is no reason to keep a code back. */
+export const locale = z.string().meta({
+  description:
+    'The language of the message, a BCP 47 tag. The nearest variant is sent, else the default one.',
+  examples: ['en', 'zh-CN'],
+})
+export const id = plainText(64).min(1).meta({ description: 'The id of the notice.' })
+export const scene = name.meta({
+  description: 'What the code is for. A code for one scene never passes another.',
+})
+export const template = name.meta({ description: 'A folder of the templates.' })
+/** The address of the person who asked, for callers that are servers themselves. */
+export const ip = z
+  .string()
+  .max(45)
+  .transform((text, context) => {
+    const address = limitableAddress(text)
+    if (address !== undefined) return address
+    context.addIssue({ code: 'custom', message: 'is an IPv4 or IPv6 address' })
+    return z.NEVER
+  })
+  .meta({
+    description: 'The address of the person who asked, where the caller is a server itself.',
+  })
+export const time = z.iso.datetime()
+
+const maxParams = 32
+export const params = z
+  .record(
+    z.string().regex(/^[a-zA-Z][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+    z.union([plainText(1_000), z.number(), z.boolean()]),
+  )
+  .refine((value) => Object.keys(value).length <= maxParams, `at most ${maxParams} variables`)
+  .default({})
+  .meta({ description: "Values for the template's variables." })
