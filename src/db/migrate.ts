@@ -7,9 +7,13 @@
  *
  * Any number of machines may run it at once: an advisory lock lets one work and the others wait. Each
  * migration and its record are one transaction, so a crash leaves either both or neither.
+ *
+ * It runs beside sends, and every statement on a table queues behind a migration that waits for it. So it waits
+ * for a moment only, lets them pass, and tries again.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
@@ -23,9 +27,18 @@ interface Migration {
   checksum: string
 }
 
+/**
+ * A vacuum that PostgreSQL began by itself gives way after a second (`deadlock_timeout`), and a statement of ours
+ * gives up after 1.2 s (database.ts): this lies between.
+ */
+const defaultPatience = { lockMs: 1_100, tries: 10, pauseMs: 2_000 }
+
 /** Returns the names of the migrations it applied; none when the schema was up to date. */
-export async function migrate(databaseUrl: string): Promise<string[]> {
-  const migrations = await readMigrations()
+export async function migrate(
+  databaseUrl: string,
+  { folder = migrationsFolder, patience = defaultPatience } = {},
+): Promise<string[]> {
+  const migrations = await readMigrations(folder)
   const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 })
   await client.connect()
   try {
@@ -37,7 +50,7 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
       const known = applied.get(migration.name)
       if (known === migration.checksum) continue
       if (known) throw new Error(`migration ${migration.name} was changed after it was applied`)
-      await apply(client, migration)
+      await apply(client, migration, patience)
       names.push(migration.name)
     }
     return names
@@ -60,19 +73,19 @@ export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
 let known: Promise<Migration[]> | undefined
 
 function knownMigrations(): Promise<Migration[]> {
-  known ??= readMigrations().catch((error) => {
+  known ??= readMigrations(migrationsFolder).catch((error) => {
     known = undefined
     throw error
   })
   return known
 }
 
-async function readMigrations(): Promise<Migration[]> {
-  const entries = await readdir(migrationsFolder, { withFileTypes: true })
+async function readMigrations(folder: URL): Promise<Migration[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
   return Promise.all(
     names.sort().map(async (name) => {
-      const sql = await readFile(new URL(`${name}/migration.sql`, migrationsFolder), 'utf8')
+      const sql = await readFile(new URL(`${name}/migration.sql`, folder), 'utf8')
       return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
     }),
   )
@@ -85,8 +98,33 @@ async function appliedChecksums(client: pg.Client | pg.Pool): Promise<Map<string
   return new Map(rows.map((row) => [row.migration_name, row.checksum]))
 }
 
-async function apply(client: pg.Client, migration: Migration): Promise<void> {
-  await client.query('BEGIN')
+async function apply(
+  client: pg.Client,
+  migration: Migration,
+  { lockMs, tries, pauseMs }: typeof defaultPatience,
+): Promise<void> {
+  for (let triesLeft = tries - 1; ; triesLeft--) {
+    try {
+      return await applyOnce(client, migration, lockMs)
+    } catch (error) {
+      const isLocked = (error as { code?: string }).code === '55P03'
+      if (isLocked && triesLeft > 0) {
+        await sleep(pauseMs)
+        continue
+      }
+      const cause = isLocked ? new Error(lockedSentence) : error
+      throw new Error(`migration ${migration.name} failed`, { cause })
+    }
+  }
+}
+
+const lockedSentence =
+  'an older transaction keeps a table locked that it must change; find it by ' +
+  'SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE xact_start IS NOT NULL ORDER BY xact_start, ' +
+  'let it end or end it by SELECT pg_terminate_backend(pid), then migrate again'
+
+async function applyOnce(client: pg.Client, migration: Migration, lockMs: number): Promise<void> {
+  await client.query(`BEGIN; SET LOCAL lock_timeout = ${lockMs}`)
   try {
     await client.query(migration.sql)
     await client.query(
@@ -98,7 +136,7 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
   } catch (error) {
     // The error worth knowing is the first one.
     await client.query('ROLLBACK').catch(() => {})
-    throw new Error(`migration ${migration.name} failed`, { cause: error })
+    throw error
   }
 }
 
