@@ -1,5 +1,6 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import type { Metrics } from '../metrics/metrics.ts'
+import { createHttpServer } from './server.ts'
 
 /**
  * The admin port, of every process: never the public one. What probes and Prometheus ask for needs no key; everything else
@@ -17,7 +18,7 @@ export function createAdminServer(deps: {
   console?: () => RequestListener | undefined
 }): Server {
   const { metrics, measure, readiness, reasonsNotLive } = deps
-  return createServer(async (request, response) => {
+  return createHttpServer(async (request, response) => {
     const reply = (status: number, contentType: string, body: string) => {
       response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
       response.end(request.method === 'HEAD' ? undefined : body)

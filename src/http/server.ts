@@ -27,8 +27,8 @@ const defaultPatience = {
  */
 const maxUnanswered = 8
 
-/** The server of the public port. A proxy's idle connections are kept for longer than its own time-out. */
-export function createPublicServer(app: RequestListener, patience = defaultPatience): Server {
+/** The server of either port. A proxy's idle connections are kept for longer than its own time-out. */
+export function createHttpServer(app: RequestListener, patience = defaultPatience): Server {
   const unanswered = new WeakMap<Socket, number>()
   const latest = new WeakMap<Socket, IncomingMessage>()
   /** What the parser could not read behind requests that are still being answered. */

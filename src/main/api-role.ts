@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import type { Router } from 'express'
 import { createApp } from '../http/app.ts'
 import { answerUnknownPath } from '../http/router.ts'
-import { createPublicServer } from '../http/server.ts'
+import { createHttpServer } from '../http/server.ts'
 import type { OnDecided } from '../notice/quota.ts'
 import { createApiRouter } from './api-router.ts'
 import { openConsole } from './console-role.ts'
@@ -35,7 +35,7 @@ export async function startApiRole(shared: Shared, beside?: Beside): Promise<Api
     unknownPath: answerUnknownPath({ metrics, log }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })
-  const server = createPublicServer(app)
+  const server = createHttpServer(app)
   const address = await listen(server, environment.PORT, environment.HOST)
   closers.onClose(() => closeServer(server))
   return { address, console }

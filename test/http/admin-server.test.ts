@@ -3,26 +3,30 @@ import type { RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { createAdminServer } from '../../src/http/admin.ts'
+import { createHttpServer } from '../../src/http/server.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../support/release.ts'
 
-async function open(
-  over: {
-    reasons?: string[]
-    warnings?: string[]
-    notLive?: string[]
-    measure?: () => Promise<void>
-    console?: RequestListener
-  } = {},
-) {
-  const { reasons = [], warnings = [], notLive = [], measure = async () => {} } = over
-  const server = createAdminServer({
+interface Options {
+  reasons?: string[]
+  warnings?: string[]
+  notLive?: string[]
+  measure?: () => Promise<void>
+  console?: RequestListener
+}
+
+function create({ reasons = [], warnings = [], notLive = [], ...over }: Options = {}) {
+  return createAdminServer({
     metrics: createMetrics({ process: 'worker' }),
-    measure,
+    measure: over.measure ?? (async () => {}),
     readiness: async () => ({ reasons, warnings }),
     reasonsNotLive: () => notLive,
     console: () => over.console,
   })
+}
+
+async function open(options?: Options) {
+  const server = create(options)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   releaseLater(() => {
@@ -92,4 +96,12 @@ test('what is none of its own goes to the console, where there is one, whatever 
   }
   expect((await call('/metrics', 'POST')).status).toBe(405)
   expect((await (await open())('/')).status).toBe(404)
+})
+
+test('slow headers, slow bodies and answers that nobody fetches are cut as at the public port', () => {
+  const [admin, open] = [create(), createHttpServer(() => {})]
+  for (const name of ['headersTimeout', 'requestTimeout', 'timeout'] as const) {
+    expect(admin[name]).toBe(open[name])
+  }
+  expect(admin).toHaveProperty('connectionsCheckingInterval', 1_000)
 })

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { createPublicServer } from '../../src/http/server.ts'
+import { createHttpServer } from '../../src/http/server.ts'
 import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { releaseLater } from '../support/release.ts'
 import { expectRefused } from './ledger.ts'
@@ -375,9 +375,9 @@ describe('on the wire', () => {
 
   const listening = async (
     answer: RequestListener,
-    patience: Parameters<typeof createPublicServer>[1] = undefined,
+    patience: Parameters<typeof createHttpServer>[1] = undefined,
   ) => {
-    const server = createPublicServer(answer, patience).listen(0, '127.0.0.1')
+    const server = createHttpServer(answer, patience).listen(0, '127.0.0.1')
     await once(server, 'listening')
     releaseLater(() => {
       server.closeAllConnections()
@@ -433,7 +433,7 @@ describe('on the wire', () => {
   test('slow headers and a slow body: 408 once the time is up, and others are served meanwhile', async () => {
     const answer = (_request: unknown, response: { end(text: string): void }) =>
       response.end('served')
-    const server = createPublicServer(answer, {
+    const server = createHttpServer(answer, {
       headersMs: 300,
       requestMs: 300,
       checkEveryMs: 50,
@@ -452,7 +452,7 @@ describe('on the wire', () => {
   })
 
   test('the product’s own server waits 10 s for headers and looks for late ones every second', async () => {
-    const server = createPublicServer(() => {})
+    const server = createHttpServer(() => {})
     expect(server.headersTimeout).toBe(10_000)
     expect(server.requestTimeout).toBe(15_000)
     // Node keeps it here without saying so in its types.
