@@ -3,36 +3,13 @@
  * with what is used of it now and when it was taken. Kept in this process and for the demo page alone; the product's own
  * memory is src/history, which leaves out what a flood repeats.
  */
+import type { Decided, Lane } from '../../web/demo/demo-state.ts'
 import { pagePolicy } from '../config/page-policy.ts'
 import type { Limiter, Policies, Rule, WindowState } from '../limiter/index.ts'
 import type { Fields, OnDecided } from '../notice/quota.ts'
 
 /** Enough for a visitor, and nothing that a flood could fill. */
 const maxDecisions = 500
-
-export interface Lane {
-  /** Where the rule is declared. */
-  policy: string
-  rule: string
-  mode: Rule['mode']
-  kind: Rule['kind']
-  window: string
-  /** 0 for a calendar rule. */
-  windowMs: number
-  limit: number
-  used: number
-  resetsInMs: number
-  lockedForMs?: number
-  /** When what is used was taken, newest first, as far as this process saw it. */
-  takenAtMs: number[]
-}
-
-export interface Decided {
-  /** `check` is a guess, anything else a send. */
-  policy: string
-  atMs: number
-  refusal?: { policy: string; rule: string; window: string; retryAfterMs: number }
-}
 
 interface Entry extends Decided {
   fields: Fields

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
+import { findFiles, findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
 
 /** The files of one cycle in the order they import each other, or undefined where there is none. */
 function findCycle(imports: ReadonlyMap<string, readonly string[]>): string[] | undefined {
@@ -36,8 +36,9 @@ test('no file imports itself by way of others, not even for a type', () => {
 })
 
 test('every imported file of ours exists', () => {
-  const files = new Set(findSourceFiles())
-  const missing = [...files].flatMap((file) =>
+  const sources = findSourceFiles()
+  const files = new Set([...sources, ...findFiles('web/**/*.ts')])
+  const missing = sources.flatMap((file) =>
     importsIn(file, readSource(file))
       .filter(({ target }) => !files.has(target) && !target.startsWith('src/db/generated/'))
       .map(({ target }) => `${file} imports ${target}`),

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import { findFiles, findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
 
@@ -86,7 +87,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'types:templates',
   ],
   main: ['*'],
-  dev: ['*'],
+  dev: ['*', 'types:web/demo'],
 }
 
 const roomOf = (file: string) => /^src\/([^/]+)\//.exec(file)?.[1]
@@ -98,11 +99,10 @@ function violationsIn(file: string, source: string): string[] {
   return importsIn(file, source)
     .filter(({ target, isTypeOnly }) => {
       const other = roomOf(target)
-      if (other === undefined) return true
-      if ([room, 'base'].includes(other) || ['*', other].some((one) => allowed.includes(one))) {
-        return false
-      }
-      return !(isTypeOnly && allowed.includes(`types:${other}`))
+      const rooms = [room, 'base', ...allowed]
+      if (other && (rooms.includes('*') || rooms.includes(other))) return false
+      // What is out of src goes by its folder.
+      return !(isTypeOnly && allowed.includes(`types:${other ?? dirname(target)}`))
     })
     .map(({ target }) => `${file} imports ${target}`)
 }
@@ -145,4 +145,8 @@ test('what the table allows passes: the same room, packages, and types alone whe
     [],
   )
   expect(violationsIn('src/notice/x.ts', "import { l } from '../limiter/index.ts'")).toHaveLength(1)
+  const page = "import { a } from '../../web/demo/a.ts'"
+  expect(violationsIn('src/dev/x.ts', page.replace('import', 'import type'))).toEqual([])
+  expect(violationsIn('src/dev/x.ts', page)).toHaveLength(1)
+  expect(violationsIn('src/main/x.ts', page)).toHaveLength(1)
 })

@@ -1,6 +1,7 @@
 /** The phone, the mailbox, and the way that each message took. */
+
+import type { DemoState, Message, Notice } from './demo-state.ts'
 import { byId, drawList, make, setText } from './elements.ts'
-import type { DemoState, Message, Notice } from './server.ts'
 import { clock, duration, text } from './texts.ts'
 
 export const codeIn = ({ text }: Message) => /(?<!\d)\d{4,10}(?!\d)/.exec(text)?.[0]

@@ -1,10 +1,11 @@
 /** The demo page: joins the code field, the devices, the limiter's lanes and the trials with the demo's server. */
 import { createPosternClient } from '../client.ts'
 import type { PosternCode } from '../postern-code.ts'
+import type { DemoState } from './demo-state.ts'
 import { codeIn, drawDevices } from './devices.ts'
 import { byId, setText } from './elements.ts'
 import { createHand } from './hand.ts'
-import { type DemoState, followState, tellServer } from './server.ts'
+import { followState, tellServer } from './server.ts'
 import { text } from './texts.ts'
 import { drawLimits } from './timeline.ts'
 import { createTrials, type TrialName } from './trials.ts'

@@ -5,8 +5,9 @@
  *
  * Drawn in per cent of the lane's width, as attributes: a strict policy for styles allows them, and no size is read.
  */
+
+import type { Decided, DemoState, Lane } from './demo-state.ts'
 import { byId, drawList, make, setAttributes, setText } from './elements.ts'
-import type { Decided, DemoState, Lane } from './server.ts'
 import { clock, count, duration, text } from './texts.ts'
 
 const spanMs = 75_000

@@ -3,11 +3,11 @@
  * real things to the real processes, and tells in `#story` what came of it.
  */
 import type { PosternClient, Problem } from '../client.ts'
+import type { DemoState, Notice } from './demo-state.ts'
 import { codeIn } from './devices.ts'
 import { byId, make } from './elements.ts'
 import type { Hand } from './hand.ts'
-import type { DemoState, Notice, StateFollower } from './server.ts'
-import { tellServer } from './server.ts'
+import { type StateFollower, tellServer } from './server.ts'
 import { duration, type TextName, text } from './texts.ts'
 
 export type TrialName = 'twice' | 'guess' | 'provider' | 'worker'
