@@ -72,11 +72,10 @@ export function createConsole(deps: {
     show(request, response, signInPage(allWords[languageOf(request)], next, entered))
   })
   app.post('/sign-out', async (request, response) => {
+    const { csrf, everywhere } = given(request.body)
     const visitor = isFromHere(request) ? await door.visitorOf(request) : null
-    if (!visitor || !hasToken(visitor, given(request.body).csrf)) {
-      return problem(request, response, 'forbidden', 403)
-    }
-    await door.leave(request)
+    if (!visitor || !hasToken(visitor, csrf)) return problem(request, response, 'forbidden', 403)
+    await (everywhere ? door.leaveEverywhere(visitor) : door.leave(request))
     response.append('set-cookie', endOfSessionHeader).redirect(303, '/login')
   })
   for (const route of routes) app[route.method](route.path, handlerOf(route))

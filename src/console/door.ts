@@ -54,6 +54,11 @@ export function createDoor(deps: {
       const token = sessionOf(request)
       if (token) await sessions.end(token)
     },
+
+    /** Ends every session of the visitor's key, this one too. Throws Unavailable. */
+    async leaveEverywhere({ operator }: Visitor): Promise<void> {
+      await sessions.endAll(operator.keyId)
+    },
   }
 }
 

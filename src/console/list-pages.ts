@@ -6,7 +6,7 @@ import type { Operations } from '../lookup/operations.ts'
 import { sentenceOf } from '../replay/explain.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, NavName, Outcome, View } from './page.ts'
-import { badge, pager, table, time } from './parts.ts'
+import { badge, csrfField, pager, table, time } from './parts.ts'
 import { wordFor } from './words.ts'
 
 const perPage = 50
@@ -41,7 +41,10 @@ export function listRoutes(deps: {
         stateOfKey(view, key),
       ])
       const heads = [keys.name, keys.kind, keys.app, keys.prefix, keys.made, keys.used, keys.state]
-      return html`<p class="hint">${keys.note}</p>${table(view.words.nav.keys, heads, rows, keys.none)}`
+      return html`<p class="hint">${keys.note}</p>${table(view.words.nav.keys, heads, rows, keys.none)}
+<section><h2>${keys.ownSessions}</h2><form method="post" action="/sign-out">${csrfField(view)}
+<input type="hidden" name="everywhere" value="yes"><p class="hint">${keys.everywhereHint}</p>
+<button>${keys.everywhere}</button></form></section>`
     }),
 
     list('events', async (view, cursor) => {

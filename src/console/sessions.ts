@@ -4,6 +4,9 @@
  * key. Whether the key still stands is asked of PostgreSQL with every page (console.ts), so a revoked key ends
  * all its sessions at once.
  *
+ * An operator may end all sessions of a key at once: each belongs to the generation of its key in which it began, and a
+ * new generation ends those of the one before.
+ *
  * The CSRF token is a hash of the session's token: whoever reads a page has it, whoever only sends the cookie has not.
  */
 import { createHash, randomBytes } from 'node:crypto'
@@ -22,22 +25,35 @@ export const sessionLivesMs = 8 * 3_600_000
 /** Throws Unavailable when Redis is out of reach. */
 export function createSessions({ redis, keyPrefix }: { redis: RedisClient; keyPrefix: string }) {
   const redisKeyOf = (token: string) => `${keyPrefix}console:session:${hashOf('session', token)}`
+  const generationKeyOf = (keyId: string) => `${keyPrefix}console:generation:${keyId}`
 
   return {
     /** The new session's token. */
     async start(keyId: string): Promise<string> {
       const token = randomBytes(32).toString('base64url')
-      await reachRedis(redis.set(redisKeyOf(token), keyId, 'PX', sessionLivesMs))
+      const generation = (await reachRedis(redis.get(generationKeyOf(keyId)))) ?? ''
+      const value = `${keyId} ${generation}`
+      await reachRedis(redis.set(redisKeyOf(token), value, 'PX', sessionLivesMs))
       return token
     },
 
     async find(token: string): Promise<Session | null> {
-      const keyId = await reachRedis(redis.get(redisKeyOf(token)))
-      return keyId === null ? null : { keyId, csrf: hashOf('csrf', token) }
+      const value = await reachRedis(redis.get(redisKeyOf(token)))
+      if (value === null) return null
+      const [keyId = '', generation] = value.split(' ')
+      const current = await reachRedis(redis.get(generationKeyOf(keyId)))
+      const isEnded = current !== null && current !== generation
+      return isEnded ? null : { keyId, csrf: hashOf('csrf', token) }
     },
 
     async end(token: string): Promise<void> {
       await reachRedis(redis.del(redisKeyOf(token)))
+    },
+
+    /** It outlives every session that it ends. */
+    async endAll(keyId: string): Promise<void> {
+      const generation = randomBytes(16).toString('base64url')
+      await reachRedis(redis.set(generationKeyOf(keyId), generation, 'PX', 2 * sessionLivesMs))
     },
   }
 }

@@ -118,6 +118,19 @@ describe('a session', () => {
     expect(response.status).toBe(303)
   })
 
+  test('ends everywhere when its operator says so, and no colleague’s with it; the key opens new ones', async () => {
+    const colleague = client()
+    await colleague.signIn((await createOperator()).token)
+    const [here, there] = [await signedIn(), await signedIn()]
+    expect((await here.get('/keys')).text).toContain('name="everywhere"')
+    await here.submit('/sign-out', { everywhere: 'yes' })
+    for (const ended of [here, there]) expect(isIn((await ended.get('/')).text)).toBe(false)
+    expect(isIn((await colleague.get('/')).text)).toBe(true)
+    const again = await signedIn()
+    expect(isIn((await again.get('/')).text)).toBe(true)
+    expect(isIn((await there.get('/')).text)).toBe(false)
+  })
+
   test('ends with its key, at the next page', async () => {
     const short = await createOperator()
     const one = client()
@@ -149,7 +162,7 @@ describe('a form', () => {
       const foreign = csrfIn((await (await signedIn()).get('/')).text)
       expect(csrf).not.toBe(foreign)
       expect((await one.post(path, {})).status).toBe(403)
-      expect((await one.post(path, { csrf: foreign })).status).toBe(403)
+      expect((await one.post(path, { csrf: foreign, everywhere: 'yes' })).status).toBe(403)
       for (const origin of ['https://evil.example', 'null', adminUrl.replace(/\d+$/, '1')]) {
         expect((await one.post(path, { csrf }, { origin })).status).toBe(403)
       }

@@ -295,6 +295,10 @@ export const en = {
     revoked: 'revoked',
     note: 'Keys are made, replaced and revoked with npm run keys; nothing here shows one.',
     none: 'There are no keys.',
+    ownSessions: 'Your sessions',
+    everywhere: 'Sign out everywhere',
+    everywhereHint:
+      'Ends every session that your key has opened, in this browser and all others. The key itself stays: whoever has it can sign in again, so have a lost one revoked.',
   },
   waiting: {
     type: 'Event',

@@ -252,6 +252,10 @@ export const zh: typeof en = {
     revoked: '已吊销',
     note: '密钥用 npm run keys 创建、更换和吊销；这里不显示任何密钥。',
     none: '没有密钥。',
+    ownSessions: '您的会话',
+    everywhere: '在所有地方退出',
+    everywhereHint:
+      '结束您的密钥打开的所有会话，包括这个浏览器和其他浏览器中的。密钥本身仍然有效：持有它的人可以再次登录，所以遗失的密钥应当吊销。',
   },
   waiting: {
     type: '事件',
