@@ -1,4 +1,7 @@
-/** Whether messages flow: queues, workers, and each provider with its breaker and its pace. */
+/**
+ * Whether messages flow: queues, workers, and each provider with its breaker and its pace. They are the whole service's, so
+ * an operator of one app is told only whether something is late or kept away from, and no counts: those are of the others too.
+ */
 import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
 import type { Browse } from '../notice/browse.ts'
@@ -44,10 +47,11 @@ export function deliveryRoute(deps: {
       const { words } = view
       const { delivery, nav } = words
       const providers = deps.providers()
+      const seesAll = view.operator.apps === undefined
       const [state, latest, paces] = await Promise.all([
         deps.state(),
         deps.latestByProvider(view.operator.apps),
-        Promise.all(providers.map(({ name }) => deps.paceOf(name))),
+        Promise.all(providers.map(({ name }) => (seesAll ? deps.paceOf(name) : []))),
       ])
       const rows = providers.map(({ name, kind, pace }, at) => [
         name,
@@ -59,9 +63,10 @@ export function deliveryRoute(deps: {
           .map((one) => html`${stateBadge(view, one.state)} ${one.count} `),
       ])
       const heads = [delivery.kind, delivery.breaker, delivery.pace, delivery.latest]
+      const queued = html`<section><h2>${delivery.queues}</h2>${queues(view, state)}
+<p class="hint">${delivery.noFailed} <a href="/notices?state=failed">${delivery.failedNotices}</a>.</p></section>`
       const body = html`<h1>${nav.delivery}</h1>${delays(view, state)}
-<section><h2>${delivery.queues}</h2>${queues(view, state)}
-<p class="hint">${delivery.noFailed} <a href="/notices?state=failed">${delivery.failedNotices}</a>.</p></section>
+${seesAll && queued}
 <section><h2>${delivery.providers}</h2>${table(delivery.providers, [words.notices.provider, ...heads], rows, '')}</section>`
       return { kind: 'page', title: nav.delivery, nav: 'delivery', body, refreshMs }
     },
@@ -70,7 +75,7 @@ export function deliveryRoute(deps: {
 
 /** What waits for longer than it should, or that nothing does. */
 export function delays(view: View, state: Delivery): Html {
-  const { words } = view
+  const { words, operator } = view
   const { delivery } = words
   const tiles = [
     ...state.oldestOpen.map(
@@ -92,7 +97,8 @@ export function delays(view: View, state: Delivery): Html {
   return html`<p>${isQuiet ? badge('good', 'check', words.search.quiet) : ''}
 ${badge(state.workers.length > 0 ? 'good' : 'bad', state.workers.length > 0 ? 'check' : 'cross', workers)}
 ${[...kept].map((name) => badge('bad', 'stop', `${name}: ${delivery.states.circuit}`))}</p>
-<ul class="tiles">${shown}<li>${delivery.scheduled}<b>${state.scheduled}</b></li></ul>`
+<ul class="tiles">${shown}${operator.apps === undefined && html`<li>${delivery.scheduled}<b>${state.scheduled}</b></li>`}</ul>
+${operator.apps && html`<p class="hint">${delivery.ofAllApps}</p>`}`
 }
 
 const awayIn = (providers: WorkerNote['providers']) =>

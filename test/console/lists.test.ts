@@ -147,6 +147,22 @@ test('delivery: queues, the worker that runs, the pace, and what is kept away fr
   expect((await anna.get('/')).text).toContain('dead: kept away from')
 }, 30_000)
 
+test('an operator of one app is told whether the service as a whole flows, and no counts of what others send', async () => {
+  const ofFew = client()
+  await ofFew.signIn((await createOperator({ name: 'few', app: 'few' })).token)
+  const counts = /Asked for ahead of time|data-head="Channel"|\d \/ 50/
+  for (const path of ['/', '/delivery']) {
+    const [whole, few] = [(await anna.get(path)).text, (await ofFew.get(path)).text]
+    expect(whole).toMatch(counts)
+    expect(whole).not.toContain('of the whole service')
+    expect(few).not.toMatch(counts)
+    expect(few).toContain('of the whole service')
+    expect(few).toContain('Oldest notice that is not sent')
+    expect(few).toContain('1 worker runs.')
+  }
+  expect((await ofFew.get('/delivery')).text).toContain('50 per 1s')
+})
+
 test('rules in words, as they are in force', async () => {
   const { text } = await anna.get('/rules')
   expect(text).toContain('<dt>recipient</dt>')

@@ -253,6 +253,8 @@ export const en = {
     oldestEvent: 'Oldest event that nobody has taken',
     scheduled: 'Asked for ahead of time',
     noneWaits: 'none waits',
+    ofAllApps:
+      'What waits, workers and providers are those of the whole service, not of your app alone.',
     noFailed: 'A job that failed leaves no trace: the row is the record. See',
     failedNotices: 'failed notices',
     workers: (count: number) =>

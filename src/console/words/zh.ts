@@ -212,6 +212,7 @@ export const zh: typeof en = {
     oldestEvent: '最早的未接收事件',
     scheduled: '预约发送',
     noneWaits: '无积压',
+    ofAllApps: '积压情况、工作进程和服务商属于整个服务，不只是您的应用。',
     noFailed: '失败的任务不留痕迹，以数据行为准。见',
     failedNotices: '失败的消息',
     workers: (count) =>
