@@ -3,14 +3,14 @@ import { about, type Finding } from './finding.ts'
 
 /** Of the policies whose counts are about people: a count without an app is seen, moved and forgotten by every app's keys. */
 export function examineApps(
-  { policies, browser }: Pick<PolicyFile, 'policies' | 'browser'>,
+  file: { policies: PolicyFile['policies']; browser: { rules: readonly unknown[] } },
   appsOfKeys: readonly string[],
 ): Finding[] {
   const { ok, warning } = about('apps')
   const apps = new Set(appsOfKeys)
   if (apps.size < 2) return [ok('no more than one has keys')]
-  const { captcha, notice, check } = policies
-  const declared = Object.entries({ captcha, notice, check, browser: browser.rules })
+  const { captcha, notice, check } = file.policies
+  const declared = Object.entries({ captcha, notice, check, browser: file.browser.rules })
   const shared = declared.flatMap(([policy, rules]) =>
     ((rules ?? []) as readonly { name?: unknown; key?: unknown }[])
       .filter(({ key }) => !/\{(app|keyId)\}/.test(String(key)))

@@ -291,8 +291,14 @@ describe('a code that was replaced', () => {
     let isCurrent = true
     const id = newId()
     await created(captcha(id))
-    const waiting = worker([guarded], { settleCode: async () => isCurrent })(id)
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    let isInLine = false
+    const send: GuardedProvider['send'] = (...message) => {
+      const result = guarded.send(...message)
+      isInLine = true
+      return result
+    }
+    const waiting = worker([{ ...guarded, send }], { settleCode: async () => isCurrent })(id)
+    await eventually(() => isInLine)
     isCurrent = false
     free()
     await Promise.all([busy, waiting])

@@ -107,12 +107,14 @@ test.each([
   },
 )
 
-/** Which elements have moved without a person's doing, in the browser's own count. */
+/** Which elements have moved without a person's doing, in the browser's own count: it is made frame by frame. */
 const shiftsSoFar = `new Promise((resolve) => {
-  new PerformanceObserver((list) => resolve(list.getEntries().map(({ value, sources }) =>
-    [value, ...sources.map(({ node }) => node?.outerHTML?.slice(0, 80))])))
-    .observe({ type: 'layout-shift', buffered: true })
-  setTimeout(() => resolve([]), 200)
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    const observer = new PerformanceObserver(() => {})
+    observer.observe({ type: 'layout-shift', buffered: true })
+    resolve(observer.takeRecords().map(({ value, sources }) =>
+      [value, ...sources.map(({ node }) => node?.outerHTML?.slice(0, 80))]))
+  }))
 })`
 
 test('only the page itself may do things: other origins, names, forms and methods are refused, and do nothing', async () => {

@@ -16,8 +16,7 @@ const browser = {
     { name: 'pages', key: '{ip}', sliding: '1 per 60s' },
   ],
 }
-// biome-ignore lint/suspicious/noExplicitAny: only the rules of a file are looked at
-const file = { policies, browser } as any
+const file = { policies, browser }
 
 test('rules that count all apps together are named where there is more than one', () => {
   expect(examineApps(file, ['shop', 'bank', 'shop'])).toMatchObject([
@@ -36,6 +35,5 @@ test('one app shares with nobody; nor do rules that name the app or the key', ()
     policies: { captcha: [policies.captcha[1]] },
     browser: { rules: [browser.rules[0]] },
   }
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  expect(examineApps(own as any, ['shop', 'bank'])).toMatchObject([{ state: 'ok' }])
+  expect(examineApps(own, ['shop', 'bank'])).toMatchObject([{ state: 'ok' }])
 })

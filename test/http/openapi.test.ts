@@ -92,9 +92,9 @@ test('openapi.json: bodies, answers and problems are named schemas; every field 
     if (!schema) continue
     expect(schema.$ref, path).toMatch(/^#\/components\/schemas\/[A-Z]\w+$/)
     for (const [field, property] of Object.entries(resolved(schema).properties)) {
-      // biome-ignore lint/suspicious/noExplicitAny: the document is what is under test
-      const { $ref, description } = property as any
-      const text = description ?? document.components.schemas[$ref?.split('/').at(-1)]?.description
+      const { $ref, description } = property as { $ref?: string; description?: string }
+      const text =
+        description ?? document.components.schemas[$ref?.split('/').at(-1) ?? '']?.description
       expect(text, `${path} ${field}`).toMatch(/\.$/)
     }
   }
