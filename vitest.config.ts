@@ -69,6 +69,8 @@ export default defineConfig({
     pool: 'forks',
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // As long as a busy machine may need.
+    expect: { poll: { timeout: 10_000 } },
     teardownTimeout: 20_000,
     sequence: { sequencer: LongestFirst },
     reporters: resultsFile ? ['default', ['json', { outputFile: resultsFile }]] : ['default'],

@@ -11,7 +11,6 @@ import { fencesOf } from '../support/markdown.ts'
 import { startPostern } from '../support/postern.ts'
 import { releaseLater } from '../support/release.ts'
 import { repositoryRoot } from '../support/source-files.ts'
-import { soon } from '../web/field-page.ts'
 
 const run = promisify(execFile)
 const fences = fencesOf('docs/start.md')
@@ -66,9 +65,9 @@ test('from a key to "Welcome!", and a pass of one’s own making is none', async
   const { stdout } = await run('bash', ['-c', readMessages ?? ''], { cwd: folder })
   const [{ text }] = JSON.parse(stdout)
   await page.getByLabel('Code sent to').fill(/\d{4}/.exec(text)?.[0] ?? '')
-  await soon(() => page.locator('.postern-message').textContent()).toBe('Confirmed.')
+  await expect.poll(() => page.locator('.postern-message').textContent()).toBe('Confirmed.')
   await page.getByRole('button', { name: 'Sign up' }).click()
-  await soon(() => page.locator('p').textContent()).toBe('Welcome!')
+  await expect.poll(() => page.locator('p').textContent()).toBe('Welcome!')
   expect(messages.filter((text) => !text.includes('404'))).toEqual([])
 
   const forged = await fetch(origin, {

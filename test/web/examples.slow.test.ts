@@ -2,13 +2,12 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { launchBrowser, openPage } from '../support/browser.ts'
 import { startPostern } from '../support/postern.ts'
-import { soon } from './field-page.ts'
 import { bundleExample, installExamples, servePages, startPlainForm } from './run-example.ts'
 
 const postern = await startPostern()
 const browser = await launchBrowser()
 
-const message = (page: Page) => soon(() => page.locator('.postern-message').textContent())
+const message = (page: Page) => expect.poll(() => page.locator('.postern-message').textContent())
 
 /** Asks for a code and types what came. */
 async function confirm(page: Page, to: string): Promise<void> {
@@ -26,7 +25,7 @@ test('examples/plain-form: from the page to a server that knows whose address it
   await message(page).toBe('Confirm this with a code first.')
   await confirm(page, '+8613800138000')
   await page.getByRole('button', { name: 'Sign up' }).click()
-  await soon(() => page.locator('p').textContent()).toBe('Welcome!')
+  await expect.poll(() => page.locator('p').textContent()).toBe('Welcome!')
   expect(messages.filter((text) => !text.includes('favicon') && !text.includes('404'))).toEqual([])
 
   const form = new URLSearchParams({
@@ -71,11 +70,11 @@ test('examples/react and examples/vue: the field lives through re-rendering, unm
     expect(await page.locator('.postern-field').count()).toBe(1)
     await page.getByLabel('Name').fill('Ann')
     await page.getByLabel('Code sent to').fill(await postern.codeFor(to))
-    await soon(() => page.getByRole('status').last().textContent()).toBe(
-      'Confirmed. One more click.',
-    )
+    await expect
+      .poll(() => page.getByRole('status').last().textContent())
+      .toBe('Confirmed. One more click.')
     await page.getByRole('button', { name: 'Sign up' }).click()
-    await soon(() => page.getByRole('status').last().textContent()).toBe('Welcome, Ann!')
+    await expect.poll(() => page.getByRole('status').last().textContent()).toBe('Welcome, Ann!')
     expect(messages.filter((text) => !/favicon|404|DevTools|development/.test(text))).toEqual([])
   }
 })

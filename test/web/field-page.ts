@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { expect } from 'vitest'
 import type { Postern } from '../support/postern.ts'
 import { publishableKey } from '../support/publishable-key.ts'
 import { releaseLater } from '../support/release.ts'
@@ -58,7 +57,3 @@ ${head}
   await page.goto(`${origin}/page`)
   return page
 }
-
-/** Waits as long as a busy machine may need. */
-export const soon = <Value>(read: () => Value | Promise<Value>) =>
-  expect.poll(read, { timeout: 10_000 })

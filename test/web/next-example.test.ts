@@ -10,7 +10,6 @@ import { startPostern } from '../support/postern.ts'
 import { publishableKey } from '../support/publishable-key.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
-import { soon } from './field-page.ts'
 import { installExamples } from './run-example.ts'
 
 test('examples/next: the server action learns whether the pass is good, and React and the field leave each other alone', async () => {
@@ -45,8 +44,8 @@ test('examples/next: the server action learns whether the pass is good, and Reac
   await page.getByLabel('Mobile number').fill(to)
   await page.getByRole('button', { name: 'Send code' }).click()
   await page.getByLabel('Code sent to').fill(await postern.codeFor(to))
-  await soon(() => page.locator('.postern-message').textContent()).toBe('Confirmed.')
+  await expect.poll(() => page.locator('.postern-message').textContent()).toBe('Confirmed.')
   await page.getByRole('button', { name: 'Sign up' }).click()
-  await soon(() => page.locator('main > p').textContent()).toBe('Welcome!')
+  await expect.poll(() => page.locator('main > p').textContent()).toBe('Welcome!')
   expect(messages.filter((text) => !/favicon|404/.test(text))).toEqual([])
 })

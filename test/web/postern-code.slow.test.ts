@@ -12,7 +12,7 @@ import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { publishableKey } from '../support/publishable-key.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
-import { openField, scriptPath, soon } from './field-page.ts'
+import { openField, scriptPath } from './field-page.ts'
 
 let browser: Browser
 let postern: Postern
@@ -42,11 +42,11 @@ async function sendTo(page: Page, to: string): Promise<string> {
   const { address, send, code } = partsOf(page)
   await address.fill(to)
   await send.click()
-  await soon(() => code.isVisible()).toBe(true)
+  await expect.poll(() => code.isVisible()).toBe(true)
   return postern.codeFor(to)
 }
 
-const said = (page: Page) => soon(() => partsOf(page).message.textContent())
+const said = (page: Page) => expect.poll(() => partsOf(page).message.textContent())
 const seen = (page: Page) =>
   page.evaluate('seen') as Promise<Record<string, unknown>[] & { type: string }[]>
 const saved = (page: Page) => page.evaluate('JSON.stringify(sessionStorage)') as Promise<string>
@@ -75,7 +75,7 @@ describe('the whole way', () => {
     const to = newNumber()
     const code = await sendTo(page, to)
     const { again } = partsOf(page)
-    await soon(() => again.textContent()).toMatch(/^Send again in 0:5\d$/)
+    await expect.poll(() => again.textContent()).toMatch(/^Send again in 0:5\d$/)
     expect(await again.getAttribute('aria-disabled')).toBe('true')
     expect(await saved(page)).toContain(to)
     // The field has the focus, and the last digit is enough.
@@ -135,7 +135,7 @@ describe('the whole way', () => {
     expect(await path()).toBe('postern-input')
     await page.keyboard.type(to)
     await page.keyboard.press('Enter')
-    await soon(path).toBe('postern-code')
+    await expect.poll(path).toBe('postern-code')
     const code = await postern.codeFor(to)
     await page.keyboard.type(wrongFor(code))
     await said(page).toContain('wrong')
@@ -157,8 +157,8 @@ describe('the whole way', () => {
     const code = await sendTo(page, to)
     await page.reload()
     const { again, code: input } = partsOf(page)
-    await soon(() => input.isVisible()).toBe(true)
-    await soon(() => again.textContent()).toMatch(/^Send again in 0:[45]\d$/)
+    await expect.poll(() => input.isVisible()).toBe(true)
+    await expect.poll(() => again.textContent()).toMatch(/^Send again in 0:[45]\d$/)
     const other = await page.context().newPage()
     await other.route('**/page', (route) => route.fulfill({ contentType: 'text/html', body: '' }))
     await other.goto(page.url())
@@ -483,7 +483,7 @@ describe('in a page of another origin', () => {
       await route.fulfill({ response, body: `${await response.text()}//` })
     })
     await page.reload()
-    await soon(() => page.locator('postern-code').count()).toBe(1)
+    await expect.poll(() => page.locator('postern-code').count()).toBe(1)
     expect(await page.locator('.postern-field').count()).toBe(0)
   })
 })
