@@ -4,7 +4,7 @@
  * a worker in another. Everything it keeps lies in `.postern/`, so a second start finds its data.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import express from 'express'
 import { createKeyStore } from '../access/key-store.ts'
@@ -18,6 +18,7 @@ import { createDecisionWatch, type DecisionWatch } from './decision-watch.ts'
 import { loadDemoConfig } from './demo-config.ts'
 import { createDemoPage } from './demo-page.ts'
 import { createGuide, guidePath } from './guide.ts'
+import { makeFolder } from './make-folder.ts'
 import { startPrivatePostgres } from './private-postgres.ts'
 import { startPrivateRedis } from './private-redis.ts'
 import { findFreePort, readIfThere } from './server-process.ts'
@@ -38,12 +39,7 @@ const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 for (const signal of endings) process.on(signal, endWhileStarting)
 
 try {
-  mkdirSync(dataFolder, { recursive: true })
-  env.SECRET ||= keptSecret('secret', () => randomBytes(32).toString('hex'))
-  env.BOOTSTRAP_SECRET_KEY ||= keptSecret(
-    'demo-key',
-    () => `psk_demo_${randomBytes(12).toString('hex')}`,
-  )
+  keepSecrets()
   await startServers()
   await migrate(env.DATABASE_URL as string)
 } catch (error) {
@@ -130,6 +126,23 @@ async function startServers(): Promise<void> {
   // All of them settle before a failure is reported, so that none is left running unknown.
   const failed = (await Promise.allSettled(starting)).find((result) => result.status === 'rejected')
   if (failed) throw failed.reason
+}
+
+function keepSecrets(): void {
+  try {
+    makeFolder(dataFolder)
+    env.SECRET ||= keptSecret('secret', () => randomBytes(32).toString('hex'))
+    env.BOOTSTRAP_SECRET_KEY ||= keptSecret(
+      'demo-key',
+      () => `psk_demo_${randomBytes(12).toString('hex')}`,
+    )
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Error(
+      `it can keep nothing in ${dataFolder} (${code}); set POSTERN_DATA to another folder`,
+      { cause: error },
+    )
+  }
 }
 
 function keptSecret(name: string, make: () => string): string {

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { makeFolder } from './make-folder.ts'
 import { findFreePort, readIfThere, type ServerProcess, untilReady } from './server-process.ts'
 
 /**
@@ -72,7 +73,7 @@ export async function startOnFreePort(
 
 export function openFolder(path: string): string {
   const dataDir = resolve(path)
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  makeFolder(dataDir, 0o700)
   chmodSync(dataDir, 0o700)
   return dataDir
 }

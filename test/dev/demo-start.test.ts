@@ -1,0 +1,21 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, inject, test } from 'vitest'
+import { runCommand } from '../support/processes.ts'
+
+// Node's own `mkdir -p` would try for ever in a folder that is there and can hold no other.
+test('a data folder that can not be made: the demo ends and names the setting', async () => {
+  const file = join(mkdtempSync(join(inject('runFolder'), 'demo-')), 'file')
+  writeFileSync(file, '')
+  for (const [folder, code] of [
+    ['/proc/x/y', 'ENOENT'],
+    [join(file, 'x'), 'ENOTDIR'],
+    [file, 'ENOTDIR'],
+  ] as const) {
+    expect(await runCommand('demo', [], { POSTERN_DATA: folder })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The demo can not start: it can keep nothing in ${folder} (${code}); set POSTERN_DATA to another folder\n`,
+    })
+  }
+})
