@@ -146,6 +146,28 @@ test('only the page itself may do things: other origins, names, forms and method
   }
 })
 
+test('Redis is away: what was pressed says that it was not done, and leaves the form as it was', async () => {
+  const other = await page.context().newPage()
+  await other.goto(demo.url)
+  for (const path of ['start-over', 'provider']) {
+    await other.route(`**/demo/${path}`, (route) =>
+      route.fulfill({ status: 503, json: { detail: 'Not now.' } }),
+    )
+  }
+  const wordsOf = (selector: string) => other.locator(selector).innerText()
+  const before = await wordsOf('postern-code')
+  await other.click('#start-over')
+  await expect.poll(() => wordsOf('#signed-up')).toContain('this was not done')
+  expect(await wordsOf('postern-code')).toBe(before)
+  await other.click('[data-trial=provider]')
+  await expect.poll(() => wordsOf('#story')).toContain('this was not done')
+  expect(await wordsOf('#story')).not.toContain('does not answer any more')
+  await other.unroute('**/demo/start-over')
+  await other.click('#start-over')
+  await expect.poll(() => wordsOf('#signed-up')).toBe('')
+  await other.close()
+})
+
 test('no error was written into the console', () => {
   expect(faults).toEqual([])
 })

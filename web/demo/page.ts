@@ -73,12 +73,22 @@ function drawProviderTrial({ provider }: DemoState): void {
 
 for (const type of ['sent', 'passed', 'refused']) field.addEventListener(type, () => server.ask())
 
-byId('start-over').addEventListener('click', async () => {
-  await tellServer('start-over')
-  field.reset()
-  setText(byId('signed-up'), '')
-  await server.ask()
-})
+byId('start-over').addEventListener('click', () =>
+  orSayWhy(async () => {
+    await tellServer('start-over')
+    field.reset()
+    setText(byId('signed-up'), '')
+    await server.ask()
+  }),
+)
+
+async function orSayWhy(work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch {
+    setText(byId('signed-up'), text('noAnswer'))
+  }
+}
 
 const play = createTrials({
   hand,
@@ -90,11 +100,13 @@ for (const button of document.querySelectorAll<HTMLElement>('[data-trial]')) {
 }
 
 // As the page of a shop would post it; only that we stay here.
-byId<HTMLFormElement>('sign-up').addEventListener('submit', async (event) => {
+byId<HTMLFormElement>('sign-up').addEventListener('submit', (event) => {
   event.preventDefault()
   const form = new FormData(byId<HTMLFormElement>('sign-up'))
   const [pass, channel, to] = ['pass', 'channel', 'to'].map((name) => form.get(`postern-${name}`))
-  const { valid } = (await tellServer('sign-up', { pass, channel, to })) as { valid?: boolean }
-  setText(byId('signed-up'), text(valid ? 'welcome' : 'notWelcome'))
-  if (!valid) field.reset()
+  void orSayWhy(async () => {
+    const { valid } = (await tellServer('sign-up', { pass, channel, to })) as { valid?: boolean }
+    setText(byId('signed-up'), text(valid ? 'welcome' : 'notWelcome'))
+    if (!valid) field.reset()
+  })
 })

@@ -52,11 +52,13 @@ export function followState(onState: (state: DemoState | null) => void) {
 
 export type StateFollower = ReturnType<typeof followState>
 
+/** Throws when it was not done: the server, or what it needs, is away. */
 export async function tellServer(path: string, body: object = {}): Promise<unknown> {
   const response = await fetch(`/demo/${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
+  if (response.status >= 500) throw new Error(`${path}: ${response.status}`)
   return response.json()
 }
