@@ -1,9 +1,12 @@
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
-import type { Attempt } from '../notice/states.ts'
+import type { Attempt, Outcome } from '../notice/states.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { unknowns } from './retry.ts'
+
+export const isFailure = (outcome: Outcome): boolean =>
+  outcome === 'unavailable' || outcome === 'not_taken'
 
 /** The calls made for one notice: each is noted for the row, counted and logged. */
 export interface AttemptLog {
@@ -15,6 +18,8 @@ export interface AttemptLog {
   unknowns(): Attempt[]
   /** Whether a provider has said that this message will never pass. */
   isRejectedBy(provider: string): boolean
+  /** Whether a provider has had this message before and surely did not take it. */
+  hasFailedAt(provider: string): boolean
   add(provider: string, result: SendResult, startedAt: Date): void
   /** A provider's word on a try that was unknown. */
   addAnswer(provider: string | null, outcome: 'accepted' | 'not_taken'): void
@@ -35,6 +40,9 @@ export function createAttemptLog(
 
     isRejectedBy: (name) =>
       all().some(({ provider, outcome }) => provider === name && outcome === 'rejected'),
+
+    hasFailedAt: (name) =>
+      all().some(({ provider, outcome }) => provider === name && isFailure(outcome)),
 
     add(provider, result, startedAt) {
       const durationMs = Date.now() - startedAt.getTime()

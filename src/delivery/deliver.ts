@@ -15,14 +15,14 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Templates } from '../templates/templates.ts'
-import { type AttemptLog, createAttemptLog } from './attempt-log.ts'
+import { type AttemptLog, createAttemptLog, isFailure } from './attempt-log.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { GuardedProvider } from './guarded-provider.ts'
 import { type ClaimOutcome, outcomeUnknown, sentBy, tooLate } from './outcome.ts'
 import type { Routable } from './provider-order.ts'
 import { createRecordOutcome } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
-import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
+import { mayTryAgain, pauseMs, type RetryPolicy, triesLeft } from './retry.ts'
 
 /**
  * Added to a pause that a provider asked for: the message that was told "too fast" comes back after those it
@@ -101,11 +101,19 @@ export function createDeliver(deps: {
 
     /** The soonest that any provider which can't take it now might. */
     let openInMs = Number.POSITIVE_INFINITY
+    /** The soonest that one which only asked for a pause, or has no quota left, will take it. */
+    let pauseEndsInMs = Number.POSITIVE_INFINITY
+    const isLastTry = () => triesLeft(attemptLog.all(), retry) === 1
     const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
+    if (isLastTry()) {
+      const hasFailed = ({ name }: GuardedProvider) => Number(attemptLog.hasFailedAt(name))
+      open.sort((one, other) => hasFailed(one) - hasFailed(other))
+    }
     for (const [index, provider] of open.entries()) {
       const leftMs = deadlineMs - performance.now()
       if (leftMs <= 0) return record(tooLate)
       if (!mayTryAgain(attemptLog.all(), retry)) break
+      if (isLastTry() && pauseEndsInMs < leftMs && attemptLog.hasFailedAt(provider.name)) break
 
       let startedAt = new Date()
       /** What stopped the call at the last moment; null: another worker has the notice. */
@@ -135,6 +143,9 @@ export function createDeliver(deps: {
         openInMs = Math.min(openInMs, result.retryInMs)
         // It will soon be its turn here; for any other reason it goes to the next provider.
         if (result.reason === 'pace' || result.reason === 'busy') break
+        if (result.reason === 'paused' || result.reason === 'quota') {
+          pauseEndsInMs = Math.min(pauseEndsInMs, result.retryInMs)
+        }
         continue
       }
       attemptLog.add(provider.name, result, startedAt)
@@ -142,8 +153,11 @@ export function createDeliver(deps: {
       if (result.kind === 'invalid_recipient') {
         return record({ state: 'failed', error: result.kind, provider: provider.name })
       }
-      if (result.kind === 'throttled')
-        openInMs = Math.min(openInMs, result.retryAfterMs + giveWayMs)
+      if (result.kind === 'throttled') {
+        const againInMs = result.retryAfterMs + giveWayMs
+        openInMs = Math.min(openInMs, againInMs)
+        pauseEndsInMs = Math.min(pauseEndsInMs, againInMs)
+      }
       if (result.kind === 'unknown') {
         // Written before anything else is asked: the claim is for the call alone.
         const verdict = await record({
@@ -201,9 +215,7 @@ function withoutSuccess(
     return { state: 'failed', error: 'rejected' }
   }
   const isHeld = openInMs < Number.POSITIVE_INFINITY
-  const hasFailed = attemptLog.made.some(({ outcome }) =>
-    ['unavailable', 'not_taken'].includes(outcome),
-  )
+  const hasFailed = attemptLog.made.some(({ outcome }) => isFailure(outcome))
   if (isHeld && !hasFailed) return { state: 'pending', retryInMs: openInMs }
   if (!mayTryAgain(attemptLog.all(), retry)) return triesUsedUp(attemptLog)
   return { state: 'pending', retryInMs: pauseMs(attemptLog.all().length, retry.longestPauseMs) }

@@ -6,7 +6,8 @@
  * - A try of unknown outcome (`unknown`: an answer lost after the hand-over, a worker that died) may
  *   have reached the person. Providers that can be asked are asked first; what stays unknown is
  *   repeated at most `unknownRetries` times, so a fault doubles a message at most that often.
- * - A pause the provider asked for (`throttled`) uses up nothing; the notice's own time ends it.
+ * - A pause the provider asked for (`throttled`) uses up nothing; the notice's own time ends it. The last try waits for
+ *   it rather than go to a provider that has failed this notice before.
  */
 import type { Attempt } from '../notice/states.ts'
 
@@ -25,8 +26,12 @@ export const noticePauses = { longestPauseMs: 60_000, askAgainMs: 60_000 } as co
 const firstPauseMs = 500
 
 export function mayTryAgain(attempts: readonly Attempt[], policy: RetryPolicy): boolean {
-  const tries = attempts.filter(({ outcome }) => !['throttled', 'not_taken'].includes(outcome))
-  return tries.length < policy.tries && unknowns(attempts).length <= policy.unknownRetries
+  return triesLeft(attempts, policy) > 0 && unknowns(attempts).length <= policy.unknownRetries
+}
+
+export function triesLeft(attempts: readonly Attempt[], { tries }: RetryPolicy): number {
+  const used = attempts.filter(({ outcome }) => !['throttled', 'not_taken'].includes(outcome))
+  return tries - used.length
 }
 
 /** The tries that may have reached the person; `not_taken` is a provider's word on its latest one. */

@@ -226,6 +226,37 @@ describe('tries', () => {
     expect(never.calls).toHaveLength(1)
   })
 
+  test.for([
+    ['before', (dead: GuardedProvider, slow: GuardedProvider) => [dead, slow]],
+    ['behind', (dead: GuardedProvider, slow: GuardedProvider) => [slow, dead]],
+  ] as const)(
+    'the last try waits for a provider that asked for a pause: not one more for the dead one %s it',
+    async ([, route]) => {
+      const [dead, slow] = [
+        guardedOf('dead', [unavailable]),
+        guardedOf('slow', [tooFast(500), accepted]),
+      ]
+      const deliver = worker(route(dead.guarded, slow.guarded), { tries: 2 })
+      const id = await created()
+      await eventually(async () => (await deliver(id)).done)
+      expect(await outcomesOf(id)).toEqual(expect.arrayContaining(['dead unavailable']))
+      expect(await rowOf(id)).toMatchObject({ state: 'sent', provider: 'slow' })
+      expect(dead.calls).toHaveLength(1)
+    },
+  )
+
+  test('the last try waits for no pause where another has not failed yet, or where the pause outlasts the message', async () => {
+    const slow = () => guardedOf('slow', [tooFast(3_600_000)]).guarded
+    const fresh = guardedOf('fresh', [accepted])
+    const one = await created()
+    expect(await worker([slow(), fresh.guarded], { tries: 1 })(one)).toEqual({ done: true })
+    expect(await rowOf(one)).toMatchObject({ state: 'sent', provider: 'fresh' })
+    const back = guardedOf('back', [unavailable, accepted])
+    const two = await created()
+    await untilDone(worker([slow(), back.guarded], { tries: 2 }), two)
+    expect(await rowOf(two)).toMatchObject({ state: 'sent', provider: 'back' })
+  })
+
   test('every provider rejects, in one pass or in two: failed, rejected, one call each', async () => {
     const [a, b] = [guardedOf('a', [rejected]), guardedOf('b', [unavailable, rejected])]
     const id = await created()

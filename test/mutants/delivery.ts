@@ -60,6 +60,24 @@ export const room: MutantRoom = {
       tests: deliver,
     },
     {
+      breaks: 'the last try goes to a dead provider while another is paused',
+      find: '      if (isLastTry() && pauseEndsInMs < leftMs && attemptLog.hasFailedAt(provider.name)) break\n',
+      replace: '',
+      tests: deliver,
+    },
+    {
+      breaks: 'the last try goes to a dead provider before it is asked whether another is paused',
+      find: '    if (isLastTry()) {\n',
+      replace: '    if (!isLastTry()) {\n',
+      tests: deliver,
+    },
+    {
+      breaks: 'the last try waits for a pause that outlasts the message',
+      find: 'isLastTry() && pauseEndsInMs < leftMs &&',
+      replace: 'isLastTry() && pauseEndsInMs < Number.POSITIVE_INFINITY &&',
+      tests: deliver,
+    },
+    {
       breaks: 'a provider that rejected is called again',
       find: 'providers.filter(({ name }) => !attemptLog.isRejectedBy(name))',
       replace: 'providers.filter(({ name }) => name !== undefined)',
@@ -92,8 +110,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a held provider ends the pass',
-      find: "if (result.reason === 'pace' || result.reason === 'busy') break\n        continue",
-      replace: 'break',
+      find: "if (result.reason === 'pace' || result.reason === 'busy') break\n        if",
+      replace: 'break\n        if',
       tests: deliver,
     },
     {
@@ -116,8 +134,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a message that is told "too fast" does not give way',
-      find: 'Math.min(openInMs, result.retryAfterMs + giveWayMs)',
-      replace: 'Math.min(openInMs, result.retryAfterMs - giveWayMs)',
+      find: 'const againInMs = result.retryAfterMs + giveWayMs',
+      replace: 'const againInMs = result.retryAfterMs - giveWayMs',
       tests: deliver,
     },
     {
@@ -449,8 +467,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'one try more than allowed',
-      find: 'return tries.length < policy.tries &&',
-      replace: 'return tries.length <= policy.tries &&',
+      find: 'return triesLeft(attempts, policy) > 0 &&',
+      replace: 'return triesLeft(attempts, policy) >= 0 &&',
       tests: retry,
     },
     {
