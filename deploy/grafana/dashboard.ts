@@ -297,6 +297,18 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         unit: 's',
         queries: [['{{route}}', quantile(0.99, 'route', 'postern_http_request_duration_seconds')]],
       },
+      {
+        title: 'Sign-ins at the console',
+        description:
+          'Keys tried within an hour. People make few of these: a hundred that are not ok are somebody guessing.',
+        unit: 'short',
+        queries: [
+          [
+            '{{outcome}}',
+            `sum by (outcome) (increase(${of('postern_console_sign_ins_total')}[1h]))`,
+          ],
+        ],
+      },
     ],
   ],
   [

@@ -35,8 +35,6 @@ const addedLabels = ['process', 'instance', 'job', 'le']
 /** Not on the dashboard, and why. */
 const notOnDashboard: Record<string, string> = {
   postern_test_sends_total: 'of use to whoever tests, not to who runs the service',
-  postern_console_sign_ins_total:
-    'of use to whoever suspects that somebody tries keys at the console',
   postern_log_lines_dropped_total: 'of use only to explain why the log lacks lines',
   postern_records_dropped_total: 'of use only to explain why a look-up or a replay lacks something',
 }
