@@ -23,6 +23,8 @@ export interface SendJob {
   kind: 'captcha' | 'notice'
   /** Not before this has passed. */
   delayMs?: number
+  /** By PostgreSQL's clock its time has come: a delay of a job that is there already is over, whatever a worker's clock says. */
+  isOverdue?: boolean
 }
 
 /** Finished jobs leave no trace: the row is the record, and a kept job would block its id. */

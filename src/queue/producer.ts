@@ -37,7 +37,10 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
             data: { id: job.id },
             opts: jobOptions(job),
           }))
-          await reachRedis(inTime(queue.addBulk(added)))
+          const there = await reachRedis(inTime(queue.addBulk(added)))
+          const overdue = there.filter((_, at) => jobs[at]?.isOverdue)
+          // Refused for all that are not delayed.
+          await reachRedis(inTime(Promise.allSettled(overdue.map((job) => job.promote()))))
           return jobs.map(() => undefined)
         },
       }),

@@ -4,7 +4,8 @@
  * Every worker runs one. Each pass takes open notices that are overdue (committed but never queued,
  * lost with Redis, or left by a worker that died) and puts them back on the queue. Taking them moves
  * their due time ahead in the same statement, so any number of copies never take the same ones, and a
- * job that still exists is not doubled because its id is the notice id. Receipts that came before their
+ * job that still exists is not doubled because its id is the notice id. One that is delayed still runs now: the queue
+ * delays by the clocks of our processes, and one of them may be slow. Receipts that came before their
  * notice was known as sent are looked at again here too.
  */
 import type { Log } from '../base/log.ts'
@@ -44,7 +45,7 @@ export function startReconciler(deps: {
   async function requeue(): Promise<void> {
     const overdue = await takeOverdue()
     if (overdue.length === 0) return
-    await Promise.all(overdue.map((notice) => producer.add(notice)))
+    await Promise.all(overdue.map((notice) => producer.add({ ...notice, isOverdue: true })))
     metrics.reconciled.inc(overdue.length)
     log.reconciled(overdue.length)
   }

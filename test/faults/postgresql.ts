@@ -119,7 +119,7 @@ const i24: Fault = {
   id: 'I24',
   breaks: 'API and worker processes whose clocks are an hour behind, two hours and a year ahead',
   holds:
-    "ids and times are PostgreSQL's, nothing is sent before it is wanted, no row and no recipient goes",
+    "ids and times are PostgreSQL's, nothing is sent before it is wanted or long after, no row and no recipient goes",
   proves: 'I24',
   async prove() {
     const fleet = await startFleet({ apis: 0, workers: 0 })
@@ -171,6 +171,10 @@ const i24: Fault = {
       )
       waiting += 1
       expect(kept).toEqual({ rows, recipients: rows, waiting })
+      // A queue goes by its workers' clocks.
+      const soon = { ...notice, sendAt: new Date(Date.now() + 2_000).toISOString() }
+      const { body } = await fleet.post('/v1/notices', { ...soon, to: freshPhone() }, api)
+      expect(await settleOne(fleet, body.id)).toBe('sent')
       await worker.terminate()
       await api.terminate()
     }

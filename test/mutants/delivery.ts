@@ -110,8 +110,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a held provider ends the pass',
-      find: "if (result.reason === 'pace' || result.reason === 'busy') break\n        if",
-      replace: 'break\n        if',
+      find: '        continue\n      }\n      attemptLog.add(',
+      replace: '        break\n      }\n      attemptLog.add(',
       tests: deliver,
     },
     {

@@ -8,6 +8,7 @@ export const room: MutantRoom = {
     'test/upkeep/reconcile',
     'test/upkeep/retention',
     'test/idempotency/idempotency',
+    'test/queue/producer',
   ],
   mutants: [
     // Making
@@ -185,6 +186,18 @@ export const room: MutantRoom = {
       tests: ['test/notice/store', 'test/receipt/receipts'],
     },
     // The reconciler and what it takes
+    {
+      breaks: 'a job that a slow clock put off is left to that clock by the reconciler',
+      find: 'producer.add({ ...notice, isOverdue: true })',
+      replace: 'producer.add(notice)',
+      tests: ['test/upkeep/reconcile'],
+    },
+    {
+      breaks: 'a job that a slow clock put off is left to that clock by the queue',
+      find: 'there.filter((_, at) => jobs[at]?.isOverdue)',
+      replace: 'there.filter((_, at) => !jobs[at]?.isOverdue)',
+      tests: ['test/queue/producer'],
+    },
     {
       breaks: 'overdue notices are taken without grace',
       find: "SELECT id FROM notice WHERE due_at < now() - $2 * interval '1 millisecond'",

@@ -63,6 +63,18 @@ test('captchas overtake notices that were queued before them', async () => {
   )
 })
 
+test('overdue: a job that a clock put off runs now; one that waits or is in hand stays one', async () => {
+  const queue = queueOf('sms')
+  await queue.obliterate({ force: true })
+  const [putOff, later, waiting] = [notice(), notice(), captcha()]
+  for (const job of [putOff, later]) await producer.add({ ...job, delayMs: 3_600_000 })
+  await producer.add(waiting)
+  await Promise.all([putOff, waiting].map((job) => producer.add({ ...job, isOverdue: true })))
+  expect((await queue.getJobs(['prioritized'])).map(({ id }) => id)).toEqual([putOff.id])
+  expect((await queue.getJobs(['waiting'])).map(({ id }) => id)).toEqual([waiting.id])
+  expect((await queue.getJobs(['delayed'])).map(({ id }) => id)).toEqual([later.id])
+})
+
 test('Redis frozen: add is Unavailable within its deadline, and works again afterwards (F5)', async () => {
   const server = await ownRedis()
   const client = connectRedis(server.url, 'producer', () => {})

@@ -5,6 +5,7 @@ import { createLog } from '../../src/base/log.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
+import type { SendJob } from '../../src/queue/contract.ts'
 import { startReconciler } from '../../src/upkeep/reconcile.ts'
 import { moveDatabaseClock, testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
@@ -35,7 +36,9 @@ async function standingStill(sweepReceipts = async () => {}) {
           return taken
         },
       },
-      producer: { add: async ({ id }: { id: string }) => void queued.push(id) } as never,
+      producer: {
+        add: async (job: SendJob) => void (job.isOverdue && queued.push(job.id)),
+      } as never,
       sweepReceipts,
       metrics: createMetrics({ process: 'worker' }),
       log,
