@@ -1,8 +1,9 @@
--- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a
--- lockout's refusal begins its lock. Read it beside src/limiter/memory/kinds.ts: the names are the same.
---
--- A value is what a part of a rule knows of a subject: the byte 1, then its uses, oldest first: a time in
--- ms (6 bytes) and how many uses it stands for (4). Before a lockout's: when its last lock ends, locks in a row.
+-- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a lockout's
+-- begins its lock. Read it beside src/limiter/memory/kinds.ts: the names are the same.
+-- A value is what a part of a rule knows of a subject: the byte 2; of a lockout when its last lock ends, in ms
+-- (6 bytes), and how many locks came in a row (4); of every use, oldest first, how many were made before it (4)
+-- and when (6); last how many were made in all (4). So the uses since one of them are a difference, and nothing
+-- need be counted. The numbers begin anew after 2^32, which is above every limit.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
@@ -11,12 +12,10 @@
 -- returns  now, and nothing more if that is outside the period of a calendar; then per check
 --          the value of every part, after a 0 where the rule is passed over although it is full: admitted
 --          | twice the hold (see below) of what holds longest, and 1 more if that lock began now
---          | -1: a value is not one of the limiter's
--- So { 1790000000000, "\1…", 123456789 } is one check admitted, with its uses, and one refused.
+--          | -2: a value is not one of the limiter's
 local call, pcall, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
-local sub, byte, max, floor = string.sub, string.byte, math.max, math.floor
-
-local use, size = '>I6I4', 10
+local sub, max, floor = string.sub, math.max, math.floor
+local count, time, timed, size, wrap = '>I4', '>I6', '>I6I4', 10, 2 ^ 32
 local plan, memoryMs = cjson.decode(ARGV[1]), tonumber(ARGV[2])
 local clock = ARGV[3] and { 0, ARGV[3] * 1000 } or call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
@@ -26,40 +25,44 @@ local function holdOf(waitMs, window)
   return waitMs * 1024 + 1023 - window.index
 end
 
--- The time of the newest use and how many uses it stands for.
+-- The time of the newest use, 0 if there is none, and how many were made in all.
 local function newest(part, value)
-  if #value < part.first then
+  if #value < part.first + size then
     return 0, 0
   end
-  return unpack(use, value, #value - size + 1)
-end
-
--- When a use leaves a window.
-local function leavesAt(part, window, at)
-  return not part.endsAt and at + window.ms or at < part.startsAt and now or part.endsAt
+  return unpack(timed, value, #value - size + 1)
 end
 
 -- The kinds: each returns the hold, 0 if the permits fit; what to add the permits to then, or on a refusal
 -- what begins a lock; the time that the permits get; and when the value ends.
 
--- Each use comes back a window after it was made. From the newest on, uses are counted until they and the
--- permits are more than the limit: that one must leave the window first. The lowest limit comes first.
+-- Each use comes back a window after it was made. The newest that is too many beside the permits must leave the
+-- window first; it is found by halving. The lowest limit comes first, and a higher one has fewer too many.
 local function sliding(part, value, permits)
-  local hold, used, time, uses, place = 0, permits, part.now, 0, #value - size + 1
+  local at, made = newest(part, value)
+  local first, uses = part.first, (#value - 3 - part.first) / size
+  local tooMany, hold = uses, 0
   for w = 1, #part.windows do
     local window = part.windows[w]
-    while used <= window.limit and place >= part.first do
-      time, uses = unpack(use, value, place)
-      used = used + uses
-      place = place - size
+    local room = window.limit - permits
+    local low = room < uses and uses - room or 0
+    while low < tooMany do
+      local middle = floor((low + tooMany) / 2)
+      if (made - unpack(count, value, first + middle * size)) % wrap > room then
+        low = middle + 1
+      else
+        tooMany = middle
+      end
     end
-    if used <= window.limit then
+    if tooMany == 0 and room >= 0 then
       break
-    elseif time + window.ms > now then
-      hold = max(hold, holdOf(time + window.ms - now, window))
+    end
+    local leaving = room < 0 and part.now or unpack(time, value, first + tooMany * size - 6)
+    if leaving + window.ms > now then
+      hold = max(hold, holdOf(leaving + window.ms - now, window))
     end
   end
-  local at = hold == 0 and (value == part.empty and part.now or max(part.now, (newest(part, value))))
+  at = hold == 0 and max(at, part.now)
   return hold, at and value, at, at and at + part.longestMs
 end
 
@@ -67,60 +70,57 @@ end
 local function fixed(part, value, permits)
   local window = part.windows[1]
   local at, used = newest(part, value)
-  if leavesAt(part, window, at) <= now then
+  if part.endsAt and at < part.startsAt or not part.endsAt and at + window.ms <= now then
     at, used = now, 0
   end
-  local endsAt = leavesAt(part, window, at)
+  local endsAt = part.endsAt or at + window.ms
   local hold = used + permits > window.limit and holdOf(endsAt - now, window) or 0
-  return hold, hold == 0 and '\1' .. pack(use, at, used), at, endsAt
+  return hold, hold == 0 and '\2' .. pack('>I4I6I4', 0, at, used), at, endsAt
 end
 
 local function lockMs(part, locks)
   return math.min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
 end
-
 -- As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten.
 local function lockout(part, value, permits)
   local window = part.windows[1]
-  local endsAt, locks = unpack(use, value, 2)
+  local endsAt, locks = unpack(timed, value, 2)
   if endsAt > now and endsAt <= now + part.trustMs then
     return holdOf(endsAt - now, window)
-  end
-  if endsAt > now or part.growth == 1 or now - endsAt >= lockMs(part, locks) then
+  elseif endsAt > now or part.growth == 1 or now - endsAt >= lockMs(part, locks) then
     endsAt, locks = 0, 0
   end
   local hold, tries, at, expiresAt = sliding(part, value, permits)
   if hold == 0 then
-    tries = '\1' .. pack(use, endsAt, locks) .. sub(tries, part.first)
-    return 0, tries, at, max(expiresAt, endsAt + lockMs(part, locks))
+    local head = '\2' .. pack(timed, endsAt, locks)
+    return 0, head .. sub(tries, part.first), at, max(expiresAt, endsAt + lockMs(part, locks))
   end
   local ms = lockMs(part, locks + 1)
-  return holdOf(ms, window), '\1' .. pack(use, now + ms, locks + 1), now, now + 2 * ms
+  return holdOf(ms, window), '\2' .. pack('>I6I4I4', now + ms, locks + 1, 0), now, now + 2 * ms
 end
 
 -- The value with the permits as its newest uses, and without those that have left every window.
 local function add(part, value, at, permits)
-  if #value < part.first then
-    return value .. pack(use, at, permits)
+  if value == part.empty and at == part.now then
+    return part.firstUse
   end
-  local time, uses = newest(part, value)
-  if time == at then
-    return sub(value, 1, -size - 1) .. pack(use, at, uses + permits)
+  local last, made = newest(part, value)
+  if last == at then
+    return sub(value, 1, -5) .. pack(count, (made + permits) % wrap)
   end
   local oldest = part.first
-  while oldest < #value and unpack(use, value, oldest) + part.longestMs <= now do
+  while oldest + size < #value - 3 and unpack(time, value, oldest + 4) + part.longestMs <= now do
     oldest = oldest + size
   end
-  local kept = oldest == part.first and value or sub(value, 1, part.first - 1) .. sub(value, oldest)
-  return kept .. pack(use, at, permits)
+  return sub(value, 1, part.first - 1) .. sub(value, oldest) .. pack(timed, at, (made + permits) % wrap)
 end
 
 local kinds = { sliding = sliding, fixed = fixed, calendar = fixed, lockout = lockout }
 for _, part in ipairs(plan) do
   part.decide = kinds[part.kind]
-  part.empty = part.kind == 'lockout' and '\1' .. pack(use, 0, 0) or '\1'
-  part.first = #part.empty + 1
+  part.empty = '\2' .. string.rep('\0', part.first + 2)
   part.now = math.ceil(now / part.granuleMs) * part.granuleMs
+  part.firstUse = part.empty .. pack(timed, part.now, part.permits) -- made once, because most subjects are new
   if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then
     return { now }
   end
@@ -130,8 +130,8 @@ end
 local function read(part, key)
   local value = pcall('GET', key)
   if not value or value == '' then
-    return part.empty, part.empty
-  elseif type(value) == 'table' or byte(value) ~= 1 or #value % size ~= 1 then
+    value = part.empty
+  elseif value.err or sub(value, 1, 1) ~= '\2' or #value % size ~= 5 then
     return
   end
   local trusted = value
@@ -143,16 +143,16 @@ end
 
 local texts = {} -- of times of expiry: Redis takes texts faster than numbers
 local function set(key, value, expiresAt)
-  local text = texts[expiresAt] or string.format('%.0f', expiresAt)
-  texts[expiresAt] = text
-  call('SET', key, value, 'PXAT', text)
+  texts[expiresAt] = texts[expiresAt] or string.format('%.0f', expiresAt)
+  call('SET', key, value, 'PXAT', texts[expiresAt])
 end
 
 local reply, parts, values, news, times, ends = { now }, #plan, {}, {}, {}, {} -- the last four by part
+local full = {} -- by rule: the last check in which it was full and yet is passed over
 for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
   local requestKey = memoryMs > 0 and KEYS[key + parts + 1]
   local isKnown = requestKey and call('GET', requestKey)
-  local held, challenged, began, full = 0, 0, 0, nil
+  local held, challenged, began = 0, 0, 0
   for p = 1, parts do
     local part, hold = plan[p], 0
     local value, trusted = read(part, KEYS[key + p])
@@ -168,20 +168,20 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
       set(KEYS[key + p], value, ends[p])
     end
     values[p] = value
-    if hold > 0 and part.mode == 'enforce' then
+    local mode = hold > 0 and part.mode
+    if mode == 'enforce' then
       held = max(held, hold)
-    elseif hold > 0 and part.mode == 'challenge' then
+    elseif mode == 'challenge' then
       challenged = max(challenged, hold)
-    elseif hold > 0 then
-      full = full or {}
-      full[part.rule] = true
+    elseif mode then
+      full[part.rule] = key
     end
   end
   held = held == 0 and challenged or held
-  local memory = held == 0 and requestKey and not isKnown and pack(use, now, clock[2] % 1000)
+  local memory = held == 0 and requestKey and not isKnown and pack(timed, now, clock[2] % 1000)
   for p = 1, held == 0 and parts or 0 do
     local part = plan[p]
-    if full and full[part.rule] then
+    if full[part.rule] == key then
       reply[#reply + 1] = 0
       times[p] = 0
     elseif not isKnown then
@@ -189,12 +189,12 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
       set(KEYS[key + p], values[p], ends[p])
     end
     reply[#reply + 1] = values[p]
-    memory = memory and memory .. pack(use, times[p], part.permits)
+    memory = memory and memory .. pack(timed, times[p], part.permits)
   end
   if memory then
     set(requestKey, memory, now + memoryMs)
   elseif held ~= 0 then
-    reply[#reply + 1] = held < 0 and held or 2 * held + (began == held and 1 or 0)
+    reply[#reply + 1] = 2 * held + (began == held and 1 or 0)
   end
 end
 return reply

@@ -5,25 +5,35 @@
 -- returns  1 if the request was remembered, else 0
 local unpack = struct.unpack
 local pack = struct.pack
-local use = '>I6I4'
+local timed = '>I6I4'
+local use = '>I4I6'
+local count = '>I4'
 local size = 10
+local wrap = 2 ^ 32
 
 local memory = redis.call('GET', KEYS[#KEYS])
 if not memory then
   return 0
 end
-local ms, micros = unpack(use, memory)
+local ms, micros = unpack(timed, memory)
 local requestedAt = ms * 1000 + micros
 local parts = (#KEYS - 1) / 2
 
--- The value without so many uses of that time, as far as it still has them.
+-- The value without so many uses of that time, as far as it still has them; see lua/acquire-N.lua.
 local function remove(value, first, at, permits)
-  for place = #value - size + 1, first, -size do
-    local time, uses = unpack(use, value, place)
+  local place = #value - 3 - size
+  local after = unpack(count, value, #value - 3)
+  local later = pack(count, (after - permits) % wrap)
+  while place >= first do
+    local before, time = unpack(use, value, place)
+    local uses = (after - before) % wrap
     if time == at and uses >= permits then
-      local rest = uses > permits and pack(use, at, uses - permits) or ''
-      return value:sub(1, place - 1) .. rest .. value:sub(place + size)
+      local rest = uses > permits and pack(use, before, at) or ''
+      return value:sub(1, place - 1) .. rest .. later
     end
+    later = pack(use, (before - permits) % wrap, time) .. later
+    after = before
+    place = place - size
   end
   return value
 end
@@ -35,7 +45,7 @@ local function giveBack(p, first, at, permits)
     return
   end
   local rest = remove(value, first, at, permits)
-  if not rest:find('[^%z]', 2) then
+  if not rest:sub(2, -5):find('[^%z]') then
     redis.call('DEL', KEYS[p])
   elseif rest ~= value then
     redis.call('SET', KEYS[p], rest, 'KEEPTTL')
@@ -45,10 +55,10 @@ end
 local isLeft = false
 for p = 1, parts do
   local first = tonumber(ARGV[p])
-  local at, permits = unpack(use, memory, 1 + p * size)
+  local at, permits = unpack(timed, memory, 1 + p * size)
   if first > 0 and at > 0 then
     giveBack(p, first, at, permits)
-    memory = memory:sub(1, p * size) .. pack(use, 0, 0) .. memory:sub(1 + (p + 1) * size)
+    memory = memory:sub(1, p * size) .. pack(timed, 0, 0) .. memory:sub(1 + (p + 1) * size)
   elseif at > 0 then
     isLeft = true
   end

@@ -10,13 +10,20 @@ import {
   parsePolicies,
   type RawPolicies,
 } from '../../src/limiter/index.ts'
-import { randomRules } from './random-policies.ts'
+import { type RawRule, randomRules, rulesOfManyUses } from './random-policies.ts'
 import { createReference, type Verdict } from './reference.ts'
 import { virtualTime } from './virtual-time.ts'
 
-/** They run side by side, one policy each, so that they share clock and batches. */
+/** Histories run side by side, one policy each, so that they share clock and batches. */
+interface Drawn {
+  readonly rules: fc.Arbitrary<RawRule[]>
+  readonly histories: number
+  readonly steps: number
+}
 export const historiesPerRound = 125
-const stepsPerHistory = 25
+const ordinary: Drawn = { rules: randomRules, histories: historiesPerRound, steps: 25 }
+/** Fewer, and so long that limits of a hundred uses are reached. */
+export const long: Drawn = { rules: rulesOfManyUses, histories: 25, steps: 200 }
 const longMs = 1e10
 const startAt = Date.UTC(2026, 2, 28, 12) // the clocks of Europe/Berlin go forward the night after
 
@@ -28,10 +35,10 @@ interface Place {
 }
 
 /** Redis engine, in-process engine and the reference are asked alike; throws where they decide differently. */
-export async function runRound(place: Place, roundSeed: number): Promise<void> {
+export async function runRound(place: Place, roundSeed: number, drawn = ordinary): Promise<void> {
   const opened: Limiter[] = []
   try {
-    await compareEngines(place, roundSeed, opened)
+    await compareEngines(place, roundSeed, drawn, opened)
   } finally {
     for (const limiter of opened) limiter.close()
   }
@@ -40,11 +47,12 @@ export async function runRound(place: Place, roundSeed: number): Promise<void> {
 async function compareEngines(
   { servers, redis, keyPrefix }: Place,
   roundSeed: number,
+  drawn: Drawn,
   opened: Limiter[],
 ): Promise<void> {
   const policies: RawPolicies = Object.fromEntries(
     fc
-      .sample(randomRules, { numRuns: historiesPerRound, seed: roundSeed })
+      .sample(drawn.rules, { numRuns: drawn.histories, seed: roundSeed })
       .map((rules, index) => [`policy${index}`, rules]),
   )
   const parsed = parsePolicies(policies)
@@ -89,7 +97,7 @@ async function compareEngines(
   const draw = seededDraw(roundSeed)
 
   let hasReset = false
-  for (let step = 0; step < stepsPerHistory; step++) {
+  for (let step = 0; step < drawn.steps; step++) {
     const some = histories[draw(histories.length)] as (typeof histories)[number]
     const pause = draw(8)
     // Now and then exactly to the end of somebody's wait, or one millisecond before it.

@@ -13,11 +13,13 @@ const anyLimit = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 129, max: 140 }) },
 )
 const window = fc.tuple(anyLimit, seconds).map(([limit, s]) => `${limit} per ${s}s`)
-const windows = fc.uniqueArray(window, {
-  minLength: 1,
-  maxLength: 3,
-  selector: (text) => text.split(' per ')[1],
-})
+const windowsOf = (one: fc.Arbitrary<string>) =>
+  fc.uniqueArray(one, {
+    minLength: 1,
+    maxLength: 3,
+    selector: (text) => text.split(' per ')[1],
+  })
+const windows = windowsOf(window)
 const crons = fc.constantFrom('0 0 * * *', '30 2 * * *', '*/5 * * * *', '0 0 1 * *', '0 9 * * 1')
 const zones = fc.constantFrom('UTC', 'Asia/Shanghai', 'Europe/Berlin', 'America/New_York')
 
@@ -64,3 +66,15 @@ function lowestLimit(one: Partial<Record<'sliding' | 'fixed', string[]>> & objec
   const limits = JSON.stringify(one).matchAll(/"(\d+) per|"limit":(\d+)/g)
   return Math.min(...[...limits].map(([, a, b]) => Number(a ?? b) || Number.POSITIVE_INFINITY))
 }
+
+/** A rule whose limits only a long history reaches. */
+export const rulesOfManyUses: fc.Arbitrary<RawRule[]> = fc
+  .tuple(
+    windowsOf(
+      fc
+        .tuple(fc.integer({ min: 13, max: 160 }), fc.constantFrom(300, 3_600, 86_400, 864_000))
+        .map(([limit, s]) => `${limit} per ${s}s`),
+    ),
+    fc.constantFrom(1, 1, 2, 3),
+  )
+  .map(([sliding, permits]) => [{ name: 'many', key: '{subject}', sliding, permits }])

@@ -59,6 +59,26 @@ describe('what the limiter keeps in Redis', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false, rule: 'c' })
   })
 
+  test('numbers of uses begin anew after 2^32, and limits hold across it', async () => {
+    const { limiter, client } = await realLimiter({ p: [sliding('a', '4 per 1h')] })
+    await limiter.acquire('p', u, { requestId: 'first' })
+    const [key] = (await client.keys('*')).filter((one) => !one.includes('req')) as [string]
+    const value = (await client.getBuffer(key)) as Buffer
+    // As if the subject had used it 2^32 - 3 times before.
+    for (const place of [1, value.length - 4]) {
+      value.writeUInt32BE((value.readUInt32BE(place) + 2 ** 32 - 3) % 2 ** 32, place)
+    }
+    await client.set(key, value, 'KEEPTTL')
+    for (const left of [2, 1, 0]) {
+      expect(await limiter.acquire('p', u)).toMatchObject({ remaining: [{ left }] })
+    }
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
+    expect(await limiter.release('p', u, 'first')).toBe(true)
+    expect(await limiter.peek('p', u)).toMatchObject([{ used: 3 }])
+    expect(await limiter.acquire('p', u)).toMatchObject({ remaining: [{ left: 0 }] })
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
+  })
+
   test('I3: 1,000 concurrent acquires against limits of 3 and 5: three pass, and each took once', async () => {
     const { limiter } = await realLimiter({
       p: [sliding('a', '5 per 1h'), { name: 'b', key: '{u}', fixed: '3 per 1h' }],

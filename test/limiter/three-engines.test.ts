@@ -1,6 +1,6 @@
 import { test } from 'vitest'
 import { testRedis } from '../support/redis.ts'
-import { historiesPerRound, runRound } from './random-histories.ts'
+import { historiesPerRound, long, runRound } from './random-histories.ts'
 
 /** Beside `three-engines.slow.test.ts`, which goes on with other seeds. */
 const rounds = 4
@@ -11,4 +11,9 @@ test(`I20: Redis engine, in-process engine and a reference that keeps every even
     await runRound({ servers: [client], redis: client, keyPrefix: prefix }, seed)
     await client.flushdb()
   }
+}, 60_000)
+
+test(`I20: the same in ${long.histories} histories of ${long.steps} steps, with limits of up to 160 uses`, async () => {
+  const { client, prefix } = await testRedis()
+  await runRound({ servers: [client], redis: client, keyPrefix: prefix }, 5, long)
 }, 60_000)

@@ -9,23 +9,33 @@ export const room: MutantRoom = {
     // The script
     {
       breaks: 'sliding, over Redis: one use more than the limit',
-      find: '    if used <= window.limit then\n      break',
-      replace: '    if used <= window.limit + 1 then\n      break',
+      find: 'local room = window.limit - permits\n    local low = room < uses',
+      replace: 'local room = window.limit + 1 - permits\n    local low = room < uses',
     },
     {
       breaks: 'sliding, over Redis: a use leaves one millisecond late',
-      find: 'elseif time + window.ms > now then',
-      replace: 'elseif time + window.ms >= now then',
+      find: 'if leaving + window.ms > now then',
+      replace: 'if leaving + window.ms >= now then',
     },
     {
       breaks: 'sliding, over Redis: permits of a call count as one',
-      find: 'local hold, used, time, uses, place = 0, permits, part.now, 0,',
-      replace: 'local hold, used, time, uses, place = 0, 1, part.now, 0,',
+      find: 'local room = window.limit - permits\n    local low',
+      replace: 'local room = window.limit - 1\n    local low',
+    },
+    {
+      breaks: 'sliding, over Redis: halving ends one use too early',
+      find: 'while low < tooMany do',
+      replace: 'while low + 1 < tooMany do',
+    },
+    {
+      breaks: 'numbers of uses do not begin anew',
+      find: 'middle * size)) % wrap > room then',
+      replace: 'middle * size)) > room then',
     },
     {
       breaks: 'the shortest wait is named',
-      find: 'hold = max(hold, holdOf(time + window.ms - now, window))',
-      replace: 'hold = hold > 0 and hold or holdOf(time + window.ms - now, window)',
+      find: 'hold = max(hold, holdOf(leaving + window.ms - now, window))',
+      replace: 'hold = hold > 0 and hold or holdOf(leaving + window.ms - now, window)',
     },
     {
       breaks: 'of equal waits the last window is named, over Redis',
@@ -34,18 +44,18 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'fixed, over Redis: the window goes on for a millisecond',
-      find: 'if leavesAt(part, window, at) <= now then',
-      replace: 'if leavesAt(part, window, at) < now then',
+      find: 'at + window.ms <= now then',
+      replace: 'at + window.ms < now then',
     },
     {
       breaks: 'fixed, over Redis: every use begins the window anew',
-      find: "hold == 0 and '\\1' .. pack(use, at, used), at, endsAt",
-      replace: "hold == 0 and '\\1' .. pack(use, now, used), now, endsAt",
+      find: "hold == 0 and '\\2' .. pack('>I4I6I4', 0, at, used), at, endsAt",
+      replace: "hold == 0 and '\\2' .. pack('>I4I6I4', 0, now, used), now, endsAt",
     },
     {
       breaks: 'calendar, over Redis: a use of the last period counts',
-      find: 'at < part.startsAt and now or part.endsAt',
-      replace: 'part.endsAt',
+      find: 'if part.endsAt and at < part.startsAt or not',
+      replace: 'if not',
     },
     {
       breaks: 'calendar: a period that has ended is decided by',
@@ -80,9 +90,9 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'lockout, over Redis: the tries before a lock count after it',
-      find: "return holdOf(ms, window), '\\1' .. pack(use, now + ms, locks + 1), now, now + 2 * ms",
+      find: "return holdOf(ms, window), '\\2' .. pack('>I6I4I4', now + ms, locks + 1, 0), now, now + 2 * ms",
       replace:
-        "return holdOf(ms, window), '\\1' .. pack(use, now + ms, locks + 1) .. sub(value, part.first), now, now + 2 * ms",
+        "return holdOf(ms, window), '\\2' .. pack(timed, now + ms, locks + 1) .. sub(value, part.first), now, now + 2 * ms",
       mayLive: 'a lock outlasts the window in every policy that makes sense',
     },
     {
@@ -92,8 +102,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'uses of one millisecond replace each other',
-      find: 'pack(use, at, uses + permits)\n',
-      replace: 'pack(use, at, permits)\n',
+      find: 'pack(count, (made + permits) % wrap)\n',
+      replace: 'pack(count, made)\n',
     },
     {
       breaks: 'a refusal takes from the rules that had room',
@@ -102,13 +112,13 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a rule that observes refuses, over Redis',
-      find: "if hold > 0 and part.mode == 'enforce' then",
-      replace: "if hold > 0 and part.mode ~= 'challenge' then",
+      find: "if mode == 'enforce' then",
+      replace: "if mode and mode ~= 'challenge' then",
     },
     {
       breaks: 'a full observed rule takes on where it has room',
-      find: 'if full and full[part.rule] then',
-      replace: 'if full and not news[p] then',
+      find: 'if full[part.rule] == key then',
+      replace: 'if full[part.rule] == key and not news[p] then',
       tests: ['test/limiter/three-engines.test'],
     },
     {
@@ -123,18 +133,18 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a value that is not ours decides',
-      find: "elseif type(value) == 'table' or byte(value) ~= 1 or #value % size ~= 1 then",
-      replace: "elseif type(value) == 'table' then",
+      find: "elseif value.err or sub(value, 1, 1) ~= '\\2' or #value % size ~= 5 then",
+      replace: 'elseif value.err then',
     },
     {
       breaks: 'a value lives for ever',
-      find: "call('SET', key, value, 'PXAT', text)",
+      find: "call('SET', key, value, 'PXAT', texts[expiresAt])",
       replace: "call('SET', key, value)",
     },
     // Giving back, over Redis
     {
       breaks: 'a release gives back more than the request took',
-      find: "local rest = uses > permits and pack(use, at, uses - permits) or ''",
+      find: "local rest = uses > permits and pack(use, before, at) or ''",
       replace: "local rest = ''",
     },
     {
@@ -154,15 +164,15 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'an empty value is kept, and with it the window of a fixed rule',
-      find: "  if not rest:find('[^%z]', 2) then\n    redis.call('DEL', KEYS[p])\n  elseif",
+      find: "  if not rest:sub(2, -5):find('[^%z]') then\n    redis.call('DEL', KEYS[p])\n  elseif",
       replace: '  if',
       mayLive: 'a value without uses counts as nothing used, in every kind',
     },
     // In process
     {
       breaks: 'sliding, in process: one use more than the limit',
-      find: '    if (used <= window.limit) break\n',
-      replace: '    if (used <= window.limit + 1) break\n',
+      find: 'const room = window.limit - permits\n    let low',
+      replace: 'const room = window.limit + 1 - permits\n    let low',
     },
     {
       breaks: 'sliding, in process: a use leaves one millisecond late',
@@ -186,13 +196,13 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'uses of one millisecond replace each other, in process',
-      find: 'uses.splice(-1, 1, countAt(uses, uses.length - 2) + permits)',
-      replace: 'uses.splice(-1, 1, permits)',
+      find: '=== at) uses[uses.length - 1] = made\n',
+      replace: '=== at) uses[uses.length - 1] = permits\n',
     },
     {
       breaks: 'a release in process gives back a use of another time',
-      find: 'if (timeAt(uses, place) !== at || rest < 0) continue',
-      replace: 'if (rest < 0) continue',
+      find: 'while (place >= part.first && timeAt(uses, place) !== at) place -= 2\n',
+      replace: '',
     },
     {
       breaks: 'in process there is no bound',

@@ -1,8 +1,9 @@
 /**
  * The kinds of rules: what a part of a rule answers to permits, from what it knows of a subject. The same
  * functions by the same names as in lua/acquire-N.lua, which decides where the state is in Redis; there a
- * value is a string, here a list of numbers: the time of a use and how many uses it stands for, oldest
- * first; in front of a lockout's uses the end of its last lock and how many locks came in a row.
+ * value is a string, here a list of the same numbers: of a lockout the end of its last lock and how many
+ * locks came in a row; then of every use, oldest first, how many were made before it and when it was; last
+ * how many were made in all.
  */
 import type { Part, PolicyWindow } from '../policy/compile.ts'
 import type { Lock } from '../policy/rule.ts'
@@ -28,12 +29,17 @@ function holdOf(waitMs: number, window: PolicyWindow): number {
 export const waitMsOf = (hold: number) => Math.floor(hold / 1_024)
 export const windowIndexOf = (hold: number) => 1_023 - (hold % 1_024)
 
-const timeAt = (uses: Uses, place: number) => uses[place] ?? 0
-const countAt = (uses: Uses, place: number) => uses[place + 1] ?? 0
+const total = (uses: Uses) => uses[uses.length - 1] ?? 0
+const timeAt = (uses: Uses, place: number) => uses[place + 1] ?? 0
+/** How many uses there are from the one at a place on. */
+const usedFrom = (uses: Uses, place: number) => total(uses) - (uses[place] ?? 0)
+
+/** Where the newest use stands, if there is one. */
+const newestPlace = (uses: Uses) => uses.length - 3
 
 /** The time of the newest use; 0 if there is none. */
 function newest(part: Part, uses: Uses): number {
-  return uses.length > part.first ? timeAt(uses, uses.length - 2) : 0
+  return newestPlace(uses) < part.first ? 0 : timeAt(uses, newestPlace(uses))
 }
 
 /** Without the uses that a clock far ahead of this one has written. */
@@ -51,23 +57,25 @@ function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): nu
 }
 
 /**
- * Each use comes back a window after it was made. From the newest on, uses are counted until they and the
- * permits are more than the limit: that one must leave the window first. The lowest limit comes first.
+ * Each use comes back a window after it was made. The newest that is too many beside the permits must leave
+ * the window first; it is found by halving. The lowest limit comes first, and a higher one has fewer too many.
  */
 function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
   const roundedNow = Math.ceil(now / part.granuleMs) * part.granuleMs
   let hold = 0
-  let used = permits
-  let time = roundedNow
-  let place = uses.length - 2
+  const count = (uses.length - 1 - part.first) / 2
+  let tooMany = count
   for (const window of part.windows) {
-    while (used <= window.limit && place >= part.first) {
-      time = timeAt(uses, place)
-      used += countAt(uses, place)
-      place -= 2
+    const room = window.limit - permits
+    let low = Math.max(0, count - room)
+    while (low < tooMany) {
+      const middle = (low + tooMany) >> 1
+      if (usedFrom(uses, part.first + middle * 2) > room) low = middle + 1
+      else tooMany = middle
     }
-    if (used <= window.limit) break
-    const waitMs = time + window.windowMs - now
+    if (room >= 0 && tooMany === 0) break
+    const at = room < 0 ? roundedNow : timeAt(uses, part.first + (tooMany - 1) * 2)
+    const waitMs = at + window.windowMs - now
     if (waitMs > 0) hold = Math.max(hold, holdOf(waitMs, window))
   }
   if (hold > 0) return { hold, uses: undefined, at: 0 }
@@ -79,8 +87,8 @@ function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
   const isOver = leavesAt(part, window, newest(part, uses), now) <= now
   const at = isOver ? now : newest(part, uses)
-  const used = isOver ? 0 : countAt(uses, uses.length - 2)
-  if (used + permits <= window.limit) return { hold: 0, uses: [at, used], at }
+  const used = isOver ? 0 : usedFrom(uses, newestPlace(uses))
+  if (used + permits <= window.limit) return { hold: 0, uses: [0, at, used], at }
   return { hold: holdOf(leavesAt(part, window, at, now) - now, window), uses: undefined, at }
 }
 
@@ -91,8 +99,7 @@ function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
 /** As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten. */
 function lockout(part: Part, lock: Lock, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
-  let endsAt = timeAt(uses, 0)
-  let locks = countAt(uses, 0)
+  let [endsAt = 0, locks = 0] = uses
   const lockedMs = lockedForMs(part, uses, now)
   if (lockedMs > 0) return { hold: holdOf(lockedMs, window), uses: undefined, at: now }
   if (endsAt > now || lock.growth === 1 || now - endsAt >= lockMs(lock, locks)) {
@@ -102,7 +109,7 @@ function lockout(part: Part, lock: Lock, uses: Uses, permits: number, now: numbe
   const { hold, at } = sliding(part, uses, permits, now)
   if (hold === 0) return { hold, uses: [endsAt, locks].concat(uses.slice(part.first)), at }
   const ms = lockMs(lock, locks + 1)
-  return { hold: holdOf(ms, window), uses: [now + ms, locks + 1], at: now }
+  return { hold: holdOf(ms, window), uses: [now + ms, locks + 1, 0], at: now }
 }
 
 /** What a part answers to permits; changes nothing. */
@@ -118,16 +125,14 @@ export function decide(part: Part, value: Uses, permits: number, now: number): L
  * changed in place, because copies of thousands of lists would be garbage that has grown old; `part.empty`
  * is everybody's.
  */
-export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
-  if (uses.length === part.first) return uses.concat([at, permits])
-  if (newest(part, uses) === at) {
-    uses.splice(-1, 1, countAt(uses, uses.length - 2) + permits)
-    return uses
-  }
+export function add(part: Part, value: Uses, at: number, permits: number, now: number): Uses {
+  const uses = value === part.empty ? value.slice() : value
+  const made = total(uses) + permits
+  if (newest(part, uses) === at) uses[uses.length - 1] = made
+  else uses.push(at, made)
   let oldest = part.first
-  while (oldest < uses.length && timeAt(uses, oldest) + part.longestMs <= now) oldest += 2
+  while (oldest < newestPlace(uses) && timeAt(uses, oldest) + part.longestMs <= now) oldest += 2
   if (oldest > part.first) uses.splice(part.first, oldest - part.first)
-  uses.push(at, permits)
   return uses
 }
 
@@ -136,7 +141,7 @@ export function add(part: Part, uses: Uses, at: number, permits: number, now: nu
 /** How long a lockout goes on to hold its lock. */
 export function lockedForMs(part: Part, uses: Uses, now: number): number {
   if (!part.rule.lock) return 0
-  const endsAt = timeAt(uses, 0)
+  const [endsAt = 0] = uses
   return endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
 }
 
@@ -150,14 +155,10 @@ export function holdFor(part: Part, uses: Uses, permits: number, now: number): n
 export function usedIn(part: Part, window: PolicyWindow, value: Uses, now: number): number {
   if (lockedForMs(part, value, now) > 0) return window.limit
   const uses = trusted(part, value, now)
-  const startsAt = part.calendar?.periodAt(now).startsAt ?? 0
-  let used = 0
-  for (let place = uses.length - 2; place >= part.first; place -= 2) {
-    const at = timeAt(uses, place)
-    if (part.calendar ? at < startsAt : at + window.windowMs <= now) break
-    used += countAt(uses, place)
-  }
-  return used
+  const startsAt = part.calendar?.periodAt(now).startsAt ?? now - window.windowMs + 1
+  let place = newestPlace(uses)
+  while (place >= part.first && timeAt(uses, place) >= startsAt) place -= 2
+  return usedFrom(uses, place + 2)
 }
 
 /** When the newest use leaves a window; now, if nothing is in it. */
@@ -168,10 +169,12 @@ export function freeAt(part: Part, window: PolicyWindow, value: Uses, now: numbe
 
 /** Without so many uses of that time, as far as they are still there; see lua/release-N.lua. */
 export function remove(part: Part, uses: Uses, at: number, permits: number): Uses {
-  for (let place = uses.length - 2; place >= part.first; place -= 2) {
-    const rest = countAt(uses, place) - permits
-    if (timeAt(uses, place) !== at || rest < 0) continue
-    return uses.slice(0, place).concat(rest > 0 ? [at, rest] : [], uses.slice(place + 2))
-  }
-  return uses
+  let place = newestPlace(uses)
+  while (place >= part.first && timeAt(uses, place) !== at) place -= 2
+  const made = usedFrom(uses, place) - usedFrom(uses, place + 2)
+  if (place < part.first || made < permits) return uses
+  const later = uses
+    .slice(place + 2)
+    .map((number, index) => number - (index % 2 === 0 ? permits : 0))
+  return uses.slice(0, made > permits ? place + 2 : place).concat(later)
 }

@@ -103,7 +103,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
       const longestMs = Math.max(...declared.map(({ windowMs }) => windowMs))
       const isRounded = rule.kind === 'sliding' && !isExact(lowest)
       const granuleMs = isRounded ? Math.ceil(longestMs / granulesPerWindow) : 1
-      const empty = rule.lock ? [0, 0] : []
+      const empty = rule.lock ? [0, 0, 0] : [0]
       parts.push({
         rule,
         index: parts.length,
@@ -116,7 +116,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
         trustMs: hourMs + granuleMs + (rule.lock?.maxLockMs ?? 0),
         calendar,
         empty,
-        first: empty.length,
+        first: empty.length - 1,
       })
     }
   }

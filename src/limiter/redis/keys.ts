@@ -24,6 +24,8 @@ export interface Slot {
   readonly place: string
 }
 
+/** Of the values. Those of another lie under other keys, and end by their times to live. */
+const format = '2'
 const tagLength = 2
 const hashLength = 18
 
@@ -35,7 +37,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
 
   /** The key of a subject's value. */
   function valueKey(subject: string): string {
-    const hash = hashOf(subject)
+    const hash = hashOf(format + subject)
     return `${keyPrefix}{${hash.slice(0, tagLength)}}${hash.slice(tagLength, hashLength)}`
   }
 

@@ -4,13 +4,14 @@ import type { Uses } from '../memory/kinds.ts'
 import type { Part } from '../policy/compile.ts'
 import type { Check } from '../store.ts'
 
-/** Bytes of a value before its first number, and of a use: its time and how many it stands for. */
+/** Bytes of a value: before its first number, of a time, of a number of uses. */
 const headBytes = 1
 const timeBytes = 6
-const useBytes = 10
+const countBytes = 4
+const useBytes = timeBytes + countBytes
 
 /** Where the first use stands in a value, as Lua counts. */
-export const firstByte = (part: Part) => headBytes + 1 + (part.first / 2) * useBytes
+export const firstByte = ({ rule }: Part) => 1 + headBytes + (rule.lock ? useBytes : 0)
 
 /** The parts as lua/acquire-N.lua takes them; who has solved a challenge passes the rules that ask for one. */
 export function planOf({ parts, permits, isSolved }: Check): string {
@@ -25,6 +26,7 @@ export function planOf({ parts, permits, isSolved }: Check): string {
       longestMs,
       granuleMs,
       trustMs,
+      first: firstByte(part),
       ...rule.lock,
       ...part.calendar?.latest(),
     }
@@ -34,12 +36,22 @@ export function planOf({ parts, permits, isSolved }: Check): string {
 
 /** What a value says; throws `LimiterUnavailable` if it is not one of the limiter's. */
 export function usesOf(part: Part, value: unknown): Uses {
-  if (!Buffer.isBuffer(value) || value.length <= headBytes) return part.empty
-  if (value[0] !== 1 || value.length % useBytes !== headBytes) throw new LimiterUnavailable(notOurs)
-  const uses: number[] = []
-  for (let at = headBytes; at < value.length; at += useBytes) {
-    uses.push(value.readUIntBE(at, timeBytes), value.readUInt32BE(at + timeBytes))
+  if (!Buffer.isBuffer(value) || value.length === 0) return part.empty
+  if (value[0] !== 2 || value.length % useBytes !== headBytes + countBytes) {
+    throw new LimiterUnavailable(notOurs)
   }
+  const uses: Uses = []
+  let at = headBytes
+  if (part.rule.lock) {
+    uses.push(value.readUIntBE(at, timeBytes), value.readUInt32BE(at + timeBytes))
+    at += useBytes
+  }
+  const base = value.readUInt32BE(at)
+  const countAt = (place: number) => (value.readUInt32BE(place) - base) >>> 0
+  for (; at + useBytes < value.length; at += useBytes) {
+    uses.push(countAt(at), value.readUIntBE(at + countBytes, timeBytes))
+  }
+  uses.push(countAt(at))
   return uses
 }
 
