@@ -1,6 +1,6 @@
 /**
  * One field at work: asks for an address, sends a code there, reads it and has it checked. What it knows lies in
- * `state`; everything that happens changes that and draws it anew.
+ * the `state` of its screen; everything that happens changes that, and is seen at once.
  *
  * The service decides how long to wait, how often to try and who is asked for a challenge. The field only says
  * so: it can't be trusted, and nothing here is a defence.
@@ -15,37 +15,28 @@ import {
 } from './client.ts'
 import { pastChallenges } from './past-challenges.ts'
 import { solveChallenge } from './proof-of-work.ts'
-import { digitsIn, idTimeMs, lifeOfPassMs } from './readings.ts'
+import { clockAheadMs, digitsIn, lifeOfPassMs } from './readings.ts'
 import { isUnanswered, refusalOf } from './refusal.ts'
 import { createSavedCode } from './saved-code.ts'
+import { createScreen } from './screen.ts'
+import { type Asked, askedFor } from './send-key.ts'
 import type { Settings } from './settings.ts'
-import { emptyState, type State, shownOf, waitMsOf } from './state.ts'
-import type { TextName, Values } from './texts.ts'
+import { emptyState, waitMsOf } from './state.ts'
+import type { TextOf } from './texts.ts'
 import { createView } from './view.ts'
 import { readCodeFromMessage } from './web-otp.ts'
 
-const tickMs = 250
-/** So far the clocks here and there may be apart without a word. */
-const clockToleranceMs = 1_000
-/** A repeat after it means another code. */
-const repeatWithinMs = 60_000
-
 export type Field = ReturnType<typeof createField>
 
-export function createField(
-  host: HTMLElement,
-  settings: Settings,
-  text: (name: TextName, values?: Values) => string,
-) {
+export function createField(host: HTMLElement, settings: Settings, text: TextOf) {
   const view = createView(host)
-  let state: State = emptyState('sms')
-  let timer: ReturnType<typeof setInterval> | undefined
+  const screen = createScreen(view, settings, text)
+  const { state, addressOf, change, say, complain, draw } = screen
   let passTimer: ReturnType<typeof setTimeout> | undefined
   /** Aborted when what goes on is of no use any more. */
   let work = new AbortController()
   let messageReader = new AbortController()
-  /** Of a send whose answer has not come: its repeat must not send twice. */
-  let unanswered: { about: string; key: string; sinceMs: number } | undefined
+  let unanswered: Asked | undefined
 
   const client = () => createPosternClient(settings)
   const savedCode = () =>
@@ -64,9 +55,6 @@ export function createField(
     event.preventDefault()
     if (!view.code.readOnly) typed(event.clipboardData?.getData('text') ?? '')
   })
-  for (const type of ['focus', 'blur', 'keyup', 'pointerup']) {
-    view.code.addEventListener(type, drawCaret)
-  }
   const form = host.closest('form')
   addEventListener('online', online)
   addEventListener('pageshow', shownAgain)
@@ -104,7 +92,7 @@ export function createField(
     const saved = savedCode().read()
     view.carry('', '', '')
     view.code.value = ''
-    state = emptyState(first)
+    Object.assign(state, emptyState(first))
     if (saved && channels.includes(saved.channel)) {
       Object.assign(state, saved, { step: saved.sent ? 'code' : 'address' })
       if (saved.sent && !view.address.value) view.address.value = saved.sent.to
@@ -119,25 +107,13 @@ export function createField(
   function stop(): void {
     work.abort()
     messageReader.abort()
-    clearInterval(timer)
+    screen.stop()
     clearTimeout(passTimer)
-    timer = undefined
   }
 
   function reset(): void {
     savedCode().write(undefined)
     begin()
-  }
-
-  /** Where a code goes. */
-  function addressOf(): string {
-    if (state.step === 'code' && state.sent) return state.sent.to
-    return givenNow()?.to ?? view.address.value.trim()
-  }
-
-  function givenNow() {
-    const { given } = settings
-    return given?.channel === state.channel ? given : undefined
   }
 
   function wait(waitMs: number): void {
@@ -169,15 +145,8 @@ export function createField(
     if (!signal) return
     say('sending')
     const { scene, language: locale } = settings
-    const about = `${channel} ${to} ${scene} ${locale}`
-    const isRepeat = unanswered?.about === about && Date.now() - unanswered.sinceMs < repeatWithinMs
-    // Without https there is no key, and a repeat may send twice.
-    const asked =
-      unanswered && isRepeat
-        ? unanswered
-        : { about, key: crypto.randomUUID?.() ?? '', sinceMs: Date.now() }
-    unanswered = asked
-    const { key: idempotencyKey, sinceMs } = asked
+    unanswered = askedFor(`${channel} ${to} ${scene} ${locale}`, unanswered)
+    const { key: idempotencyKey, sinceMs } = unanswered
     const result = await pastChallenges(
       (challenge) => client().send({ channel, to, scene, locale, challenge, idempotencyKey }),
       (challenge) => solve(challenge, signal),
@@ -191,15 +160,12 @@ export function createField(
 
   function sent(to: string, sinceMs: number, answer: Sent): void {
     const { id, channel, to: shownTo, codeLength, expiresAt, resendAt } = answer
-    // The id was made since we asked. A clock that says otherwise is set wrong.
-    const aheadMs = Date.now() - idTimeMs(id)
-    const isRight = aheadMs > -clockToleranceMs && aheadMs < Date.now() - sinceMs + clockToleranceMs
-    const skewMs = isRight ? 0 : aheadMs
+    const aheadMs = clockAheadMs(id, sinceMs)
     view.code.value = ''
     change({
       step: 'code',
       isBusy: false,
-      sent: { id, to, shownTo, codeLength, expiresAtMs: Date.parse(expiresAt) + skewMs },
+      sent: { id, to, shownTo, codeLength, expiresAtMs: Date.parse(expiresAt) + aheadMs },
       message: {
         name: channel === 'sms' ? 'sent' : 'sentEmail',
         values: { n: codeLength },
@@ -207,7 +173,7 @@ export function createField(
       },
       wrong: '',
     })
-    wait(Date.parse(resendAt) + skewMs - Date.now())
+    wait(Date.parse(resendAt) + aheadMs - Date.now())
     view.code.focus()
     tell('sent', { id, channel, to: shownTo, expiresAt, resendAt })
     if (channel === 'sms') void readMessage()
@@ -257,7 +223,7 @@ export function createField(
     view.carry(pass ?? '', channel, to)
     const message = { name: 'passed', tone: 'right' } as const
     change({ isBusy: false, isPassed: true, wrong: '', message })
-    const lifeMs = pass ? lifeOfPassMs(pass) : undefined
+    const lifeMs = pass && lifeOfPassMs(pass)
     if (lifeMs) passTimer = setTimeout(passExpired, lifeMs)
     tell('passed', { pass, id, scene, verifiedAt, channel, to })
   }
@@ -319,22 +285,9 @@ export function createField(
     messageReader.abort()
     view.code.value = ''
     view.challenge.replaceChildren()
-    state = { ...emptyState(channel), waits: state.waits }
+    change({ ...emptyState(channel), waits: state.waits })
     save()
-    draw()
-    ;(givenNow() ? view.send : view.address).focus()
-  }
-
-  function say(name: TextName): void {
-    change({ isBusy: true, wrong: '', message: { name, tone: 'busy' } })
-  }
-
-  function complain(name: TextName, wrong: State['wrong'] = '', values?: Values): void {
-    view.challenge.replaceChildren()
-    change({ isBusy: false, onAnswer: undefined, wrong, message: { name, values, tone: 'wrong' } })
-    if (wrong !== 'address') return
-    const input = givenNow()?.input ?? view.address
-    if (!input.hidden) input.focus()
+    ;(view.address.hidden ? view.send : view.address).focus()
   }
 
   /** Before the page's own handlers. */
@@ -358,37 +311,6 @@ export function createField(
   /** Come back to after the form was sent: its pass is used. */
   function shownAgain({ persisted }: PageTransitionEvent): void {
     if (persisted && state.isPassed) reset()
-  }
-
-  function change(changes: Partial<State>): void {
-    Object.assign(state, changes)
-    draw()
-  }
-
-  function drawCaret(): void {
-    const { code } = view
-    // There is one place to type at: the first that is empty.
-    if (code.selectionStart === code.selectionEnd) {
-      code.setSelectionRange(code.value.length, code.value.length)
-    }
-    draw()
-  }
-
-  function draw(): void {
-    const waitMs = waitMsOf(state, addressOf())
-    view.render(shownOf(state, { settings, given: givenNow(), waitMs, text }))
-    if (waitMs > 0) timer ??= setInterval(tick, tickMs)
-    else {
-      clearInterval(timer)
-      timer = undefined
-    }
-  }
-
-  function tick(): void {
-    const isWaitedFor = ['limited', 'limitedOther', 'locked'].includes(state.message?.name ?? '')
-    if (isWaitedFor && waitMsOf(state, addressOf()) === 0) {
-      change({ message: { name: 'ready', tone: 'plain' } })
-    } else draw()
   }
 }
 

@@ -20,6 +20,17 @@ export function timeLeft(ms: number): string {
 /** Ids are UUIDs of version 7, which begin with their time. */
 export const idTimeMs = (id: string) => Number.parseInt(id.replace('-', '').slice(0, 12), 16)
 
+/** So far the clocks here and there may be apart without a word. */
+const clockToleranceMs = 1_000
+
+/** How far our clock is ahead of the service's, which made the id after `askedAtMs` and before now. 0: about right. */
+export function clockAheadMs(id: string, askedAtMs: number): number {
+  const nowMs = Date.now()
+  const aheadMs = nowMs - idTimeMs(id)
+  const isRight = aheadMs > -clockToleranceMs && aheadMs < nowMs - askedAtMs + clockToleranceMs
+  return isRight ? 0 : aheadMs
+}
+
 /** How long the site's server will take it. Undefined when it does not say. */
 export function lifeOfPassMs(pass: string): number | undefined {
   try {

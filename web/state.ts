@@ -3,7 +3,7 @@ import type { Channel } from './client.ts'
 import { timeLeft } from './readings.ts'
 import type { SentCode, Waits } from './saved-code.ts'
 import type { Given, Settings } from './settings.ts'
-import { ofChannel, type TextName, type Values } from './texts.ts'
+import { ofChannel, type TextName, type TextOf, type Values } from './texts.ts'
 import type { Shown } from './view.ts'
 
 export interface State {
@@ -28,6 +28,9 @@ export const emptyState = (channel: Channel): State => ({
   isPassed: false,
   waits: {},
   wrong: '',
+  sent: undefined,
+  message: undefined,
+  onAnswer: undefined,
 })
 
 /** A wait holds for the address that it was told for. */
@@ -42,7 +45,7 @@ export function shownOf(
     settings: Settings
     given: Given | undefined
     waitMs: number
-    text: (name: TextName, values?: Values) => string
+    text: TextOf
   },
 ): Shown {
   const { channel, step, isBusy, isPassed, sent, message, wrong } = state

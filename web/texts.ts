@@ -50,6 +50,8 @@ export type TextName = keyof typeof en
 /** What a sentence names in braces. */
 export type Values = Readonly<Record<string, string | number>>
 export type Texts = Readonly<Record<TextName, string>>
+/** In the page's language, with its values in place. */
+export type TextOf = (name: TextName, values?: Values) => string
 
 const zh: Texts = {
   smsLabel: '手机号',

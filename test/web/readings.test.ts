@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { idTimeMs as idTimeOfServer, newId } from '../../src/base/ids.ts'
-import { digitsIn, idTimeMs, lifeOfPassMs, timeLeft } from '../../web/readings.ts'
+import { clockAheadMs, digitsIn, idTimeMs, lifeOfPassMs, timeLeft } from '../../web/readings.ts'
 
 test.each([
   ['1234', '1234'],
@@ -23,6 +23,18 @@ test.each([
 test('an id tells the time as the server reads it', () => {
   const id = newId(1_790_000_000_123)
   expect(idTimeMs(id)).toBe(idTimeOfServer(id))
+})
+
+test.each([
+  ['made between the question and now', -500, 0],
+  ['a second apart is right', 900, 0],
+  ['an hour ahead', -3_600_000, 3_600_000],
+  ['an hour behind', 3_600_000, -3_600_000],
+])('our clock, by an id: %s', (_, madeInMs, aheadMs) => {
+  const now = Date.now()
+  const found = clockAheadMs(newId(now + madeInMs), now - 1_000)
+  if (aheadMs === 0) expect(found).toBe(0)
+  else expect(Math.abs(found - aheadMs)).toBeLessThan(1_000)
 })
 
 test('a pass says how long it is taken; what is none says nothing', () => {
