@@ -4,9 +4,16 @@
  */
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
-import { compilePolicies, type Part, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
+import {
+  type CompiledPolicy,
+  compilePolicies,
+  type Part,
+  permitsOf,
+  policyOf,
+  subjectOf,
+} from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
-import type { Answer, Check, Store } from './store.ts'
+import type { Answer, Check, IsMeant, Store } from './store.ts'
 
 /** Timers beyond it fire at once. */
 const maxTimerMs = 2 ** 31 - 1
@@ -17,14 +24,34 @@ export function createEngine(
   clientId?: string,
 ) {
   let policies = compilePolicies(options.policies, clientId)
+  let policiesBefore = policies
 
   /** Of a call that takes nothing, so that the fields of one rule are enough to ask for that. */
-  function checkOf(name: string, fields: Fields, rule?: string, requestId?: string): Check {
-    const policy = policyOf(policies, name)
+  function checkOf(name: string, fields: Fields, rule?: string): Check {
     const isMeant = (part: Part) => rule === undefined || part.rule.name === rule
-    const parts = policy.parts.filter(isMeant)
-    const subjects = parts.map((part) => subjectOf(name, part, fields))
-    return { policy, parts, subjects, permits: [], requestId, isSolved: false }
+    const policy = policyOf(policies, name)
+    return checkOfParts(policy, policy.parts.filter(isMeant), fields)
+  }
+
+  function checkOfParts(policy: CompiledPolicy, parts: readonly Part[], fields: Fields): Check {
+    const subjects = parts.map((part) => subjectOf(policy.name, part, fields))
+    return { policy, parts, subjects, permits: [], requestId: undefined, isSolved: false }
+  }
+
+  /** What was taken before new policies came is known by the rules of then. */
+  async function giveBack(name: string, fields: Fields, requestId: string, isMeant: IsMeant) {
+    const errors: unknown[] = []
+    for (const known of new Set([policies, policiesBefore])) {
+      try {
+        const policy = policyOf(known, name)
+        const check = { ...checkOfParts(policy, policy.parts, fields), requestId }
+        if (await store.release(check, isMeant)) return true
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    if (errors.length > 0) throw errors[0]
+    return false
   }
 
   function acquireCheckOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
@@ -70,22 +97,18 @@ export function createEngine(
         }
       },
 
-      release: async (name, fields, requestId, rules) =>
-        store.release(
-          checkOf(name, fields, undefined, requestId),
-          ({ rule }) => !rules || rules.includes(rule.name),
-        ),
-      refund: async (name, fields, requestId) =>
-        store.release(
-          checkOf(name, fields, undefined, requestId),
-          ({ rule }) => rule.refund === 'passed',
-        ),
+      release: (name, fields, requestId, rules) =>
+        giveBack(name, fields, requestId, ({ rule }) => !rules || rules.includes(rule.name)),
+      refund: (name, fields, requestId) =>
+        giveBack(name, fields, requestId, ({ rule }) => rule.refund === 'passed'),
       peek: async (name, fields, rule) =>
         (await store.peek(checkOf(name, fields, rule))).flatMap(statesOf),
       reset: async (name, fields, rule) => store.reset(checkOf(name, fields, rule)),
 
       setPolicies(raw) {
-        policies = compilePolicies(raw, clientId)
+        const compiled = compilePolicies(raw, clientId)
+        policiesBefore = policies
+        policies = compiled
       },
       windows: (name) => policyOf(policies, name).windows.map(limitOf),
       close() {},

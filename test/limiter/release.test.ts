@@ -34,6 +34,29 @@ test('a policy without rules admits, has no windows, and has nothing to give bac
   await ask((limiter) => limiter.reset('none', u))
 })
 
+test('what was taken before new policies came is given back after, whatever became of its rules', async () => {
+  const all = { name: 'all', key: '{u}', sliding: '10 per 1h', refund: 'passed' as const }
+  const day = { name: 'day', key: '{u}', fixed: '10 per 24h' }
+  const withField = { name: 'more', key: '{v}', sliding: '1 per 1h' }
+  const { ask, engines } = await bothEngines({ p: [all, day], q: [all] })
+  for (const requestId of ['first', 'second']) {
+    await ask((limiter) => limiter.acquire('p', u, { requestId }))
+  }
+  await ask((limiter) => limiter.acquire('q', u, { requestId: 'third' }))
+  for (const limiter of Object.values(engines)) limiter.setPolicies({ p: [withField, all] })
+  const usedOfAll = () => ask((limiter) => limiter.peek('p', u, 'all'))
+  expect(await ask((limiter) => limiter.refund('p', u, 'first'))).toBe(true)
+  expect(await usedOfAll()).toMatchObject([{ used: 1 }])
+  expect(await ask((limiter) => limiter.release('p', u, 'second'))).toBe(true)
+  expect(await usedOfAll()).toMatchObject([{ used: 0 }])
+  expect(await ask((limiter) => limiter.release('q', u, 'third'))).toBe(true)
+  for (const limiter of Object.values(engines)) {
+    await expect(limiter.release('p', u, 'unknown')).rejects.toMatchObject({ field: 'v' })
+    await expect(limiter.release('none', u, 'x')).rejects.toMatchObject({ name: 'UnknownPolicy' })
+    expect(await limiter.release('p', { ...u, v: 'b' }, 'unknown')).toBe(false)
+  }
+})
+
 test('release: when Redis gives no answer it throws, and gives back as soon as Redis answers again', async () => {
   const server = await testRedis()
   const proxy = await startTcpProxy(Number(new URL(server.url).port))
