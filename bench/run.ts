@@ -1,8 +1,9 @@
-/** `npm run bench -- [http | keyless | attack] …`: a bench of requests; `http` when none is named. */
+/** `npm run bench -- [http | keyless | attack | instructions] …`; `http` when none is named. */
 const benches: Record<string, () => Promise<unknown>> = {
   http: () => import('./http.ts'),
   keyless: () => import('./keyless.ts'),
   attack: () => import('./attack.ts'),
+  instructions: () => import('./instructions.ts'),
 }
 const [name = ''] = process.argv.slice(2)
 if (benches[name]) process.argv.splice(2, 1)
