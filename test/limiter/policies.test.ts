@@ -166,6 +166,17 @@ describe('policies', () => {
     ])
   })
 
+  test('include: a name that every object has is no policy; two mistakes are told as they are', () => {
+    expect(problemsOf({ a: [{ include: 'constructor' }] })).toEqual([
+      'a.0.include: there is no policy "constructor"',
+    ])
+    const wrong = { include: 'b', name: 'r' }
+    expect(problemsOf({ a: [wrong, wrong], b: [] })).toEqual([
+      'a.0.name: unknown key',
+      'a.1.name: unknown key',
+    ])
+  })
+
   test('peek and reset of one rule need the fields of that rule alone', async () => {
     const limiter = createLimiter({
       policies: {

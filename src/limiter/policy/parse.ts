@@ -1,6 +1,7 @@
 /**
  * Checks policies as people write them: either gives them typed or lists every problem with the path to
- * it. Nothing after this file meets an unchecked policy.
+ * it. Nothing after this file meets an unchecked policy. Apart from the schema, because the types of the
+ * package lead here and may not lead on to those of zod.
  */
 import { InvalidPolicies } from '../errors.ts'
 import type { ParsedPolicies, Policies, PolicyProblem } from './rule.ts'

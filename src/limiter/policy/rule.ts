@@ -83,8 +83,8 @@ export interface Rule {
   readonly permits: number | string
   readonly scope: 'overall' | 'per-client'
   readonly mode: Mode
-  readonly refund?: 'passed'
-  readonly message?: string
+  readonly refund?: 'passed' | undefined
+  readonly message?: string | undefined
 }
 
 export type Policies = Readonly<Record<string, readonly Rule[]>>

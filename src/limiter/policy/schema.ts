@@ -2,6 +2,7 @@
 import { Cron } from 'croner'
 import * as z from 'zod'
 import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
+import { isObject } from '../../base/json.ts'
 import type { RawInclude, Rule, Window } from './rule.ts'
 
 /** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
@@ -10,43 +11,44 @@ const maxLimit = 1_000_000_000
 const maxTries = 100
 const dayMs = 86_400_000
 
-const window = z.string().transform((text, context): Window => {
-  const [, limit, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
-  const windowMs = parseDurationMs(window)
-  if (windowMs && Number(limit) <= maxLimit) return { limit: Number(limit), window, windowMs }
-  context.addIssue(`"${text}" is not a limit such as "5 per 1h"`)
-  return z.NEVER
-})
+/** One schema is chosen by what stands there, because a union would not tell of a mistake where it is. */
+function chosen<Output>(choose: (raw: unknown) => z.ZodType<Output>) {
+  return z.unknown().transform((raw, context): Output => {
+    const parsed = choose(raw).safeParse(raw)
+    if (parsed.success) return parsed.data
+    for (const issue of parsed.error.issues) context.addIssue({ ...issue })
+    return z.NEVER
+  })
+}
 
+const window = z
+  .string('expected a limit such as "5 per 1h", or a list of them')
+  .transform((text, context): Window => {
+    const [, limit, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
+    const windowMs = parseDurationMs(window)
+    if (windowMs && Number(limit) <= maxLimit) return { limit: Number(limit), window, windowMs }
+    context.addIssue(`"${text}" is not a limit such as "5 per 1h"`)
+    return z.NEVER
+  })
 const windowList = z
   .array(window)
   .min(1)
   .max(16)
-  .refine((list) => new Set(list.map((one) => one?.windowMs)).size === list.length, {
-    error: 'two limits have the same window',
-  })
-
-const windows = z
-  .union([z.string(), z.array(z.string())], {
-    error: 'expected a limit such as "5 per 1h", or a list of them',
-  })
-  .transform((raw, context) => {
-    const parsed = windowList.safeParse(typeof raw === 'string' ? [raw] : raw)
-    if (parsed.success) return parsed.data
-    for (const { path, message } of parsed.error.issues) {
-      const at = typeof raw === 'string' ? [] : [...path]
-      context.addIssue({ code: 'custom', path: at, message })
-    }
-    return z.NEVER
-  })
+  .refine(
+    (list) => new Set(list.map((one) => one?.windowMs)).size === list.length,
+    'two limits have the same window',
+  )
+const windows = chosen((raw) =>
+  Array.isArray(raw) ? windowList : window.transform((one) => [one]),
+)
 
 const limit = z.number().int().min(0).max(maxLimit)
 
 const calendar = z
   .strictObject({
     limit,
-    cron: z.string().refine(isCron, { error: 'not a cron expression that fires again' }),
-    timezone: z.string().refine(isTimezone, { error: 'not a time zone such as Asia/Shanghai' }),
+    cron: z.string().refine(isCron, 'not a cron expression that fires again'),
+    timezone: z.string().refine(isTimezone, 'not a time zone such as Asia/Shanghai'),
   })
   .transform(({ limit, ...calendar }) => {
     return { calendar, windows: [{ limit, window: calendar.cron, windowMs: 0 }] }
@@ -60,19 +62,17 @@ const lockout = z
     growth: z.number().min(1).max(100).default(1),
     maxLock: duration.optional(),
   })
-  .transform(({ limit, window, lock, growth, maxLock }, context) => {
-    const maxLockMs = maxLock ?? (growth > 1 ? Math.max(lock, dayMs) : lock)
-    if (maxLockMs < lock) {
+  .transform(({ limit, window, lock: lockMs, growth, maxLock }, context) => {
+    const maxLockMs = maxLock ?? (growth > 1 ? Math.max(lockMs, dayMs) : lockMs)
+    if (maxLockMs < lockMs) {
       context.addIssue({ code: 'custom', path: ['maxLock'], message: 'maxLock is below lock' })
     }
     const windows = [{ limit, window, windowMs: parseDurationMs(window) ?? 0 }]
-    return { windows, lock: { lockMs: lock, growth, maxLockMs } }
+    return { windows, lock: { lockMs, growth, maxLockMs } }
   })
 
-const name = z
-  .string()
-  .regex(/^[a-z][a-z0-9_-]{0,63}$/i, { error: 'a name is letters, digits, - and _' })
-const field = z.string().regex(/^[a-zA-Z_]\w*$/, { error: 'a number, or the name of a field' })
+const name = z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/i, 'a name is letters, digits, - and _')
+const field = z.string().regex(/^[a-zA-Z_]\w*$/, 'a number, or the name of a field')
 
 /** One rule, as it is written. */
 export const ruleSchema = z
@@ -89,68 +89,61 @@ export const ruleSchema = z
     refund: z.literal('passed').optional(),
     message: z.string().min(1).optional(),
   })
-  .transform(
-    (
-      { sliding, fixed, calendar, lockout, refund, message, ...shared },
-      context,
-    ): RuleOfNoPolicy => {
-      const problem = (path: string[], text: string) =>
-        context.addIssue({ code: 'custom', path, message: text })
-      if ([sliding, fixed, calendar, lockout].filter(Boolean).length !== 1) {
-        problem([], 'a rule has exactly one of sliding, fixed, calendar and lockout')
-      }
-      if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
-        problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
-      }
-      const kind = lockout ? 'lockout' : calendar ? 'calendar' : fixed ? 'fixed' : 'sliding'
-      const rule: RuleOfNoPolicy = {
-        ...shared,
-        kind,
-        fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
-        windows: fixed ?? sliding ?? [],
-        ...calendar,
-        ...lockout,
-        ...(refund ? { refund } : {}),
-        ...(message ? { message } : {}),
-      }
-      if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
-        problem(['permits'], 'permits are above a limit, so nothing would ever pass')
-      }
-      return rule
-    },
-  )
+  .transform(({ sliding, fixed, calendar, lockout, ...shared }, context): RuleOfNoPolicy => {
+    const problem = (path: string[], message: string) =>
+      context.addIssue({ code: 'custom', path, message })
+    if ([sliding, fixed, calendar, lockout].filter(Boolean).length !== 1) {
+      problem([], 'a rule has exactly one of sliding, fixed, calendar and lockout')
+    }
+    if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
+      problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
+    }
+    const rule: RuleOfNoPolicy = {
+      ...shared,
+      kind: lockout ? 'lockout' : calendar ? 'calendar' : fixed ? 'fixed' : 'sliding',
+      fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
+      windows: fixed ?? sliding ?? [],
+      ...calendar,
+      ...lockout,
+    }
+    if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
+      problem(['permits'], 'permits are above a limit, so nothing would ever pass')
+    }
+    return rule
+  })
 
 type RuleOfNoPolicy = Omit<Rule, 'policy'>
 
 const include = z.strictObject({ include: name })
 
-/** One alternative is chosen by what stands there, so that a mistake in a rule is told as the rule's. */
-const ruleOrInclude = z.unknown().transform((raw, context): RuleOfNoPolicy | RawInclude => {
-  const isInclude = typeof raw === 'object' && raw !== null && 'include' in raw
-  const parsed = (isInclude ? include : ruleSchema).safeParse(raw)
-  if (parsed.success) return parsed.data
-  for (const issue of parsed.error.issues) context.addIssue({ ...issue })
-  return z.NEVER
-})
+const ruleOrInclude = chosen<RuleOfNoPolicy | RawInclude>((raw) =>
+  isObject(raw) && 'include' in raw ? include : ruleSchema,
+)
 
 /** The schema of the policy file's `policies`; its output is `Policies`. */
 export const policiesSchema = z
   .record(name, z.array(ruleOrInclude))
   .transform((declared, context) => {
-    const ownRules = (policy: string): Rule[] =>
-      (declared[policy] ?? []).flatMap((one) => ('include' in one ? [] : [{ ...one, policy }]))
+    const entriesOf = new Map(Object.entries(declared))
     const policies: Record<string, Rule[]> = {}
-    for (const [policy, entries] of Object.entries(declared)) {
+    for (const [name, entries] of entriesOf) {
       const names = new Set<string>()
-      policies[policy] = entries.flatMap((entry, index) => {
-        const isIncluded = 'include' in entry
-        const message = isIncluded && whyNotIncluded(entry.include, declared)
-        if (message) context.addIssue({ code: 'custom', path: [policy, index, 'include'], message })
-        const rules = isIncluded ? ownRules(entry.include) : [{ ...entry, policy }]
+      policies[name] = entries.flatMap((entry, index) => {
+        const isInclude = 'include' in entry
+        const policy = isInclude ? entry.include : name
+        const problem = (message: string) => {
+          const path = [name, index, isInclude ? 'include' : 'name']
+          context.addIssue({ code: 'custom', path, message })
+        }
+        const found = isInclude ? entriesOf.get(policy) : [entry]
+        if (!found) problem(`there is no policy "${policy}"`)
+        if (isInclude && found?.some((one) => 'include' in one)) {
+          problem(`"${policy}" includes another policy itself`)
+        }
+        // What has a mistake of its own is not a rule and has no name.
+        const rules = found?.flatMap((one) => ('name' in one ? { ...one, policy } : [])) ?? []
         for (const { name } of rules) {
-          const message = `two rules are named "${name}"`
-          const path = [policy, index, isIncluded ? 'include' : 'name']
-          if (names.has(name)) context.addIssue({ code: 'custom', path, message })
+          if (names.has(name)) problem(`two rules are named "${name}"`)
           names.add(name)
         }
         return rules
@@ -158,13 +151,6 @@ export const policiesSchema = z
     }
     return policies
   })
-
-function whyNotIncluded(policy: string, declared: Record<string, object[]>): string | undefined {
-  if (!declared[policy]) return `there is no policy "${policy}"`
-  return declared[policy].some((one) => 'include' in one)
-    ? `"${policy}" includes another policy itself`
-    : undefined
-}
 
 function isCron(text: string): boolean {
   try {
@@ -176,8 +162,7 @@ function isCron(text: string): boolean {
 
 function isTimezone(text: string): boolean {
   try {
-    new Intl.DateTimeFormat('en', { timeZone: text })
-    return true
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: text }))
   } catch {
     return false
   }
