@@ -1,19 +1,16 @@
-import { createEngine } from './engine.ts'
+import { createEngine, type EngineOptions } from './engine.ts'
 import { InvalidOption } from './errors.ts'
-import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
+import type { AcquireOptions, Decision, Limiter } from './limiter.ts'
 import { createMemoryStore } from './memory/store.ts'
-import type { Fields, RawPolicies } from './policy/rule.ts'
+import type { Fields } from './policy/rule.ts'
 import { createRedisLimiter, type RedisLimiterOptions } from './redis/redis-limiter.ts'
 
-export interface MemoryLimiterOptions extends LimiterEvents {
-  readonly policies: RawPolicies
+export interface MemoryLimiterOptions extends EngineOptions {
   readonly redis?: undefined
   /** Per rule, above the number of those active within its longest window: the others are forgotten. Default 100,000. */
   readonly maxSubjects?: number | undefined
   /** Milliseconds; default `Date.now`. */
   readonly clock?: (() => number) | undefined
-  /** How long a request id is remembered. Default 5 minutes. */
-  readonly rememberRequestsMs?: number | undefined
 }
 
 export interface MemoryLimiter extends Limiter {

@@ -4,36 +4,29 @@
  */
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
-import {
-  type CompiledPolicy,
-  compilePolicies,
-  type Part,
-  permitsOf,
-  policyOf,
-  subjectOf,
-} from './policy/compile.ts'
+import { compilePolicies, type Part, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
 import type { Answer, Check, IsMeant, Store } from './store.ts'
 
 /** Timers beyond it fire at once. */
 const maxTimerMs = 2 ** 31 - 1
 
-export function createEngine(
-  options: LimiterEvents & { readonly policies: RawPolicies },
-  store: Store,
-  clientId?: string,
-) {
+/** What every limiter takes. */
+export interface EngineOptions extends LimiterEvents {
+  readonly policies: RawPolicies
+  /** How long a request id is remembered. Default 5 minutes. */
+  readonly rememberRequestsMs?: number | undefined
+}
+
+export function createEngine(options: EngineOptions, store: Store, clientId?: string) {
   let policies = compilePolicies(options.policies, clientId)
   let policiesBefore = policies
 
   /** Of a call that takes nothing, so that the fields of one rule are enough to ask for that. */
-  function checkOf(name: string, fields: Fields, rule?: string): Check {
+  function checkOf(known: typeof policies, name: string, fields: Fields, rule?: string): Check {
+    const policy = policyOf(known, name)
     const isMeant = (part: Part) => rule === undefined || part.rule.name === rule
-    const policy = policyOf(policies, name)
-    return checkOfParts(policy, policy.parts.filter(isMeant), fields)
-  }
-
-  function checkOfParts(policy: CompiledPolicy, parts: readonly Part[], fields: Fields): Check {
+    const parts = policy.parts.filter(isMeant)
     const subjects = parts.map((part) => subjectOf(policy.name, part, fields))
     return { policy, parts, subjects, permits: [], requestId: undefined, isSolved: false }
   }
@@ -43,8 +36,7 @@ export function createEngine(
     const errors: unknown[] = []
     for (const known of new Set([policies, policiesBefore])) {
       try {
-        const policy = policyOf(known, name)
-        const check = { ...checkOfParts(policy, policy.parts, fields), requestId }
+        const check = { ...checkOf(known, name, fields), requestId }
         if (await store.release(check, isMeant)) return true
       } catch (error) {
         errors.push(error)
@@ -102,8 +94,8 @@ export function createEngine(
       refund: (name, fields, requestId) =>
         giveBack(name, fields, requestId, ({ rule }) => rule.refund === 'passed'),
       peek: async (name, fields, rule) =>
-        (await store.peek(checkOf(name, fields, rule))).flatMap(statesOf),
-      reset: async (name, fields, rule) => store.reset(checkOf(name, fields, rule)),
+        (await store.peek(checkOf(policies, name, fields, rule))).flatMap(statesOf),
+      reset: async (name, fields, rule) => store.reset(checkOf(policies, name, fields, rule)),
 
       setPolicies(raw) {
         const compiled = compilePolicies(raw, clientId)

@@ -48,11 +48,7 @@ export interface AcquireOptions {
   readonly isSolved?: boolean | undefined
 }
 
-export interface WindowState {
-  readonly rule: string
-  readonly kind: Kind
-  readonly window: string
-  readonly limit: number
+export interface WindowState extends Omit<WindowLimit, 'windowMs'> {
   readonly used: number
   readonly left: number
   /** When all of it is free again, if nothing more is taken. */

@@ -45,11 +45,3 @@ export interface Store {
   peek(check: Check): MaybeLater<readonly Found[]>
   reset(check: Check): MaybeLater<void>
 }
-
-/** The check of some of its parts alone. */
-export function narrow(check: Check, isMeant: (part: Part, place: number) => boolean): Check {
-  const isKept = check.parts.map(isMeant)
-  const pick = <T>(list: readonly T[]) => list.filter((_, place) => isKept[place])
-  const { parts, subjects, permits } = check
-  return { ...check, parts: pick(parts), subjects: pick(subjects), permits: pick(permits) }
-}

@@ -1,26 +1,16 @@
 import { Cron } from 'croner'
 
-/** From one firing of a cron expression (inclusive) to the next (exclusive), whatever the clocks do. */
-export interface Period {
-  readonly startsAt: number
-  readonly endsAt: number
-}
-
-export interface Calendar {
-  /** The period that holds `atMs`; cheap while that is the one asked for last. */
-  periodAt(atMs: number): Period
-  /** The one asked for last. */
-  latest(): Period
-}
+export type Calendar = ReturnType<typeof createCalendar>
 
 /** An expression that never fires again has a last period without an end; this is late enough. */
 const neverMs = Date.UTC(9_999, 0)
 
-export function createCalendar(cron: string, timezone: string): Calendar {
+/** Periods from one firing of a cron expression (inclusive) to the next (exclusive), whatever the clocks do. */
+export function createCalendar(cron: string, timezone: string) {
   const firings = new Cron(cron, { timezone, paused: true })
   let period = compute(Date.now())
 
-  function compute(atMs: number): Period {
+  function compute(atMs: number) {
     // `previousRuns` looks strictly before its reference, and a firing at `atMs` begins the period.
     const [startsAt] = firings.previousRuns(1, new Date(atMs + 1))
     const endsAt = firings.nextRun(new Date(atMs))
@@ -28,10 +18,12 @@ export function createCalendar(cron: string, timezone: string): Calendar {
   }
 
   return {
-    periodAt(atMs) {
+    /** The period that holds `atMs`; cheap while that is the one asked for last. */
+    periodAt(atMs: number) {
       if (atMs < period.startsAt || atMs >= period.endsAt) period = compute(atMs)
       return period
     },
+    /** The one asked for last. */
     latest: () => period,
   }
 }

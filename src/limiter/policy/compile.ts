@@ -93,16 +93,19 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
     const ruleName = canonical([rule.policy, rule.name, rule.kind, client])
     const seed = clientId === undefined ? '' : ruleName
     const calendar = rule.calendar && createCalendar(rule.calendar.cron, rule.calendar.timezone)
-    for (const together of partition(rule)) {
+    const isExact = ({ limit }: Window) => rule.kind === 'sliding' && limit <= exactLimit
+    const exact = rule.windows.filter(isExact)
+    const others = rule.windows.filter((one) => !isExact(one)).map((one) => [one])
+    for (const together of [exact, ...others]) {
       const declared = together.map((one, at) => ({ ...one, rule, index: windows.length + at }))
       windows.push(...declared)
-      const [lowest, ...others] = declared.sort((a, b) => a.limit - b.limit)
+      const [lowest, ...higher] = declared.sort((a, b) => a.limit - b.limit)
       if (!lowest) continue
-      const isAlone = rule.windows.length === 1 || (rule.kind === 'sliding' && isExact(lowest))
-      const suffix = isAlone ? '' : `:${lowest.windowMs}`
+      const isOwn = together !== exact
+      const suffix = isOwn && rule.windows.length > 1 ? `:${lowest.windowMs}` : ''
       const longestMs = Math.max(...declared.map(({ windowMs }) => windowMs))
-      const isRounded = rule.kind === 'sliding' && !isExact(lowest)
-      const granuleMs = isRounded ? Math.ceil(longestMs / granulesPerWindow) : 1
+      const granuleMs =
+        isOwn && rule.kind === 'sliding' ? Math.ceil(longestMs / granulesPerWindow) : 1
       const empty = rule.lock ? [0, 0, 0] : [0]
       parts.push({
         rule,
@@ -110,7 +113,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
         name: ruleName + suffix,
         seed,
         suffix,
-        windows: [lowest, ...others],
+        windows: [lowest, ...higher],
         longestMs,
         granuleMs,
         trustMs: hourMs + granuleMs + (rule.lock?.maxLockMs ?? 0),
@@ -175,14 +178,4 @@ function checkPermits(permits: number, field?: string): void {
     `${field ?? 'permits'} must be a whole number above 0, not ${permits}`,
     field,
   )
-}
-
-const isExact = ({ limit }: Window) => limit <= exactLimit
-
-/** Which windows of a rule share a value. */
-function partition({ kind, windows }: Rule): Window[][] {
-  if (kind !== 'sliding') return windows.map((one) => [one])
-  const exact = windows.filter(isExact)
-  const large = windows.filter((one) => !isExact(one)).map((one) => [one])
-  return exact.length > 0 ? [exact, ...large] : large
 }

@@ -10,7 +10,7 @@
 import { loadScript } from '../../redis/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
 import type { Answer } from '../store.ts'
-import { type LimiterRedis, withinDeadline } from './client.ts'
+import type { Run } from './client.ts'
 import type { Slot } from './keys.ts'
 import { notOurs, planOf, usesOf } from './values.ts'
 
@@ -24,17 +24,8 @@ const maxChecks = 128
 /** A calendar period that turns costs another round trip; more than a few are a fault. */
 const maxRounds = 5
 
-export interface BatchOptions {
-  readonly redis: LimiterRedis
-  readonly deadlineMs: number
-  readonly rememberRequestsMs: number
-  readonly clock: (() => number) | undefined
-  /** Called with what may have taken something that its caller was not told of. */
-  readonly giveUp: (slot: Slot) => void
-}
-
-export function createBatch(options: BatchOptions) {
-  const { redis, deadlineMs, rememberRequestsMs, clock, giveUp } = options
+/** `giveUp` is called with what may have taken something that its caller was not told of. */
+export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot: Slot) => void) {
   const script = loadScript('acquire-N')
   let batches = new Map<string, Waiting[]>()
 
@@ -69,9 +60,8 @@ export function createBatch(options: BatchOptions) {
       keys.push(...slot.keys)
       if (slot.requestKey !== undefined) keys.push(slot.requestKey)
     }
-    const args = [planOf(first.slot.check), memoryMs, ...(clock ? [clock()] : [])]
     try {
-      const reply = await withinDeadline(script.runForBytes(redis, keys, args), deadlineMs)
+      const reply = await run(script, keys, [planOf(first.slot.check), memoryMs])
       const [now, ...answers] = reply as [number, ...(number | Buffer)[]]
       if (answers.length > 0) return settle(batch, now, answers)
       if (round >= maxRounds)

@@ -1,5 +1,5 @@
 import { orLate } from '../../base/deadline.ts'
-import type { ByteClient } from '../../redis/script.ts'
+import type { ByteClient, Script } from '../../redis/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
 
 /** What the limiter needs of a connection: an ioredis `Redis` or `Cluster`, 5 or 6, best one of its own. */
@@ -7,15 +7,24 @@ export interface LimiterRedis extends ByteClient {
   readonly isCluster: boolean
 }
 
-/** A definite word about one call to Redis: its answer, or `LimiterUnavailable` by the deadline. */
-export async function withinDeadline<T>(call: Promise<T>, deadlineMs: number): Promise<T> {
-  try {
-    return await orLate(call, deadlineMs, () => {
-      throw new LimiterUnavailable(`Redis gave no answer within ${deadlineMs} ms`)
-    })
-  } catch (error) {
-    if (error instanceof LimiterUnavailable) throw error
-    const message = error instanceof Error ? error.message : String(error)
-    throw new LimiterUnavailable(`Redis did not answer: ${message}`, error)
+export type Run = ReturnType<typeof createRun>
+
+/**
+ * What runs a script and gets a definite word about it: its answer, or `LimiterUnavailable` by the deadline.
+ * The time of a test's clock is the last argument of every script.
+ */
+export function createRun(redis: LimiterRedis, deadlineMs: number, clock?: () => number) {
+  const late = () => {
+    throw new LimiterUnavailable(`Redis gave no answer within ${deadlineMs} ms`)
+  }
+  return async (script: Script, keys: readonly string[], args: readonly (string | number)[]) => {
+    const all = clock ? [...args, clock()] : args
+    try {
+      return await orLate(script.runForBytes(redis, keys, all), deadlineMs, late)
+    } catch (error) {
+      if (error instanceof LimiterUnavailable) throw error
+      const message = error instanceof Error ? error.message : String(error)
+      throw new LimiterUnavailable(`Redis did not answer: ${message}`, error)
+    }
   }
 }

@@ -10,7 +10,7 @@
 import type { KeyObject } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
 import { createKeyedHash } from '../../crypto/keyed-hash.ts'
-import { type Check, narrow } from '../store.ts'
+import type { Check } from '../store.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
 
@@ -57,7 +57,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     resetKey: (key: string) => `${key}:reset`,
     /** One on a server, one or more in a cluster, widest windows first; none without parts. */
     slotsOf(check: Check): Slot[] {
-      const { parts, subjects } = check
+      const { parts, subjects, permits } = check
       if (parts.length === 0) return []
       const keys = subjects.map((subject, at) => valueKey(subject) + parts[at]?.suffix)
       if (!isCluster) return [slotOf(check, keys, subjects)]
@@ -65,7 +65,12 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
       return [...new Set(tags)]
         .map((tag) => {
           const isHere = (_: unknown, at: number) => tags[at] === tag
-          const own = narrow(check, isHere)
+          const own = {
+            ...check,
+            parts: parts.filter(isHere),
+            subjects: subjects.filter(isHere),
+            permits: permits.filter(isHere),
+          }
           const place = `${tag} ${own.parts.map(({ index }) => index)}`
           return slotOf(own, keys.filter(isHere), subjects, place)
         })

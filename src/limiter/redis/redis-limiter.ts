@@ -1,21 +1,19 @@
 /** The limiter over Redis: decides by Redis' own clock, in one script call, for any number of processes. */
 import { randomUUID } from 'node:crypto'
 import { createUntilAnswered } from '../../base/until-answered.ts'
-import { loadScript, type Script } from '../../redis/script.ts'
-import { createEngine } from '../engine.ts'
+import { loadScript } from '../../redis/script.ts'
+import { createEngine, type EngineOptions } from '../engine.ts'
 import { InvalidOption, LimiterUnavailable } from '../errors.ts'
-import type { AcquireOptions, Limiter, LimiterEvents } from '../limiter.ts'
-import type { RawPolicies } from '../policy/rule.ts'
+import type { AcquireOptions, Limiter } from '../limiter.ts'
 import type { Answer, Check, Found, IsMeant, Store } from '../store.ts'
 import { createBatch } from './batch.ts'
-import { type LimiterRedis, withinDeadline } from './client.ts'
+import { createRun, type LimiterRedis } from './client.ts'
 import { askSlots, type SlotCalls } from './cluster.ts'
 import { createKeys, type Slot, type SubjectKey } from './keys.ts'
 import { createRefusals } from './refusals.ts'
 import { firstByte, usesOf } from './values.ts'
 
-export interface RedisLimiterOptions extends LimiterEvents {
-  readonly policies: RawPolicies
+export interface RedisLimiterOptions extends EngineOptions {
   readonly redis: LimiterRedis
   /** Default `postern:`. */
   readonly keyPrefix?: string | undefined
@@ -25,8 +23,6 @@ export interface RedisLimiterOptions extends LimiterEvents {
   readonly deadlineMs?: number | undefined
   /** How long a refusal is answered from memory at most, and so how late a reset elsewhere is seen. Default 1,000; 0: never. */
   readonly rememberRefusalsMs?: number | undefined
-  /** How long a request id is remembered. Default 5 minutes. */
-  readonly rememberRequestsMs?: number | undefined
   /** Names this process for rules with `scope: per-client`. Default: random. */
   readonly clientId?: string | undefined
   /** Asked when Redis gives no answer, instead of throwing `LimiterUnavailable`; its limits are this process's alone. */
@@ -44,6 +40,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   if (typeof redis.callBuffer !== 'function') {
     throw new InvalidOption('redis', 'must be an ioredis Redis or Cluster')
   }
+  const run = createRun(redis, deadlineMs, clock)
   const releaseScript = loadScript('release-N')
   const peekScript = loadScript('peek-N')
   const resetScript = loadScript('reset-N')
@@ -59,7 +56,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     now: () => performance.now(),
   })
   const calls: SlotCalls = {
-    acquire: createBatch({ redis, deadlineMs, rememberRequestsMs, clock, giveUp }),
+    acquire: createBatch(run, rememberRequestsMs, giveUp),
     peek: peekSlot,
     release: releaseSlot,
     giveUp,
@@ -82,17 +79,11 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
 
     async reset(check) {
       const resetOne = ({ keys }: Slot) =>
-        run(resetScript, [...keys, ...keys.map(resetKey)], [rememberRequestsMs, ...byClock()])
+        run(resetScript, [...keys, ...keys.map(resetKey)], [rememberRequestsMs])
       await changing(check, () => Promise.all(slotsOf(check).map(resetOne)))
     },
   }
   const engine = createEngine(options, store, options.clientId ?? randomUUID())
-
-  const byClock = () => (clock ? [clock()] : [])
-
-  function run(script: Script, keys: readonly string[], args: readonly number[]): Promise<unknown> {
-    return withinDeadline(script.runForBytes(redis, keys, args), deadlineMs)
-  }
 
   async function releaseSlot(slot: Slot, isMeant = ofAll): Promise<boolean> {
     const { check, keys, requestKey = '' } = slot
@@ -107,7 +98,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   }
 
   async function peekSlot({ check: { parts }, keys }: Slot): Promise<Found[]> {
-    const [now, values] = (await run(peekScript, keys, byClock())) as [number, (Buffer | null)[]]
+    const [now, values] = (await run(peekScript, keys, [])) as [number, (Buffer | null)[]]
     return parts.map((part, place) => ({ part, uses: usesOf(part, values[place]), now }))
   }
 

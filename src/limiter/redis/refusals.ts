@@ -31,6 +31,11 @@ export function createRefusals(options: {
   const forgottenAt = new Map<string, number>()
   let othersForgottenAt = Number.NEGATIVE_INFINITY
 
+  function forgetTimes(): void {
+    forgottenAt.clear()
+    othersForgottenAt = now()
+  }
+
   return {
     remember(subject: string, permits: number, refusal: Refusal, sentAt: number): void {
       if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
@@ -61,13 +66,12 @@ export function createRefusals(options: {
         refusals.delete(subject)
         forgottenAt.set(subject, now())
       }
-      if (forgottenAt.size > maxSubjects) this.forgetAll(false)
+      if (forgottenAt.size > maxSubjects) forgetTimes()
     },
 
-    forgetAll(withRefusals = true): void {
-      if (withRefusals) refusals.clear()
-      forgottenAt.clear()
-      othersForgottenAt = now()
+    forgetAll(): void {
+      refusals.clear()
+      forgetTimes()
     },
   }
 }
