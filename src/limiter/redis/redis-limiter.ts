@@ -31,8 +31,6 @@ export interface RedisLimiterOptions extends EngineOptions {
   readonly clock?: (() => number) | undefined
 }
 
-const maxRememberedRefusals = 20_000
-const maxUnanswered = 10_000
 const ofAll: IsMeant = () => true
 
 export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
@@ -46,13 +44,10 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   const resetScript = loadScript('reset-N')
   const { keyPrefix = 'postern:', subjectKey = '' } = options
   const { slotsOf, resetKey } = createKeys(keyPrefix, subjectKey, redis.isCluster)
-  const unanswered = createUntilAnswered({
-    maxAgeMs: rememberRequestsMs,
-    maxEntries: maxUnanswered,
-  })
+  const unanswered = createUntilAnswered({ maxAgeMs: rememberRequestsMs, maxEntries: 10_000 })
   const refusals = createRefusals({
     maxAgeMs: options.rememberRefusalsMs ?? 1_000,
-    maxSubjects: maxRememberedRefusals,
+    maxSubjects: 20_000,
     now: () => performance.now(),
   })
   const calls: SlotCalls = {
