@@ -1,23 +1,22 @@
 -- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a lockout's
 -- begins its lock. Read it beside src/limiter/memory/kinds.ts: the names are the same.
 -- A value is what a part of a rule knows of a subject: the byte 2; of a lockout when its last lock ends, in ms
--- (6 bytes), and how many locks came in a row (4); of every use, oldest first, how many were made before it (4)
--- and when (6); last how many were made in all (4). So the uses since one of them are a difference, and nothing
--- need be counted. The numbers begin anew after 2^32, which is above every limit.
+-- (6 bytes), and how many came in a row (4); of every use, oldest first, how many were made before it (4) and when
+-- (6); last how many were made in all (4), modulo 2^32. So the uses since one of them are a difference.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
 -- ARGV[2]  how long requests are remembered, in ms; 0: the checks have no ids
--- ARGV[3]  for tests: now, in ms
+-- ARGV[3]  the ids of the calls that ask, 8 bytes each, if the checks have ids
+-- ARGV[4]  for tests: now, in ms
 -- returns  now, and nothing more if that is outside the period of a calendar; then per check
 --          the value of every part, after a 0 where the rule is passed over although it is full: admitted
---          | twice the hold (see below) of what holds longest, and 1 more if that lock began now
---          | -2: a value is not one of the limiter's
+--          | twice the longest hold (see below), and 1 more if its lock began now | -2: a value is not ours
 local call, pcall, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
 local sub, max, floor = string.sub, math.max, math.floor
 local count, time, timed, size, wrap = '>I4', '>I6', '>I6I4', 10, 2 ^ 32
 local plan, memoryMs = cjson.decode(ARGV[1]), tonumber(ARGV[2])
-local clock = ARGV[3] and { 0, ARGV[3] * 1000 } or call('TIME')
+local clock = ARGV[4] and { 0, ARGV[4] * 1000 } or call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
 -- A wait and its window as one number: the greatest has the longest wait, and of those the first window.
@@ -83,20 +82,19 @@ local function lockMs(part, locks)
 end
 -- As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten.
 local function lockout(part, value, permits)
-  local window = part.windows[1]
   local endsAt, locks = unpack(timed, value, 2)
   if endsAt > now and endsAt <= now + part.trustMs then
-    return holdOf(endsAt - now, window)
+    return holdOf(endsAt - now, part.windows[1])
   elseif endsAt > now or part.growth == 1 or now - endsAt >= lockMs(part, locks) then
     endsAt, locks = 0, 0
   end
   local hold, tries, at, expiresAt = sliding(part, value, permits)
   if hold == 0 then
-    local head = '\2' .. pack(timed, endsAt, locks)
-    return 0, head .. sub(tries, part.first), at, max(expiresAt, endsAt + lockMs(part, locks))
+    tries = '\2' .. pack(timed, endsAt, locks) .. sub(tries, part.first)
+    return 0, tries, at, max(expiresAt, endsAt + lockMs(part, locks))
   end
   local ms = lockMs(part, locks + 1)
-  return holdOf(ms, window), '\2' .. pack('>I6I4I4', now + ms, locks + 1, 0), now, now + 2 * ms
+  return holdOf(ms, part.windows[1]), '\2' .. pack('>I6I4I4', now + ms, locks + 1, 0), now, now + 2 * ms
 end
 
 -- The value with the permits as its newest uses, and without those that have left every window.
@@ -152,22 +150,22 @@ local full = {} -- by rule: the last check in which it was full and yet is passe
 for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
   local requestKey = memoryMs > 0 and KEYS[key + parts + 1]
   local isKnown = requestKey and call('GET', requestKey)
+  local callId = requestKey and sub(ARGV[3], 8 * key / (parts + 1) + 1, 8 * key / (parts + 1) + 8)
   local held, challenged, began = 0, 0, 0
   for p = 1, parts do
-    local part, hold = plan[p], 0
-    local value, trusted = read(part, KEYS[key + p])
-    if not value then
+    local part, hold, trusted = plan[p], 0, nil
+    values[p], trusted = read(part, KEYS[key + p])
+    if not trusted then
       held = -1
       break
     elseif not isKnown then
       hold, news[p], times[p], ends[p] = part.decide(part, trusted, part.permits)
     end
     if hold > 0 and news[p] then
-      value = news[p]
+      values[p] = news[p]
       began = max(began, hold)
-      set(KEYS[key + p], value, ends[p])
+      set(KEYS[key + p], news[p], ends[p])
     end
-    values[p] = value
     local mode = hold > 0 and part.mode
     if mode == 'enforce' then
       held = max(held, hold)
@@ -192,7 +190,9 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
     memory = memory and memory .. pack(timed, times[p], part.permits)
   end
   if memory then
-    set(requestKey, memory, now + memoryMs)
+    set(requestKey, memory .. callId, now + memoryMs)
+  elseif held == 0 and isKnown and #isKnown < 1000 then
+    call('APPEND', requestKey, callId)
   elseif held ~= 0 then
     reply[#reply + 1] = 2 * held + (began == held and 1 or 0)
   end

@@ -1,7 +1,9 @@
 -- Gives back what one request took, once.
 -- KEYS     the values of the parts, as many times of their reset (what was taken before that is given back
---          already), then the memory of the request: when it was, and per part the time and number of its uses
--- ARGV     per part: where its first use stands in the value; 0: this part is not given back
+--          already), then the memory of the request: when it was, per part the time and number of its uses, and
+--          the ids of the calls that were answered by it, 8 bytes each
+-- ARGV     per part: where its first use stands in the value; 0: this part is not given back. Then the id of a
+--          call that heard no answer: it is forgotten, and nothing is given back while another was answered; or ''
 -- returns  1 if the request was remembered, else 0
 local unpack = struct.unpack
 local pack = struct.pack
@@ -18,6 +20,22 @@ end
 local ms, micros = unpack(timed, memory)
 local requestedAt = ms * 1000 + micros
 local parts = (#KEYS - 1) / 2
+
+local callId = ARGV[parts + 1]
+if callId ~= '' then
+  local head = (1 + parts) * size
+  local others = ''
+  for place = head + 1, #memory, 8 do
+    local other = memory:sub(place, place + 7)
+    others = others .. (other == callId and '' or other)
+  end
+  if others ~= '' then
+    redis.call('SET', KEYS[#KEYS], memory:sub(1, head) .. others, 'KEEPTTL')
+  end
+  if others ~= '' or #memory == head then
+    return 0
+  end
+end
 
 -- The value without so many uses of that time, as far as it still has them; see lua/acquire-N.lua.
 local function remove(value, first, at, permits)

@@ -22,7 +22,7 @@ export interface MemoryLimiter extends Limiter {
 export function createLimiter(options: RedisLimiterOptions): Limiter
 export function createLimiter(options: MemoryLimiterOptions): MemoryLimiter
 export function createLimiter(options: RedisLimiterOptions | MemoryLimiterOptions): Limiter {
-  return options.redis ? createRedisLimiter(options) : createMemoryLimiter(options)
+  return options.redis === undefined ? createMemoryLimiter(options) : createRedisLimiter(options)
 }
 
 /** The limiter in process: the same decisions as over Redis, by an injected clock. */

@@ -2,7 +2,9 @@
  * The limiter over a store, wherever that is: makes a check of a call, and of the store's answer what the
  * caller is told.
  */
+import { setTimeout } from 'node:timers/promises'
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
+import { InvalidOption } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
 import { compilePolicies, type Part, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
@@ -21,6 +23,7 @@ export interface EngineOptions extends LimiterEvents {
 export function createEngine(options: EngineOptions, store: Store, clientId?: string) {
   let policies = compilePolicies(options.policies, clientId)
   let policiesBefore = policies
+  const closing = new AbortController()
 
   /** Of a call that takes nothing, so that the fields of one rule are enough to ask for that. */
   function checkOf(known: typeof policies, name: string, fields: Fields, rule?: string): Check {
@@ -79,13 +82,16 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
       acquire,
 
       async acquireWithin(policy, fields, timeoutMs, asked) {
+        if (!(timeoutMs >= 0))
+          throw new InvalidOption('timeoutMs', `must be 0 or more, not ${timeoutMs}`)
         const endsAt = performance.now() + timeoutMs
         for (;;) {
           const decision = await acquire(policy, fields, asked)
           if (decision.admitted || performance.now() + decision.retryAfterMs > endsAt)
             return decision
           // Those who wait are not served in order.
-          await sleep(decision.retryAfterMs)
+          await sleep(decision.retryAfterMs, closing.signal)
+          if (closing.signal.aborted) return decision
         }
       },
 
@@ -103,16 +109,16 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
         policies = compiled
       },
       windows: (name) => policyOf(policies, name).windows.map(limitOf),
-      close() {},
+      close: () => closing.abort(),
     }
   }
 
   return { acquireCheckOf, decide, refuse, createLimiter }
 }
 
-/** Sleeps in steps that a timer can hold. */
-async function sleep(sleepMs: number): Promise<void> {
-  for (let leftMs = sleepMs; leftMs > 0; leftMs -= maxTimerMs) {
-    await new Promise((wake) => setTimeout(wake, Math.min(leftMs, maxTimerMs)))
+/** Sleeps in steps that a timer can hold; no longer than until the signal. */
+async function sleep(sleepMs: number, signal: AbortSignal): Promise<void> {
+  for (let leftMs = sleepMs; leftMs > 0 && !signal.aborted; leftMs -= maxTimerMs) {
+    await setTimeout(Math.min(leftMs, maxTimerMs), undefined, { signal }).catch(() => {})
   }
 }

@@ -33,14 +33,16 @@ export class UnknownPolicy extends RangeError {
   }
 }
 
-/** A key needs a field which the call does not have. */
+/** A key needs a field which the call does not have, or has as something else than a text or a number. */
 export class MissingField extends Error {
   override name = 'MissingField'
   readonly policy: string
   readonly rule: string
   readonly field: string
-  constructor(policy: string, rule: string, field: string) {
-    super(`policy ${policy}, rule ${rule}: the field ${field} is missing`)
+  constructor(policy: string, rule: string, field: string, value?: unknown) {
+    const isMissing = value === undefined || value === null
+    const problem = isMissing ? 'is missing' : 'must be a text or a number'
+    super(`policy ${policy}, rule ${rule}: the field ${field} ${problem}`)
     this.policy = policy
     this.rule = rule
     this.field = field

@@ -89,6 +89,7 @@ export interface Limiter {
   setPolicies(policies: RawPolicies): void
   /** The windows of a policy, for headers and pages. */
   windows(policy: string): readonly WindowLimit[]
+  /** Nobody waits any more: `acquireWithin` answers with its last refusal. */
   close(): void
 }
 

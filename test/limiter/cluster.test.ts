@@ -16,6 +16,10 @@ const policies = {
     { name: 'day', key: '{user}:{day}', sliding: '2 per 24h' },
     { name: 'tries', key: '{user}', lockout: { limit: 2, window: '5m', lock: '15m' } },
   ],
+  sms: [
+    { name: 'to', key: '{to}', sliding: '2 per 60s' },
+    { name: 'tries', key: '{ip}', lockout: { limit: 20, window: '1h', lock: '1h' } },
+  ],
 }
 
 describe('in a real cluster of three nodes (trap 19)', () => {
@@ -117,6 +121,18 @@ describe('in a real cluster of three nodes (trap 19)', () => {
         const states = await limiter.peek('captcha', fields)
         expect(states.slice(0, 3).map(({ used }) => used)).toEqual([1, 1, 1])
       })
+    }
+  })
+
+  test('no lock begins on what is about to be given back', async () => {
+    const limiter = limiterOf()
+    for (let person = 0; person < 5; person++) {
+      const fields = { to: `to${person}`, ip: `10.5.5.${person}` }
+      const asked = Array.from({ length: 100 }, () => limiter.acquire('sms', fields))
+      expect((await Promise.all(asked)).filter(({ admitted }) => admitted)).toHaveLength(2)
+      const [, tries] = await limiter.peek('sms', fields)
+      expect(tries).toMatchObject({ used: 2 })
+      expect(tries).not.toHaveProperty('lockedForMs')
     }
   })
 

@@ -42,6 +42,24 @@ async function serve(limiter: Limiter) {
 }
 
 describe('Express middleware', () => {
+  test('a policy that is not there is told when the middleware is made', () => {
+    const limiter = createLimiter({ policies })
+    expect(() => rateLimit(limiter, 'apii', () => ({}))).toThrow('there is no policy apii')
+  })
+
+  test('what the next handler throws is not told to it once more', async () => {
+    const limiter = createLimiter({ policies })
+    const limit = rateLimit(limiter, 'api', () => ({ ip: '10.0.0.9' }))
+    const errors: unknown[] = []
+    const response = { statusCode: 200, setHeader() {}, end() {} }
+    const next = (error?: unknown) => {
+      errors.push(error)
+      throw new Error('of the handler')
+    }
+    await expect(limit({ headers: {} }, response, next)).rejects.toThrow('of the handler')
+    expect(errors).toEqual([undefined])
+  })
+
   test('passes with the headers of the draft, then refuses with 429 problem+json', async () => {
     const url = await serve(createLimiter({ policies }))
     const first = await fetch(`${url}/api`)

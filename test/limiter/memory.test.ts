@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLimiter } from '../../src/limiter/index.ts'
+import { createLimiter, type Fields, InvalidOption } from '../../src/limiter/index.ts'
 
 const policies = { p: [{ name: 'r', key: '{u}', sliding: '1 per 1h' }] }
 
@@ -39,4 +39,59 @@ test('permits of a field: a use takes what the field says; what is no whole numb
   // Waiting would not help.
   expect(() => left(101)).toThrow('rule spend never has more than 100 permits at once')
   expect(() => limiter.tryAcquire('p', { app: 'shop' })).toThrow('the field price is missing')
+})
+
+test('in process: a lock that is tried goes on through a flood of others', () => {
+  const login = {
+    p: [{ name: 'r', key: '{u}', lockout: { limit: 1, window: '1h', lock: '1h' } }],
+  }
+  const limiter = createLimiter({ policies: login, maxSubjects: 100, clock: () => 1_000 })
+  for (let tries = 0; tries < 2; tries++) limiter.tryAcquire('p', { u: 'ada' })
+  for (let u = 0; u < 600; u++) {
+    limiter.tryAcquire('p', { u })
+    if (u % 20 === 0) expect(limiter.tryAcquire('p', { u: 'ada' }).admitted).toBe(false)
+  }
+})
+
+test('in process: long texts are as quick as others, in fields and in request ids', () => {
+  const limiter = createLimiter({ policies })
+  const long = 'x'.repeat(20_000)
+  const secondsFor = (prefix: string) => {
+    const startedAt = process.cpuUsage()
+    for (let number = 0; number < 3_000; number++) {
+      const options = { requestId: `${prefix}${number}` }
+      limiter.tryAcquire('p', { u: `${prefix}${number}` }, options)
+    }
+    return process.cpuUsage(startedAt).user / 1e6
+  }
+  // As a list they would take half a minute.
+  expect(secondsFor(long)).toBeLessThan(5)
+})
+
+test('close: whoever waits is told the last refusal, and nothing keeps the process', async () => {
+  const limiter = createLimiter({ policies })
+  limiter.tryAcquire('p', { u: 'a' })
+  const waiting = limiter.acquireWithin('p', { u: 'a' }, 7_200_000)
+  limiter.close()
+  expect(await waiting).toMatchObject({ admitted: false, rule: 'r' })
+})
+
+test('mistakes of callers are told: no fields, a field of another type, a time-out that is no number', async () => {
+  const limiter = createLimiter({ policies })
+  const ask = (fields: unknown) => () => limiter.tryAcquire('p', fields as Fields)
+  expect(ask(undefined)).toThrow('the field u is missing')
+  expect(ask({ u: ['a', 'b'] })).toThrow('the field u must be a text or a number')
+  expect(ask({ u: Number.NaN })).toThrow('the field u must be a text or a number')
+  await expect(limiter.acquireWithin('p', { u: 1 }, Number.NaN)).rejects.toThrow(InvalidOption)
+})
+
+test('a calendar that never fires again goes on with its last period', () => {
+  const cron = '2027-01-01T00:00:00'
+  const clock = () => Date.UTC(2027, 5)
+  const limiter = createLimiter({
+    policies: { p: [{ name: 'r', key: 'all', calendar: { limit: 1, cron, timezone: 'UTC' } }] },
+    clock,
+  })
+  expect(limiter.tryAcquire('p', {})).toMatchObject({ admitted: true })
+  expect(limiter.tryAcquire('p', {})).toMatchObject({ admitted: false, rule: 'r', window: cron })
 })

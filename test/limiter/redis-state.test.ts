@@ -38,6 +38,21 @@ describe('what the limiter keeps in Redis', () => {
     }
   })
 
+  test('what can not work is told at once: numbers as texts, deadlines that are none, an insurance without the policy', async () => {
+    const { url } = await testRedis()
+    const policies = { p: [sliding('a', '2 per 1h')] }
+    const redis = new Redis(url, { lazyConnect: true })
+    const texts = new Redis(url, { lazyConnect: true, stringNumbers: true })
+    const make = (options: object) => () => createLimiter({ policies, redis, ...options })
+    expect(make({ redis: texts })).toThrow('leave out stringNumbers')
+    expect(make({ redis: null })).toThrow('must be an ioredis Redis or Cluster')
+    for (const deadlineMs of [0, -5, Number.NaN, 2 ** 31])
+      expect(make({ deadlineMs })).toThrow('deadlineMs')
+    const other = createLimiter({ policies: { q: [] } })
+    expect(make({ whenUnavailable: other })).toThrow('must be a limiter with the policy p')
+    expect(make({ whenUnavailable: true })).toThrow('must be a limiter with the policy p')
+  })
+
   test('rules in another order after a reload, and one more before them, keep their counts', async () => {
     const a = sliding('a', '5 per 1h')
     const b = { name: 'b', key: '{u}', fixed: '4 per 1h' }
@@ -60,8 +75,8 @@ describe('what the limiter keeps in Redis', () => {
   })
 
   test('numbers of uses begin anew after 2^32, and limits hold across it', async () => {
-    const { limiter, client } = await realLimiter({ p: [sliding('a', '4 per 1h')] })
-    await limiter.acquire('p', u, { requestId: 'first' })
+    const { limiter, client } = await realLimiter({ p: [sliding('a', '5 per 1h')] })
+    await limiter.acquire('p', u, { requestId: 'first', permits: 2 })
     const [key] = (await client.keys('*')).filter((one) => !one.includes('req')) as [string]
     const value = (await client.getBuffer(key)) as Buffer
     // As if the subject had used it 2^32 - 3 times before.
@@ -75,8 +90,10 @@ describe('what the limiter keeps in Redis', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
     expect(await limiter.release('p', u, 'first')).toBe(true)
     expect(await limiter.peek('p', u)).toMatchObject([{ used: 3 }])
-    expect(await limiter.acquire('p', u)).toMatchObject({ remaining: [{ left: 0 }] })
-    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
+    expect(await limiter.acquire('p', u, { permits: 3 })).toMatchObject({ admitted: false })
+    expect(await limiter.acquire('p', u, { permits: 2 })).toMatchObject({
+      remaining: [{ left: 0 }],
+    })
   })
 
   test('I3: 1,000 concurrent acquires against limits of 3 and 5: three pass, and each took once', async () => {

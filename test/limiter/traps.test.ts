@@ -1,5 +1,6 @@
 /** The traps of a limiter over Redis, by number; those not here stand with the seeds and in the files named after what they are about. */
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { createLimiter, LimiterUnavailable, type RawPolicies } from '../../src/limiter/index.ts'
@@ -300,7 +301,10 @@ describe('traps: what Redis holds', () => {
 })
 
 describe('traps: Redis away', () => {
-  const policies = { p: [{ name: 'r', key: '{u}', sliding: '3 per 1h' }] }
+  const policies = {
+    p: [{ name: 'r', key: '{u}', sliding: '3 per 1h' }],
+    many: [{ name: 'r', key: '{u}', sliding: '10 per 1h' }],
+  }
 
   async function limiterTo(url: string, options: object = {}) {
     const redis = new Redis(url, { retryStrategy: () => 50, ...options })
@@ -387,6 +391,28 @@ describe('traps: Redis away', () => {
     proxy.forward()
     proxy.reset()
     await eventually(async () => (await direct.peek('p', u))[0]?.used === 0)
+  })
+
+  test('trap 11: what any call with the id was told of stays taken, whichever of them heard nothing', async () => {
+    const server = await ownRedis()
+    const proxy = await startTcpProxy(server.port)
+    const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
+    const direct = await limiterTo(server.url)
+    const by = (requestId: string) => ({ requestId })
+    await limiter.acquire('many', u, by('heard first'))
+    proxy.dropAnswers()
+    const ids = ['heard first', 'heard later', 'heard elsewhere', 'never heard']
+    const unheard = await Promise.allSettled(ids.map((id) => limiter.acquire('many', u, by(id))))
+    expect(unheard.every(({ status }) => status === 'rejected')).toBe(true)
+    expect(await direct.acquire('many', u, by('heard elsewhere'))).toMatchObject({ admitted: true })
+    proxy.forward()
+    proxy.reset()
+    await eventually(() => limiter.acquire('many', u, by('heard later')))
+    // What is given up is given back at once, and a second time two seconds later.
+    await sleep(2_800)
+    expect(await direct.peek('many', u)).toMatchObject([{ used: 3 }])
+    expect(await direct.release('many', u, 'heard first')).toBe(true)
+    expect(await direct.peek('many', u)).toMatchObject([{ used: 2 }])
   })
 
   test('trap 13: out of memory: LimiterUnavailable that says so, nothing half taken, and refusals still work', async () => {

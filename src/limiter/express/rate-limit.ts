@@ -48,23 +48,37 @@ export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = Li
   options: RateLimitOptions<Req, Res> = {},
 ): (req: Req, res: Res, next: Next) => Promise<void> {
   const { skip, message, handler } = options
+  // A policy that is not there is told now, not to the first visitor.
+  limiter.windows(policy)
+
+  /** True if the request may go on; else it is answered. */
+  async function passes(req: Req, res: Res, next: Next): Promise<boolean> {
+    if (await skip?.(req)) return true
+    const { ip, ...fields } = fieldsOf(req)
+    const address = typeof ip === 'string' ? { ip: limiterKeyOfIp(ip) } : {}
+    const decision = await limiter.acquire(policy, { ...fields, ...address })
+    const headers = rateLimitHeaders(policy, decision, limiter.windows(policy))
+    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+    if (decision.admitted) return true
+    if (handler) {
+      await handler(req, res, next, decision)
+      return false
+    }
+    const own = typeof message === 'function' ? message(decision, req) : message
+    problem(res, 429, refusalMembers(policy, decision, own))
+    return false
+  }
+
   return async (req, res, next) => {
     try {
-      if (await skip?.(req)) return next()
-      const { ip, ...fields } = fieldsOf(req)
-      const address = typeof ip === 'string' ? { ip: limiterKeyOfIp(ip) } : {}
-      const decision = await limiter.acquire(policy, { ...fields, ...address })
-      const headers = rateLimitHeaders(policy, decision, limiter.windows(policy))
-      for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
-      if (decision.admitted) return next()
-      if (handler) return void (await handler(req, res, next, decision))
-      const own = typeof message === 'function' ? message(decision, req) : message
-      problem(res, 429, refusalMembers(policy, decision, own))
+      if (!(await passes(req, res, next))) return
     } catch (error) {
       if (!(error instanceof LimiterUnavailable)) return next(error)
       res.setHeader('Retry-After', '1')
-      problem(res, 503, { title: 'Service Unavailable', code: 'unavailable' })
+      return problem(res, 503, { title: 'Service Unavailable', code: 'unavailable' })
     }
+    // Behind the try: what the next handler throws is not told to it once more.
+    next()
   }
 }
 

@@ -2,7 +2,8 @@
  * The state in process: for every part of a rule a map of subjects, each with its uses. Bounded without
  * timers. The functions do what the scripts of the same names do in Redis.
  */
-import { canonical } from '../../base/canonical.ts'
+import { createBoundedMap } from '../../base/bounded-map.ts'
+import { canonical, shortKey } from '../../base/canonical.ts'
 import type { Part } from '../policy/compile.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Answer, Check, Found, IsMeant, Taken } from '../store.ts'
@@ -12,7 +13,7 @@ import { add, decide, type Look, remove, type Uses } from './kinds.ts'
 interface Entry {
   uses: Uses
   isKept: boolean
-  /** It took something after it was kept, and after room was last made. */
+  /** It was asked for after it was kept, and after room was last made. */
   isRecent: boolean
 }
 
@@ -33,7 +34,7 @@ const nothing: Look = { hold: 0, uses: undefined, at: 0 }
 
 export function createMemoryStore(maxSubjects: number, rememberMs: number, clock: () => number) {
   const entriesByPart = new Map<string, Map<string, Entry>>()
-  const requests = new Map<string, Request>()
+  const requests = createBoundedMap<Request>(2 * maxSubjects)
 
   function find(part: Part, subject: string | undefined): Entry {
     const found = entriesByPart.get(part.name)?.get(subject ?? '')
@@ -52,7 +53,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     entries.set(subject ?? '', entry)
   }
 
-  /** A tenth goes: of those that took nothing lately, the ones that are here for longest. */
+  /** A tenth goes: of those that nobody asked for lately, the ones that are here for longest. */
   function makeRoom(entries: Map<string, Entry>): void {
     let surplus = Math.ceil(maxSubjects / 10)
     for (const [subject, entry] of entries) {
@@ -64,17 +65,9 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     }
   }
 
-  function remember(key: string, takings: readonly Taking[], now: number): void {
-    for (const [oldest, { expiresAt }] of requests) {
-      if (expiresAt > now && requests.size < maxSubjects) break
-      requests.delete(oldest)
-    }
-    requests.set(key, { expiresAt: now + rememberMs, takings })
-  }
-
   function findRequest({ policy, requestId, subjects }: Check, now: number) {
     if (requestId === undefined) return {}
-    const key = canonical([policy.name, requestId, ...subjects])
+    const key = shortKey(canonical([policy.name, requestId, ...subjects]))
     const request = requests.get(key)
     return { key, request: request && request.expiresAt > now ? request : undefined }
   }
@@ -96,6 +89,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
           keep(part, check.subjects[place], entry, uses)
         }
         if (hold > 0) {
+          entry.isRecent = entry.isKept
           const { mode } = part.rule
           if (mode === 'enforce') held = Math.max(held, hold)
           else if (mode === 'observe' || check.isSolved) full = (full ?? new Set()).add(part.rule)
@@ -114,7 +108,9 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
         }
         return { part, uses: entry.uses, isFull, now }
       })
-      if (key !== undefined && !request && taken.length > 0) remember(key, takings, now)
+      if (key !== undefined && !request && taken.length > 0) {
+        requests.set(key, { expiresAt: now + rememberMs, takings })
+      }
       return { taken }
     },
 

@@ -2,8 +2,8 @@ import { Cron } from 'croner'
 
 export type Calendar = ReturnType<typeof createCalendar>
 
-/** An expression that never fires again has a last period without an end; this is late enough. */
-const neverMs = Date.UTC(9_999, 0)
+/** As long as a period may be: the last one of an expression has no end, and a hold must stay a whole number. */
+const centuryMs = 100 * 365 * 86_400_000
 
 /** Periods from one firing of a cron expression (inclusive) to the next (exclusive), whatever the clocks do. */
 export function createCalendar(cron: string, timezone: string) {
@@ -13,8 +13,8 @@ export function createCalendar(cron: string, timezone: string) {
   function compute(atMs: number) {
     // `previousRuns` looks strictly before its reference, and a firing at `atMs` begins the period.
     const [startsAt] = firings.previousRuns(1, new Date(atMs + 1))
-    const endsAt = firings.nextRun(new Date(atMs))
-    return { startsAt: startsAt?.getTime() ?? 1, endsAt: endsAt?.getTime() ?? neverMs }
+    const endsAt = firings.nextRun(new Date(atMs))?.getTime() ?? Number.POSITIVE_INFINITY
+    return { startsAt: startsAt?.getTime() ?? 1, endsAt: Math.min(endsAt, atMs + centuryMs) }
   }
 
   return {

@@ -3,7 +3,7 @@
  * windows can't share one: then the rule has several parts. The exact windows of a sliding rule share a
  * value; each large one, and each window of a fixed rule, has its own.
  */
-import { canonical } from '../../base/canonical.ts'
+import { canonical, shortKey } from '../../base/canonical.ts'
 import { InvalidPermits, InvalidPolicies, MissingField, UnknownPolicy } from '../errors.ts'
 import { type Calendar, createCalendar } from './calendar.ts'
 import { checkedPolicies } from './parse.ts'
@@ -146,7 +146,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
 export function subjectOf(policy: string, { seed, rule }: Part, fields: Fields): string {
   const values = rule.fields.map((field) => fieldOf(policy, rule, fields, field))
   // One value alone is its own text, whose hash the engine of the language already knows.
-  return seed === '' && values.length === 1 ? (values[0] ?? '') : seed + canonical(values)
+  return shortKey(seed === '' && values.length === 1 ? (values[0] ?? '') : seed + canonical(values))
 }
 
 /** What so many permits of a call take from a rule. Throws `MissingField` and `InvalidPermits`. */
@@ -166,10 +166,10 @@ export function permitsOf(policy: string, part: Part, fields: Fields, permits: n
 
 /** Inherited members are not fields. */
 function fieldOf(policy: string, rule: Rule, fields: Fields, field: string): string {
-  const value = fields[field]
+  const value: unknown = fields?.[field]
   if (typeof value === 'string') return value
-  if (typeof value === 'number') return String(value)
-  throw new MissingField(policy, rule.name, field)
+  if (typeof value === 'number' && !Number.isNaN(value)) return String(value)
+  throw new MissingField(policy, rule.name, field, value)
 }
 
 function checkPermits(permits: number, field?: string): void {

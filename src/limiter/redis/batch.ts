@@ -12,7 +12,7 @@ import { LimiterUnavailable } from '../errors.ts'
 import type { Answer } from '../store.ts'
 import type { Run } from './client.ts'
 import type { Slot } from './keys.ts'
-import { notOurs, planOf, usesOf } from './values.ts'
+import { notNumbers, notOurs, planOf, usesOf } from './values.ts'
 
 interface Waiting {
   readonly slot: Slot
@@ -61,8 +61,10 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
       if (slot.requestKey !== undefined) keys.push(slot.requestKey)
     }
     try {
-      const reply = await run(script, keys, [planOf(first.slot.check), memoryMs])
+      const callIds = batch.map(({ slot }) => slot.callId).join('')
+      const reply = await run(script, keys, [planOf(first.slot.check), memoryMs, callIds])
       const [now, ...answers] = reply as [number, ...(number | Buffer)[]]
+      if (typeof now !== 'number') throw new LimiterUnavailable(notNumbers)
       if (answers.length > 0) return settle(batch, now, answers)
       if (round >= maxRounds)
         throw new LimiterUnavailable('Redis and the policy have no common period')

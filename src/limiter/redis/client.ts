@@ -5,6 +5,11 @@ import { LimiterUnavailable } from '../errors.ts'
 /** What the limiter needs of a connection: an ioredis `Redis` or `Cluster`, 5 or 6, best one of its own. */
 export interface LimiterRedis extends ByteClient {
   readonly isCluster: boolean
+  readonly options?: NumbersOptions & { readonly redisOptions?: NumbersOptions | undefined }
+}
+
+interface NumbersOptions {
+  readonly stringNumbers?: boolean | undefined
 }
 
 export type Run = ReturnType<typeof createRun>

@@ -1,7 +1,8 @@
 /**
- * In a cluster the values of a check may lie in different slots. They are asked one slot after the other,
- * widest window first, and a refusal gives back what the earlier ones took. That is all or nothing in the
- * end, but for a moment another check may see what is about to be given back.
+ * In a cluster the values of a check may lie in different slots. They are asked one slot after the other, and
+ * a refusal gives back what the earlier ones took. That is all or nothing in the end, but for a moment another
+ * check may see what is about to be given back. So lockouts come last, because a lock that it began would
+ * stay; the others by their width, the widest window first.
  */
 import { holdFor, windowIndexOf } from '../memory/kinds.ts'
 import type { Answer, Found, Refused, Taken } from '../store.ts'
@@ -10,8 +11,8 @@ import type { Slot } from './keys.ts'
 export interface SlotCalls {
   acquire(slot: Slot): Promise<Answer>
   peek(slot: Slot): Promise<readonly Found[]>
-  release(slot: Slot): Promise<unknown>
-  /** Releases the slot as soon as Redis answers again. */
+  takeBack(slot: Slot): Promise<unknown>
+  /** Takes it back as soon as Redis answers again. */
   giveUp(slot: Slot): void
 }
 
@@ -21,9 +22,7 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
   let refused: Refused | undefined
   try {
     for (const slot of slots) {
-      // After a refusal a slot only tells whether it holds longer; but a full lockout begins its lock.
-      const isAsked = !refused || slot.check.parts.some(({ rule }) => rule.lock)
-      const answer = isAsked ? await calls.acquire(slot) : refusalIn(slot, await calls.peek(slot))
+      const answer = await (refused ? askAfterRefusal(calls, slot) : calls.acquire(slot))
       if (answer.taken) {
         takenSlots.push(slot)
         taken.push(...answer.taken)
@@ -34,18 +33,21 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
     throw error
   }
   if (!refused) return { taken: taken.sort((a, b) => a.part.index - b.part.index) }
-  await Promise.all(takenSlots.map((slot) => calls.release(slot).catch(() => calls.giveUp(slot))))
+  await Promise.all(takenSlots.map((slot) => calls.takeBack(slot).catch(() => calls.giveUp(slot))))
   return refused
 }
 
-/** The refusal if a slot were asked; its hold is 0 if the permits fit. */
-function refusalIn(slot: Slot, found: readonly Found[]): Refused {
-  const holds = found.map(({ part, uses, now }, place) => {
-    const { mode } = part.rule
-    const isPassed = mode === 'observe' || (mode === 'challenge' && slot.check.isSolved)
-    return isPassed ? 0 : holdFor(part, uses, slot.check.permits[place] ?? 1, now)
-  })
-  const hold = holds.reduce((a, b) => (isStronger(slot, b, a) ? b : a), 0)
+/** Tells only whether a slot holds longer, with a hold of 0 if the permits fit; but a full lockout begins its lock. */
+async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer> {
+  const { permits, isSolved } = slot.check
+  let hold = 0
+  for (const [place, { part, uses, now }] of (await calls.peek(slot)).entries()) {
+    const { mode, lock } = part.rule
+    const own = holdFor(part, uses, permits[place] ?? 1, now)
+    if (own > 0 && lock) return calls.acquire(slot)
+    const isPassed = mode === 'observe' || (mode === 'challenge' && isSolved)
+    if (!isPassed && isStronger(slot, own, hold)) hold = own
+  }
   return { hold, isNewLock: false }
 }
 

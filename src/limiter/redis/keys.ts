@@ -7,7 +7,7 @@
  * with the same tag share a call. A subject's text begins with the names of policy and rule, so the 108
  * bits keep rules apart as well as people.
  */
-import type { KeyObject } from 'node:crypto'
+import { type KeyObject, randomUUID } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
 import { createKeyedHash } from '../../crypto/keyed-hash.ts'
 import type { Check } from '../store.ts'
@@ -20,6 +20,8 @@ export interface Slot {
   /** By part. */
   readonly keys: readonly string[]
   readonly requestKey: string | undefined
+  /** Of this call among those that ask by the same request id. */
+  readonly callId: string
   /** In a cluster: the hash tag of the keys, and which parts they are of. */
   readonly place: string
 }
@@ -44,18 +46,19 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
   /** `subjects` are those of the whole check: the same id with others is another request. */
   function slotOf(check: Check, keys: string[], subjects: readonly string[], place = ''): Slot {
     const { policy, parts, requestId } = check
-    if (requestId === undefined) return { check, keys, requestKey: undefined, place }
+    if (requestId === undefined) return { check, keys, requestKey: undefined, callId: '', place }
+    const callId = randomUUID().slice(0, 8)
     const names = parts.map(({ name }) => name)
     const request = hashOf(canonical([policy.name, ...names, requestId, ...subjects]))
     const tag = keys[0]?.slice(0, tagEnd + 1) ?? ''
-    return { check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, place }
+    return { check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, callId, place }
   }
 
   return {
     valueKey,
     /** Beside a value: when it was last reset. */
     resetKey: (key: string) => `${key}:reset`,
-    /** One on a server, one or more in a cluster, widest windows first; none without parts. */
+    /** One on a server, one or more in a cluster in the order in which they are asked; none without parts. */
     slotsOf(check: Check): Slot[] {
       const { parts, subjects, permits } = check
       if (parts.length === 0) return []
@@ -74,9 +77,10 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
           const place = `${tag} ${own.parts.map(({ index }) => index)}`
           return slotOf(own, keys.filter(isHere), subjects, place)
         })
-        .sort((a, b) => width(b.check) - width(a.check))
+        .sort((a, b) => locks(a.check) - locks(b.check) || width(b.check) - width(a.check))
     },
   }
 }
 
 const width = ({ parts }: Check) => Math.max(...parts.map(({ longestMs }) => longestMs))
+const locks = ({ parts }: Check) => Number(parts.some(({ rule }) => rule.lock))

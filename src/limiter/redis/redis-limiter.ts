@@ -35,8 +35,21 @@ const ofAll: IsMeant = () => true
 
 export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   const { redis, deadlineMs = 250, rememberRequestsMs = 300_000, clock, whenUnavailable } = options
-  if (typeof redis.callBuffer !== 'function') {
+  if (typeof redis?.callBuffer !== 'function') {
     throw new InvalidOption('redis', 'must be an ioredis Redis or Cluster')
+  }
+  if (redis.options?.stringNumbers || redis.options?.redisOptions?.stringNumbers) {
+    throw new InvalidOption('redis', 'must give numbers as numbers: leave out stringNumbers')
+  }
+  if (!(deadlineMs >= 1 && deadlineMs < 2 ** 31)) {
+    throw new InvalidOption(
+      'deadlineMs',
+      `must be 1 or more, and less than 2^31, not ${deadlineMs}`,
+    )
+  }
+  for (const name of whenUnavailable ? Object.keys(options.policies) : []) {
+    if (hasPolicy(whenUnavailable, name)) continue
+    throw new InvalidOption('whenUnavailable', `must be a limiter with the policy ${name}`)
   }
   const run = createRun(redis, deadlineMs, clock)
   const releaseScript = loadScript('release-N')
@@ -53,14 +66,14 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   const calls: SlotCalls = {
     acquire: createBatch(run, rememberRequestsMs, giveUp),
     peek: peekSlot,
-    release: releaseSlot,
+    takeBack,
     giveUp,
   }
   const store: Store = {
     async release(check, isMeant) {
       const releaseOne = (slot: Slot) =>
-        releaseSlot(slot, isMeant).catch((error) => {
-          giveUp(slot, isMeant)
+        giveBack(slot, isMeant, '').catch((error) => {
+          unanswered.add(slot.requestKey ?? '', () => giveBack(slot, isMeant, ''))
           throw error
         })
       const released = changing(check, () => Promise.all(slotsOf(check).map(releaseOne)))
@@ -80,16 +93,22 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   }
   const engine = createEngine(options, store, options.clientId ?? randomUUID())
 
-  async function releaseSlot(slot: Slot, isMeant = ofAll): Promise<boolean> {
+  async function giveBack(slot: Slot, isMeant: IsMeant, callId: string): Promise<boolean> {
     const { check, keys, requestKey = '' } = slot
     const firsts = check.parts.map((part) => (isMeant(part) ? firstByte(part) : 0))
-    return (await run(releaseScript, [...keys, ...keys.map(resetKey), requestKey], firsts)) === 1
+    const args = [...firsts, callId]
+    return (await run(releaseScript, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
   }
 
-  /** Releases the slot as soon as Redis answers again. */
-  function giveUp(slot: Slot, isMeant = ofAll): void {
-    const { requestKey } = slot
-    if (requestKey !== undefined) unanswered.add(requestKey, () => releaseSlot(slot, isMeant))
+  /** Gives back what the slot's call took, unless another call with its request id was told of it. */
+  function takeBack(slot: Slot): Promise<boolean> {
+    return giveBack(slot, ofAll, slot.callId)
+  }
+
+  /** The same, as soon as Redis answers again. */
+  function giveUp(slot: Slot): void {
+    const { requestKey, callId } = slot
+    if (requestKey !== undefined) unanswered.add(requestKey + callId, () => takeBack(slot))
   }
 
   async function peekSlot({ check: { parts }, keys }: Slot): Promise<Found[]> {
@@ -144,6 +163,17 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
       limiter.setPolicies(raw)
       refusals.forgetAll()
     },
-    close: () => unanswered.close(),
+    close() {
+      limiter.close()
+      unanswered.close()
+    },
+  }
+}
+
+function hasPolicy(limiter: Limiter | undefined, name: string): boolean {
+  try {
+    return limiter?.windows(name) !== undefined
+  } catch {
+    return false
   }
 }

@@ -55,4 +55,5 @@ export function usesOf(part: Part, value: unknown): Uses {
   return uses
 }
 
+export const notNumbers = 'the connection gives numbers as texts (stringNumbers)'
 export const notOurs = 'a value in Redis is not one of the limiter’s; reset() repairs it'
