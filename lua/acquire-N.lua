@@ -150,7 +150,7 @@ local full = {} -- by rule: the last check in which it was full and yet is passe
 for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
   local requestKey = memoryMs > 0 and KEYS[key + parts + 1]
   local isKnown = requestKey and call('GET', requestKey)
-  local callId = requestKey and sub(ARGV[3], 8 * key / (parts + 1) + 1, 8 * key / (parts + 1) + 8)
+  local place = 8 * key / (parts + 1) -- of the id of its call
   local held, challenged, began = 0, 0, 0
   for p = 1, parts do
     local part, hold, trusted = plan[p], 0, nil
@@ -190,9 +190,9 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
     memory = memory and memory .. pack(timed, times[p], part.permits)
   end
   if memory then
-    set(requestKey, memory .. callId, now + memoryMs)
+    set(requestKey, memory .. sub(ARGV[3], place + 1, place + 8), now + memoryMs)
   elseif held == 0 and isKnown and #isKnown < 1000 then
-    call('APPEND', requestKey, callId)
+    call('APPEND', requestKey, sub(ARGV[3], place + 1, place + 8))
   elseif held ~= 0 then
     reply[#reply + 1] = 2 * held + (began == held and 1 or 0)
   end

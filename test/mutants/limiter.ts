@@ -149,7 +149,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a call by a known id is not noted',
-      find: "    call('APPEND', requestKey, callId)\n",
+      find: "    call('APPEND', requestKey, sub(ARGV[3], place + 1, place + 8))\n",
       replace: '',
     },
     {

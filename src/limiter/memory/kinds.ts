@@ -125,9 +125,9 @@ export function decide(part: Part, value: Uses, permits: number, now: number): L
  * changed in place, because copies of thousands of lists would be garbage that has grown old; `part.empty`
  * is everybody's.
  */
-export function add(part: Part, value: Uses, at: number, permits: number, now: number): Uses {
-  const uses = value === part.empty ? value.slice() : value
+export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
   const made = total(uses) + permits
+  if (uses === part.empty) return uses.concat([at, made])
   if (newest(part, uses) === at) uses[uses.length - 1] = made
   else uses.push(at, made)
   let oldest = part.first
