@@ -13,7 +13,12 @@ export function admissionOf({ permits }: Check, taken: readonly Taken[]): Admiss
     const asked = permits[part.index] ?? 1
     for (const window of part.windows) {
       const left = window.limit - usedIn(part, window, uses, now) - (isFull ? asked : 0)
-      remaining[window.index] = { rule: name, window: window.window, left: Math.max(0, left) }
+      remaining[window.index] = {
+        rule: name,
+        window: window.window,
+        left: Math.max(0, left),
+        ...(mode === 'observe' ? { isObserved: true } : {}),
+      }
     }
     if (mode !== 'enforce') continue
     nextInMs = Math.max(nextInMs, waitMsOf(holdFor(part, uses, asked, now)))

@@ -6,6 +6,8 @@ export interface Remaining {
   /** The window as the policy spells it: `60s`, or the cron expression of a calendar rule. */
   readonly window: string
   readonly left: number
+  /** Of a rule with `mode: observe`, which refuses nobody. */
+  readonly isObserved?: true
 }
 
 export interface Admission {

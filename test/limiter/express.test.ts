@@ -42,6 +42,20 @@ async function serve(limiter: Limiter) {
 }
 
 describe('Express middleware', () => {
+  test('a rule that only observes is not the one that matters', async () => {
+    const limiter = createLimiter({
+      policies: {
+        api: [
+          { name: 'burst', key: 'all', sliding: '5 per 10s' },
+          { name: 'tried-out', key: 'all', sliding: '1 per 1h', mode: 'observe' },
+        ],
+      },
+    })
+    const decision = await limiter.acquire('api', {})
+    expect(decision).toMatchObject({ remaining: [{ left: 4 }, { left: 0, isObserved: true }] })
+    expect(rateLimitHeaders('api', decision)).toEqual({ RateLimit: '"api/burst 10s";r=4' })
+  })
+
   test('a policy that is not there is told when the middleware is made', () => {
     const limiter = createLimiter({ policies })
     expect(() => rateLimit(limiter, 'apii', () => ({}))).toThrow('there is no policy apii')

@@ -245,8 +245,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'less than nothing is left',
-      find: 'left: Math.max(0, left) }',
-      replace: 'left }',
+      find: 'left: Math.max(0, left),',
+      replace: 'left,',
     },
     {
       breaks: 'what a rule observes is not told',

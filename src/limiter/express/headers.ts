@@ -6,7 +6,7 @@ import type { WindowLimit } from '../policy/rule.ts'
  *
  * `RateLimit-Policy` names the windows of the policy (of a refusal, unless `windows` are given, only
  * its own), `RateLimit` the one that matters now: the refusing one, with the seconds to wait, or the
- * one with the least left. Seconds are rounded up, so that 1 ms left is never "try again now".
+ * one with the least left that refuses at all. Seconds are rounded up, so that 1 ms left is never "try again now".
  */
 export function rateLimitHeaders(
   policy: string,
@@ -25,7 +25,9 @@ export function rateLimitHeaders(
     headers['Retry-After'] = String(seconds)
     return headers
   }
-  const [tightest] = decision.remaining.toSorted((a, b) => a.left - b.left)
+  const [tightest] = decision.remaining
+    .filter(({ isObserved }) => !isObserved)
+    .sort((a, b) => a.left - b.left)
   if (tightest) headers.RateLimit = `${nameOf(policy, tightest)};r=${tightest.left}`
   return headers
 }
