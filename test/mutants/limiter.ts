@@ -360,8 +360,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'the window with most left is shown',
-      find: 'toSorted((a, b) => a.left - b.left)',
-      replace: 'toSorted((a, b) => b.left - a.left)',
+      find: '.sort((a, b) => a.left - b.left)',
+      replace: '.sort((a, b) => b.left - a.left)',
       tests: ['test/limiter/express'],
     },
     {
