@@ -218,7 +218,7 @@ async function bytes(admin: Redis, contenders: Contender[]): Promise<number> {
   const ours = await tenUses('postern', createLimiter)
   if (createLimiterBefore) await tenUses('the version before', createLimiterBefore)
   for (const { name, check } of contenders) {
-    if (name.startsWith('floor')) continue
+    if (name.startsWith('floor') || name.includes('80 uses')) continue
     await perSubject(`${name}, one use`, check, 1)
   }
   return ours
