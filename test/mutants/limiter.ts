@@ -31,6 +31,7 @@ export const room: MutantRoom = {
       breaks: 'numbers of uses do not begin anew',
       find: 'middle * size)) % wrap > room then',
       replace: 'middle * size)) > room then',
+      tests: ['test/limiter/redis-state'],
     },
     {
       breaks: 'the shortest wait is named',
