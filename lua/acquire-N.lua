@@ -191,7 +191,7 @@ for key = 0, #KEYS - 1, memoryMs > 0 and parts + 1 or parts do
   end
   if memory then
     set(requestKey, memory .. sub(ARGV[3], place + 1, place + 8), now + memoryMs)
-  elseif held == 0 and isKnown and #isKnown < 1000 then
+  elseif held == 0 and isKnown and #isKnown < size * (parts + 1) + 800 then
     call('APPEND', requestKey, sub(ARGV[3], place + 1, place + 8))
   elseif held ~= 0 then
     reply[#reply + 1] = 2 * held + (began == held and 1 or 0)

@@ -303,7 +303,10 @@ describe('traps: what Redis holds', () => {
 describe('traps: Redis away', () => {
   const policies = {
     p: [{ name: 'r', key: '{u}', sliding: '3 per 1h' }],
-    many: [{ name: 'r', key: '{u}', sliding: '10 per 1h' }],
+    one: [{ name: 'r0', key: '{u}', sliding: '10 per 1h' }],
+    many: Array.from({ length: 120 }, (_, at) => {
+      return { name: `r${at}`, key: '{u}', sliding: '10 per 1h' }
+    }),
   }
 
   async function limiterTo(url: string, options: object = {}) {
@@ -393,27 +396,32 @@ describe('traps: Redis away', () => {
     await eventually(async () => (await direct.peek('p', u))[0]?.used === 0)
   })
 
-  test('trap 11: what any call with the id was told of stays taken, whichever of them heard nothing', async () => {
-    const server = await ownRedis()
-    const proxy = await startTcpProxy(server.port)
-    const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
-    const direct = await limiterTo(server.url)
-    const by = (requestId: string) => ({ requestId })
-    await limiter.acquire('many', u, by('heard first'))
-    proxy.dropAnswers()
-    const ids = ['heard first', 'heard later', 'heard elsewhere', 'never heard']
-    const unheard = await Promise.allSettled(ids.map((id) => limiter.acquire('many', u, by(id))))
-    expect(unheard.every(({ status }) => status === 'rejected')).toBe(true)
-    expect(await direct.acquire('many', u, by('heard elsewhere'))).toMatchObject({ admitted: true })
-    proxy.forward()
-    proxy.reset()
-    await eventually(() => limiter.acquire('many', u, by('heard later')))
-    // What is given up is given back at once, and a second time two seconds later.
-    await sleep(2_800)
-    expect(await direct.peek('many', u)).toMatchObject([{ used: 3 }])
-    expect(await direct.release('many', u, 'heard first')).toBe(true)
-    expect(await direct.peek('many', u)).toMatchObject([{ used: 2 }])
-  })
+  test.each(['one', 'many'])(
+    'trap 11: what any call with the id was told of stays taken, whichever of them heard nothing; policy of %s',
+    async (policy) => {
+      const server = await ownRedis()
+      const proxy = await startTcpProxy(server.port)
+      const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
+      const direct = await limiterTo(server.url)
+      const by = (requestId: string) => ({ requestId })
+      await limiter.acquire(policy, u, by('heard first'))
+      proxy.dropAnswers()
+      const ids = ['heard first', 'heard later', 'heard elsewhere', 'never heard']
+      const unheard = await Promise.allSettled(ids.map((id) => limiter.acquire(policy, u, by(id))))
+      expect(unheard.every(({ status }) => status === 'rejected')).toBe(true)
+      expect(await direct.acquire(policy, u, by('heard elsewhere'))).toMatchObject({
+        admitted: true,
+      })
+      proxy.forward()
+      proxy.reset()
+      await eventually(() => limiter.acquire(policy, u, by('heard later')))
+      // What is given up is given back at once, and a second time two seconds later.
+      await sleep(2_800)
+      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 3 }])
+      expect(await direct.release(policy, u, 'heard first')).toBe(true)
+      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 2 }])
+    },
+  )
 
   test('trap 13: out of memory: LimiterUnavailable that says so, nothing half taken, and refusals still work', async () => {
     const server = await ownRedis()
