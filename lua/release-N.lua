@@ -8,7 +8,6 @@
 local unpack = struct.unpack
 local pack = struct.pack
 local timed = '>I6I4'
-local use = '>I4I6'
 local count = '>I4'
 local size = 10
 local wrap = 2 ^ 32
@@ -39,18 +38,17 @@ end
 
 -- The value without so many uses of that time, as far as it still has them; see lua/acquire-N.lua.
 local function remove(value, first, at, permits)
+  local later = value:sub(-4)
   local place = #value - 3 - size
-  local after = unpack(count, value, #value - 3)
-  local later = pack(count, (after - permits) % wrap)
   while place >= first do
-    local before, time = unpack(use, value, place)
-    local uses = (after - before) % wrap
+    local time, made = unpack(timed, value, place)
+    local before = unpack(count, value, place > first and place - 4 or #value - 3)
+    local uses = (made - before) % wrap
     if time == at and uses >= permits then
-      local rest = uses > permits and pack(use, before, at) or ''
+      local rest = uses > permits and pack(timed, at, (made - permits) % wrap) or ''
       return value:sub(1, place - 1) .. rest .. later
     end
-    later = pack(use, (before - permits) % wrap, time) .. later
-    after = before
+    later = pack(timed, time, (made - permits) % wrap) .. later
     place = place - size
   end
   return value
@@ -63,7 +61,7 @@ local function giveBack(p, first, at, permits)
     return
   end
   local rest = remove(value, first, at, permits)
-  if not rest:sub(2, -5):find('[^%z]') then
+  if not rest:sub(1, -5):find('[^%z]') then
     redis.call('DEL', KEYS[p])
   elseif rest ~= value then
     redis.call('SET', KEYS[p], rest, 'KEEPTTL')

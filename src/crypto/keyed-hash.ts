@@ -8,9 +8,9 @@ const hashLength = 21
  * name stands for. Truncated SHA-256 over a key block and the text, because a send takes seven of them
  * and as HMACs they would take a seventh more of its processor time (docs/decisions/0007). The key fills the
  * first block, and cutting 256 bits to 126 leaves nothing to extend. For names only: what proves
- * something (a code's digest, a signature) is an HMAC.
+ * something (a code's digest, a signature) is an HMAC. An empty key names texts by a plain hash.
  */
 export function createKeyedHash(key: string | Buffer): (text: string) => string {
-  const keyBlock = createHash('sha256').update(key).digest('hex')
+  const keyBlock = key.length > 0 ? createHash('sha256').update(key).digest('hex') : ''
   return (text) => hash('sha256', keyBlock + text, 'base64url').slice(0, hashLength)
 }

@@ -9,39 +9,44 @@ export const room: MutantRoom = {
     // The script
     {
       breaks: 'sliding, over Redis: one use more than the limit',
-      find: 'local room = window.limit - permits\n    local low = room < uses',
-      replace: 'local room = window.limit + 1 - permits\n    local low = room < uses',
+      find: 'local room = window.limit - part.permits\n',
+      replace: 'local room = window.limit + 1 - part.permits\n',
     },
     {
       breaks: 'sliding, over Redis: a use leaves one millisecond late',
-      find: 'if leaving + window.ms > now then',
-      replace: 'if leaving + window.ms >= now then',
+      find: 'holdOf(leaving + window.ms - now, window)',
+      replace: 'holdOf(leaving + window.ms + 1 - now, window)',
     },
     {
       breaks: 'sliding, over Redis: permits of a call count as one',
-      find: 'local room = window.limit - permits\n    local low',
-      replace: 'local room = window.limit - 1\n    local low',
+      find: 'local room = window.limit - part.permits\n    if',
+      replace: 'local room = window.limit - 1\n    if',
     },
     {
-      breaks: 'sliding, over Redis: halving ends one use too early',
-      find: 'while low < tooMany do',
-      replace: 'while low + 1 < tooMany do',
+      breaks: 'sliding, over Redis: every use counts as one permit',
+      find: 'while tooMany < uses and (made',
+      replace: 'while false and (made',
+    },
+    {
+      breaks: 'sliding, over Redis: the oldest use is the one that must leave',
+      find: 'unpack(time, value, first + (tooMany - 1) * size)',
+      replace: 'unpack(time, value, first)',
     },
     {
       breaks: 'numbers of uses do not begin anew',
-      find: 'middle * size)) % wrap > room then',
-      replace: 'middle * size)) > room then',
+      find: 'return at, made, (made - before) % wrap',
+      replace: 'return at, made, made - before',
       tests: ['test/limiter/redis-state'],
     },
     {
       breaks: 'the shortest wait is named',
-      find: 'hold = max(hold, holdOf(leaving + window.ms - now, window))',
-      replace: 'hold = hold > 0 and hold or holdOf(leaving + window.ms - now, window)',
+      find: 'hold = own > hold and own or hold\n',
+      replace: 'hold = hold > 0 and hold or own\n',
     },
     {
       breaks: 'of equal waits the last window is named, over Redis',
-      find: 'return waitMs * 1024 + 1023 - window.index',
-      replace: 'return waitMs * 1024 + window.index',
+      find: 'waitMs * 1024 + 1023 - window.index or 0',
+      replace: 'waitMs * 1024 + window.index or 0',
     },
     {
       breaks: 'fixed, over Redis: the window goes on for a millisecond',
@@ -51,8 +56,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'fixed, over Redis: every use begins the window anew',
-      find: "hold == 0 and '\\2' .. pack('>I4I6I4', 0, at, used), at, endsAt",
-      replace: "hold == 0 and '\\2' .. pack('>I4I6I4', 0, now, used), now, endsAt",
+      find: 'hold == 0 and pack(last, at, used, 0), at, endsAt',
+      replace: 'hold == 0 and pack(last, now, used, 0), now, endsAt',
     },
     {
       breaks: 'calendar, over Redis: a use of the last period counts',
@@ -92,20 +97,20 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'lockout, over Redis: the tries before a lock count after it',
-      find: "return holdOf(ms, part.windows[1]), '\\2' .. pack('>I6I4I4', now + ms, locks + 1, 0), now, now + 2 * ms",
+      find: 'return holdOf(ms, part.windows[1]), pack(last, now + ms, locks + 1, 0), now, now + 2 * ms',
       replace:
-        "return holdOf(ms, part.windows[1]), '\\2' .. pack(timed, now + ms, locks + 1) .. sub(value, part.first), now, now + 2 * ms",
+        'return holdOf(ms, part.windows[1]), pack(timed, now + ms, locks + 1) .. sub(value, part.first), now, now + 2 * ms',
       mayLive: 'a lock outlasts the window in every policy that makes sense',
     },
     {
       breaks: 'what a wrong clock wrote is believed',
-      find: 'while newest(part, trusted) > now + part.trustMs do',
-      replace: 'while newest(part, trusted) > now + part.trustMs * 1000 do',
+      find: 'while at > now + part.trustMs do',
+      replace: 'while at > now + part.trustMs * 1000 do',
     },
     {
       breaks: 'uses of one millisecond replace each other',
-      find: 'pack(count, (made + permits) % wrap)\n',
-      replace: 'pack(count, made)\n',
+      find: 'made = (made + part.permits) % wrap\n',
+      replace: 'made = (made + (newestAt == at and 0 or part.permits)) % wrap\n',
     },
     {
       breaks: 'a refusal takes from the rules that had room',
@@ -114,13 +119,13 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a rule that observes refuses, over Redis',
-      find: "if mode == 'enforce' then",
-      replace: "if mode and mode ~= 'challenge' then",
+      find: "if part.mode == 'observe' then",
+      replace: 'if false then',
     },
     {
       breaks: 'a full observed rule takes on where it has room',
-      find: 'if full[part.rule] == key then',
-      replace: 'if full[part.rule] == key and not news[p] then',
+      find: 'if full[part.rule] == check then',
+      replace: 'if full[part.rule] == check and not news[p] then',
       tests: ['test/limiter/three-engines.test'],
     },
     {
@@ -130,13 +135,14 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a refused request is remembered as admitted',
-      find: 'local memory = held == 0 and requestKey and',
-      replace: 'local memory = requestKey and',
+      find: '  if held ~= 0 then\n    reply[#reply + 1] = 2 * held + (began == held and 1 or 0)\n  elseif taken then',
+      replace:
+        '  if held ~= 0 then\n    reply[#reply + 1] = 2 * held + (began == held and 1 or 0)\n  end\n  if taken then',
     },
     {
       breaks: 'a value that is not ours decides',
-      find: "elseif value.err or sub(value, 1, 1) ~= '\\2' or #value % size ~= 5 then",
-      replace: 'elseif value.err then',
+      find: 'elseif #value < #part.empty or #value % size ~= 4 then',
+      replace: 'elseif #value < #part.empty then',
     },
     {
       breaks: 'a value lives for ever',
@@ -150,7 +156,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a call by a known id is not noted',
-      find: "    call('APPEND', requestKey, sub(ARGV[3], place + 1, place + 8))\n",
+      find: "    call('APPEND', requestKey, callId)\n",
       replace: '',
     },
     {
@@ -162,7 +168,7 @@ export const room: MutantRoom = {
     // Giving back, over Redis
     {
       breaks: 'a release gives back more than the request took',
-      find: "local rest = uses > permits and pack(use, before, at) or ''",
+      find: "local rest = uses > permits and pack(timed, at, (made - permits) % wrap) or ''",
       replace: "local rest = ''",
     },
     {
@@ -182,20 +188,20 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'an empty value is kept, and with it the window of a fixed rule',
-      find: "  if not rest:sub(2, -5):find('[^%z]') then\n    redis.call('DEL', KEYS[p])\n  elseif",
+      find: "  if not rest:sub(1, -5):find('[^%z]') then\n    redis.call('DEL', KEYS[p])\n  elseif",
       replace: '  if',
       mayLive: 'a value without uses counts as nothing used, in every kind',
     },
     // In process
     {
       breaks: 'sliding, in process: one use more than the limit',
-      find: 'const room = window.limit - permits\n    let low',
-      replace: 'const room = window.limit + 1 - permits\n    let low',
+      find: 'const room = window.limit - permits\n',
+      replace: 'const room = window.limit + 1 - permits\n',
     },
     {
       breaks: 'sliding, in process: a use leaves one millisecond late',
-      find: 'if (waitMs > 0) hold = Math.max(hold, holdOf(waitMs, window))',
-      replace: 'if (waitMs >= 0) hold = Math.max(hold, holdOf(waitMs, window))',
+      find: 'holdOf(at + window.windowMs - now, window))',
+      replace: 'holdOf(at + window.windowMs + 1 - now, window))',
     },
     {
       breaks: 'fixed, in process: the window goes on for a millisecond',

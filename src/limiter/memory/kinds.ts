@@ -2,8 +2,8 @@
  * The kinds of rules: what a part of a rule answers to permits, from what it knows of a subject. The same
  * functions by the same names as in lua/acquire-N.lua, which decides where the state is in Redis; there a
  * value is a string, here a list of the same numbers: of a lockout the end of its last lock and how many
- * locks came in a row; then of every use, oldest first, how many were made before it and when it was; last
- * how many were made in all.
+ * locks came in a row; then how many uses were made before the oldest that is kept; and of every use, oldest
+ * first, when it was and how many were made up to it.
  */
 import type { Part, PolicyWindow } from '../policy/compile.ts'
 import type { Lock } from '../policy/rule.ts'
@@ -24,7 +24,7 @@ export interface Look {
  * ones that of the first window.
  */
 function holdOf(waitMs: number, window: PolicyWindow): number {
-  return waitMs * 1_024 + 1_023 - window.index
+  return waitMs > 0 ? waitMs * 1_024 + 1_023 - window.index : 0
 }
 export const waitMsOf = (hold: number) => Math.floor(hold / 1_024)
 export const windowIndexOf = (hold: number) => 1_023 - (hold % 1_024)
@@ -58,25 +58,20 @@ function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): nu
 
 /**
  * Each use comes back a window after it was made. The newest that is too many beside the permits must leave
- * the window first; it is found by halving. The lowest limit comes first, and a higher one has fewer too many.
+ * the window first. Every use is a permit or more, so no more of them have room than the room, and seldom
+ * fewer. The lowest limit comes first: where all have room, they have it below a higher one.
  */
 function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
   const roundedNow = Math.ceil(now / part.granuleMs) * part.granuleMs
-  let hold = 0
   const count = (uses.length - 1 - part.first) / 2
-  let tooMany = count
+  let hold = 0
   for (const window of part.windows) {
     const room = window.limit - permits
-    let low = Math.max(0, count - room)
-    while (low < tooMany) {
-      const middle = (low + tooMany) >> 1
-      if (usedFrom(uses, part.first + middle * 2) > room) low = middle + 1
-      else tooMany = middle
-    }
-    if (room >= 0 && tooMany === 0) break
+    if (usedFrom(uses, part.first) <= room) break
+    let tooMany = Math.max(1, count - room)
+    while (tooMany < count && usedFrom(uses, part.first + tooMany * 2) > room) tooMany++
     const at = room < 0 ? roundedNow : timeAt(uses, part.first + (tooMany - 1) * 2)
-    const waitMs = at + window.windowMs - now
-    if (waitMs > 0) hold = Math.max(hold, holdOf(waitMs, window))
+    hold = Math.max(hold, holdOf(at + window.windowMs - now, window))
   }
   if (hold > 0) return { hold, uses: undefined, at: 0 }
   return { hold, uses, at: Math.max(roundedNow, newest(part, uses)) }

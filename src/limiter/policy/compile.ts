@@ -51,7 +51,7 @@ export interface Part {
 export interface CompiledPolicy {
   readonly name: string
   /** Tells a policy from the one that had its name before a reload. */
-  readonly id: number
+  readonly id: string
   readonly parts: readonly Part[]
   /** Every window of every part, as declared; refusals and remainders refer to them by position. */
   readonly windows: readonly PolicyWindow[]
@@ -134,7 +134,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
   const one = parts.flatMap(({ rule }) => (typeof rule.permits === 'number' ? rule.permits : []))
   return {
     name,
-    id: ++lastId,
+    id: String(++lastId),
     parts,
     windows,
     onePermit: one.length === parts.length ? one : undefined,

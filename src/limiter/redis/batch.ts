@@ -31,7 +31,8 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
 
   /** What checks of one call have in common. */
   function nameOf({ check: { policy, permits, isSolved }, requestKey, place }: Slot): string {
-    return `${policy.id} ${permits} ${isSolved} ${requestKey !== undefined} ${place}`
+    const asked = permits === policy.onePermit && !isSolved ? '' : ` ${permits} ${isSolved}`
+    return policy.id + asked + (requestKey === undefined ? '' : ' id') + place
   }
 
   function ask(slot: Slot): Promise<Answer> {

@@ -27,7 +27,7 @@ export interface Slot {
 }
 
 /** Of the values. Those of another lie under other keys, and end by their times to live. */
-const format = '2'
+const format = '3'
 const tagLength = 2
 const hashLength = 18
 
@@ -43,13 +43,12 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     return `${keyPrefix}{${hash.slice(0, tagLength)}}${hash.slice(tagLength, hashLength)}`
   }
 
-  /** `subjects` are those of the whole check: the same id with others is another request. */
-  function slotOf(check: Check, keys: string[], subjects: readonly string[], place = ''): Slot {
-    const { policy, parts, requestId } = check
+  /** `allKeys` are those of the whole check: the same id with others is another request. */
+  function slotOf(check: Check, keys: string[], allKeys: readonly string[], place = ''): Slot {
+    const { policy, requestId } = check
     if (requestId === undefined) return { check, keys, requestKey: undefined, callId: '', place }
     const callId = randomUUID().slice(0, 8)
-    const names = parts.map(({ name }) => name)
-    const request = hashOf(canonical([policy.name, ...names, requestId, ...subjects]))
+    const request = hashOf(canonical([policy.name, requestId, ...allKeys]))
     const tag = keys[0]?.slice(0, tagEnd + 1) ?? ''
     return { check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, callId, place }
   }
@@ -63,7 +62,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
       const { parts, subjects, permits } = check
       if (parts.length === 0) return []
       const keys = subjects.map((subject, at) => valueKey(subject) + parts[at]?.suffix)
-      if (!isCluster) return [slotOf(check, keys, subjects)]
+      if (!isCluster) return [slotOf(check, keys, keys)]
       const tags = keys.map((key) => key.slice(tagStart, tagEnd))
       return [...new Set(tags)]
         .map((tag) => {
@@ -75,7 +74,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
             permits: permits.filter(isHere),
           }
           const place = `${tag} ${own.parts.map(({ index }) => index)}`
-          return slotOf(own, keys.filter(isHere), subjects, place)
+          return slotOf(own, keys.filter(isHere), keys, place)
         })
         .sort((a, b) => locks(a.check) - locks(b.check) || width(b.check) - width(a.check))
     },

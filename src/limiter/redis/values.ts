@@ -4,14 +4,13 @@ import type { Uses } from '../memory/kinds.ts'
 import type { Part } from '../policy/compile.ts'
 import type { Check } from '../store.ts'
 
-/** Bytes of a value: before its first number, of a time, of a number of uses. */
-const headBytes = 1
+/** Bytes of a time, and of a number of uses. */
 const timeBytes = 6
 const countBytes = 4
 const useBytes = timeBytes + countBytes
 
-/** Where the first use stands in a value, as Lua counts. */
-export const firstByte = ({ rule }: Part) => 1 + headBytes + (rule.lock ? useBytes : 0)
+/** Where the uses begin in a value, as Lua counts. */
+export const firstByte = ({ rule }: Part) => 1 + (rule.lock ? useBytes : 0)
 
 /** The parts as lua/acquire-N.lua takes them; who has solved a challenge passes the rules that ask for one. */
 export function planOf({ parts, permits, isSolved }: Check): string {
@@ -37,21 +36,21 @@ export function planOf({ parts, permits, isSolved }: Check): string {
 /** What a value says; throws `LimiterUnavailable` if it is not one of the limiter's. */
 export function usesOf(part: Part, value: unknown): Uses {
   if (!Buffer.isBuffer(value) || value.length === 0) return part.empty
-  if (value[0] !== 2 || value.length % useBytes !== headBytes + countBytes) {
+  if (value.length < firstByte(part) || value.length % useBytes !== countBytes) {
     throw new LimiterUnavailable(notOurs)
   }
   const uses: Uses = []
-  let at = headBytes
+  let at = 0
   if (part.rule.lock) {
     uses.push(value.readUIntBE(at, timeBytes), value.readUInt32BE(at + timeBytes))
     at += useBytes
   }
-  const base = value.readUInt32BE(at)
-  const countAt = (place: number) => (value.readUInt32BE(place) - base) >>> 0
+  uses.push(0)
+  const before = value.readUInt32BE(value.length - countBytes)
   for (; at + useBytes < value.length; at += useBytes) {
-    uses.push(countAt(at), value.readUIntBE(at + countBytes, timeBytes))
+    const made = value.readUInt32BE(at + timeBytes)
+    uses.push(value.readUIntBE(at, timeBytes), (made - before) >>> 0)
   }
-  uses.push(countAt(at))
   return uses
 }
 
