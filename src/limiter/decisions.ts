@@ -5,14 +5,14 @@ import type { PolicyWindow } from './policy/compile.ts'
 import type { WindowLimit } from './policy/rule.ts'
 import type { Check, Found, Refused, Taken } from './store.ts'
 
-export function admissionOf({ permits }: Check, taken: readonly Taken[]): Admission {
+export function admissionOf(taken: readonly Taken[]): Admission {
   const remaining: Remaining[] = []
   let nextInMs = 0
-  for (const { part, uses, isFull, now } of taken) {
+  for (const { ask, uses, isFull, now } of taken) {
+    const { part, permits } = ask
     const { name, mode } = part.rule
-    const asked = permits[part.index] ?? 1
     for (const window of part.windows) {
-      const left = window.limit - usedIn(part, window, uses, now) - (isFull ? asked : 0)
+      const left = window.limit - usedIn(part, window, uses, now) - (isFull ? permits : 0)
       remaining[window.index] = {
         rule: name,
         window: window.window,
@@ -21,7 +21,7 @@ export function admissionOf({ permits }: Check, taken: readonly Taken[]): Admiss
       }
     }
     if (mode !== 'enforce') continue
-    nextInMs = Math.max(nextInMs, waitMsOf(holdFor(part, uses, asked, now)))
+    nextInMs = Math.max(nextInMs, waitMsOf(holdFor(part, uses, permits, now)))
   }
   return { admitted: true, remaining, nextInMs }
 }
@@ -45,9 +45,8 @@ export function limitOf({ rule, window, limit, windowMs }: PolicyWindow): Window
 }
 
 /** What every window of a part holds. */
-export function statesOf({ part, uses, now }: Found): WindowState[] {
+export function statesOf({ ask: { part, permits }, uses, now }: Found): WindowState[] {
   const lockedMs = lockedForMs(part, uses, now)
-  const permits = typeof part.rule.permits === 'number' ? part.rule.permits : 1
   const nextInMs = waitMsOf(holdFor(part, uses, permits, now))
   return part.windows
     .toSorted((a, b) => a.index - b.index)

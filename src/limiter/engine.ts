@@ -4,9 +4,9 @@
  */
 import { setTimeout } from 'node:timers/promises'
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
-import { InvalidOption } from './errors.ts'
+import { InvalidOption, UnknownRule } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
-import { compilePolicies, type Part, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
+import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
 import type { Answer, Check, IsMeant, Store } from './store.ts'
 
@@ -28,10 +28,14 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
   /** Of a call that takes nothing, so that the fields of one rule are enough to ask for that. */
   function checkOf(known: typeof policies, name: string, fields: Fields, rule?: string): Check {
     const policy = policyOf(known, name)
-    const isMeant = (part: Part) => rule === undefined || part.rule.name === rule
-    const parts = policy.parts.filter(isMeant)
-    const subjects = parts.map((part) => subjectOf(policy.name, part, fields))
-    return { policy, parts, subjects, permits: [], requestId: undefined, isSolved: false }
+    const parts = policy.parts.filter((part) => rule === undefined || part.rule.name === rule)
+    if (rule !== undefined && parts.length === 0) throw new UnknownRule(name, rule)
+    const asks = parts.map((part) => {
+      const { permits } = part.rule
+      const subject = subjectOf(name, part, fields)
+      return { part, subject, permits: typeof permits === 'number' ? permits : 1 }
+    })
+    return { policy, asks, requestId: undefined, isSolved: false, group: '' }
   }
 
   /** What was taken before new policies came is known by the rules of then. */
@@ -52,24 +56,29 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
   function acquireCheckOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
     const { permits: times = 1, requestId, isSolved = false } = asked
     const policy = policyOf(policies, name, times)
-    const { parts, onePermit } = policy
-    const subjects = parts.map((part) => subjectOf(name, part, fields))
-    const isOne = times === 1 && onePermit
-    const permits = isOne ? onePermit : parts.map((part) => permitsOf(name, part, fields, times))
-    return { policy, parts, subjects, permits, requestId, isSolved }
+    const asks = policy.parts.map((part) => ({
+      part,
+      subject: subjectOf(name, part, fields),
+      permits: permitsOf(name, part, fields, times),
+    }))
+    // Most checks ask for no more than that, and a text for each of them would be a tenth of their time.
+    const isUsual = times === 1 && !isSolved && !policy.hasPermitsInFields
+    const group = isUsual ? policy.id : `${policy.id} ${isSolved} ${asks.map((ask) => ask.permits)}`
+    return { policy, asks, requestId, isSolved, group }
   }
 
   function decide(check: Check, answer: Answer): Decision {
     const policy = check.policy.name
     if (!answer.taken) return refuse(policy, refusalOf(check, answer))
     let told: Rule | undefined
-    for (const { part, isFull } of answer.taken) {
-      if (!isFull || part.rule.mode !== 'observe' || part.rule === told) continue
-      told = part.rule
+    for (const { ask, isFull } of answer.taken) {
+      const { rule } = ask.part
+      if (!isFull || rule.mode !== 'observe' || rule === told) continue
+      told = rule
       options.onObserved?.({ policy, rule: told.name })
     }
     options.onAdmitted?.({ policy })
-    return admissionOf(check, answer.taken)
+    return admissionOf(answer.taken)
   }
 
   function refuse(policy: string, refusal: Refusal): Refusal {

@@ -33,6 +33,18 @@ export class UnknownPolicy extends RangeError {
   }
 }
 
+/** `peek` or `reset` of a rule that the policy does not have. */
+export class UnknownRule extends RangeError {
+  override name = 'UnknownRule'
+  readonly policy: string
+  readonly rule: string
+  constructor(policy: string, rule: string) {
+    super(`policy ${policy} has no rule ${rule}`)
+    this.policy = policy
+    this.rule = rule
+  }
+}
+
 /** A key needs a field which the call does not have, or has as something else than a text or a number. */
 export class MissingField extends Error {
   override name = 'MissingField'

@@ -83,7 +83,7 @@ export interface Limiter {
   ): Promise<boolean>
   /** The same for the rules with `refund: passed`. */
   refund(policy: string, fields: Fields, requestId: string): Promise<boolean>
-  /** What every window holds now; with `rule`, those of that rule only. Takes nothing. */
+  /** What every window holds now; with `rule`, those of that rule only (`UnknownRule`). Takes nothing. */
   peek(policy: string, fields: Fields, rule?: string): Promise<readonly WindowState[]>
   /** Forgets everything about these fields, locks included; with `rule`, of that rule only. */
   reset(policy: string, fields: Fields, rule?: string): Promise<void>

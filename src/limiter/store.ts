@@ -2,20 +2,26 @@
 import type { Uses } from './memory/kinds.ts'
 import type { CompiledPolicy, Part } from './policy/compile.ts'
 
+/** What a call asks of one part of its policy. */
+export interface Ask {
+  readonly part: Part
+  readonly subject: string
+  readonly permits: number
+}
+
 /** A call, as stores see it. */
 export interface Check {
   readonly policy: CompiledPolicy
-  readonly parts: readonly Part[]
-  /** By part. */
-  readonly subjects: readonly string[]
-  readonly permits: readonly number[]
+  readonly asks: readonly Ask[]
   readonly requestId: string | undefined
   readonly isSolved: boolean
+  /** The same for checks that ask for the same, whatever their subjects. */
+  readonly group: string
 }
 
-/** What a part knows of the subject. */
+/** What the part knows of the subject that it was asked for. */
 export interface Found {
-  readonly part: Part
+  readonly ask: Ask
   readonly uses: Uses
   readonly now: number
 }

@@ -1,10 +1,10 @@
 /** The OpenAPI document of a running API: valid by the specification, and the same calls as docs/http.md. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { noticeView } from '../../src/http/schemas/notices.ts'
 import { noticeStates } from '../../src/notice/states.ts'
 import { startPostern } from '../support/postern.ts'
@@ -62,7 +62,9 @@ test('it is valid OpenAPI 3.1, and the validator would say if it were not', asyn
 })
 
 test('redocly, with its recommended rules, finds nothing to say', () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'postern-openapi-')), 'openapi.json')
+  const folder = mkdtempSync(join(tmpdir(), 'postern-openapi-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'openapi.json')
   writeFileSync(file, JSON.stringify(document))
   const linted = spawnSync('npx', ['redocly', 'lint', file, '--format=json'], {
     encoding: 'utf8',

@@ -22,7 +22,7 @@ function memory(maxSubjects = 100) {
   return {
     refusals,
     recall: (subject: string, permits: number, isSolved = false) =>
-      refusals.find([subject], [permits], isSolved),
+      refusals.find([{ subject, permits }], isSolved),
     at: (ms: number) => {
       nowMs = ms
     },
@@ -33,7 +33,7 @@ describe('remembered refusals (trap 21)', () => {
   test('a refusal holds no longer than its wait from sending, and names no less than its wait from receiving', () => {
     const { refusals, recall, at } = memory()
     at(1_002)
-    refusals.remember('s', 1, refusal, 1_000) // sent at 1,000, received at 1,002
+    refusals.remember({ subject: 's', permits: 1 }, refusal, 1_000) // sent at 1,000, received at 1,002
     at(1_499)
     expect(recall('s', 1)).toMatchObject({ retryAfterMs: 3 })
     at(1_500)
@@ -42,7 +42,7 @@ describe('remembered refusals (trap 21)', () => {
 
   test('a long one is asked again after a second, so a reset elsewhere is seen by then', () => {
     const { refusals, recall, at } = memory()
-    refusals.remember('s', 1, { ...refusal, retryAfterMs: 3_600_000 }, 1_000)
+    refusals.remember({ subject: 's', permits: 1 }, { ...refusal, retryAfterMs: 3_600_000 }, 1_000)
     at(1_999)
     expect(recall('s', 1)).toMatchObject({ retryAfterMs: 3_599_001 })
     at(2_000)
@@ -51,7 +51,7 @@ describe('remembered refusals (trap 21)', () => {
 
   test('a refusal of three permits says nothing about one', () => {
     const { refusals, recall } = memory()
-    refusals.remember('s', 3, refusal, 1_000)
+    refusals.remember({ subject: 's', permits: 3 }, refusal, 1_000)
     expect(recall('s', 2)).toBeUndefined()
     expect(recall('s', 3)).toBeDefined()
   })
@@ -59,7 +59,7 @@ describe('remembered refusals (trap 21)', () => {
   test('a million subjects leave no more than the bound', () => {
     const { refusals, recall } = memory(100)
     for (let subject = 0; subject < 1_000_000; subject++) {
-      refusals.remember(`s${subject}`, 1, refusal, 1_000)
+      refusals.remember({ subject: `s${subject}`, permits: 1 }, refusal, 1_000)
     }
     let held = 0
     for (let subject = 0; subject < 1_000_000; subject++) {
@@ -97,7 +97,7 @@ describe('remembered refusals (trap 21)', () => {
 
   test('a refusal that asks for a challenge holds until one is solved', () => {
     const { refusals, recall } = memory()
-    refusals.remember('s', 1, { ...refusal, challenge: true }, 1_000)
+    refusals.remember({ subject: 's', permits: 1 }, { ...refusal, challenge: true }, 1_000)
     expect(recall('s', 1)).toMatchObject({ challenge: true })
     expect(recall('s', 1, true)).toBeUndefined()
   })

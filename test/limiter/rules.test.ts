@@ -486,7 +486,7 @@ describe('peek, reset, policies', () => {
     expect(await take()).toMatchObject({ remaining: [{ rule: 'renamed', left: 2 }] })
   })
 
-  test('a policy that is unknown, a field that is missing, permits that can never be: an error, and nothing taken', async () => {
+  test('a policy or rule that is unknown, a field that is missing, permits that can never be: an error, and nothing taken', async () => {
     const { engines, used } = await policyOf({ sliding: '3 per 60s' })
     for (const limiter of Object.values(engines)) {
       for (const permits of [0, -1, 1.5, 4, Number.NaN]) {
@@ -496,6 +496,9 @@ describe('peek, reset, policies', () => {
       await expect(limiter.acquire('p', {})).rejects.toThrow(/\bu\b/)
       await expect(limiter.peek('p', {})).rejects.toThrow(/\bu\b/)
       await expect(limiter.reset('p', {})).rejects.toThrow(/\bu\b/)
+      const unknownRule = { name: 'UnknownRule', policy: 'p', rule: 'nothing' }
+      await expect(limiter.peek('p', u, 'nothing')).rejects.toMatchObject(unknownRule)
+      await expect(limiter.reset('p', u, 'nothing')).rejects.toMatchObject(unknownRule)
     }
     expect(await used()).toEqual([0])
   })

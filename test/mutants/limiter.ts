@@ -257,8 +257,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'what a rule observes is not told',
-      find: "if (!isFull || part.rule.mode !== 'observe' ||",
-      replace: "if (!isFull || part.rule.mode !== 'enforce' ||",
+      find: "if (!isFull || rule.mode !== 'observe' ||",
+      replace: "if (!isFull || rule.mode !== 'enforce' ||",
     },
     {
       breaks: 'a refusal is not counted',
@@ -317,7 +317,7 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a refusal of three permits refuses one',
-      find: '|| (permits[index] ?? 1) < found.permits) continue',
+      find: '|| permits < found.permits) continue',
       replace: ') continue',
       tests: ['test/limiter/remembered-refusals'],
     },
@@ -335,8 +335,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a resend under a known id is refused from memory',
-      find: 'if (requestId === undefined || asked.isNewRequest) {',
-      replace: 'if (requestId !== null) {',
+      find: 'if (check.requestId === undefined || asked.isNewRequest) {',
+      replace: 'if (check.requestId !== null) {',
     },
     // The cluster
     {

@@ -4,9 +4,8 @@
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import { canonical, shortKey } from '../../base/canonical.ts'
-import type { Part } from '../policy/compile.ts'
 import type { Rule } from '../policy/rule.ts'
-import type { Answer, Check, Found, IsMeant, Taken } from '../store.ts'
+import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
 import { add, decide, type Look, remove, type Uses } from './kinds.ts'
 
 /** What a part knows of one subject. */
@@ -19,10 +18,9 @@ interface Entry {
 
 /** What a request took from one part. */
 interface Taking {
-  readonly part: Part
+  readonly ask: Ask
   readonly entry: Entry
   readonly at: number
-  readonly permits: number
 }
 
 interface Request {
@@ -36,13 +34,13 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
   const entriesByPart = new Map<string, Map<string, Entry>>()
   const requests = createBoundedMap<Request>(2 * maxSubjects)
 
-  function find(part: Part, subject: string | undefined): Entry {
-    const found = entriesByPart.get(part.name)?.get(subject ?? '')
+  function find({ part, subject }: Ask): Entry {
+    const found = entriesByPart.get(part.name)?.get(subject)
     return found ?? { uses: part.empty, isKept: false, isRecent: false }
   }
 
   /** Keeps what took something. */
-  function keep(part: Part, subject: string | undefined, entry: Entry, uses: Uses): void {
+  function keep({ part, subject }: Ask, entry: Entry, uses: Uses): void {
     entry.uses = uses
     entry.isRecent = entry.isKept
     if (entry.isKept) return
@@ -50,7 +48,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     const entries = entriesByPart.get(part.name) ?? new Map<string, Entry>()
     entriesByPart.set(part.name, entries)
     if (entries.size >= maxSubjects) makeRoom(entries)
-    entries.set(subject ?? '', entry)
+    entries.set(subject, entry)
   }
 
   /** A tenth goes: of those that nobody asked for lately, the ones that are here for longest. */
@@ -65,8 +63,9 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     }
   }
 
-  function findRequest({ policy, requestId, subjects }: Check, now: number) {
+  function findRequest({ policy, requestId, asks }: Check, now: number) {
     if (requestId === undefined) return {}
+    const subjects = asks.map(({ subject }) => subject)
     const key = shortKey(canonical([policy.name, requestId, ...subjects]))
     const request = requests.get(key)
     return { key, request: request && request.expiresAt > now ? request : undefined }
@@ -80,13 +79,13 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       let challenged = 0
       let began = 0
       let full: Set<Rule> | undefined
-      const looks = check.parts.map((part, place) => {
-        const entry = find(part, check.subjects[place])
-        const permits = check.permits[place] ?? 1
+      const looks = check.asks.map((ask) => {
+        const { part, permits } = ask
+        const entry = find(ask)
         const { hold, uses, at } = request ? nothing : decide(part, entry.uses, permits, now)
         if (hold > 0 && uses) {
           began = Math.max(began, hold)
-          keep(part, check.subjects[place], entry, uses)
+          keep(ask, entry, uses)
         }
         if (hold > 0) {
           entry.isRecent = entry.isKept
@@ -95,18 +94,19 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
           else if (mode === 'observe' || check.isSolved) full = (full ?? new Set()).add(part.rule)
           else challenged = Math.max(challenged, hold)
         }
-        return { part, entry, permits, uses, at }
+        return { ask, entry, uses, at }
       })
       const hold = held || challenged
       if (hold > 0) return { hold, isNewLock: began === hold }
       const takings: Taking[] = []
-      const taken = looks.map(({ part, entry, permits, uses, at }, place): Taken => {
+      const taken = looks.map(({ ask, entry, uses, at }): Taken => {
+        const { part, permits } = ask
         const isFull = full?.has(part.rule) ?? false
         if (!isFull && uses) {
-          keep(part, check.subjects[place], entry, add(part, uses, at, permits, now))
-          if (key !== undefined) takings.push({ part, entry, at, permits })
+          keep(ask, entry, add(part, uses, at, permits, now))
+          if (key !== undefined) takings.push({ ask, entry, at })
         }
-        return { part, uses: entry.uses, isFull, now }
+        return { ask, uses: entry.uses, isFull, now }
       })
       if (key !== undefined && !request && taken.length > 0) {
         requests.set(key, { expiresAt: now + rememberMs, takings })
@@ -117,24 +117,20 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     release(check: Check, isMeant: IsMeant): boolean {
       const { key = '', request } = findRequest(check, clock())
       if (!request) return false
-      request.takings = request.takings.filter(({ part, entry, at, permits }) => {
-        if (!isMeant(part)) return true
-        entry.uses = remove(part, entry.uses, at, permits)
+      request.takings = request.takings.filter(({ ask, entry, at }) => {
+        if (!isMeant(ask.part)) return true
+        entry.uses = remove(ask.part, entry.uses, at, ask.permits)
         return false
       })
       if (request.takings.length === 0) requests.delete(key)
       return true
     },
 
-    peek: ({ parts, subjects }: Check): Found[] =>
-      parts.map((part, place) => {
-        return { part, uses: find(part, subjects[place]).uses, now: clock() }
-      }),
+    peek: ({ asks }: Check): Found[] =>
+      asks.map((ask) => ({ ask, uses: find(ask).uses, now: clock() })),
 
-    reset({ parts, subjects }: Check): void {
-      for (const [place, { name }] of parts.entries()) {
-        entriesByPart.get(name)?.delete(subjects[place] ?? '')
-      }
+    reset({ asks }: Check): void {
+      for (const { part, subject } of asks) entriesByPart.get(part.name)?.delete(subject)
     },
   }
 }

@@ -55,8 +55,8 @@ export interface CompiledPolicy {
   readonly parts: readonly Part[]
   /** Every window of every part, as declared; refusals and remainders refer to them by position. */
   readonly windows: readonly PolicyWindow[]
-  /** What one permit takes of every part; none where a field holds it. */
-  readonly onePermit: readonly number[] | undefined
+  /** Some rule takes as many permits as a field of the call says. */
+  readonly hasPermitsInFields: boolean
   /** More permits can never pass. */
   readonly maxPermits: number
 }
@@ -131,13 +131,12 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
       ? Number.POSITIVE_INFINITY
       : Math.floor(limit / rule.permits),
   )
-  const one = parts.flatMap(({ rule }) => (typeof rule.permits === 'number' ? rule.permits : []))
   return {
     name,
     id: String(++lastId),
     parts,
     windows,
-    onePermit: one.length === parts.length ? one : undefined,
+    hasPermitsInFields: rules.some(({ permits }) => typeof permits === 'string'),
     maxPermits: Math.min(...atOnce),
   }
 }

@@ -30,9 +30,8 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
   let batches = new Map<string, Waiting[]>()
 
   /** What checks of one call have in common. */
-  function nameOf({ check: { policy, permits, isSolved }, requestKey, place }: Slot): string {
-    const asked = permits === policy.onePermit && !isSolved ? '' : ` ${permits} ${isSolved}`
-    return policy.id + asked + (requestKey === undefined ? '' : ' id') + place
+  function nameOf({ check, requestKey, place }: Slot): string {
+    return check.group + (requestKey === undefined ? '' : ' id') + place
   }
 
   function ask(slot: Slot): Promise<Answer> {
@@ -69,7 +68,7 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
       if (answers.length > 0) return settle(batch, now, answers)
       if (round >= maxRounds)
         throw new LimiterUnavailable('Redis and the policy have no common period')
-      for (const { calendar } of first.slot.check.parts) calendar?.periodAt(now)
+      for (const { part } of first.slot.check.asks) part.calendar?.periodAt(now)
     } catch (error) {
       for (const { slot, reject } of batch) {
         if (!isCertain(error)) giveUp(slot)
@@ -93,10 +92,10 @@ function settle(batch: readonly Waiting[], now: number, answers: readonly (numbe
       else resolve({ hold: Math.floor(code / 2), isNewLock: code % 2 === 1 })
       continue
     }
-    const taken = slot.check.parts.map((part) => {
+    const taken = slot.check.asks.map((ask) => {
       const isFull = answers[at] === 0
       if (isFull) at++
-      return { part, uses: usesOf(part, answers[at++]), isFull, now }
+      return { ask, uses: usesOf(ask.part, answers[at++]), isFull, now }
     })
     resolve({ taken })
   }

@@ -32,24 +32,25 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
     for (const slot of takenSlots) calls.giveUp(slot)
     throw error
   }
-  if (!refused) return { taken: taken.sort((a, b) => a.part.index - b.part.index) }
+  if (!refused) return { taken: taken.sort(byPart) }
   await Promise.all(takenSlots.map((slot) => calls.takeBack(slot).catch(() => calls.giveUp(slot))))
   return refused
 }
 
 /** Tells only whether a slot holds longer, with a hold of 0 if the permits fit; but a full lockout begins its lock. */
 async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer> {
-  const { permits, isSolved } = slot.check
   let hold = 0
-  for (const [place, { part, uses, now }] of (await calls.peek(slot)).entries()) {
-    const { mode, lock } = part.rule
-    const own = holdFor(part, uses, permits[place] ?? 1, now)
+  for (const { ask, uses, now } of await calls.peek(slot)) {
+    const { mode, lock } = ask.part.rule
+    const own = holdFor(ask.part, uses, ask.permits, now)
     if (own > 0 && lock) return calls.acquire(slot)
-    const isPassed = mode === 'observe' || (mode === 'challenge' && isSolved)
+    const isPassed = mode === 'observe' || (mode === 'challenge' && slot.check.isSolved)
     if (!isPassed && isStronger(slot, own, hold)) hold = own
   }
   return { hold, isNewLock: false }
 }
+
+export const byPart = (a: Found, b: Found) => a.ask.part.index - b.ask.part.index
 
 /** What is enforced goes before what asks for a challenge, then the longer one. */
 function isStronger({ check: { policy } }: Slot, hold: number, other: number): boolean {

@@ -59,21 +59,16 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     resetKey: (key: string) => `${key}:reset`,
     /** One on a server, one or more in a cluster in the order in which they are asked; none without parts. */
     slotsOf(check: Check): Slot[] {
-      const { parts, subjects, permits } = check
-      if (parts.length === 0) return []
-      const keys = subjects.map((subject, at) => valueKey(subject) + parts[at]?.suffix)
+      const { asks } = check
+      if (asks.length === 0) return []
+      const keys = asks.map(({ part, subject }) => valueKey(subject) + part.suffix)
       if (!isCluster) return [slotOf(check, keys, keys)]
       const tags = keys.map((key) => key.slice(tagStart, tagEnd))
       return [...new Set(tags)]
         .map((tag) => {
           const isHere = (_: unknown, at: number) => tags[at] === tag
-          const own = {
-            ...check,
-            parts: parts.filter(isHere),
-            subjects: subjects.filter(isHere),
-            permits: permits.filter(isHere),
-          }
-          const place = `${tag} ${own.parts.map(({ index }) => index)}`
+          const own = { ...check, asks: asks.filter(isHere) }
+          const place = `${tag} ${own.asks.map(({ part }) => part.index)}`
           return slotOf(own, keys.filter(isHere), keys, place)
         })
         .sort((a, b) => locks(a.check) - locks(b.check) || width(b.check) - width(a.check))
@@ -81,5 +76,5 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
   }
 }
 
-const width = ({ parts }: Check) => Math.max(...parts.map(({ longestMs }) => longestMs))
-const locks = ({ parts }: Check) => Number(parts.some(({ rule }) => rule.lock))
+const width = ({ asks }: Check) => Math.max(...asks.map(({ part }) => part.longestMs))
+const locks = ({ asks }: Check) => Number(asks.some(({ part }) => part.rule.lock))

@@ -8,7 +8,7 @@ import type { AcquireOptions, Limiter } from '../limiter.ts'
 import type { Answer, Check, Found, IsMeant, Store } from '../store.ts'
 import { createBatch } from './batch.ts'
 import { createRun, type LimiterRedis } from './client.ts'
-import { askSlots, type SlotCalls } from './cluster.ts'
+import { askSlots, byPart, type SlotCalls } from './cluster.ts'
 import { createKeys, type Slot, type SubjectKey } from './keys.ts'
 import { createRefusals } from './refusals.ts'
 import { firstByte, usesOf } from './values.ts'
@@ -82,7 +82,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
 
     async peek(check) {
       const found = await Promise.all(slotsOf(check).map(peekSlot))
-      return found.flat().sort((a, b) => a.part.index - b.part.index)
+      return found.flat().sort(byPart)
     },
 
     async reset(check) {
@@ -95,7 +95,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
 
   async function giveBack(slot: Slot, isMeant: IsMeant, callId: string): Promise<boolean> {
     const { check, keys, requestKey = '' } = slot
-    const firsts = check.parts.map((part) => (isMeant(part) ? firstByte(part) : 0))
+    const firsts = check.asks.map(({ part }) => (isMeant(part) ? firstByte(part) : 0))
     const args = [...firsts, callId]
     return (await run(releaseScript, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
   }
@@ -111,18 +111,18 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     if (requestKey !== undefined) unanswered.add(requestKey + callId, () => takeBack(slot))
   }
 
-  async function peekSlot({ check: { parts }, keys }: Slot): Promise<Found[]> {
+  async function peekSlot({ check: { asks }, keys }: Slot): Promise<Found[]> {
     const [now, values] = (await run(peekScript, keys, [])) as [number, (Buffer | null)[]]
-    return parts.map((part, place) => ({ part, uses: usesOf(part, values[place]), now }))
+    return asks.map((ask, place) => ({ ask, uses: usesOf(ask.part, values[place]), now }))
   }
 
   /** What changes the counts of subjects ends the memory of their refusals, before and after. */
-  async function changing<T>({ subjects }: Check, change: () => Promise<T>): Promise<T> {
-    refusals.forget(subjects)
+  async function changing<T>({ asks }: Check, change: () => Promise<T>): Promise<T> {
+    refusals.forget(asks)
     try {
       return await change()
     } finally {
-      refusals.forget(subjects)
+      refusals.forget(asks)
     }
   }
 
@@ -138,17 +138,16 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
 
   const limiter = engine.createLimiter(async (name, fields, asked: AcquireOptions = {}) => {
     const check = engine.acquireCheckOf(name, fields, asked)
-    const { parts, subjects, permits, requestId, isSolved } = check
-    if (requestId === undefined || asked.isNewRequest) {
-      const refusal = refusals.find(subjects, permits, isSolved)
+    if (check.requestId === undefined || asked.isNewRequest) {
+      const refusal = refusals.find(check.asks, check.isSolved)
       if (refusal) return engine.refuse(name, refusal)
     }
     const sentAt = performance.now()
     try {
       const decision = engine.decide(check, await ask(check))
       if (decision.admitted) return decision
-      const place = parts.findIndex(({ rule }) => rule.name === decision.rule)
-      refusals.remember(subjects[place] ?? '', permits[place] ?? 1, decision, sentAt)
+      const full = check.asks.find(({ part }) => part.rule.name === decision.rule)
+      if (full) refusals.remember(full, decision, sentAt)
       return decision
     } catch (error) {
       if (!(error instanceof LimiterUnavailable)) throw error

@@ -12,6 +12,9 @@
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import type { Refusal } from '../limiter.ts'
+import type { Ask } from '../store.ts'
+
+type Asked = Pick<Ask, 'subject' | 'permits'>
 
 interface Remembered {
   readonly refusal: Refusal
@@ -37,7 +40,7 @@ export function createRefusals(options: {
   }
 
   return {
-    remember(subject: string, permits: number, refusal: Refusal, sentAt: number): void {
+    remember({ subject, permits }: Asked, refusal: Refusal, sentAt: number): void {
       if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
       const holdsUntil = sentAt + Math.min(refusal.retryAfterMs, maxAgeMs)
       const endsAt = now() + refusal.retryAfterMs
@@ -45,14 +48,14 @@ export function createRefusals(options: {
       refusals.set(subject, { refusal: rest, permits, holdsUntil, endsAt })
     },
 
-    /** What still holds for one of the subjects, the longest of it; `permits` by subject. */
-    find(subjects: readonly string[], permits: readonly number[], isSolved = false) {
+    /** What still holds for one of the subjects, the longest of it. */
+    find(asks: readonly Asked[], isSolved = false) {
       if (refusals.isEmpty()) return undefined
       let longest: Remembered | undefined
       const nowMs = now()
-      for (const [index, subject] of subjects.entries()) {
+      for (const { subject, permits } of asks) {
         const found = refusals.get(subject)
-        if (!found || nowMs >= found.holdsUntil || (permits[index] ?? 1) < found.permits) continue
+        if (!found || nowMs >= found.holdsUntil || permits < found.permits) continue
         if (found.refusal.challenge && isSolved) continue
         if (!longest || found.endsAt > longest.endsAt) longest = found
       }
@@ -61,8 +64,8 @@ export function createRefusals(options: {
       return { ...longest.refusal, retryAfterMs }
     },
 
-    forget(subjects: readonly string[]): void {
-      for (const subject of subjects) {
+    forget(asks: readonly Asked[]): void {
+      for (const { subject } of asks) {
         refusals.delete(subject)
         forgottenAt.set(subject, now())
       }

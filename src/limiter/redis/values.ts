@@ -13,14 +13,14 @@ const useBytes = timeBytes + countBytes
 export const firstByte = ({ rule }: Part) => 1 + (rule.lock ? useBytes : 0)
 
 /** The parts as lua/acquire-N.lua takes them; who has solved a challenge passes the rules that ask for one. */
-export function planOf({ parts, permits, isSolved }: Check): string {
-  const plan = parts.map((part, place) => {
+export function planOf({ asks, isSolved }: Check): string {
+  const plan = asks.map(({ part, permits }) => {
     const { rule, longestMs, granuleMs, trustMs } = part
     return {
       kind: rule.kind,
       mode: isSolved && rule.mode === 'challenge' ? 'observe' : rule.mode,
       rule: rule.name,
-      permits: permits[place] ?? 1,
+      permits,
       windows: part.windows.map(({ limit, windowMs, index }) => ({ limit, ms: windowMs, index })),
       longestMs,
       granuleMs,
