@@ -212,7 +212,12 @@ describe('traps: what Redis holds', () => {
     const { limiter, client, prefix } = await realLimiter(three)
     await limiter.acquire('p', u)
     const [key] = (await client.keys(`${prefix}*`)) as [string]
-    for (const damage of [() => client.rpush(key, 'x'), () => client.set(key, 'xyz')]) {
+    const damages = [
+      () => client.rpush(key, 'x'),
+      () => client.set(key, 'xyz'),
+      () => client.set(key, 'a text'),
+    ]
+    for (const damage of damages) {
       await client.del(key)
       await damage()
       const [broken, other] = await Promise.allSettled([
