@@ -1,4 +1,4 @@
-import { createEngine, type EngineOptions } from './engine.ts'
+import { createEngine, type EngineOptions, wholeClock } from './engine.ts'
 import { InvalidOption } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter } from './limiter.ts'
 import { createMemoryStore } from './memory/store.ts'
@@ -29,7 +29,7 @@ export function createLimiter(options: RedisLimiterOptions | MemoryLimiterOption
 function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
   const { maxSubjects = 100_000, rememberRequestsMs = 300_000, clock = Date.now } = options
   if (!(maxSubjects >= 1)) throw new InvalidOption('maxSubjects', 'must be at least 1')
-  const store = createMemoryStore(maxSubjects, rememberRequestsMs, clock)
+  const store = createMemoryStore(maxSubjects, rememberRequestsMs, wholeClock(clock))
   const engine = createEngine(options, store)
 
   function tryAcquire(policy: string, fields: Fields, asked?: AcquireOptions): Decision {

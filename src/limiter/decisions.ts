@@ -2,7 +2,7 @@
 import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
 import { freeAt, holdFor, lockedForMs, usedIn, waitMsOf, windowIndexOf } from './memory/kinds.ts'
 import type { PolicyWindow } from './policy/compile.ts'
-import type { WindowLimit } from './policy/rule.ts'
+import type { Rule, WindowLimit } from './policy/rule.ts'
 import type { Check, Found, Refused, Taken } from './store.ts'
 
 export function admissionOf(taken: readonly Taken[]): Admission {
@@ -44,10 +44,19 @@ export function limitOf({ rule, window, limit, windowMs }: PolicyWindow): Window
   return { rule: rule.name, kind: rule.kind, window, limit, windowMs }
 }
 
-/** What every window of a part holds. */
-export function statesOf({ ask: { part, permits }, uses, now }: Found): WindowState[] {
+/** What every window holds. */
+export function statesOf(found: readonly Found[]): WindowState[] {
+  const waits = new Map<Rule, number>()
+  for (const { ask, uses, now } of found) {
+    const { part, permits } = ask
+    const waitMs = waitMsOf(holdFor(part, uses, permits, now))
+    waits.set(part.rule, Math.max(waitMs, waits.get(part.rule) ?? 0))
+  }
+  return found.flatMap((one) => partStatesOf(one, waits.get(one.ask.part.rule) ?? 0))
+}
+
+function partStatesOf({ ask: { part }, uses, now }: Found, nextInMs: number): WindowState[] {
   const lockedMs = lockedForMs(part, uses, now)
-  const nextInMs = waitMsOf(holdFor(part, uses, permits, now))
   return part.windows
     .toSorted((a, b) => a.index - b.index)
     .map((window) => {

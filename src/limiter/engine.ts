@@ -21,6 +21,10 @@ export interface EngineOptions extends LimiterEvents {
 }
 
 export function createEngine(options: EngineOptions, store: Store, clientId?: string) {
+  const { rememberRequestsMs = 1 } = options
+  if (!Number.isSafeInteger(rememberRequestsMs) || rememberRequestsMs < 1) {
+    throw new InvalidOption('rememberRequestsMs', 'must be whole milliseconds, 1 or more')
+  }
   let policies = compilePolicies(options.policies, clientId)
   let policiesBefore = policies
   const closing = new AbortController()
@@ -109,7 +113,7 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
       refund: (name, fields, requestId) =>
         giveBack(name, fields, requestId, ({ rule }) => rule.refund === 'passed'),
       peek: async (name, fields, rule) =>
-        (await store.peek(checkOf(policies, name, fields, rule))).flatMap(statesOf),
+        statesOf(await store.peek(checkOf(policies, name, fields, rule))),
       reset: async (name, fields, rule) => store.reset(checkOf(policies, name, fields, rule)),
 
       setPolicies(raw) {
@@ -123,6 +127,15 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
   }
 
   return { acquireCheckOf, decide, refuse, createLimiter }
+}
+
+/** A clock that callers gave, in whole milliseconds. */
+export function wholeClock(clock: () => number): () => number {
+  return () => {
+    const ms = Math.floor(clock())
+    if (ms >= 0 && Number.isSafeInteger(ms)) return ms
+    throw new InvalidOption('clock', `must give milliseconds, not ${ms}`)
+  }
 }
 
 /** Sleeps in steps that a timer can hold; no longer than until the signal. */

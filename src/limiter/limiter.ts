@@ -13,7 +13,7 @@ export interface Remaining {
 export interface Admission {
   readonly admitted: true
   readonly remaining: readonly Remaining[]
-  /** When the same request would be admitted again, with no other traffic; 0: at once. */
+  /** When the same request would be admitted again, with no other traffic, or asked for a challenge; 0: at once. */
   readonly nextInMs: number
 }
 
@@ -21,12 +21,18 @@ export interface Refusal extends WindowLimit {
   readonly admitted: false
   /** No more than rules in `mode: challenge` are full, so the request passes with a solved challenge. */
   readonly challenge?: true
-  /** The rule and window that hold longest; the first of them as declared, if several hold equally. */
+  /**
+   * The rule and window that hold longest; the first of them as declared, if several hold equally. A rule in
+   * `mode: challenge` only if no other holds.
+   */
   readonly rule: string
   readonly window: string
   /** `lockout` means locked: asking again does not help, waiting does. */
   readonly kind: Kind
-  /** Waiting exactly this long, with no other traffic, admits the same request. A limit of 0 never does. */
+  /**
+   * Waiting exactly this long, with no other traffic, admits the same request, or asks it for a challenge. A
+   * limit of 0 never does.
+   */
   readonly retryAfterMs: number
   /** This very refusal began the lock. */
   readonly isNewLock?: true

@@ -85,6 +85,32 @@ test('mistakes of callers are told: no fields, a field of another type, a time-o
   await expect(limiter.acquireWithin('p', { u: 1 }, Number.NaN)).rejects.toThrow(InvalidOption)
 })
 
+test('a clock may have fractions; what is no time at all is told, not taken for no limit', () => {
+  let now = 1_000.5
+  const limiter = createLimiter({ policies, clock: () => now })
+  expect(limiter.tryAcquire('p', { u: 1 })).toMatchObject({ admitted: true })
+  now += 0.7
+  const refusal = limiter.tryAcquire('p', { u: 1 })
+  expect(refusal).toMatchObject({ admitted: false, rule: 'r' })
+  expect(Number.isInteger(refusal.admitted || refusal.retryAfterMs)).toBe(true)
+  for (now of [Number.NaN, Number.POSITIVE_INFINITY, -1]) {
+    expect(() => limiter.tryAcquire('p', { u: 1 })).toThrow(InvalidOption)
+  }
+})
+
+test('a memory of requests that is no time is told at creation', () => {
+  for (const rememberRequestsMs of [
+    0,
+    -1,
+    1.5,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    '5m' as never,
+  ]) {
+    expect(() => createLimiter({ policies, rememberRequestsMs })).toThrow(InvalidOption)
+  }
+})
+
 test('a calendar that never fires again goes on with its last period', () => {
   const cron = '2027-01-01T00:00:00'
   const clock = () => Date.UTC(2027, 5)

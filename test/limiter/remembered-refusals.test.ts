@@ -95,6 +95,23 @@ describe('remembered refusals (trap 21)', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
   })
 
+  test('they are judged by the clock that a test gives, and one that gives no time fails', async () => {
+    let now = Date.now() + 1_000
+    const { limiter } = await realLimiter(
+      { p: [{ name: 'r', key: '{u}', sliding: '1 per 100ms' }] },
+      { clock: () => now },
+    )
+    await limiter.acquire('p', u)
+    expect(await limiter.acquire('p', u)).toMatchObject({ retryAfterMs: 100 })
+    now += 99
+    expect(await limiter.acquire('p', u)).toMatchObject({ retryAfterMs: 1 })
+    now += 1
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+    now = Number.NaN
+    await expect(limiter.acquire('p', u)).rejects.toMatchObject({ option: 'clock' })
+    await expect(limiter.peek('p', u)).rejects.toMatchObject({ option: 'clock' })
+  })
+
   test('a refusal that asks for a challenge holds until one is solved', () => {
     const { refusals, recall } = memory()
     refusals.remember({ subject: 's', permits: 1 }, { ...refusal, challenge: true }, 1_000)

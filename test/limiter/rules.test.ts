@@ -424,6 +424,15 @@ describe('peek, reset, policies', () => {
     expect(await peek()).toMatchObject(expected)
   })
 
+  test('peek: nextInMs is that of the rule also where its windows have values of their own', async () => {
+    const { take, peek } = await policyOf({ fixed: ['1 per 1h', '5 per 1m'] })
+    await take()
+    expect(await peek()).toMatchObject([
+      { window: '1h', nextInMs: hour },
+      { window: '1m', nextInMs: hour },
+    ])
+  })
+
   test('peek of a subject that nobody used: nothing used, all left, free now', async () => {
     const { peek } = await policyOf(
       { sliding: '2 per 60s' },
