@@ -37,8 +37,8 @@ end
 -- what begins a lock; the time that the permits get; and when the value ends.
 
 -- Each use comes back a window after it was made. The newest that is too many beside the permits must leave the
--- window first. Every use is a permit or more, so no more of them have room than the room, and seldom fewer.
--- The lowest limit comes first: where all have room, they have it below a higher one.
+-- window first: looked for from where it stands if every use is one permit, because none is less. A value has some
+-- 128 uses at most. The lowest limit comes first: where all uses fit, they fit below a higher one.
 local function sliding(part, value, at, made, kept)
   local first, uses, hold = part.first, (#value - 3 - part.first) / size, 0
   for w = 1, #part.windows do

@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises'
+
 /**
  * What a test has opened is closed for it, last opened first: after the test when it was opened in
  * one, otherwise after the file. Every release is attempted; the first error is thrown at the end.
@@ -25,13 +27,26 @@ export async function endFile(): Promise<void> {
   await runAll(ofFile)
 }
 
+/** What hangs is named, and what was opened before it is closed all the same. */
+async function tooLate(release: Release, signal: AbortSignal): Promise<void> {
+  try {
+    await setTimeout(40_000, undefined, { signal })
+  } catch {
+    return
+  }
+  throw new Error(`not closed within 40 s: ${release}`)
+}
+
 async function runAll(releases: Release[]): Promise<void> {
   const errors: unknown[] = []
   for (let release = releases.pop(); release; release = releases.pop()) {
+    const ended = new AbortController()
     try {
-      await release()
+      await Promise.race([release(), tooLate(release, ended.signal)])
     } catch (error) {
       errors.push(error)
+    } finally {
+      ended.abort()
     }
   }
   if (errors.length > 0) throw errors[0]

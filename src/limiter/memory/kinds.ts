@@ -58,8 +58,8 @@ function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): nu
 
 /**
  * Each use comes back a window after it was made. The newest that is too many beside the permits must leave
- * the window first. Every use is a permit or more, so no more of them have room than the room, and seldom
- * fewer. The lowest limit comes first: where all have room, they have it below a higher one.
+ * the window first: looked for from where it stands if every use is one permit, because none is less. A list
+ * has some 128 uses at most. The lowest limit comes first: where all uses fit, they fit below a higher one.
  */
 function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
   const roundedNow = Math.ceil(now / part.granuleMs) * part.granuleMs
