@@ -55,9 +55,9 @@ local function remove(value, first, at, permits)
 end
 
 local function giveBack(p, first, at, permits)
-  local value = redis.call('GET', KEYS[p])
+  local value = redis.pcall('GET', KEYS[p])
   local resetAt = tonumber(redis.call('GET', KEYS[parts + p]) or 0)
-  if not value or resetAt >= requestedAt then
+  if not value or value.err or resetAt >= requestedAt then
     return
   end
   local rest = remove(value, first, at, permits)

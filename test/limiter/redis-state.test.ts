@@ -74,6 +74,49 @@ describe('what the limiter keeps in Redis', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false, rule: 'c' })
   })
 
+  test('calls of one tick are decided each by what it asks for: permits, fields, a solved challenge, an id in two policies', async () => {
+    const { limiter } = await realLimiter({
+      p: [sliding('a', '10 per 1h')],
+      included: [{ include: 'p' }],
+      field: [{ ...sliding('f', '10 per 1h'), permits: 'cost' }],
+      challenged: [{ ...sliding('c', '2 per 1h'), mode: 'challenge' }],
+    })
+    const two = { permits: 2 }
+    await Promise.all([
+      limiter.acquire('p', u),
+      limiter.acquire('p', u, { permits: 3 }),
+      limiter.acquire('p', u, two),
+      limiter.acquire('field', { ...u, cost: 2 }),
+      limiter.acquire('field', { ...u, cost: 3 }),
+      limiter.acquire('challenged', u, two),
+    ])
+    expect(await limiter.peek('p', u)).toMatchObject([{ used: 6 }])
+    expect(await limiter.peek('field', u)).toMatchObject([{ used: 5 }])
+    const answers = await Promise.all([
+      limiter.acquire('challenged', u, two),
+      limiter.acquire('challenged', u, { ...two, isSolved: true }),
+      limiter.acquire('p', u, { requestId: 'x' }),
+      limiter.acquire('included', u, { requestId: 'x' }),
+    ])
+    expect(answers.map(({ admitted }) => admitted)).toEqual([false, true, true, true])
+    expect(await limiter.peek('p', u)).toMatchObject([{ used: 8 }])
+  })
+
+  test('a release passes over a key of another type, and gives the others back once', async () => {
+    const { limiter, client } = await realLimiter({
+      p: [sliding('a', '5 per 1h'), sliding('b', '5 per 1h')],
+    })
+    await limiter.acquire('p', u, { requestId: 'first' })
+    await limiter.acquire('p', u)
+    const values = (await client.keys('*')).filter((one) => !one.includes('req'))
+    await client.del(values[0] as string)
+    await client.rpush(values[0] as string, 'x')
+    expect(await limiter.release('p', u, 'first')).toBe(true)
+    expect(await limiter.release('p', u, 'first')).toBe(false)
+    const used = (await limiter.peek('p', u)).map((state) => state.used)
+    expect(used.sort()).toEqual([0, 1])
+  })
+
   test('numbers of uses begin anew after 2^32, and limits hold across it', async () => {
     const { limiter, client } = await realLimiter({ p: [sliding('a', '5 per 1h')] })
     await limiter.acquire('p', u, { requestId: 'first', permits: 2 })

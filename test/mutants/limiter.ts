@@ -173,8 +173,8 @@ export const room: MutantRoom = {
     },
     {
       breaks: 'a release after a reset takes from what came later',
-      find: 'if not value or resetAt >= requestedAt then',
-      replace: 'if not value then',
+      find: 'value.err or resetAt >= requestedAt then',
+      replace: 'value.err then',
     },
     {
       breaks: 'a release gives back rules that were not named',
@@ -337,6 +337,43 @@ export const room: MutantRoom = {
       breaks: 'a resend under a known id is refused from memory',
       find: 'if (check.requestId === undefined || asked.isNewRequest) {',
       replace: 'if (check.requestId !== null) {',
+    },
+    {
+      breaks: 'a solved challenge counts for whoever asks in the same tick',
+      find: '`${policy.id} ${isSolved} ${asks.map((ask) => ask.permits)}`',
+      replace: '`${policy.id} ${asks.map((ask) => ask.permits)}`',
+      tests: ['test/limiter/redis-state'],
+    },
+    {
+      breaks: 'permits count for whoever asks in the same tick',
+      find: '`${policy.id} ${isSolved} ${asks.map((ask) => ask.permits)}`',
+      replace: '`${policy.id} ${isSolved}`',
+      tests: ['test/limiter/redis-state'],
+    },
+    {
+      breaks: 'permits that a field holds count for whoever asks in the same tick',
+      find: 'times === 1 && !isSolved && !policy.hasPermitsInFields',
+      replace: 'times === 1 && !isSolved',
+      tests: ['test/limiter/redis-state'],
+    },
+    {
+      breaks: 'one request id is one request in two policies',
+      find: 'canonical([policy.name, requestId, ...allKeys])',
+      replace: 'canonical([requestId, ...allKeys])',
+      tests: ['test/limiter/redis-state'],
+    },
+    {
+      breaks: 'uses that have left are counted as kept',
+      find: 'oldest, before = oldest + size, madeThen',
+      replace: 'oldest = oldest + size',
+      tests: ['test/limiter/three-engines.test'],
+    },
+    {
+      breaks: 'with a key names are a plain hash',
+      find: "const keyBlock = key.length > 0 ? createHash('sha256').update(key).digest('hex') : ''",
+      replace:
+        "const keyBlock = key.length > 0 ? '' : createHash('sha256').update(key).digest('hex')",
+      tests: ['test/limiter/redis-state', 'test/crypto'],
     },
     // The cluster
     {

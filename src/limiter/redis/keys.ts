@@ -68,7 +68,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
         .map((tag) => {
           const isHere = (_: unknown, at: number) => tags[at] === tag
           const own = { ...check, asks: asks.filter(isHere) }
-          const place = `${tag} ${own.asks.map(({ part }) => part.index)}`
+          const place = ` ${tag} ${own.asks.map(({ part }) => part.index)}`
           return slotOf(own, keys.filter(isHere), keys, place)
         })
         .sort((a, b) => locks(a.check) - locks(b.check) || width(b.check) - width(a.check))
