@@ -1,7 +1,18 @@
 import { z } from 'zod'
 import { challengeAnswer } from './challenges.ts'
 import { acceptedNotice } from './notices.ts'
-import { channel, id, ip, locale, params, recipient, scene, template, time } from './words.ts'
+import {
+  channel,
+  id,
+  ip,
+  locale,
+  lockedForMs,
+  params,
+  recipient,
+  scene,
+  template,
+  time,
+} from './words.ts'
 
 export const sendCaptchaBody = z
   .strictObject({
@@ -48,7 +59,7 @@ export const checkCaptchaPageBody = checkCaptchaBody.extend({ ip: notForPages.op
 
 export const acceptedCaptcha = acceptedNotice
   .omit({ template: true })
-  .extend({ scene, codeLength: z.int() })
+  .extend({ scene, codeLength: z.int(), lockedForMs: lockedForMs.optional() })
   .meta({ id: 'AcceptedCaptcha' })
 
 export const passedCheck = z

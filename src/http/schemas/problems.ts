@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type ProblemCode, problems } from '../../base/problems.ts'
 import { challengeOffer } from './challenges.ts'
+import { lockedForMs } from './words.ts'
 
 const policy = z.string().meta({ description: 'The policy of the policy file that was asked.' })
 const rule = z.string().meta({ description: 'The rule that refused, by its name in the policy.' })
@@ -40,6 +41,7 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
   },
   code_mismatch: {
     triesLeft: z.int().meta({ description: 'At 0 the right code fails too.' }),
+    lockedForMs: lockedForMs.optional(),
   },
   internal: {
     requestId: z.string().meta({ description: 'To be given to the operator of the service.' }),

@@ -54,6 +54,10 @@ export const ip = z
     description: 'The address of the person who asked, where the caller is a server itself.',
   })
 export const time = z.iso.datetime()
+export const lockedForMs = z.int().min(1).meta({
+  description:
+    'For so many milliseconds from now, no code of this recipient is compared for this caller. A new code passes no earlier. Absent when checks are open.',
+})
 
 const maxParams = 32
 export const params = z
