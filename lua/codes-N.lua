@@ -13,7 +13,7 @@
 --          of the key that lists a recipient's scenes (ZSET, by when the code of each ends):
 --          note      scene, ms that its code lives
 --          scenes
--- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now
+-- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now, -1: the owner has no code at all
 --          | forget, takeBack: 1 if there was something | guess: a notice id, or {it, what to hand out}: right, and used up now;
 --          tries left: wrong, and at 0 it can't pass any more; -1: there is no such code
 --          | look: "<tries left> <ends, ms since 1970>" of the current code; -1: there is none
@@ -39,6 +39,7 @@ function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
 end
 
 function steps.settle(codes, id)
+  if #codes == 0 then return -1 end
   local place, code = find(codes, id)
   if not code or code.state == 'used' or code.tries == 0 then return 0 end
   local isPending = code.state == 'pending'

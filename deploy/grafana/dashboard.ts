@@ -160,6 +160,19 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
           ],
         ],
       },
+      {
+        title: 'Ended unsent',
+        description:
+          'Accepted notices within an hour, by error. All but code_gone (a newer code was asked for), invalid_recipient and rejected are a page, each one.',
+        unit: 'short',
+        isStacked: true,
+        queries: [
+          [
+            '{{kind}} {{channel}} {{reason}}',
+            `sum by (kind, channel, reason) (increase(${of('postern_notices_unsent_total')}[1h]))`,
+          ],
+        ],
+      },
     ],
   ],
   [

@@ -38,6 +38,14 @@ export type GuessResult =
   | { result: 'mismatch'; triesLeft: number }
   | { result: 'gone' }
 
+export type SettleResult =
+  /** It is the code that passes. */
+  | 'current'
+  /** A newer code has its place, or it was used. */
+  | 'gone'
+  /** The owner has no code at all: Redis lost it, or support took it back. */
+  | 'lost'
+
 export type CodeStore = ReturnType<typeof createCodeStore>
 
 /** One step of the script: its name and its arguments. */
@@ -116,17 +124,20 @@ export function createCodeStore(
   }
 
   /**
-   * Puts a pending code in the place of the one before it. True when this notice's code is the owner's one
+   * Puts a pending code in the place of the one before it. `current`: this notice's code is the owner's one
    * valid code, from now on or since an earlier call.
    */
-  async function settle(owner: CodeOwner, noticeId: string): Promise<boolean> {
+  async function settle(owner: CodeOwner, noticeId: string): Promise<SettleResult> {
     const keys = keysOf(owner)
+    let hasCodes = false
     for (const [index, key] of keys.entries()) {
-      if ((await take({ key, step: ['settle', noticeId] })) !== 1) continue
+      const answer = await take({ key, step: ['settle', noticeId] })
+      if (answer === 0) hasCodes = true
+      if (answer !== 1) continue
       for (const previousKey of keys.slice(index + 1)) await reachRedis(redis.del(previousKey))
-      return true
+      return 'current'
     }
-    return false
+    return hasCodes ? 'gone' : 'lost'
   }
 
   return {

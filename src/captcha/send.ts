@@ -119,7 +119,7 @@ export function createSendCaptcha(deps: {
       const adopted = await store.adopt(notice.app, notice.id)
       if (!adopted) return null
       // Without its code it will not be sent.
-      if (adopted.isOpen && !(await codes.settle(notice, notice.id))) return null
+      if (adopted.isOpen && (await codes.settle(notice, notice.id)) !== 'current') return null
       const { createdAt, expiresAt } = adopted
       const resendAt = new Date(Date.now() + (await quota.nextInMs(policy, fields)))
       return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt }

@@ -45,8 +45,8 @@ export function createDeliver(deps: {
   providersFor: (notice: Routable) => GuardedProvider[]
   resolveUnknown: ResolveUnknown
   secrets: Secrets
-  /** Makes a captcha's code the one that passes; false when it is gone or a newer one has its place. */
-  settleCode: (notice: OpenNotice) => Promise<boolean>
+  /** Makes a captcha's code the one that passes, unless it was replaced, used or lost. */
+  settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   retry: Record<'captcha' | 'notice', RetryPolicy>
   /** One provider call at most. */
   timeoutMs: number
@@ -184,10 +184,9 @@ export function createDeliver(deps: {
   /** Why a message that was good a moment ago is not worth a call any more; null when it is. */
   async function whyNotSend(notice: OpenNotice): Promise<ClaimOutcome | null> {
     try {
-      if (notice.kind === 'captcha' && !(await settleCode(notice))) {
-        return { state: 'expired', error: 'code_gone' }
-      }
-      return null
+      if (notice.kind !== 'captcha') return null
+      const settled = await settleCode(notice)
+      return settled === 'current' ? null : { state: 'expired', error: `code_${settled}` }
     } catch (error) {
       if (error instanceof Unavailable) return { state: 'pending', retryInMs: pauseMs(2, 10_000) }
       throw error

@@ -1,10 +1,13 @@
+import type { UnsentReason } from '../metrics/metrics.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
 
 /** What became of a claim, without the bookkeeping. */
-export type ClaimOutcome = Pick<
-  NoticeOutcome,
-  'state' | 'retryInMs' | 'provider' | 'providerMessageId' | 'error'
->
+export type ClaimOutcome = Pick<NoticeOutcome, 'provider' | 'providerMessageId'> &
+  (
+    | { state: 'pending'; retryInMs: number; error?: never }
+    | { state: 'sent'; error?: never }
+    | { state: 'failed' | 'expired'; error: UnsentReason }
+  )
 
 export const tooLate: ClaimOutcome = { state: 'expired', error: 'too_late' }
 

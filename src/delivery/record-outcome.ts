@@ -35,7 +35,7 @@ export function createRecordOutcome(deps: {
     for (let pause = 100; ; pause = Math.min(pause * 2, 2_000)) {
       try {
         const isWritten = await store.record(row)
-        if (isWritten && outcome.state !== 'pending') finished(notice, outcome.state, outcome)
+        if (isWritten && outcome.state !== 'pending') finished(notice, outcome)
         return isWritten
       } catch (error) {
         log.recordFailed(notice.id, error)
@@ -54,20 +54,22 @@ export function createRecordOutcome(deps: {
 
   function finished(
     notice: OpenNotice,
-    state: Exclude<ClaimOutcome['state'], 'pending'>,
-    outcome: ClaimOutcome,
+    outcome: Exclude<ClaimOutcome, { state: 'pending' }>,
   ): void {
+    const { state, provider, error } = outcome
     const labels = { kind: notice.kind, channel: notice.channel }
     metrics.finished.inc({ ...labels, state })
-    if (state === 'sent') {
+    if (outcome.state === 'sent') {
       const waitedMs = Math.max(0, performance.now() - notice.wantedAtMs)
       metrics.acceptedToSentSeconds.observe(labels, waitedMs / 1_000)
+    } else {
+      metrics.unsent.inc({ ...labels, reason: outcome.error })
     }
     log.finished({
       noticeId: notice.id,
       state,
-      ...(outcome.provider ? { provider: outcome.provider } : {}),
-      ...(outcome.error ? { error: outcome.error } : {}),
+      ...(provider ? { provider } : {}),
+      ...(error ? { error } : {}),
     })
   }
 }

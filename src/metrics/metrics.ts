@@ -19,6 +19,21 @@ type LabelSets = Readonly<Record<string, readonly string[]>>
 type LabelsOf<Sets extends LabelSets> = { readonly [Name in keyof Sets]: Sets[Name][number] }
 
 const kinds = ['captcha', 'notice'] as const
+
+/** The errors that a notice may end with unsent: `error` of the notice. docs/http.md describes each. */
+export const unsentReasons = [
+  'invalid_recipient',
+  'rejected',
+  'tries_used_up',
+  'outcome_unknown',
+  'too_late',
+  'no_route',
+  'not_rendered',
+  'code_gone',
+  'code_lost',
+] as const
+export type UnsentReason = (typeof unsentReasons)[number]
+
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 
 const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
@@ -209,6 +224,15 @@ export function createMetrics(options: {
       'postern_notices_finished_total',
       'Notices that left the queue for good, by state: sent, failed, expired.',
       { kind: kinds, channel: channels, state: ['sent', 'failed', 'expired'] },
+    ),
+    unsent: counter(
+      'postern_notices_unsent_total',
+      'Accepted notices that ended unsent, by error.',
+      {
+        kind: kinds,
+        channel: channels,
+        reason: unsentReasons,
+      },
     ),
     acceptedToSentSeconds: histogram(
       'postern_accepted_to_sent_seconds',

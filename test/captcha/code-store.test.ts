@@ -226,7 +226,7 @@ describe('a code that is remembered while another is valid', () => {
     expect(await store.remember(owner, first, '0042')).toBe(false)
     expect(await store.remember(owner, second, '0043')).toBe(true)
     expect(await store.guess(owner, '0043')).toEqual({ result: 'mismatch', triesLeft: 2 })
-    expect(await store.settle(owner, second)).toBe(true)
+    expect(await store.settle(owner, second)).toBe('current')
     expect(await store.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })
     expect(await store.guess(owner, '0043')).toEqual({ result: 'passed', noticeId: second })
   })
@@ -258,7 +258,7 @@ describe('a code that is remembered while another is valid', () => {
     const [owner, first] = [newOwner(), newId()]
     await brief.remember(owner, first, '0042')
     await store.remember(owner, newId(), '0043')
-    await eventually(async () => !(await store.settle(owner, first)))
+    await eventually(async () => (await store.settle(owner, first)) === 'gone')
     expect(await store.guess(owner, '0042')).toEqual({ result: 'gone' })
   })
 
@@ -269,8 +269,8 @@ describe('a code that is remembered while another is valid', () => {
     await store.remember(owner, first, '0042')
     await store.remember(owner, second, '0043')
     await store.remember(owner, third, '0044')
-    expect(await store.settle(owner, second)).toBe(true)
-    expect(await store.settle(owner, first)).toBe(false)
+    expect(await store.settle(owner, second)).toBe('current')
+    expect(await store.settle(owner, first)).toBe('gone')
     store.forget(owner, third)
     store.forget(owner, first)
     expect(await store.guess(owner, '0044')).toEqual({ result: 'mismatch', triesLeft: 2 })
@@ -286,7 +286,7 @@ describe('a code that is remembered while another is valid', () => {
     expect(await redis.client.strlen(key)).toBeLessThan(2_000)
     await store.remember(owner, last, '0044')
     expect(await store.guess(owner, '0043')).toEqual({ result: 'mismatch', triesLeft: 2 })
-    expect(await store.settle(owner, last)).toBe(true)
+    expect(await store.settle(owner, last)).toBe('current')
     expect(await store.guess(owner, '0044')).toMatchObject({ result: 'passed', noticeId: last })
   })
 })
@@ -294,16 +294,25 @@ describe('a code that is remembered while another is valid', () => {
 test('settle: true for the newest settled notice alone, until its code is used or has no tries left', async () => {
   const [owner, first, second] = [newOwner(), newId(), newId()]
   await store.remember(owner, first, '0042')
-  expect(await store.settle(owner, first)).toBe(true)
+  expect(await store.settle(owner, first)).toBe('current')
   await sendCode(owner, second, '0043')
-  expect(await store.settle(owner, first)).toBe(false)
-  expect(await store.settle(owner, second)).toBe(true)
+  expect(await store.settle(owner, first)).toBe('gone')
+  expect(await store.settle(owner, second)).toBe('current')
   await store.guess(owner, '0043')
-  expect(await store.settle(owner, second)).toBe(false)
+  expect(await store.settle(owner, second)).toBe('gone')
   const third = newId()
   await sendCode(owner, third, '0044')
   for (let wrong = 0; wrong < 3; wrong++) await store.guess(owner, '0045')
-  expect(await store.settle(owner, third)).toBe(false)
+  expect(await store.settle(owner, third)).toBe('gone')
+})
+
+test('settle: a code that Redis no longer has is lost, and gone once a newer one has its place', async () => {
+  const [owner, first, second] = [newOwner(), newId(), newId()]
+  await sendCode(owner, first, '0042')
+  await redis.client.del(await keysNow())
+  expect(await store.settle(owner, first)).toBe('lost')
+  await sendCode(owner, second, '0043')
+  expect(await store.settle(owner, first)).toBe('gone')
 })
 
 test('forget: takes back the code of that notice and leaves a newer one', async () => {
@@ -342,7 +351,7 @@ describe('SECRET_PREVIOUS', () => {
   test('a code made before the rotation is current and passes once after it', async () => {
     const [owner, id, code] = [newOwner(), newId(), drawCode(4)]
     await store.remember(owner, id, code)
-    expect(await rotated.settle(owner, id)).toBe(true)
+    expect(await rotated.settle(owner, id)).toBe('current')
     expect(await rotated.guess(owner, otherCode(code))).toEqual({
       result: 'mismatch',
       triesLeft: 2,
@@ -356,8 +365,8 @@ describe('SECRET_PREVIOUS', () => {
     await store.remember(owner, first, '0042')
     await rotated.remember(owner, second, '0043')
     expect(await rotated.guess(owner, '0041')).toEqual({ result: 'mismatch', triesLeft: 2 })
-    expect(await rotated.settle(owner, second)).toBe(true)
-    expect(await rotated.settle(owner, first)).toBe(false)
+    expect(await rotated.settle(owner, second)).toBe('current')
+    expect(await rotated.settle(owner, first)).toBe('gone')
     expect(await rotated.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })
     expect(await rotated.guess(owner, '0043')).toMatchObject({ result: 'passed', noticeId: second })
     expect(await rotated.guess(owner, '0042')).toEqual({ result: 'gone' })

@@ -215,7 +215,7 @@ test('the commit fails: the quota is back, the new code is gone, and the one bef
   // Where there was none before, there is none after.
   const other = request()
   await expect(captcha.send(other)).rejects.toThrow('away')
-  await eventually(async () => expect(await codes.settle(other, other.id)).toBe(false))
+  await eventually(async () => expect(await codes.settle(other, other.id)).toBe('lost'))
   expect(await codes.guess(other, lost)).toEqual({ result: 'gone' })
 })
 

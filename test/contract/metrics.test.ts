@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createMetrics, unsentReasons } from '../../src/metrics/metrics.ts'
 import { anchorsOf } from '../support/markdown.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -108,6 +108,24 @@ test('docs/metrics.md lists every metric with its type and labels, and no other'
 
 test('docs/metrics.md mentions no metric that does not exist', () => {
   for (const name of metricsIn(read('docs/metrics.md'))) expect([...all.keys()]).toContain(name)
+})
+
+test('each reason of postern_notices_unsent_total is an error that docs/http.md explains', () => {
+  const table = read('docs/http.md').split('`error` is one of')[1]?.split('\n\n')[1] ?? ''
+  const errors = [...table.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = '']) =>
+    [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+  )
+  // What a receipt says comes after the message was sent; `abandoned` was never accepted.
+  const afterwards = ['not_delivered', 'abandoned']
+  expect([...unsentReasons, ...afterwards].sort()).toEqual(errors.sort())
+})
+
+test('an alert reads each reason but those in which nothing was lost', () => {
+  const read = rules.flatMap(({ expr }) =>
+    [...expr.matchAll(/reason=~"([^"]+)"/g)].flatMap(([, names = '']) => names.split('|')),
+  )
+  const noLoss = ['code_gone', 'invalid_recipient']
+  expect([...new Set([...read, ...noLoss])].sort()).toEqual([...unsentReasons].sort())
 })
 
 test.each([...onDashboard, ...rules])('$where uses metrics and labels of the list', (use) => {

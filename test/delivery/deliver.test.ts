@@ -9,7 +9,7 @@ import { createDeliver, type Verdict } from '../../src/delivery/deliver.ts'
 import { createGuardedProvider, type GuardedProvider } from '../../src/delivery/guarded-provider.ts'
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
-import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createMetrics, type Metrics } from '../../src/metrics/metrics.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
@@ -65,9 +65,17 @@ function guardedOf(
 
 function worker(
   providers: readonly GuardedProvider[],
-  options: { tries?: number; settleCode?: () => Promise<boolean> } = {},
+  options: {
+    tries?: number
+    metrics?: Metrics
+    settleCode?: Parameters<typeof createDeliver>[0]['settleCode']
+  } = {},
 ) {
-  const { tries = 5, settleCode = async () => true } = options
+  const {
+    tries = 5,
+    metrics = createMetrics({ process: 'worker' }),
+    settleCode = async () => 'current' as const,
+  } = options
   return createDeliver({
     store,
     templates,
@@ -83,7 +91,7 @@ function worker(
       notice: { tries, unknownRetries: 1, ...noticePauses },
     },
     timeoutMs: 1_000,
-    metrics: createMetrics({ process: 'worker' }),
+    metrics,
     log,
   })
 }
@@ -116,6 +124,13 @@ const outcomesOf = async (id: string) =>
   (await rowOf(id)).attempts.map(
     ({ provider, outcome }: { provider: string; outcome: string }) => `${provider} ${outcome}`,
   )
+
+/** How many notices ended unsent, by reason; without those of which there were none. */
+async function unsent(metrics: Metrics): Promise<Record<string, number>> {
+  const { values } = await metrics.unsent.get()
+  const counted = values.filter(({ value }) => value > 0)
+  return Object.fromEntries(counted.map(({ labels, value }) => [labels.reason, value]))
+}
 
 /** Passes, each as soon as the one before is over, until the notice is final. */
 async function untilDone(deliver: (id: string) => Promise<Verdict>, id: string, passes = 20) {
@@ -291,20 +306,32 @@ describe('a code that was replaced', () => {
   })
 
   test('while the first provider failed: the second does not send it (I7)', async () => {
-    let isCurrent = true
+    let settled: 'current' | 'gone' = 'current'
     const dying = async () => {
-      isCurrent = false
+      settled = 'gone'
       return unavailable
     }
     const [first, second] = [guardedOf('first', [dying]), guardedOf('second', [accepted])]
     const id = newId()
     await created(captcha(id))
     const deliver = worker([first.guarded, second.guarded], {
-      settleCode: async () => isCurrent,
+      settleCode: async () => settled,
     })
     await untilDone(deliver, id)
     expect(second.calls).toEqual([])
     expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'code_gone' })
+  })
+
+  test('Redis lost it before it was sent: code_lost, which an alert tells from code_gone (I37)', async () => {
+    const { guarded, calls } = guardedOf('only', [accepted])
+    const metrics = createMetrics({ process: 'worker' })
+    const [lost, gone] = [newId(), newId()]
+    for (const id of [lost, gone]) await created(captcha(id))
+    const settleCode = async ({ id }: { id: string }) => (id === lost ? 'lost' : 'gone')
+    for (const id of [lost, gone]) await untilDone(worker([guarded], { metrics, settleCode }), id)
+    expect(calls).toEqual([])
+    expect(await rowOf(lost)).toMatchObject({ state: 'expired', error: 'code_lost' })
+    expect(await unsent(metrics)).toEqual({ code_lost: 1, code_gone: 1 })
   })
 
   test('while it waited for a slot: it is not sent (I7)', async () => {
@@ -319,7 +346,7 @@ describe('a code that was replaced', () => {
     const { guarded, calls } = guardedOf('slow', [slow, accepted], 1)
     const busy = worker([guarded])(await created())
     await eventually(() => calls.length === 1)
-    let isCurrent = true
+    let settled: 'current' | 'gone' = 'current'
     const id = newId()
     await created(captcha(id))
     let isInLine = false
@@ -328,9 +355,9 @@ describe('a code that was replaced', () => {
       isInLine = true
       return result
     }
-    const waiting = worker([{ ...guarded, send }], { settleCode: async () => isCurrent })(id)
+    const waiting = worker([{ ...guarded, send }], { settleCode: async () => settled })(id)
     await eventually(() => isInLine)
-    isCurrent = false
+    settled = 'gone'
     free()
     await Promise.all([busy, waiting])
     expect(calls).toHaveLength(1)

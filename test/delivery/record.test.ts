@@ -59,7 +59,7 @@ function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: Send
     providersFor: () => [guarded],
     resolveUnknown: async () => undefined,
     secrets,
-    settleCode: async () => true,
+    settleCode: async () => 'current',
     retry: { captcha: retry, notice: retry },
     timeoutMs: 1_000,
     metrics,

@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 import { parse, parseAllDocuments, stringify } from 'yaml'
 import { eventTypes } from '../../src/base/event-types.ts'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
+import { unsentReasons } from '../../src/metrics/metrics.ts'
 import { testDatabase } from '../support/database.ts'
 import { startFarEnd } from '../support/far-end.ts'
 import { clientOf, posternEnv } from '../support/postern.ts'
@@ -139,6 +140,9 @@ test.each(
         state: ['sent', 'failed', 'expired'],
       },
     ],
+    postern_notices_unsent_total: [
+      { kind: ['captcha', 'notice'], channel: ['sms', 'email'], reason: [...unsentReasons] },
+    ],
     postern_accepted_to_sent_seconds_count: [
       { kind: ['captcha', 'notice'], channel: ['sms', 'email'] },
     ],
@@ -248,12 +252,14 @@ test('promtool: the configuration holds, and every alert does as its cases say',
 })
 
 test('Kubernetes: the job finds api and worker by their annotations, on the admin port, as postern', async () => {
-  const { scrape_configs } = parse(read('deploy/prometheus/kubernetes.yml'))
+  const { scrape_configs, alerting, ...file } = parse(read('deploy/prometheus/kubernetes.yml'))
   const [{ kubernetes_sd_configs, ...job }] = scrape_configs
+  expect(file.rule_files).toEqual(['alerts.yml'])
   expect(kubernetes_sd_configs).toEqual([{ role: 'pod', namespaces: { names: ['postern'] } }])
   // Debian's Prometheus can't ask Kubernetes, so it is told what Kubernetes would say.
   const found = await startPrometheus({
     global: { scrape_interval: '1h' },
+    alerting,
     scrape_configs: [{ ...job, static_configs: podsOf(['api', 'worker', 'migrate']) }],
   })
   const targets = await eventually(async () => {
@@ -265,6 +271,9 @@ test('Kubernetes: the job finds api and worker by their annotations, on the admi
   ).toEqual([
     'postern postern-api-0 http://127.0.0.2:9100/metrics',
     'postern postern-worker-0 http://127.0.0.2:9100/metrics',
+  ])
+  expect(await found.alertmanagers()).toEqual([
+    'http://alertmanager.monitoring.svc:9093/api/v2/alerts',
   ])
 })
 

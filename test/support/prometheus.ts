@@ -39,6 +39,8 @@ export interface TestPrometheus {
   /** The same for each second of a stretch of time. */
   queryRange(expr: string, fromS: number, toS: number): Promise<Series[]>
   targets(): Promise<{ labels: Record<string, string>; scrapeUrl: string }[]>
+  /** The addresses that get its alerts. */
+  alertmanagers(): Promise<string[]>
 }
 
 /** A real Prometheus with this configuration. */
@@ -106,6 +108,10 @@ export async function startPrometheus(
       },
       async targets() {
         return (await api('targets?state=active')).activeTargets
+      },
+      async alertmanagers() {
+        const { activeAlertmanagers } = await api('alertmanagers')
+        return activeAlertmanagers.map(({ url }: { url: string }) => url)
       },
     }
   }

@@ -181,6 +181,7 @@ export const en = {
     not_rendered: 'No worker has its template, or the secret of its variables.',
     too_late: 'It waited for longer than its time to live.',
     code_gone: 'Its code was replaced or used meanwhile.',
+    code_lost: 'Its code was lost with Redis, or ended by support, before it was sent.',
     abandoned: 'The caller was answered 503: it was never promised.',
   },
   events: {

@@ -146,6 +146,7 @@ export const zh: typeof en = {
     not_rendered: '没有进程有该模板，或缺少解开变量的密钥。',
     too_late: '等待时间超过了有效期。',
     code_gone: '其验证码已被取代或使用。',
+    code_lost: '发送前，其验证码随 Redis 丢失，或已被客服作废。',
     abandoned: '调用方收到了 503：从未承诺发送。',
   },
   events: {
