@@ -48,19 +48,63 @@ function examineTesting({ testing, recipients }: PolicyFile, nowMs: number): Fin
   return [warning(`${count} until ${until}: fixed codes, nothing is sent`, 'remove them before')]
 }
 
+/** As much of a rule as says whether it bounds spending. */
+interface PricedRule {
+  readonly name: string
+  readonly key: string
+  readonly mode?: string
+  readonly refund?: string
+}
+
 function examinePrices({ prices, policies, browser }: PolicyFile): Finding[] {
   const { ok, warning } = about('prices')
-  const rules = [...Object.values(policies), browser.rules].flat()
-  const isSpendLimited = rules.some((rule) => (rule as { permits?: unknown }).permits === 'price')
-  if (isSpendLimited && !prices) {
+  const forAll = pricedRules(policies.captcha, policies)
+  const forPages = pricedRules(browser.rules, policies)
+  const [bound] = forAll.filter((rule) => whyNoBound(rule) === undefined)
+  if (bound && prices) return [ok(`the rule ${bound.name} bounds what codes may cost`)]
+  const [any] = [...forAll, ...forPages]
+  if (any && !prices) {
     const message = 'a rule takes price, and there are no prices: it counts messages'
     return [warning(message, 'set prices')]
   }
-  if (!isSpendLimited) {
-    const advice = 'add { name: spend, key: "{app}", sliding: 500000 per 24h, permits: price }'
-    return [warning('no rule bounds what a day may cost', advice)]
-  }
-  return [ok('a rule bounds what is spent')]
+  const advice =
+    'add { name: spend, key: "{app}", sliding: 500000 per 24h, permits: price } to captcha'
+  const found = [
+    ...forAll.map((rule) => `${rule.name} ${whyNoBound(rule)}`),
+    ...forPages.map(({ name }) => `${name} is asked for pages alone`),
+  ]
+  const message = ['no rule bounds what a day may cost', found.join('; ')]
+    .filter(Boolean)
+    .join(': ')
+  return [warning(message, advice)]
+}
+
+/** The rules of a policy that take a message's price, those of included policies too. */
+function pricedRules(
+  entries: unknown,
+  policies: PolicyFile['policies'],
+  seen = new Set(),
+): PricedRule[] {
+  if (!Array.isArray(entries) || seen.has(entries)) return []
+  seen.add(entries)
+  return entries.flatMap((entry) => {
+    if (entry.include !== undefined) return pricedRules(policies[entry.include], policies, seen)
+    return entry.permits === 'price' ? [entry] : []
+  })
+}
+
+/** Callers choose no other field than these as they like. */
+const boundedFields = ['app', 'channel', 'country', 'keyId', 'template']
+
+/** Undefined for a rule that refuses when its limit is reached, whoever asks and for whatever recipient. */
+function whyNoBound({ key, mode, refund }: PricedRule): string | undefined {
+  if (mode === 'observe') return 'only observes'
+  if (mode === 'challenge') return 'lets solved challenges pass'
+  if (refund === 'passed') return 'does not count codes that passed'
+  const free = [...key.matchAll(/\{(\w+)\}/g)].find(
+    ([, field = '']) => !boundedFields.includes(field),
+  )
+  return free && `counts apart for each ${free[0]}`
 }
 
 function examineDestinations({ recipients, routes }: PolicyFile): Finding[] {

@@ -65,6 +65,11 @@ const fileOf = (text: string) => {
   })
   return { ...file, templatesFolder: templates }
 }
+/** A rule that takes a message's price, and a file with prices whose only rule it is. */
+const priced = (fields: string) =>
+  `{ name: spend, sliding: 500000 per 24h, permits: price, ${fields} }`
+const spending = (fields: string) =>
+  `policies: { captcha: [${priced(fields)}] }, prices: { default: 60 }`
 const nowMs = Date.UTC(2026, 10, 22)
 const policyOf = (text: string) => told(examinePolicy(fileOf(text), nowMs))
 
@@ -88,10 +93,30 @@ describe('policy file', () => {
     ],
     ['', /^warning: no rule bounds what a day may cost/],
     [
-      'browser: { rules: [{ permits: price }] }',
+      `policies: { captcha: [${priced('key: "{app}"')}] }`,
       /^warning: a rule takes price, and there are no prices/,
     ],
-    ['browser: { rules: [{ permits: price }] }, prices: { default: 60 }', /^ok: a rule bounds/],
+    [spending('key: "{app}"'), /^ok: the rule spend bounds what codes may cost/],
+    [spending('key: "{app}:{country}", mode: enforce'), /^ok: the rule spend bounds/],
+    [spending('key: "{app}", mode: observe'), /^warning: no rule bounds .*: spend only observes/],
+    [spending('key: "{app}", mode: challenge'), /^warning: .*: spend lets solved challenges pass/],
+    [
+      spending('key: "{app}", refund: passed'),
+      /^warning: .*: spend does not count codes that passed/,
+    ],
+    [spending('key: "{app}:{to}"'), /^warning: .*: spend counts apart for each {to}/],
+    [
+      `policies: { captcha: [], ours: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
+      /^warning: no rule bounds what a day may cost$/,
+    ],
+    [
+      `policies: { captcha: [{ include: ours }], ours: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
+      /^ok: the rule spend bounds/,
+    ],
+    [
+      `browser: { rules: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
+      /^warning: .*: spend is asked for pages alone/,
+    ],
     ['', /^ok: no SMS is sent/],
     ['routes: { sms: [{ use: [box] }] }', /^warning: SMS may go to every country/],
     ['routes: { sms: [{ use: [box] }] }, recipients: { countries: [CN] }', /^ok: SMS to CN alone/],
