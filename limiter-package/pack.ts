@@ -11,20 +11,18 @@ import { build, type Plugin } from 'rolldown'
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 const target = join(repository, 'limiter-package', 'dist')
-const scripts = ['acquire-N', 'peek-N', 'release-N', 'reset-N']
 
-/** In the repository scripts are read from lua/; a package carries them, so that bundlers find them too. */
+/** The package's edition of src/limiter/scripts.ts. */
 const inlineScripts: Plugin = {
   name: 'inline-scripts',
-  transform(code, id) {
-    if (!id.endsWith('src/redis/script.ts')) return null
-    const read = /const file = new URL\(.*\n\s*return createScript\(fileName, readFileSync\(.*\)\)/
-    if (!read.test(code)) throw new Error('src/redis/script.ts reads scripts in another way')
-    const sources = Object.fromEntries(
-      scripts.map((name) => [name, readFileSync(join(repository, 'lua', `${name}.lua`), 'utf8')]),
-    )
-    const own = `return createScript(fileName, ${JSON.stringify(sources)}[fileName] ?? '')`
-    return code.replace(read, () => own).replace(/import \{ readFileSync \}.*\n/, '')
+  load(id) {
+    if (!id.endsWith('src/limiter/scripts.ts')) return null
+    const entries = ['acquire', 'peek', 'release', 'reset'].map((name) => {
+      const source = readFileSync(join(repository, 'lua', `${name}-N.lua`), 'utf8')
+      return `${name}: createScript('${name}-N', ${JSON.stringify(source)})`
+    })
+    return `import { createScript } from '../base/redis-script.ts'
+      export const scripts = { ${entries.join(', ')} }`
   },
 }
 

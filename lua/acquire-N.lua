@@ -1,5 +1,5 @@
 -- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a lockout's
--- begins its lock. Read it beside src/limiter/memory/kinds.ts: the names are the same.
+-- begins its lock. Read it beside src/limiter/kinds.ts: the names are the same.
 -- A value is what a part of a rule knows of a subject: of a lockout when its last lock ends, in ms (6 bytes), and
 -- how many came in a row (4); of every use, oldest first, when (6) and how many were made up to it (4), modulo 2^32;
 -- last how many were made before the oldest (4). So how many were made since one of them is a difference.
@@ -52,8 +52,7 @@ local function sliding(part, value, at, made, kept)
       tooMany = tooMany + 1
     end
     local leaving = room < 0 and part.now or tooMany < uses and unpack(time, value, first + (tooMany - 1) * size) or at
-    local own = holdOf(leaving + window.ms - now, window)
-    hold = own > hold and own or hold
+    hold = max(hold, holdOf(leaving + window.ms - now, window))
   end
   if hold > 0 then
     return hold
@@ -111,8 +110,9 @@ local function add(part, value, at)
   return sub(value, 1, part.first - 1) .. sub(value, oldest, stop - 1) .. pack(last, at, made, before)
 end
 
+local kinds = { sliding = sliding, fixed = fixed, calendar = fixed, lockout = lockout }
 for _, part in ipairs(plan) do
-  part.decide = part.kind == 'sliding' and sliding or part.kind == 'lockout' and lockout or fixed
+  part.decide = kinds[part.kind]
   part.empty = string.rep('\0', part.first + 3)
   part.now = math.ceil(now / part.granuleMs) * part.granuleMs
   part.firstUse = sub(part.empty, 5) .. pack(last, part.now, part.permits, 0) -- because most subjects are new

@@ -4,10 +4,10 @@
  * PostgreSQL is away, and lost with a process that dies in that time. docs/events.md says so.
  */
 import type { EventType } from '../base/event-types.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Refusal } from '../limiter/index.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
-import type { RedisClient } from '../redis/script.ts'
 import type { CodeOwner } from './code-store.ts'
 
 export interface CaptchaEvent {

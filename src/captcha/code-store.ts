@@ -20,9 +20,9 @@ import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import { reachRedis } from '../base/reach-redis.ts'
+import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { loadScript, type RedisClient } from '../redis/script.ts'
 
 /** Whose code it is: a code for one of these never passes for another. */
 export interface CodeOwner {

@@ -6,11 +6,11 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
+import { returnOnce, takeOnce } from '../base/redis-once.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { returnOnce, takeOnce } from '../redis/once.ts'
-import type { RedisClient } from '../redis/script.ts'
 import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
 

@@ -5,8 +5,8 @@
  */
 import type { Request } from 'express'
 import type { KeyFacts } from '../access/key-store.ts'
+import { limitableAddress } from '../base/limitable-address.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
-import { limitableAddress } from '../recipient/limitable-address.ts'
 import { sessionOf } from './cookies.ts'
 import type { Operator } from './page.ts'
 import type { Sessions } from './sessions.ts'

@@ -1,6 +1,6 @@
 /** The first page: one field for a number, an address or a notice id, and whether the trouble is everybody's. */
 import { isId } from '../base/ids.ts'
-import { limitableAddress } from '../recipient/limitable-address.ts'
+import { limitableAddress } from '../base/limitable-address.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { type DeliveryState, delays } from './delivery-page.ts'
 import { html } from './html.ts'

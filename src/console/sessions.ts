@@ -11,7 +11,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { reachRedis } from '../base/reach-redis.ts'
-import type { RedisClient } from '../redis/script.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 
 export interface Session {
   keyId: string

@@ -12,7 +12,7 @@ import {
   randomBytes,
 } from 'node:crypto'
 import { canonical } from '../base/canonical.ts'
-import { createKeyedHash } from './keyed-hash.ts'
+import { createKeyedHash } from '../base/keyed-hash.ts'
 
 export interface Secrets {
   /** Digests under which a code may be stored: the current one first, then the previous secret's. */

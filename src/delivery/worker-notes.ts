@@ -4,8 +4,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { reachRedis } from '../base/reach-redis.ts'
+import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { repeat } from '../base/repeat.ts'
-import { loadScript, type RedisClient } from '../redis/script.ts'
 
 /** Whether a provider would be called now: `circuit` while it is kept away from, `paused` while it asked to wait. */
 export type ProviderState = 'ready' | 'paused' | 'circuit'

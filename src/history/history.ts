@@ -14,10 +14,10 @@ import { createAsideWriter } from '../base/aside-writer.ts'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import type { Channel } from '../base/channel.ts'
 import { Unavailable } from '../base/problems.ts'
+import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { OnDecided } from '../notice/quota.ts'
-import { loadScript, type RedisClient } from '../redis/script.ts'
 import { findRule, namesRecipient, valuesBeside } from './rules.ts'
 
 /** Whose history it is: another app's is another one. */

@@ -21,11 +21,11 @@ import express, {
   type Router,
 } from 'express'
 import type { ApiKey } from '../access/api-keys.ts'
+import { limitableAddress } from '../base/limitable-address.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problems.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { limitableAddress } from '../recipient/limitable-address.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'

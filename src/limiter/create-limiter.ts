@@ -30,12 +30,12 @@ function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
   const { maxSubjects = 100_000, rememberRequestsMs = 300_000, clock = Date.now } = options
   if (!(maxSubjects >= 1)) throw new InvalidOption('maxSubjects', 'must be at least 1')
   const store = createMemoryStore(maxSubjects, rememberRequestsMs, wholeClock(clock))
-  const engine = createEngine(options, store)
-
-  function tryAcquire(policy: string, fields: Fields, asked?: AcquireOptions): Decision {
-    const check = engine.acquireCheckOf(policy, fields, asked)
-    return engine.decide(check, store.acquire(check))
+  const { limiter, checkOf, decide } = createEngine(options, store)
+  return {
+    ...limiter,
+    tryAcquire(policy, fields, asked) {
+      const check = checkOf(policy, fields, asked)
+      return decide(check, store.acquire(check))
+    },
   }
-
-  return { ...engine.createLimiter(async (...call) => tryAcquire(...call)), tryAcquire }
 }

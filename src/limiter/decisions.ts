@@ -1,9 +1,10 @@
 /** What callers are told: made from what parts know of a subject, wherever that is kept. */
+
+import { freeAt, holdFor, lockedForMs, usedIn } from './kinds.ts'
 import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
-import { freeAt, holdFor, lockedForMs, usedIn, waitMsOf, windowIndexOf } from './memory/kinds.ts'
 import type { PolicyWindow } from './policy/compile.ts'
 import type { Rule, WindowLimit } from './policy/rule.ts'
-import type { Check, Found, Refused, Taken } from './store.ts'
+import type { Found, Refused, Taken } from './store.ts'
 
 export function admissionOf(taken: readonly Taken[]): Admission {
   const remaining: Remaining[] = []
@@ -21,19 +22,17 @@ export function admissionOf(taken: readonly Taken[]): Admission {
       }
     }
     if (mode !== 'enforce') continue
-    nextInMs = Math.max(nextInMs, waitMsOf(holdFor(part, uses, permits, now)))
+    nextInMs = Math.max(nextInMs, holdFor(part, uses, permits, now)?.waitMs ?? 0)
   }
   return { admitted: true, remaining, nextInMs }
 }
 
-export function refusalOf({ policy }: Check, { hold, isNewLock }: Refused): Refusal {
-  const window = policy.windows[windowIndexOf(hold)]
-  if (!window) throw new Error(`policy ${policy.name} has no window ${windowIndexOf(hold)}`)
+export function refusalOf({ hold: { waitMs, window }, isNewLock }: Refused): Refusal {
   const { mode, message } = window.rule
   return {
     admitted: false,
     ...limitOf(window),
-    retryAfterMs: waitMsOf(hold),
+    retryAfterMs: waitMs,
     ...(mode === 'challenge' ? { challenge: true } : {}),
     ...(isNewLock ? { isNewLock } : {}),
     ...(message === undefined ? {} : { message }),
@@ -49,7 +48,7 @@ export function statesOf(found: readonly Found[]): WindowState[] {
   const waits = new Map<Rule, number>()
   for (const { ask, uses, now } of found) {
     const { part, permits } = ask
-    const waitMs = waitMsOf(holdFor(part, uses, permits, now))
+    const waitMs = holdFor(part, uses, permits, now)?.waitMs ?? 0
     waits.set(part.rule, Math.max(waitMs, waits.get(part.rule) ?? 0))
   }
   return found.flatMap((one) => partStatesOf(one, waits.get(one.ask.part.rule) ?? 0))

@@ -1,11 +1,10 @@
 /**
- * The limiter over a store, wherever that is: makes a check of a call, and of the store's answer what the
- * caller is told.
+ * The limiter over a store: makes a check of a call, and an answer for the caller of what the store says.
  */
 import { setTimeout } from 'node:timers/promises'
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
-import { InvalidOption, UnknownRule } from './errors.ts'
-import type { AcquireOptions, Decision, Limiter, LimiterEvents, Refusal } from './limiter.ts'
+import { InvalidOption, LimiterUnavailable, UnknownRule } from './errors.ts'
+import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
 import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
 import type { Answer, Check, IsMeant, Store } from './store.ts'
@@ -13,15 +12,27 @@ import type { Answer, Check, IsMeant, Store } from './store.ts'
 /** Timers beyond it fire at once. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** What every limiter takes. */
+/** The options of every limiter. */
 export interface EngineOptions extends LimiterEvents {
   readonly policies: RawPolicies
   /** How long a request id is remembered. Default 5 minutes. */
   readonly rememberRequestsMs?: number | undefined
 }
 
-export function createEngine(options: EngineOptions, store: Store, clientId?: string) {
-  const { rememberRequestsMs = 1 } = options
+export interface Engine {
+  readonly limiter: Limiter
+  checkOf(policy: string, fields: Fields, asked?: AcquireOptions): Check
+  /** What the caller of `acquire` gets. Counts it. */
+  decide(check: Check, answer: Answer): Decision
+}
+
+/** `clientId` keeps the counts of rules with `scope: per-client` apart; there is none in process. */
+export function createEngine(
+  options: EngineOptions & { readonly whenUnavailable?: Limiter | undefined },
+  store: Store,
+  clientId?: string,
+): Engine {
+  const { rememberRequestsMs = 1, whenUnavailable } = options
   if (!Number.isSafeInteger(rememberRequestsMs) || rememberRequestsMs < 1) {
     throw new InvalidOption('rememberRequestsMs', 'must be whole milliseconds, 1 or more')
   }
@@ -29,8 +40,8 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
   let policiesBefore = policies
   const closing = new AbortController()
 
-  /** Of a call that takes nothing, so that the fields of one rule are enough to ask for that. */
-  function checkOf(known: typeof policies, name: string, fields: Fields, rule?: string): Check {
+  /** Of a call that takes nothing. The fields of one rule are enough to ask for that rule. */
+  function lookOf(known: typeof policies, name: string, fields: Fields, rule?: string): Check {
     const policy = policyOf(known, name)
     const parts = policy.parts.filter((part) => rule === undefined || part.rule.name === rule)
     if (rule !== undefined && parts.length === 0) throw new UnknownRule(name, rule)
@@ -39,15 +50,60 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
       const subject = subjectOf(name, part, fields)
       return { part, subject, permits: typeof permits === 'number' ? permits : 1 }
     })
-    return { policy, asks, requestId: undefined, isSolved: false, group: '' }
+    return { policy, asks, requestId: undefined, isNew: true, isSolved: false, group: '' }
   }
 
-  /** What was taken before new policies came is known by the rules of then. */
+  function checkOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
+    const { permits: times = 1, requestId, isNewRequest = false, isSolved = false } = asked
+    const policy = policyOf(policies, name, times)
+    const asks = policy.parts.map((part) => ({
+      part,
+      subject: subjectOf(name, part, fields),
+      permits: permitsOf(name, part, fields, times),
+    }))
+    const isNew = requestId === undefined || isNewRequest
+    // Most checks ask for no more than that, and a text for each of them would be a tenth of their time.
+    const isUsual = times === 1 && !isSolved && !policy.hasPermitsInFields
+    const group = isUsual ? policy.id : `${policy.id} ${isSolved} ${asks.map((ask) => ask.permits)}`
+    return { policy, asks, requestId, isNew, isSolved, group }
+  }
+
+  function decide(check: Check, answer: Answer): Decision {
+    const policy = check.policy.name
+    if (!answer.taken) {
+      const refusal = refusalOf(answer)
+      options.onRefused?.({ policy, rule: refusal.rule })
+      return refusal
+    }
+    let reported: Rule | undefined
+    for (const { ask, isFull } of answer.taken) {
+      const { rule } = ask.part
+      if (!isFull || rule.mode !== 'observe' || rule === reported) continue
+      reported = rule
+      options.onObserved?.({ policy, rule: rule.name })
+    }
+    options.onAdmitted?.({ policy })
+    return admissionOf(answer.taken)
+  }
+
+  async function acquire(name: string, fields: Fields, asked?: AcquireOptions): Promise<Decision> {
+    const check = checkOf(name, fields, asked)
+    try {
+      return decide(check, await store.acquire(check))
+    } catch (error) {
+      if (!(error instanceof LimiterUnavailable)) throw error
+      options.onUnavailable?.({ policy: name })
+      if (!whenUnavailable) throw error
+      return whenUnavailable.acquire(name, fields, asked)
+    }
+  }
+
+  /** Requests from before a reload are known by the rules of that time. */
   async function giveBack(name: string, fields: Fields, requestId: string, isMeant: IsMeant) {
     const errors: unknown[] = []
     for (const known of new Set([policies, policiesBefore])) {
       try {
-        const check = { ...checkOf(known, name, fields), requestId }
+        const check = { ...lookOf(known, name, fields), requestId }
         if (await store.release(check, isMeant)) return true
       } catch (error) {
         errors.push(error)
@@ -57,76 +113,40 @@ export function createEngine(options: EngineOptions, store: Store, clientId?: st
     return false
   }
 
-  function acquireCheckOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
-    const { permits: times = 1, requestId, isSolved = false } = asked
-    const policy = policyOf(policies, name, times)
-    const asks = policy.parts.map((part) => ({
-      part,
-      subject: subjectOf(name, part, fields),
-      permits: permitsOf(name, part, fields, times),
-    }))
-    // Most checks ask for no more than that, and a text for each of them would be a tenth of their time.
-    const isUsual = times === 1 && !isSolved && !policy.hasPermitsInFields
-    const group = isUsual ? policy.id : `${policy.id} ${isSolved} ${asks.map((ask) => ask.permits)}`
-    return { policy, asks, requestId, isSolved, group }
+  const limiter: Limiter = {
+    acquire,
+
+    async acquireWithin(policy, fields, timeoutMs, asked) {
+      if (!(timeoutMs >= 0))
+        throw new InvalidOption('timeoutMs', `must be 0 or more, not ${timeoutMs}`)
+      const endsAt = performance.now() + timeoutMs
+      for (;;) {
+        const decision = await acquire(policy, fields, asked)
+        if (decision.admitted || performance.now() + decision.retryAfterMs > endsAt) return decision
+        // Callers that wait are not served in order.
+        await sleep(decision.retryAfterMs, closing.signal)
+        if (closing.signal.aborted) return decision
+      }
+    },
+
+    release: (name, fields, requestId, rules) =>
+      giveBack(name, fields, requestId, ({ rule }) => !rules || rules.includes(rule.name)),
+    refund: (name, fields, requestId) =>
+      giveBack(name, fields, requestId, ({ rule }) => rule.refund === 'passed'),
+    peek: async (name, fields, rule) =>
+      statesOf(await store.peek(lookOf(policies, name, fields, rule))),
+    reset: async (name, fields, rule) => store.reset(lookOf(policies, name, fields, rule)),
+
+    setPolicies(raw) {
+      const compiled = compilePolicies(raw, clientId)
+      policiesBefore = policies
+      policies = compiled
+    },
+    windows: (name) => policyOf(policies, name).windows.map(limitOf),
+    close: () => closing.abort(),
   }
 
-  function decide(check: Check, answer: Answer): Decision {
-    const policy = check.policy.name
-    if (!answer.taken) return refuse(policy, refusalOf(check, answer))
-    let told: Rule | undefined
-    for (const { ask, isFull } of answer.taken) {
-      const { rule } = ask.part
-      if (!isFull || rule.mode !== 'observe' || rule === told) continue
-      told = rule
-      options.onObserved?.({ policy, rule: told.name })
-    }
-    options.onAdmitted?.({ policy })
-    return admissionOf(answer.taken)
-  }
-
-  function refuse(policy: string, refusal: Refusal): Refusal {
-    options.onRefused?.({ policy, rule: refusal.rule })
-    return refusal
-  }
-
-  function createLimiter(acquire: Limiter['acquire']): Limiter {
-    return {
-      acquire,
-
-      async acquireWithin(policy, fields, timeoutMs, asked) {
-        if (!(timeoutMs >= 0))
-          throw new InvalidOption('timeoutMs', `must be 0 or more, not ${timeoutMs}`)
-        const endsAt = performance.now() + timeoutMs
-        for (;;) {
-          const decision = await acquire(policy, fields, asked)
-          if (decision.admitted || performance.now() + decision.retryAfterMs > endsAt)
-            return decision
-          // Those who wait are not served in order.
-          await sleep(decision.retryAfterMs, closing.signal)
-          if (closing.signal.aborted) return decision
-        }
-      },
-
-      release: (name, fields, requestId, rules) =>
-        giveBack(name, fields, requestId, ({ rule }) => !rules || rules.includes(rule.name)),
-      refund: (name, fields, requestId) =>
-        giveBack(name, fields, requestId, ({ rule }) => rule.refund === 'passed'),
-      peek: async (name, fields, rule) =>
-        statesOf(await store.peek(checkOf(policies, name, fields, rule))),
-      reset: async (name, fields, rule) => store.reset(checkOf(policies, name, fields, rule)),
-
-      setPolicies(raw) {
-        const compiled = compilePolicies(raw, clientId)
-        policiesBefore = policies
-        policies = compiled
-      },
-      windows: (name) => policyOf(policies, name).windows.map(limitOf),
-      close: () => closing.abort(),
-    }
-  }
-
-  return { acquireCheckOf, decide, refuse, createLimiter }
+  return { limiter, checkOf, decide }
 }
 
 /** A clock that callers gave, in whole milliseconds. */

@@ -1,8 +1,8 @@
-/** Between the engine and where the state is: what is asked, and what comes back. */
-import type { Uses } from './memory/kinds.ts'
+/** Between the engine and the place of the uses: questions, and answers. */
+import type { Hold, Uses } from './kinds.ts'
 import type { CompiledPolicy, Part } from './policy/compile.ts'
 
-/** What a call asks of one part of its policy. */
+/** The question of one call to one part of its policy. */
 export interface Ask {
   readonly part: Part
   readonly subject: string
@@ -14,39 +14,44 @@ export interface Check {
   readonly policy: CompiledPolicy
   readonly asks: readonly Ask[]
   readonly requestId: string | undefined
+  /** The request id was made for this very call, or there is none: no earlier call can have taken anything by it. */
+  readonly isNew: boolean
   readonly isSolved: boolean
   /** The same for checks that ask for the same, whatever their subjects. */
   readonly group: string
 }
 
-/** What the part knows of the subject that it was asked for. */
+/** The uses of the subject that a part was asked for. */
 export interface Found {
   readonly ask: Ask
   readonly uses: Uses
   readonly now: number
 }
 
-/** A part after its policy admitted. `isFull`: its rule is passed over although it is full. */
+/** A part after its policy admitted. `isFull`: the rule is full and is passed over. */
 export interface Taken extends Found {
   readonly isFull: boolean
 }
 
-/** `hold` as in memory/kinds.ts. */
 export interface Refused {
-  readonly hold: number
+  readonly hold: Hold
+  /** This very check began the lock of the hold. */
   readonly isNewLock: boolean
   readonly taken?: undefined
 }
 
-/** `taken` has every part of the policy, in its order. */
+/** `taken` has every part of the policy, in the policy's order. */
 export type Answer = Refused | { readonly taken: readonly Taken[] }
 
 type MaybeLater<T> = T | Promise<T>
 
 export type IsMeant = (part: Part) => boolean
 
+/** Over Redis every function may throw `LimiterUnavailable`. */
 export interface Store {
-  /** Gives back what the request took from the parts that are meant. */
+  /** Takes from every part, or from none; a repeat of an admitted request takes nothing more. */
+  acquire(check: Check): MaybeLater<Answer>
+  /** Gives back what the request took from the parts that are meant. True if the request is remembered. */
   release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>
   reset(check: Check): MaybeLater<void>

@@ -7,10 +7,10 @@ import { randomUUID } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Channel } from '../base/channel.ts'
 import { Unavailable } from '../base/problems.ts'
+import { returnOnce, takeOnce } from '../base/redis-once.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { returnOnce, takeOnce } from '../redis/once.ts'
-import type { RedisClient } from '../redis/script.ts'
 import { createSigningKey, type SigningKey } from './signing-keys.ts'
 
 /** What a right code was for. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import type { RedisClient } from './script.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 
 /**
  * What a connection is for decides how it behaves when Redis is away.

@@ -1,5 +1,5 @@
 import { Cluster, type Redis } from 'ioredis'
-import { loadScript, type RedisClient } from './script.ts'
+import { loadScript, type RedisClient } from '../base/redis-script.ts'
 
 const proveWrite = loadScript('prove-write-1')
 const proofTtlMs = 10_000

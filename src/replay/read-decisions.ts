@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis/script.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 import { type DecisionRecord, decode } from './record.ts'
 import { decisionsKey } from './recorder.ts'
 

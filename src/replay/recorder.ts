@@ -7,9 +7,10 @@
  * the history of who is recorded stays whole, and limits by recipient are replayed as they were. Refusals that repeat
  * within a second are one record with their number: a caller that hammers costs no more than a patient one.
  */
+
+import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { OnDecided } from '../notice/quota.ts'
-import { loadScript, type RedisClient } from '../redis/script.ts'
 import {
   createHashes,
   createLevels,

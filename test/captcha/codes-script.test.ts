@@ -1,6 +1,6 @@
 /** The script of the codes, one step after the other: what no single request shows. */
 import { expect, test } from 'vitest'
-import { loadScript } from '../../src/redis/script.ts'
+import { loadScript } from '../../src/base/redis-script.ts'
 import { testRedis } from '../support/redis.ts'
 import { eventually } from '../support/wait.ts'
 

@@ -6,6 +6,7 @@
 import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { parseDurationMs } from '../../src/base/durations.ts'
+import { limitableAddress } from '../../src/base/limitable-address.ts'
 import { preferredLanguage } from '../../src/base/preferred-language.ts'
 import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { checkCaptchaBody, sendCaptchaBody } from '../../src/http/schemas/captchas.ts'
@@ -17,7 +18,6 @@ import { tencent } from '../../src/providers/tencent/index.ts'
 import { twilio } from '../../src/providers/twilio/index.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import { webhook } from '../../src/providers/webhook/index.ts'
-import { limitableAddress } from '../../src/recipient/limitable-address.ts'
 import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
 
 const smallBytes = 4_096

@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
+import type { RedisClient } from '../../src/base/redis-script.ts'
 import type { Message } from '../../src/providers/provider.ts'
 import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
 import { findFault } from '../../src/providers/sandbox/errors.ts'
@@ -12,7 +13,6 @@ import {
   maxItems,
   type SandboxOutbox,
 } from '../../src/providers/sandbox/outbox.ts'
-import type { RedisClient } from '../../src/redis/script.ts'
 import { type TestRedis, testRedis } from '../support/redis.ts'
 import { eventually } from '../support/wait.ts'
 

@@ -1,8 +1,8 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { inject } from 'vitest'
+import type { RedisClient } from '../../src/base/redis-script.ts'
 import { type ConnectionRole, closeRedis, connectRedis } from '../../src/redis/connect.ts'
-import type { RedisClient } from '../../src/redis/script.ts'
 import { releaseLater } from './release.ts'
 
 export interface TestRedis {

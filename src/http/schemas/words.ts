@@ -4,8 +4,8 @@
  */
 import { z } from 'zod'
 import { channels } from '../../base/channel.ts'
+import { limitableAddress } from '../../base/limitable-address.ts'
 import { textProblem } from '../../base/text-problem.ts'
-import { limitableAddress } from '../../recipient/limitable-address.ts'
 
 /** Text that can be stored, shown in a subject line and printed in a log without surprises. */
 export const plainText = (maxLength: number) =>

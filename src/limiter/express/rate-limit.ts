@@ -1,5 +1,5 @@
 /** Express middleware; its types ask for nothing but what it uses of a request and an answer. */
-import { limitableAddress } from '../../recipient/limitable-address.ts'
+import { limitableAddress } from '../../base/limitable-address.ts'
 import { LimiterUnavailable } from '../errors.ts'
 import type { Limiter, Refusal } from '../limiter.ts'
 import type { Fields } from '../policy/rule.ts'

@@ -4,9 +4,9 @@
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import { canonical, shortKey } from '../../base/canonical.ts'
+import { add, decide, type Hold, type Look, longer, remove, type Uses } from '../kinds.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
-import { add, decide, type Look, remove, type Uses } from './kinds.ts'
 
 /** What a part knows of one subject. */
 interface Entry {
@@ -28,7 +28,7 @@ interface Request {
   takings: readonly Taking[]
 }
 
-const nothing: Look = { hold: 0, uses: undefined, at: 0 }
+const nothing: Look = { hold: undefined, uses: undefined, at: 0 }
 
 export function createMemoryStore(maxSubjects: number, rememberMs: number, clock: () => number) {
   const entriesByPart = new Map<string, Map<string, Entry>>()
@@ -75,29 +75,29 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     acquire(check: Check): Answer {
       const now = clock()
       const { key, request } = findRequest(check, now)
-      let held = 0
-      let challenged = 0
-      let began = 0
+      let held: Hold | undefined
+      let challenged: Hold | undefined
+      let began: Hold | undefined
       let full: Set<Rule> | undefined
       const looks = check.asks.map((ask) => {
         const { part, permits } = ask
         const entry = find(ask)
         const { hold, uses, at } = request ? nothing : decide(part, entry.uses, permits, now)
-        if (hold > 0 && uses) {
-          began = Math.max(began, hold)
+        if (hold && uses) {
+          began = longer(began, hold)
           keep(ask, entry, uses)
         }
-        if (hold > 0) {
+        if (hold) {
           entry.isRecent = entry.isKept
           const { mode } = part.rule
-          if (mode === 'enforce') held = Math.max(held, hold)
+          if (mode === 'enforce') held = longer(held, hold)
           else if (mode === 'observe' || check.isSolved) full = (full ?? new Set()).add(part.rule)
-          else challenged = Math.max(challenged, hold)
+          else challenged = longer(challenged, hold)
         }
         return { ask, entry, uses, at }
       })
-      const hold = held || challenged
-      if (hold > 0) return { hold, isNewLock: began === hold }
+      const hold = held ?? challenged
+      if (hold) return { hold, isNewLock: began === hold }
       const takings: Taking[] = []
       const taken = looks.map(({ ask, entry, uses, at }): Taken => {
         const { part, permits } = ask

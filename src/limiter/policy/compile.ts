@@ -13,8 +13,8 @@ import type { Fields, Rule, Window } from './rule.ts'
 const exactLimit = 128
 /** Of a larger one the times are rounded up, to so many steps per window: a use comes back late, never early. */
 const granulesPerWindow = 128
-/** A hold is one number, the wait and the window. */
-const maxWindows = 1_024
+/** Of one policy. In Lua a hold is one number, and so many windows fit beside the wait. */
+export const maxWindows = 1_024
 /** What is further ahead of now, a wrong clock has written. */
 const hourMs = 3_600_000
 

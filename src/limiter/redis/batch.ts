@@ -7,12 +7,12 @@
  * Every check gets a definite word within the deadline. After it the outcome is unknown: what may have
  * been taken is given up.
  */
-import { loadScript } from '../../redis/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
+import { scripts } from '../scripts.ts'
 import type { Answer } from '../store.ts'
 import type { Run } from './client.ts'
 import type { Slot } from './keys.ts'
-import { notNumbers, notOurs, planOf, usesOf } from './values.ts'
+import { notNumbers, notOurs, planOf, refusedOf, usesOf } from './values.ts'
 
 interface Waiting {
   readonly slot: Slot
@@ -26,7 +26,6 @@ const maxRounds = 5
 
 /** `giveUp` is called with what may have taken something that its caller was not told of. */
 export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot: Slot) => void) {
-  const script = loadScript('acquire-N')
   let batches = new Map<string, Waiting[]>()
 
   /** What checks of one call have in common. */
@@ -62,7 +61,7 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
     }
     try {
       const callIds = batch.map(({ slot }) => slot.callId).join('')
-      const reply = await run(script, keys, [planOf(first.slot.check), memoryMs, callIds])
+      const reply = await run(scripts.acquire, keys, [planOf(first.slot.check), memoryMs, callIds])
       const [now, ...answers] = reply as [number, ...(number | Buffer)[]]
       if (typeof now !== 'number') throw new LimiterUnavailable(notNumbers)
       if (answers.length > 0) return settle(batch, now, answers)
@@ -89,7 +88,7 @@ function settle(batch: readonly Waiting[], now: number, answers: readonly (numbe
     if (typeof code === 'number' && code !== 0) {
       at++
       if (code < 0) reject(new LimiterUnavailable(notOurs))
-      else resolve({ hold: Math.floor(code / 2), isNewLock: code % 2 === 1 })
+      else resolve(refusedOf(slot.check.policy, code))
       continue
     }
     const taken = slot.check.asks.map((ask) => {

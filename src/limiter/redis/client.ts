@@ -1,5 +1,5 @@
 import { orLate } from '../../base/deadline.ts'
-import type { ByteClient, Script } from '../../redis/script.ts'
+import type { ByteClient, Script } from '../../base/redis-script.ts'
 import { LimiterUnavailable } from '../errors.ts'
 
 /** What the limiter needs of a connection: an ioredis `Redis` or `Cluster`, 5 or 6, best one of its own. */

@@ -4,7 +4,7 @@
  * check may see what is about to be given back. So lockouts come last, because a lock that it began would
  * stay; the others by their width, the widest window first.
  */
-import { holdFor, windowIndexOf } from '../memory/kinds.ts'
+import { type Hold, holdFor, longer } from '../kinds.ts'
 import type { Answer, Found, Refused, Taken } from '../store.ts'
 import type { Slot } from './keys.ts'
 
@@ -23,10 +23,10 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
   try {
     for (const slot of slots) {
       const answer = await (refused ? askAfterRefusal(calls, slot) : calls.acquire(slot))
-      if (answer.taken) {
+      if (answer?.taken) {
         takenSlots.push(slot)
         taken.push(...answer.taken)
-      } else if (!refused || isStronger(slot, answer.hold, refused.hold)) refused = answer
+      } else if (answer && stronger(refused?.hold, answer.hold) === answer.hold) refused = answer
     }
   } catch (error) {
     for (const slot of takenSlots) calls.giveUp(slot)
@@ -37,24 +37,25 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
   return refused
 }
 
-/** Tells only whether a slot holds longer, with a hold of 0 if the permits fit; but a full lockout begins its lock. */
-async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer> {
-  let hold = 0
+/** Only whether a slot refuses too, undefined if it does not; but a full lockout begins its lock. */
+async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | undefined> {
+  let hold: Hold | undefined
   for (const { ask, uses, now } of await calls.peek(slot)) {
     const { mode, lock } = ask.part.rule
     const own = holdFor(ask.part, uses, ask.permits, now)
-    if (own > 0 && lock) return calls.acquire(slot)
+    if (own && lock) return calls.acquire(slot)
     const isPassed = mode === 'observe' || (mode === 'challenge' && slot.check.isSolved)
-    if (!isPassed && isStronger(slot, own, hold)) hold = own
+    if (!isPassed) hold = stronger(hold, own)
   }
-  return { hold, isNewLock: false }
+  return hold && { hold, isNewLock: false }
 }
 
 export const byPart = (a: Found, b: Found) => a.ask.part.index - b.ask.part.index
 
-/** What is enforced goes before what asks for a challenge, then the longer one. */
-function isStronger({ check: { policy } }: Slot, hold: number, other: number): boolean {
-  if (hold === 0 || other === 0) return hold > 0
-  const isEnforced = (one: number) => policy.windows[windowIndexOf(one)]?.rule.mode === 'enforce'
-  return isEnforced(hold) === isEnforced(other) ? hold > other : isEnforced(hold)
+/** Enforced rules go before rules that ask for a challenge; of two alike the longer hold. */
+function stronger(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
+  if (!one || !other) return one ?? other
+  const isEnforced = ({ window }: Hold) => window.rule.mode === 'enforce'
+  if (isEnforced(one) === isEnforced(other)) return longer(one, other)
+  return isEnforced(one) ? one : other
 }

@@ -9,7 +9,7 @@
  */
 import { type KeyObject, randomUUID } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
-import { createKeyedHash } from '../../crypto/keyed-hash.ts'
+import { createKeyedHash } from '../../base/keyed-hash.ts'
 import type { Check } from '../store.ts'
 
 export type SubjectKey = string | Buffer | KeyObject

@@ -1,10 +1,10 @@
 /** The limiter over Redis: decides by Redis' own clock, in one script call, for any number of processes. */
 import { randomUUID } from 'node:crypto'
 import { createUntilAnswered } from '../../base/until-answered.ts'
-import { loadScript } from '../../redis/script.ts'
 import { createEngine, type EngineOptions, wholeClock } from '../engine.ts'
-import { InvalidOption, LimiterUnavailable } from '../errors.ts'
-import type { AcquireOptions, Limiter } from '../limiter.ts'
+import { InvalidOption } from '../errors.ts'
+import type { Limiter } from '../limiter.ts'
+import { scripts } from '../scripts.ts'
 import type { Answer, Check, Found, IsMeant, Store } from '../store.ts'
 import { createBatch } from './batch.ts'
 import { createRun, type LimiterRedis } from './client.ts'
@@ -34,7 +34,25 @@ export interface RedisLimiterOptions extends EngineOptions {
 const ofAll: IsMeant = () => true
 
 export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
-  const { redis, deadlineMs = 250, rememberRequestsMs = 300_000, whenUnavailable } = options
+  checkOptions(options)
+  const clock = options.clock && wholeClock(options.clock)
+  const store = createRedisStore(options, clock)
+  const { limiter } = createEngine(options, store, options.clientId ?? randomUUID())
+  return {
+    ...limiter,
+    setPolicies(raw) {
+      limiter.setPolicies(raw)
+      store.forgetRefusals()
+    },
+    close() {
+      limiter.close()
+      store.close()
+    },
+  }
+}
+
+/** Throws `InvalidOption`. */
+function checkOptions({ redis, deadlineMs = 250, whenUnavailable, policies }: RedisLimiterOptions) {
   if (typeof redis?.callBuffer !== 'function') {
     throw new InvalidOption('redis', 'must be an ioredis Redis or Cluster')
   }
@@ -47,16 +65,16 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
       `must be 1 or more, and less than 2^31, not ${deadlineMs}`,
     )
   }
-  for (const name of whenUnavailable ? Object.keys(options.policies) : []) {
+  for (const name of whenUnavailable ? Object.keys(policies) : []) {
     if (hasPolicy(whenUnavailable, name)) continue
     throw new InvalidOption('whenUnavailable', `must be a limiter with the policy ${name}`)
   }
-  const clock = options.clock && wholeClock(options.clock)
+}
+
+function createRedisStore(options: RedisLimiterOptions, clock: (() => number) | undefined) {
+  const { redis, deadlineMs = 250, rememberRequestsMs = 300_000 } = options
   const run = createRun(redis, deadlineMs, clock)
   const now = clock ?? (() => performance.now())
-  const releaseScript = loadScript('release-N')
-  const peekScript = loadScript('peek-N')
-  const resetScript = loadScript('reset-N')
   const { keyPrefix = 'postern:', subjectKey = '' } = options
   const { slotsOf, resetKey } = createKeys(keyPrefix, subjectKey, redis.isCluster)
   const unanswered = createUntilAnswered({ maxAgeMs: rememberRequestsMs, maxEntries: 10_000 })
@@ -71,35 +89,12 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     takeBack,
     giveUp,
   }
-  const store: Store = {
-    async release(check, isMeant) {
-      const releaseOne = (slot: Slot) =>
-        giveBack(slot, isMeant, '').catch((error) => {
-          unanswered.add(slot.requestKey ?? '', () => giveBack(slot, isMeant, ''))
-          throw error
-        })
-      const released = changing(check, () => Promise.all(slotsOf(check).map(releaseOne)))
-      return (await released).includes(true)
-    },
-
-    async peek(check) {
-      const found = await Promise.all(slotsOf(check).map(peekSlot))
-      return found.flat().sort(byPart)
-    },
-
-    async reset(check) {
-      const resetOne = ({ keys }: Slot) =>
-        run(resetScript, [...keys, ...keys.map(resetKey)], [rememberRequestsMs])
-      await changing(check, () => Promise.all(slotsOf(check).map(resetOne)))
-    },
-  }
-  const engine = createEngine(options, store, options.clientId ?? randomUUID())
 
   async function giveBack(slot: Slot, isMeant: IsMeant, callId: string): Promise<boolean> {
     const { check, keys, requestKey = '' } = slot
     const firsts = check.asks.map(({ part }) => (isMeant(part) ? firstByte(part) : 0))
     const args = [...firsts, callId]
-    return (await run(releaseScript, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
+    return (await run(scripts.release, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
   }
 
   /** Gives back what the slot's call took, unless another call with its request id was told of it. */
@@ -114,11 +109,11 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   }
 
   async function peekSlot({ check: { asks }, keys }: Slot): Promise<Found[]> {
-    const [now, values] = (await run(peekScript, keys, [])) as [number, (Buffer | null)[]]
+    const [now, values] = (await run(scripts.peek, keys, [])) as [number, (Buffer | null)[]]
     return asks.map((ask, place) => ({ ask, uses: usesOf(ask.part, values[place]), now }))
   }
 
-  /** What changes the counts of subjects ends the memory of their refusals, before and after. */
+  /** A change of the counts of subjects ends the memory of their refusals, before and after. */
   async function changing<T>({ asks }: Check, change: () => Promise<T>): Promise<T> {
     refusals.forget(asks)
     try {
@@ -138,37 +133,45 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
     return slot && slots.length === 1 ? calls.acquire(slot) : askSlots(calls, slots)
   }
 
-  const limiter = engine.createLimiter(async (name, fields, asked: AcquireOptions = {}) => {
-    const check = engine.acquireCheckOf(name, fields, asked)
-    if (check.requestId === undefined || asked.isNewRequest) {
-      const refusal = refusals.find(check.asks, check.isSolved)
-      if (refusal) return engine.refuse(name, refusal)
-    }
+  async function askAndRemember(check: Check): Promise<Answer> {
     const sentAt = now()
-    try {
-      const decision = engine.decide(check, await ask(check))
-      if (decision.admitted) return decision
-      const full = check.asks.find(({ part }) => part.rule.name === decision.rule)
-      if (full) refusals.remember(full, decision, sentAt)
-      return decision
-    } catch (error) {
-      if (!(error instanceof LimiterUnavailable)) throw error
-      options.onUnavailable?.({ policy: name })
-      if (!whenUnavailable) throw error
-      return whenUnavailable.acquire(name, fields, asked)
-    }
-  })
-  return {
-    ...limiter,
-    setPolicies(raw) {
-      limiter.setPolicies(raw)
-      refusals.forgetAll()
-    },
-    close() {
-      limiter.close()
-      unanswered.close()
-    },
+    const answer = await ask(check)
+    if (answer.taken) return answer
+    const full = check.asks.find(({ part }) => part.rule === answer.hold.window.rule)
+    if (full) refusals.remember(full, answer, sentAt)
+    return answer
   }
+
+  return {
+    acquire(check) {
+      const known = check.isNew ? refusals.find(check.asks, check.isSolved) : undefined
+      return known ?? askAndRemember(check)
+    },
+
+    async release(check, isMeant) {
+      const releaseOne = (slot: Slot) =>
+        giveBack(slot, isMeant, '').catch((error) => {
+          unanswered.add(slot.requestKey ?? '', () => giveBack(slot, isMeant, ''))
+          throw error
+        })
+      const released = changing(check, () => Promise.all(slotsOf(check).map(releaseOne)))
+      return (await released).includes(true)
+    },
+
+    async peek(check) {
+      const found = await Promise.all(slotsOf(check).map(peekSlot))
+      return found.flat().sort(byPart)
+    },
+
+    async reset(check) {
+      const resetOne = ({ keys }: Slot) =>
+        run(scripts.reset, [...keys, ...keys.map(resetKey)], [rememberRequestsMs])
+      await changing(check, () => Promise.all(slotsOf(check).map(resetOne)))
+    },
+
+    forgetRefusals: () => refusals.forgetAll(),
+    close: () => unanswered.close(),
+  } satisfies Store & { forgetRefusals(): void; close(): void }
 }
 
 function hasPolicy(limiter: Limiter | undefined, name: string): boolean {

@@ -11,13 +11,13 @@
  * - Bounded: two generations of half the size each; the older one goes at once.
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
-import type { Refusal } from '../limiter.ts'
-import type { Ask } from '../store.ts'
+import type { PolicyWindow } from '../policy/compile.ts'
+import type { Ask, Refused } from '../store.ts'
 
 type Asked = Pick<Ask, 'subject' | 'permits'>
 
 interface Remembered {
-  readonly refusal: Refusal
+  readonly window: PolicyWindow
   readonly permits: number
   readonly holdsUntil: number
   readonly endsAt: number
@@ -40,28 +40,27 @@ export function createRefusals(options: {
   }
 
   return {
-    remember({ subject, permits }: Asked, refusal: Refusal, sentAt: number): void {
+    remember({ subject, permits }: Asked, { hold }: Refused, sentAt: number): void {
       if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
-      const holdsUntil = sentAt + Math.min(refusal.retryAfterMs, maxAgeMs)
-      const endsAt = now() + refusal.retryAfterMs
-      const { isNewLock, ...rest } = refusal
-      refusals.set(subject, { refusal: rest, permits, holdsUntil, endsAt })
+      const { window, waitMs } = hold
+      const holdsUntil = sentAt + Math.min(waitMs, maxAgeMs)
+      refusals.set(subject, { window, permits, holdsUntil, endsAt: now() + waitMs })
     },
 
     /** What still holds for one of the subjects, the longest of it. */
-    find(asks: readonly Asked[], isSolved = false) {
+    find(asks: readonly Asked[], isSolved = false): Refused | undefined {
       if (refusals.isEmpty()) return undefined
       let longest: Remembered | undefined
       const nowMs = now()
       for (const { subject, permits } of asks) {
         const found = refusals.get(subject)
         if (!found || nowMs >= found.holdsUntil || permits < found.permits) continue
-        if (found.refusal.challenge && isSolved) continue
+        if (isSolved && found.window.rule.mode === 'challenge') continue
         if (!longest || found.endsAt > longest.endsAt) longest = found
       }
       if (!longest) return undefined
-      const retryAfterMs = Math.ceil(longest.endsAt - nowMs)
-      return { ...longest.refusal, retryAfterMs }
+      const waitMs = Math.ceil(longest.endsAt - nowMs)
+      return { hold: { waitMs, window: longest.window }, isNewLock: false }
     },
 
     forget(asks: readonly Asked[]): void {

@@ -1,8 +1,8 @@
-/** What lua/acquire-N.lua is told of the parts of a policy, and what values in Redis are made of. */
+/** The formats between us and Lua: the plan of a policy, the values in Redis, the reply of a refusal. */
 import { LimiterUnavailable } from '../errors.ts'
-import type { Uses } from '../memory/kinds.ts'
-import type { Part } from '../policy/compile.ts'
-import type { Check } from '../store.ts'
+import type { Uses } from '../kinds.ts'
+import { type CompiledPolicy, maxWindows, type Part } from '../policy/compile.ts'
+import type { Check, Refused } from '../store.ts'
 
 /** Bytes of a time, and of a number of uses. */
 const timeBytes = 6
@@ -33,7 +33,19 @@ export function planOf({ asks, isSolved }: Check): string {
   return JSON.stringify(plan)
 }
 
-/** What a value says; throws `LimiterUnavailable` if it is not one of the limiter's. */
+/**
+ * A refusal as lua/acquire-N.lua packs it: twice the hold, and 1 more if its lock began now. A hold there is one number,
+ * its wait and its window, so that the greatest is the longest.
+ */
+export function refusedOf({ windows }: CompiledPolicy, packed: number): Refused {
+  const hold = Math.floor(packed / 2)
+  const window = windows[maxWindows - 1 - (hold % maxWindows)]
+  if (!window)
+    throw new LimiterUnavailable('Redis answers of a window that the policy does not have')
+  return { hold: { waitMs: Math.floor(hold / maxWindows), window }, isNewLock: packed % 2 === 1 }
+}
+
+/** The uses of a value; throws `LimiterUnavailable` if it is not one of the limiter's. */
 export function usesOf(part: Part, value: unknown): Uses {
   if (!Buffer.isBuffer(value) || value.length === 0) return part.empty
   if (value.length < firstByte(part) || value.length % useBytes !== countBytes) {

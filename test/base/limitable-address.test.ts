@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { limitableAddress } from '../../src/recipient/limitable-address.ts'
+import { limitableAddress } from '../../src/base/limitable-address.ts'
 
 test.each([
   ['203.0.113.7', '203.0.113.7'],

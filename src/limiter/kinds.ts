@@ -1,40 +1,52 @@
 /**
- * The kinds of rules: what a part of a rule answers to permits, from what it knows of a subject. The same
- * functions by the same names as in lua/acquire-N.lua, which decides where the state is in Redis; there a
- * value is a string, here a list of the same numbers: of a lockout the end of its last lock and how many
- * locks came in a row; then how many uses were made before the oldest that is kept; and of every use, oldest
- * first, when it was and how many were made up to it.
+ * The kinds of rules: the kernel of both engines. A kind decides about permits from the uses of one subject. Each
+ * function has the name of its twin in lua/acquire-N.lua, which decides where the uses lie in Redis. There a value
+ * is a string; here it is a list of the same numbers:
+ *
+ *   of a lockout only: the end of its last lock, and how many locks came in a row
+ *   how many uses were made before the oldest one that is kept
+ *   of every use, oldest first: its time, and how many uses were made up to it
  */
-import type { Part, PolicyWindow } from '../policy/compile.ts'
-import type { Lock } from '../policy/rule.ts'
+import type { Part, PolicyWindow } from './policy/compile.ts'
+import type { Kind, Lock } from './policy/rule.ts'
 
 export type Uses = number[]
 
+/** The window that refuses, and for how long. */
+export interface Hold {
+  /** Above 0. */
+  readonly waitMs: number
+  readonly window: PolicyWindow
+}
+
 export interface Look {
-  /** 0: the permits fit. */
-  readonly hold: number
-  /** What to add the permits to, if they fit; on a refusal only what begins a lock. */
+  /** Undefined: the permits fit. */
+  readonly hold: Hold | undefined
+  /** If the permits fit, the uses to add them to. On a refusal, the uses that begin a lock. */
   readonly uses: Uses | undefined
   /** The time that the permits get. */
   readonly at: number
 }
 
-/**
- * A wait and the window that asks for it as one number: the greatest is the longest wait, and of equal
- * ones that of the first window.
- */
-function holdOf(waitMs: number, window: PolicyWindow): number {
-  return waitMs > 0 ? waitMs * 1_024 + 1_023 - window.index : 0
+type Decide = (part: Part, uses: Uses, permits: number, now: number) => Look
+
+/** The longer hold; of equal ones that of the window declared first. */
+export function longer(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
+  if (!one || !other) return one ?? other
+  if (one.waitMs === other.waitMs) return one.window.index <= other.window.index ? one : other
+  return one.waitMs > other.waitMs ? one : other
 }
-export const waitMsOf = (hold: number) => Math.floor(hold / 1_024)
-export const windowIndexOf = (hold: number) => 1_023 - (hold % 1_024)
+
+function holdOf(waitMs: number, window: PolicyWindow): Hold | undefined {
+  return waitMs > 0 ? { waitMs, window } : undefined
+}
 
 const total = (uses: Uses) => uses[uses.length - 1] ?? 0
 const timeAt = (uses: Uses, place: number) => uses[place + 1] ?? 0
 /** How many uses there are from the one at a place on. */
 const usedFrom = (uses: Uses, place: number) => total(uses) - (uses[place] ?? 0)
 
-/** Where the newest use stands, if there is one. */
+/** The place of the newest use, if there is one. */
 const newestPlace = (uses: Uses) => uses.length - 3
 
 /** The time of the newest use; 0 if there is none. */
@@ -57,23 +69,23 @@ function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): nu
 }
 
 /**
- * Each use comes back a window after it was made. The newest that is too many beside the permits must leave
- * the window first: looked for from where it stands if every use is one permit, because none is less. A list
- * has some 128 uses at most. The lowest limit comes first: where all uses fit, they fit below a higher one.
+ * Each use comes back a window after it was made. The newest use that is too many beside the permits must leave
+ * the window first. The search begins where that use stands if every use is one permit, because none is less. A
+ * list has some 128 uses at most. The lowest limit comes first: where all uses fit, they fit below a higher one.
  */
 function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
   const roundedNow = Math.ceil(now / part.granuleMs) * part.granuleMs
   const count = (uses.length - 1 - part.first) / 2
-  let hold = 0
+  let hold: Hold | undefined
   for (const window of part.windows) {
     const room = window.limit - permits
     if (usedFrom(uses, part.first) <= room) break
     let tooMany = Math.max(1, count - room)
     while (tooMany < count && usedFrom(uses, part.first + tooMany * 2) > room) tooMany++
     const at = room < 0 ? roundedNow : timeAt(uses, part.first + (tooMany - 1) * 2)
-    hold = Math.max(hold, holdOf(at + window.windowMs - now, window))
+    hold = longer(hold, holdOf(at + window.windowMs - now, window))
   }
-  if (hold > 0) return { hold, uses: undefined, at: 0 }
+  if (hold) return { hold, uses: undefined, at: 0 }
   return { hold, uses, at: Math.max(roundedNow, newest(part, uses)) }
 }
 
@@ -83,7 +95,7 @@ function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
   const isOver = leavesAt(part, window, newest(part, uses), now) <= now
   const at = isOver ? now : newest(part, uses)
   const used = isOver ? 0 : usedFrom(uses, newestPlace(uses))
-  if (used + permits <= window.limit) return { hold: 0, uses: [0, at, used], at }
+  if (used + permits <= window.limit) return { hold: undefined, uses: [0, at, used], at }
   return { hold: holdOf(leavesAt(part, window, at, now) - now, window), uses: undefined, at }
 }
 
@@ -92,7 +104,8 @@ function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
 }
 
 /** As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten. */
-function lockout(part: Part, lock: Lock, uses: Uses, permits: number, now: number): Look {
+function lockout(part: Part, uses: Uses, permits: number, now: number): Look {
+  const lock = part.rule.lock as Lock
   const [window] = part.windows
   let [endsAt = 0, locks = 0] = uses
   const lockedMs = lockedForMs(part, uses, now)
@@ -102,23 +115,22 @@ function lockout(part: Part, lock: Lock, uses: Uses, permits: number, now: numbe
     locks = 0
   }
   const { hold, at } = sliding(part, uses, permits, now)
-  if (hold === 0) return { hold, uses: [endsAt, locks].concat(uses.slice(part.first)), at }
+  if (!hold) return { hold, uses: [endsAt, locks].concat(uses.slice(part.first)), at }
   const ms = lockMs(lock, locks + 1)
   return { hold: holdOf(ms, window), uses: [now + ms, locks + 1, 0], at: now }
 }
 
+const kinds: Readonly<Record<Kind, Decide>> = { sliding, fixed, calendar: fixed, lockout }
+
 /** What a part answers to permits; changes nothing. */
 export function decide(part: Part, value: Uses, permits: number, now: number): Look {
-  const uses = trusted(part, value, now)
-  const { kind, lock } = part.rule
-  if (lock) return lockout(part, lock, uses, permits, now)
-  return (kind === 'sliding' ? sliding : fixed)(part, uses, permits, now)
+  return kinds[part.rule.kind](part, trusted(part, value, now), permits, now)
 }
 
 /**
- * The uses with the permits as their newest, and without those that have left every window. They are
- * changed in place, because copies of thousands of lists would be garbage that has grown old; `part.empty`
- * is everybody's.
+ * The uses with the permits as the newest, and without those that have left every window. The list is changed in
+ * place, because copies of thousands of lists would become old garbage. All subjects share `part.empty`, so that
+ * one is copied.
  */
 export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
   const made = total(uses) + permits
@@ -131,7 +143,7 @@ export function add(part: Part, uses: Uses, at: number, permits: number, now: nu
   return uses
 }
 
-// What callers are told, over Redis too, is told from values by these alone.
+// The functions from here on report to callers. Redis has no twins of them: its values are read and judged here.
 
 /** How long a lockout goes on to hold its lock. */
 export function lockedForMs(part: Part, uses: Uses, now: number): number {
@@ -140,10 +152,10 @@ export function lockedForMs(part: Part, uses: Uses, now: number): number {
   return endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
 }
 
-/** The hold if permits were asked for and nobody tried: a question begins no lock. */
-export function holdFor(part: Part, uses: Uses, permits: number, now: number): number {
-  const isOpen = part.rule.lock && lockedForMs(part, uses, now) === 0
-  return (isOpen ? sliding : decide)(part, uses, permits, now).hold
+/** The hold if permits were asked for now. A question begins no lock. */
+export function holdFor(part: Part, uses: Uses, permits: number, now: number): Hold | undefined {
+  const isUnlocked = part.rule.lock && lockedForMs(part, uses, now) === 0
+  return (isUnlocked ? sliding : decide)(part, uses, permits, now).hold
 }
 
 /** How many uses a window holds. */
