@@ -32,6 +32,7 @@ const environmentSchema = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,200}$/, 'needs 16 to 200 visible ASCII characters')
     .optional(),
+  DRAIN_SECONDS: z.coerce.number().min(0).max(60).default(0),
   TRUST_PROXY_HOPS: z.coerce.number().int().min(0).max(10).default(0),
   LOG_LEVEL: z.enum(logLevels).default('info'),
   POSTERN_DATA: z.string().default('./.postern'),

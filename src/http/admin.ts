@@ -1,6 +1,6 @@
-import type { RequestListener, Server } from 'node:http'
+import type { RequestListener } from 'node:http'
 import type { Metrics } from '../metrics/metrics.ts'
-import { createHttpServer } from './server.ts'
+import { createHttpServer, type HttpServer } from './server.ts'
 
 /**
  * The admin port, of every process: never the public one. What probes and Prometheus ask for needs no key; everything else
@@ -16,7 +16,7 @@ export function createAdminServer(deps: {
   reasonsNotLive: () => string[]
   /** Undefined in a worker, and while an API is still starting. */
   console?: () => RequestListener | undefined
-}): Server {
+}): HttpServer {
   const { metrics, measure, readiness, reasonsNotLive } = deps
   return createHttpServer(async (request, response) => {
     const reply = (status: number, contentType: string, body: string) => {

@@ -25,23 +25,37 @@ export type BodyShare = ReturnType<BodyRoom['open']>
  */
 export function createBodyRoom(maxBytes: number) {
   let takenBytes = 0
+  let isClosed = false
+  const readers = new Set<() => void>()
   return {
     open() {
       let ownBytes = 0
+      let reader: (() => void) | undefined
       return {
         /** False when there is no room for them. */
         take(bytes: number): boolean {
-          if (takenBytes + bytes > maxBytes) return false
+          if (isClosed || takenBytes + bytes > maxBytes) return false
           takenBytes += bytes
           ownBytes += bytes
           return true
+        },
+        /** `stop` is called when the room closes while the body is still arriving. */
+        onRoomClosed(stop: () => void): void {
+          reader = stop
+          readers.add(stop)
         },
         /** Once the body is not needed any more. */
         close(): void {
           takenBytes -= ownBytes
           ownBytes = 0
+          if (reader) readers.delete(reader)
         },
       }
+    },
+    /** From now on there is no room; bodies that are still arriving are given up. */
+    close(): void {
+      isClosed = true
+      for (const stop of readers) stop()
     },
   }
 }
@@ -101,6 +115,7 @@ export function readBytes(
     let held: Buffer = noBytes
     let length = 0
     let isEnded = false
+    share.onRoomClosed(() => reject(noRoom()))
     request.on('data', (chunk: Buffer) => {
       const start = length
       length += chunk.length

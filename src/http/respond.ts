@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type Answer, problemAnswer } from './problem.ts'
+import { createUnderWay, type UnderWay } from './under-way.ts'
 
 /** What a request's log line says beside its route: ids and names only. */
 export type Facts = Record<string, string | number>
@@ -16,7 +17,14 @@ export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DEL
 
 export type Respond = ReturnType<typeof createRespond>
 
-export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) {
+export function createRespond(deps: {
+  metrics: Metrics
+  log: Log
+  /** Counts what is under way, and says when nothing new is taken. */
+  underWay?: UnderWay | undefined
+}) {
+  const { metrics, log, underWay = createUnderWay() } = deps
+
   /** `route` is the path of the contract, never the one that was asked for. Never rejects. */
   return async function respond(
     route: string,
@@ -29,8 +37,9 @@ export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) 
     const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : randomUUID()
     const facts: Facts = {}
     let outcome: Answer | Problem
+    const isTaken = underWay.begin()
     try {
-      outcome = await work(requestId, facts)
+      outcome = isTaken ? await work(requestId, facts) : unavailable()
     } catch (error) {
       outcome = asProblem(error, requestId)
       if (outcome.code === 'internal' || outcome.code === 'unavailable')
@@ -40,7 +49,8 @@ export function createRespond({ metrics, log }: { metrics: Metrics; log: Log }) 
       Object.assign(facts, factsOf(outcome))
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
-    write(response, outcome, requestId)
+    write(response, outcome, requestId, underWay.isClosing())
+    if (isTaken) underWay.end()
 
     const { status } = outcome
     const durationMs = performance.now() - startMs
@@ -69,12 +79,14 @@ function factsOf({ code, members }: Problem): Facts {
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error
-  if (error instanceof Unavailable) return new Problem('unavailable', {}, { 'Retry-After': '2' })
+  if (error instanceof Unavailable) return unavailable()
   return new Problem('internal', { requestId })
 }
 
+const unavailable = () => new Problem('unavailable', {}, { 'Retry-After': '2' })
+
 /** Node's own writing: Express's would compute an ETag for what no cache may keep. */
-function write(response: Response, answer: Answer, requestId: string): void {
+function write(response: Response, answer: Answer, requestId: string, isLast: boolean): void {
   if (response.headersSent || response.destroyed) return
   const headers: Record<string, string | number> = {
     'x-request-id': requestId,
@@ -84,7 +96,7 @@ function write(response: Response, answer: Answer, requestId: string): void {
     ...answer.headers,
   }
   // What was not read of a refused body would be taken for the next request.
-  if (answer.status === 413 || answer.status === 415) headers.connection = 'close'
+  if (isLast || answer.status === 413 || answer.status === 415) headers.connection = 'close'
   const text = answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body))
   if (text.length === 0) delete headers['content-type']
   else headers['content-length'] = Buffer.byteLength(text)

@@ -36,6 +36,7 @@ import { createReadingPage } from './reading-page.ts'
 import { startRequestsAtZero } from './requests-at-zero.ts'
 import { createRespond, type Facts, type Respond } from './respond.ts'
 import { isKeyed, isSendRoute, methodsOf, type Route, type RouteRequest } from './route.ts'
+import type { UnderWay } from './under-way.ts'
 
 export function createRouter(deps: {
   routes: readonly Route[]
@@ -46,6 +47,8 @@ export function createRouter(deps: {
   idempotency: Idempotency
   metrics: Metrics
   log: Log
+  /** Counts what is under way, and says when nothing new is taken. */
+  underWay?: UnderWay
   /** Of bodies held at a time: those under a key, and as much again for those without. */
   maxHeldBodyBytes?: number
 }): Router {
@@ -53,6 +56,10 @@ export function createRouter(deps: {
   // Apart, so that a stranger's slow receipts can't take the room of sends.
   const keyedBodies = createBodyRoom(maxHeldBodyBytes)
   const openBodies = createBodyRoom(maxHeldBodyBytes)
+  deps.underWay?.onLateBodies(() => {
+    keyedBodies.close()
+    openBodies.close()
+  })
   const respond = createRespond(deps)
   const oncePerKey = createOncePerKey(deps.idempotency)
   const cors = createCors(deps.isListedOrigin)

@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { answerClientError } from './client-error.ts'
 import { invalid, problemAnswer } from './problem.ts'
 
@@ -27,12 +28,49 @@ const defaultPatience = {
  */
 const maxUnanswered = 8
 
-/** The server of either port. A proxy's idle connections are kept for longer than its own time-out. */
-export function createHttpServer(app: RequestListener, patience = defaultPatience): Server {
-  const unanswered = new WeakMap<Socket, number>()
-  const latest = new WeakMap<Socket, IncomingMessage>()
+/** A connection that nothing moved on for so long is closed by a server that stops. */
+const quietMs = 250
+const sweepEveryMs = 50
+/** How long a server that stops waits for requests under way; bodies that are still arriving then are given up. */
+const lastRequestsMs = 5_000
+/** How long the answers to those may take. */
+const lastAnswersMs = 2_000
+
+/** What is known of an open connection. */
+interface Connection {
+  /** Requests that wait for their answers. */
+  unanswered: number
+  request?: IncomingMessage
+  response?: ServerResponse
   /** What the parser could not read behind requests that are still being answered. */
-  const unreadable = new WeakMap<Socket, Error>()
+  unreadable?: Error
+  /** Its last answer is under way or given: nothing that comes after it is carried out. */
+  isEnding: boolean
+  bytesRead: number
+  /** Since when nothing was read and no answer was due, by `performance.now()`. */
+  quietSinceMs: number
+}
+
+export interface HttpServer extends Server {
+  /**
+   * Ends in a way that resets no request. Every answer from now on says `Connection: close` and is the last one on its
+   * connection. For `drainMs` new connections are still accepted, so that a load balancer can find out first.
+   * Resolves when all connections are closed.
+   *
+   * A client that keeps its connection may be sending on it at any moment. So only those that have been quiet for a while
+   * are closed, by a FIN; what meets it on its way is not carried out and may be sent again elsewhere.
+   */
+  stop(options?: {
+    drainMs?: number
+    /** Called when bodies that are still arriving should be given up. */
+    onLateBodies?: () => void
+  }): Promise<void>
+}
+
+/** The server of either port. A proxy's idle connections are kept for longer than its own time-out. */
+export function createHttpServer(app: RequestListener, patience = defaultPatience): HttpServer {
+  const connections = new Map<Socket, Connection>()
+  let isStopping = false
 
   const server = createServer(
     {
@@ -45,34 +83,85 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
     },
     (request, response) => {
       const { socket } = request
-      const before = unanswered.get(socket) ?? 0
-      if (before >= maxUnanswered || socket.destroyed) {
+      const connection = connections.get(socket)
+      if (!connection || connection.unanswered >= maxUnanswered || socket.destroyed) {
         socket.destroy()
         return
       }
-      unanswered.set(socket, before + 1)
-      latest.set(socket, request)
+      if (connection.isEnding) {
+        request.resume()
+        return
+      }
+      connection.unanswered += 1
+      connection.request = request
+      connection.response = response
+      if (isStopping) endWith(socket, connection)
       response.once('close', () => {
-        const left = (unanswered.get(socket) ?? 1) - 1
-        unanswered.set(socket, left)
-        const error = unreadable.get(socket)
-        if (error && left === 0) answerClientError(error, socket)
+        connection.unanswered -= 1
+        const { unreadable, unanswered } = connection
+        if (unreadable && unanswered === 0) answerClientError(unreadable, socket)
       })
       if (hasItsHost(request)) app(request, response)
       else answerBadHost(response)
     },
   )
   server.setTimeout(patience.stillMs)
+  server.on('connection', (socket) => {
+    const quietSinceMs = performance.now()
+    connections.set(socket, { unanswered: 0, isEnding: false, bytesRead: 0, quietSinceMs })
+    socket.once('close', () => connections.delete(socket))
+  })
   server.on('clientError', (error: Error, stream) => {
     const socket = stream as Socket
+    const connection = connections.get(socket)
     // What came whole is carried out, so its answer comes first.
-    const isWhole = latest.get(socket)?.complete
-    if (isWhole && (unanswered.get(socket) ?? 0) > 0) unreadable.set(socket, error)
+    if (connection?.request?.complete && connection.unanswered > 0) connection.unreadable = error
     else answerClientError(error, socket)
   })
   // An expectation that we don't know is none: the request is answered like any other.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  return server
+
+  /** Makes the newest answer the last one, if it has not begun. */
+  function endWith(socket: Socket, connection: Connection): void {
+    const { response, unanswered } = connection
+    if (unanswered === 0 || !response || response.headersSent) return
+    response.setHeader('connection', 'close')
+    connection.isEnding = true
+    // Node would close both ways, and what the client is still sending would make that a reset.
+    socket.destroySoon = () => socket.end()
+  }
+
+  function closeQuiet(): void {
+    const nowMs = performance.now()
+    for (const [socket, connection] of connections) {
+      const { bytesRead } = socket
+      if (connection.unanswered > 0 || bytesRead !== connection.bytesRead) {
+        connection.bytesRead = bytesRead
+        connection.quietSinceMs = nowMs
+      } else if (nowMs - connection.quietSinceMs >= quietMs) {
+        connection.isEnding = true
+        socket.end()
+      }
+    }
+  }
+
+  async function stop({ drainMs = 0, onLateBodies = () => {} } = {}): Promise<void> {
+    isStopping = true
+    for (const [socket, connection] of connections) endWith(socket, connection)
+    await sleep(drainMs)
+    // Node would destroy idle connections with what is on its way on them.
+    server.closeIdleConnections = () => {}
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    const sweeping = setInterval(closeQuiet, sweepEveryMs)
+    const late = setTimeout(onLateBodies, lastRequestsMs)
+    const cutOff = setTimeout(() => server.closeAllConnections(), lastRequestsMs + lastAnswersMs)
+    await closed
+    clearInterval(sweeping)
+    clearTimeout(late)
+    clearTimeout(cutOff)
+  }
+
+  return Object.assign(server, { stop })
 }
 
 /** Exactly one in HTTP/1.1 (RFC 9112, 3.2): of two, a proxy before us may have taken the other. */

@@ -7,7 +7,7 @@ import { createHttpServer } from '../http/server.ts'
 import type { OnDecided } from '../notice/quota.ts'
 import { createApiRouter } from './api-router.ts'
 import { openConsole } from './console-role.ts'
-import { closeServer, listen } from './listen.ts'
+import { listen } from './listen.ts'
 import type { Shared } from './shared.ts'
 
 /** What `npm run demo` puts on the same port; there is none in production. */
@@ -27,7 +27,7 @@ export interface ApiRole {
 export async function startApiRole(shared: Shared, beside?: Beside): Promise<ApiRole> {
   const { config, closers, metrics, log } = shared
   const { environment } = config
-  const { router, rooms } = await createApiRouter(shared, beside?.onDecided)
+  const { router, underWay, rooms } = await createApiRouter(shared, beside?.onDecided)
   const console = openConsole(shared, rooms)
   const app = createApp({
     router,
@@ -37,6 +37,11 @@ export async function startApiRole(shared: Shared, beside?: Beside): Promise<Api
   })
   const server = createHttpServer(app)
   const address = await listen(server, environment.PORT, environment.HOST)
-  closers.onClose(() => closeServer(server))
+  closers.onClose(() =>
+    server.stop({
+      drainMs: environment.DRAIN_SECONDS * 1_000,
+      onLateBodies: underWay.refuseBodies,
+    }),
+  )
   return { address, console }
 }

@@ -19,6 +19,7 @@ import { receiptRoute } from '../http/receipts.ts'
 import { recipientRoutes } from '../http/recipients.ts'
 import { createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
+import { createUnderWay } from '../http/under-way.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import { createLoginThrottle } from '../login-throttle/login-throttle.ts'
 import { createNoticeCreator } from '../notice/create.ts'
@@ -97,6 +98,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     },
     onReleased: ({ to }, requestId) => recorder.released(String(to), requestId),
   })
+  closers.onClose(() => quota.close())
   const support = createSupport(shared, quota, history)
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
   closers.onClose(() => passes.close())
@@ -178,6 +180,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     )
   }
 
+  const underWay = createUnderWay()
   const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
@@ -185,6 +188,8 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     idempotency,
     metrics,
     log,
+    underWay,
   })
-  return { router, rooms: { ...support, ...sendable, keys, history } }
+  closers.onClose(() => underWay.close())
+  return { router, underWay, rooms: { ...support, ...sendable, keys, history } }
 }

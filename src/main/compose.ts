@@ -10,7 +10,7 @@ import { createAdminServer } from '../http/admin.ts'
 import { firstTry } from '../redis/connect.ts'
 import { lookAtRedis } from '../redis/ready.ts'
 import { type ApiRole, type Beside, startApiRole } from './api-role.ts'
-import { closeServer, listen } from './listen.ts'
+import { listen } from './listen.ts'
 import type { Config } from './load-config.ts'
 import { type Readiness, startReadiness } from './readiness.ts'
 import type { Limits } from './reloadable-limits.ts'
@@ -45,9 +45,18 @@ export async function start(
     options.clock,
   )
   const { log, closers, limits } = shared
+  const phase: Phase = { is: 'starting' }
   try {
-    const addresses = await startRoles(shared, roles, options.beside)
-    return { addresses, log, reload: limits.reload, close: () => closers.close() }
+    const addresses = await startRoles(shared, roles, phase, options.beside)
+    return {
+      addresses,
+      log,
+      reload: limits.reload,
+      close() {
+        phase.is = 'stopping'
+        return closers.close()
+      },
+    }
   } catch (error) {
     // A worker may be sending already: it ends in order although the start came to nothing.
     await closers.close().catch(() => {})
@@ -55,23 +64,27 @@ export async function start(
   }
 }
 
+/** Where a process is in its life. It is asked for its readiness in every phase. */
+interface Phase {
+  is: 'starting' | 'running' | 'stopping'
+}
+
 async function startRoles(
   shared: Shared,
   roles: Roles,
+  phase: Phase,
   beside: Beside | undefined,
 ): Promise<Record<string, string>> {
   const { config, closers, log, metrics, servers, stores } = shared
   const { environment } = config
-  let hasStarted = false
-  const workers = roles.worker ? startWorkerRole(shared) : []
-  const liveness = startLiveness({ workers, depths: stores.producer.depths })
-  closers.onClose(() => liveness.stop())
-
   const addresses: Record<string, string> = {}
   const readiness = startReadiness({
-    look: async () => (hasStarted ? lookAtServers(servers) : stillStarting),
+    look: async () =>
+      phase.is === 'running'
+        ? lookAtServers(servers)
+        : { reasons: [reasonOf[phase.is]], warnings: [] },
     onChange({ reasons, warnings }) {
-      if (!hasStarted) return
+      if (phase.is !== 'running') return
       for (const warning of warnings) log.readyWarning(warning)
       if (reasons.length === 0) log.ready(addresses)
       else log.notReady(reasons)
@@ -79,6 +92,8 @@ async function startRoles(
   })
   closers.onClose(() => readiness.stop())
   let api: ApiRole | undefined
+  let liveness: ReturnType<typeof startLiveness> | undefined
+  // Opened before the roles, so that it is there until they have ended: a load balancer must see that this process stops.
   const adminServer = createAdminServer({
     metrics,
     measure: async () => {
@@ -86,24 +101,27 @@ async function startRoles(
       metrics.ready.set(reasons.length === 0 ? 1 : 0)
     },
     readiness: readiness.ask,
-    reasonsNotLive: liveness.reasonsNotLive,
+    reasonsNotLive: () => liveness?.reasonsNotLive() ?? [],
     console: () => api?.console,
   })
   addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
-  closers.onClose(() => closeServer(adminServer))
+  closers.onClose(() => adminServer.stop())
 
+  const workers = roles.worker ? startWorkerRole(shared) : []
+  liveness = startLiveness({ workers, depths: stores.producer.depths })
+  closers.onClose(() => liveness?.stop())
   if (roles.api) {
     api = await startApiRole(shared, beside)
     addresses.api = api.address
   }
   // A connection that is still being made is not a missing Redis.
   await firstTry(servers.redis)
-  hasStarted = true
+  phase.is = 'running'
   await readiness.ask()
   return addresses
 }
 
-const stillStarting: Readiness = { reasons: ['still starting'], warnings: [] }
+const reasonOf = { starting: 'still starting', stopping: 'stopping' }
 
 async function lookAtServers({ redis, keyPrefix, database }: Servers): Promise<Readiness> {
   const [ofRedis, ofPostgres] = await Promise.all([

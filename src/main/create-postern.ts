@@ -26,11 +26,14 @@ export interface Postern {
    * was parsed before is taken as it is.
    */
   readonly router: Awaited<ReturnType<typeof createApiRouter>>['router']
-  /** Begins to carry messages in this process; a second call changes nothing. */
+  /** Begins to carry messages in this process; a second call changes nothing. Throws after `close`. */
   startWorker(): void
   /** What Prometheus reads of this Postern, to be served where the host serves its own. */
   metrics(): Promise<string>
-  /** Takes nothing new, ends what is under way, closes every connection. */
+  /**
+   * Answers new requests with 503, ends those under way, then closes every connection. The server is the host's: close it
+   * too. A second call returns the same promise.
+   */
   close(): Promise<void>
 }
 
@@ -45,10 +48,14 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   const shared = openShared(loaded.config, 'embedded', keyPrefix ?? defaultKeyPrefix)
   const { closers, metrics, stores } = shared
   let hasWorker = false
+  let closing: Promise<void> | undefined
   try {
+    const { router, underWay } = await createApiRouter(shared)
     return {
-      router: (await createApiRouter(shared)).router,
+      router,
       startWorker() {
+        if (closing)
+          throw new Error('startWorker: this Postern is closed; call createPostern again')
         if (!hasWorker) startWorkerRole(shared)
         hasWorker = true
       },
@@ -56,7 +63,11 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
         await measureGauges(metrics, stores)
         return metrics.registry.metrics()
       },
-      close: () => closers.close(),
+      close() {
+        // Requests first: a worker's end may take seconds.
+        closing ??= underWay.close().then(() => closers.close())
+        return closing
+      },
     }
   } catch (error) {
     await closers.close().catch(() => {})

@@ -10,18 +10,3 @@ export async function listen(server: Server, port: number, host: string): Promis
   const { port: actualPort } = server.address() as AddressInfo
   return `http://${host === '0.0.0.0' ? 'localhost' : host}:${actualPort}`
 }
-
-/** How long requests under way may take to end once nothing new is taken. */
-const lastRequestsMs = 5_000
-
-/** Takes no more connections and resolves when the requests under way have ended. */
-export function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const cutOff = setTimeout(() => server.closeAllConnections(), lastRequestsMs)
-    server.close(() => {
-      clearTimeout(cutOff)
-      resolve()
-    })
-    server.closeIdleConnections()
-  })
-}

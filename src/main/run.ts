@@ -17,7 +17,7 @@ export async function run(roles: Roles): Promise<void> {
   const config = readConfigOrExit()
   const hadTerminal = hasTerminal()
   const starting = startOrExit(config, roles)
-  const end = endInOrder(starting)
+  const end = endInOrder(starting, stopWithinMs + config.environment.DRAIN_SECONDS * 1_000)
   process.on('SIGHUP', () => {
     // Out of a terminal that was closed it could not be stopped any more.
     if (hadTerminal && !hasTerminal()) void end('terminal closed', 0)
@@ -74,6 +74,7 @@ const onePressMs = 500
  */
 export function endInOrder(
   starting: Promise<Pick<Running, 'log' | 'close'>>,
+  withinMs = stopWithinMs,
 ): (reason: string, exitCode: number) => Promise<void> {
   let endingSinceMs: number | undefined
   async function end(reason: string, exitCode: number): Promise<void> {
@@ -93,7 +94,7 @@ export function endInOrder(
         console.error(error)
         return false
       }),
-      sleep(stopWithinMs, false),
+      sleep(withinMs, false),
     ])
     process.exit(isClosed ? exitCode : 1)
   }

@@ -55,6 +55,8 @@ export function createQuota(deps: {
 }) {
   const { limiter, secrets, priceOf, isTestRecipient, onDecided, onReleased } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
+  /** What is being given back. */
+  const releases = new Set<Promise<unknown>>()
 
   function dedupeHash(to: string, template: string, params: Params): string {
     const content = canonical([to, template, canonicalRecord(asRendered(params))])
@@ -108,13 +110,22 @@ export function createQuota(deps: {
     /** Now, or when Redis answers again; with `rules`, what was taken from those. */
     release(policy: string, fields: Fields, requestId: string, rules?: readonly string[]): void {
       if (!rules && !isTest(fields)) onReleased?.(fields, requestId)
-      limiter.release(asked(policy, fields), fields, requestId, rules).catch(() => {})
+      const releasing = limiter
+        .release(asked(policy, fields), fields, requestId, rules)
+        .catch(() => {})
+        .then(() => void releases.delete(releasing))
+      releases.add(releasing)
     },
 
     /** How long from now until the limits admit such a request. */
     async nextInMs(policy: string, fields: Fields): Promise<number> {
       const windows = await limiter.peek(policy, fields)
       return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
+    },
+
+    /** Resolves when what is being given back has been. */
+    async close(): Promise<void> {
+      await Promise.all(releases)
     },
   }
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { startLiveness } from '../../src/delivery/liveness.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
-import { closeServer, listen } from '../../src/main/listen.ts'
+import { listen } from '../../src/main/listen.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { queueName, queuePrefix } from '../../src/queue/contract.ts'
 import { noLimits, startPostern } from '../support/postern.ts'
@@ -116,7 +116,7 @@ describe('liveness is progress', () => {
       reasonsNotLive,
     })
     const url = await listen(server, 0, '127.0.0.1')
-    releaseLater(() => closeServer(server))
+    releaseLater(() => server.stop())
     const look = () => fetch(`${url}/livez`, { headers: { connection: 'close' } })
     await eventually(async () => (await look()).status === 503)
     expect(await (await look()).json()).toEqual({

@@ -6,12 +6,13 @@ import { PassThrough } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import express from 'express'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { createLog } from '../../src/base/log.ts'
 import { createBodyRoom, readBytes } from '../../src/http/body.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
+import { createUnderWay } from '../../src/http/under-way.ts'
 import type { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../support/release.ts'
@@ -29,7 +30,7 @@ function heldBytes(): number {
 }
 
 /** An API of one route under a key and one without, both of which want a body. */
-async function startDoor(): Promise<number> {
+async function startDoor(underWay = createUnderWay()): Promise<number> {
   const common = { method: 'post', summary: 'A test.', answers: {}, problems: [] } as const
   const router = createRouter({
     routes: [
@@ -55,6 +56,7 @@ async function startDoor(): Promise<number> {
     idempotency: {} as Idempotency,
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),
+    underWay,
     maxHeldBodyBytes,
   })
   const server = createServer(express().use(router)).listen(0, '127.0.0.1')
@@ -139,7 +141,11 @@ test('a body in any pieces comes out as it was sent, and takes no more room than
   for (const pieceBytes of [1, 7, 1_000, 4_096, 10_000, 16_384]) {
     const request = Object.assign(new PassThrough(), { headers: {} }) as unknown as IncomingMessage
     const taken: number[] = []
-    const share = { take: (bytes: number) => taken.push(bytes) > 0, close: () => {} }
+    const share = {
+      take: (bytes: number) => taken.push(bytes) > 0,
+      onRoomClosed() {},
+      close() {},
+    }
     const read = readBytes(request, 16_384, share)
     for (let from = 0; from < sent.length; from += pieceBytes) {
       request.emit('data', sent.subarray(from, from + pieceBytes))
@@ -161,5 +167,22 @@ test('a hundred bodies one after the other leave no room taken', async () => {
   for (let count = 0; count < 100; count++) {
     const path = count % 2 === 0 ? '/keyed' : '/open'
     expect(await statusOf(port, path)).toMatch(/^HTTP\/1.1 204/)
+  }
+})
+
+test('the door closes: uploads that never end are given up with 503, and then it has closed', async () => {
+  const underWay = createUnderWay({ bodiesMs: 100 })
+  const begin = vi.spyOn(underWay, 'begin')
+  const port = await startDoor(underWay)
+  const slow = [
+    await send(port, head('/keyed')),
+    await send(port, head('/open') + body.slice(0, -1)),
+  ]
+  await eventually(() => begin.mock.calls.length === 2)
+  await underWay.close()
+  for (const { received } of slow) {
+    await eventually(() => received() !== '')
+    expect(received()).toMatch(/^HTTP\/1.1 503[\s\S]*"code":"unavailable"/)
+    expect(received().toLowerCase()).toContain('connection: close')
   }
 })

@@ -1,0 +1,142 @@
+/** How a server ends: what each kind of connection sees of it. */
+import { once } from 'node:events'
+import type { RequestListener, ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { createHttpServer } from '../../src/http/server.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+interface Client {
+  socket: Socket
+  /** All that came back so far. */
+  received(): string
+  /** How the connection ended: 'open', 'end' (a FIN), or the code of an error. */
+  ending(): string
+}
+
+async function openServer(app: RequestListener) {
+  const server = createHttpServer(app).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => server.closeAllConnections())
+  const { port } = server.address() as AddressInfo
+  async function open(bytes = ''): Promise<Client> {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    releaseLater(() => socket.destroy())
+    let received = ''
+    let ending = 'open'
+    socket.on('data', (chunk) => {
+      received += chunk
+    })
+    socket.on('error', ({ code = 'error' }: NodeJS.ErrnoException) => {
+      ending = code
+    })
+    socket.on('end', () => {
+      ending = 'end'
+    })
+    await once(socket, 'connect')
+    if (bytes) socket.write(bytes)
+    return { socket, received: () => received, ending: () => ending }
+  }
+  return { server, open }
+}
+
+const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+const answersIn = (text: string) => text.match(/HTTP\/1\.1 200/g)?.length ?? 0
+/** Closes its side, as a client does that has seen the end. */
+const finish = ({ socket }: Client) => socket.end()
+
+/** A server whose answers are given by hand. */
+async function openSlow() {
+  const waiting: ServerResponse[] = []
+  const opened = await openServer((_request, response) => void waiting.push(response))
+  const untilWaiting = (count: number) => eventually(() => waiting.length === count)
+  return { ...opened, waiting, untilWaiting }
+}
+
+test('a request in hand → its answer comes, says Connection: close, and the connection ends with a FIN', async () => {
+  const { server, open, waiting, untilWaiting } = await openSlow()
+  const client = await open(get)
+  await untilWaiting(1)
+  const stopped = server.stop()
+  waiting[0]?.end('done')
+  await eventually(() => client.ending() === 'end')
+  expect(client.received()).toMatch(/^HTTP\/1\.1 200/)
+  expect(client.received().toLowerCase()).toContain('\r\nconnection: close\r\n')
+  expect(client.received()).toContain('done')
+  finish(client)
+  await stopped
+})
+
+test('requests behind each other → all are answered, only the last says Connection: close, what comes later is not carried out', async () => {
+  const { server, open, waiting, untilWaiting } = await openSlow()
+  const client = await open(get + get)
+  await untilWaiting(2)
+  const stopped = server.stop()
+  client.socket.write(get)
+  await eventually(() => client.socket.bytesWritten === 3 * get.length)
+  for (const response of waiting) response.end('done')
+  await eventually(() => client.ending() === 'end')
+  expect(answersIn(client.received())).toBe(2)
+  const heads = client.received().toLowerCase().split('http/1.1 200').slice(1)
+  expect(heads.map((head) => head.includes('connection: close'))).toEqual([false, true])
+  expect(waiting).toHaveLength(2)
+  finish(client)
+  await stopped
+})
+
+test('a connection in use → its next request is answered, as the last one', async () => {
+  const { server, open } = await openServer((_request, response) => void response.end('done'))
+  const client = await open(get)
+  await eventually(() => answersIn(client.received()) === 1)
+  expect(client.received().toLowerCase()).not.toContain('connection: close')
+  const stopped = server.stop()
+  client.socket.write(get)
+  await eventually(() => client.ending() === 'end')
+  expect(answersIn(client.received())).toBe(2)
+  expect(client.received().toLowerCase()).toContain('connection: close')
+  finish(client)
+  await stopped
+})
+
+test('a quiet connection → ends with a FIN; a request that meets it is not carried out, and no reset', async () => {
+  let served = 0
+  const { server, open } = await openServer((_request, response) => {
+    served += 1
+    response.end('done')
+  })
+  const client = await open(get)
+  await eventually(() => answersIn(client.received()) === 1)
+  const stopped = server.stop()
+  await eventually(() => client.ending() === 'end')
+  client.socket.write(get)
+  finish(client)
+  await stopped
+  await eventually(() => client.socket.closed)
+  expect(client.ending()).toBe('end')
+  expect(served).toBe(1)
+})
+
+test('a request that arrives in pieces over the stop is answered', async () => {
+  const { server, open } = await openServer((_request, response) => void response.end('done'))
+  const client = await open(get.slice(0, 10))
+  await eventually(() => client.socket.bytesWritten === 10)
+  const stopped = server.stop()
+  client.socket.write(get.slice(10))
+  await eventually(() => client.ending() === 'end')
+  expect(answersIn(client.received())).toBe(1)
+  finish(client)
+  await stopped
+})
+
+test('drainMs: new connections are accepted and answered with Connection: close until it has passed', async () => {
+  const { server, open } = await openServer((_request, response) => void response.end('done'))
+  const stopped = server.stop({ drainMs: 400 })
+  const client = await open(get)
+  await eventually(() => client.ending() === 'end')
+  expect(answersIn(client.received())).toBe(1)
+  expect(client.received().toLowerCase()).toContain('connection: close')
+  finish(client)
+  await stopped
+  expect(server.listening).toBe(false)
+})

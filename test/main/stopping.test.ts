@@ -1,0 +1,121 @@
+/** What a Postern that stops does with the requests it has, mounted in a host and as a process. */
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { expect, test } from 'vitest'
+import { createPostern } from '../../src/main/create-postern.ts'
+import { testDatabase } from '../support/database.ts'
+import { admin } from '../support/fleet.ts'
+import { clientOf, noLimits, posternEnv } from '../support/postern.ts'
+import { startProcess } from '../support/processes.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const [redis, database] = [await testRedis(), await testDatabase()]
+const once60s = [{ name: 'recipient', key: '{to}', sliding: '1 per 60s' }]
+const env = posternEnv({
+  redis,
+  database,
+  policyFile: { policies: { ...noLimits, captcha: once60s } },
+})
+const key = env.BOOTSTRAP_SECRET_KEY as string
+
+async function mount() {
+  const postern = await createPostern({
+    environment: env,
+    policy: env.POSTERN_CONFIG as string,
+    keyPrefix: redis.prefix,
+  })
+  releaseLater(() => postern.close())
+  const server = express().use('/otp', postern.router).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const { post } = clientOf(`http://127.0.0.1:${port}/otp`, key)
+  return { postern, send: (to: string) => post('/v1/captchas', { channel: 'sms', to }) }
+}
+
+let phone = 13_800_000_000 + randomInt(90_000_000)
+const freshPhone = () => `+86${phone++}`
+
+test('close() under 320 sends: those under way are carried out, those that come later are 503 and took nothing (I34)', async () => {
+  const { postern, send } = await mount()
+  const phones = Array.from({ length: 320 }, freshPhone)
+  const sends = phones.map(send)
+  await Promise.race(sends)
+  const closed = postern.close()
+  const late = await send(freshPhone())
+  expect(late).toMatchObject({ status: 503, body: { code: 'unavailable' } })
+  expect(late.headers.get('connection')).toBe('close')
+  const answers = await Promise.all(sends)
+  await closed
+
+  const accepted = answers.filter(({ status }) => status === 202)
+  const refused = phones.filter((_, at) => answers[at]?.status === 503)
+  expect(accepted.length + refused.length).toBe(320)
+  const ids = accepted.map(({ body }) => body.id)
+  const rows = await database.pool.query('SELECT id FROM notice WHERE id = ANY($1)', [ids])
+  expect(rows.rowCount).toBe(ids.length)
+  // What a refused one had taken would now refuse its recipient for a minute.
+  const next = await mount()
+  const again = await Promise.all(refused.map(next.send))
+  expect(again.filter(({ status }) => status !== 202)).toEqual([])
+})
+
+test('close() while PostgreSQL does not answer: the send under way is 503, and its quota is back when it has closed', async () => {
+  const { postern, send } = await mount()
+  const to = freshPhone()
+  const lock = await database.pool.connect()
+  await lock.query('BEGIN; LOCK TABLE notice')
+  const sending = send(to)
+  const waits =
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+  await eventually(async () => (await database.pool.query(waits)).rowCount === 1)
+  await postern.close()
+  expect((await sending).status).toBe(503)
+  await lock.query('ROLLBACK')
+  lock.release()
+  expect((await (await mount()).send(to)).status).toBe(202)
+})
+
+test('a second close() returns the same promise, and startWorker() after it throws', async () => {
+  const { postern } = await mount()
+  const closing = postern.close()
+  expect(postern.close()).toBe(closing)
+  expect(() => postern.startWorker()).toThrow(
+    'startWorker: this Postern is closed; call createPostern again',
+  )
+  await closing
+  expect(postern.close()).toBe(closing)
+})
+
+test('SIGTERM: /readyz is 503 while DRAIN_SECONDS last, requests are answered with Connection: close, then exit 0', async () => {
+  const { PORT: _, ADMIN_PORT: __, ...own } = env
+  const api = await startProcess('api', { env: { ...own, DRAIN_SECONDS: '2' } })
+  const agent = new Agent({ keepAlive: true })
+  releaseLater(() => agent.destroy())
+  const ask = async () => {
+    const asked = request(`${api.url}/openapi.json`, { agent }).end()
+    const [response] = await once(asked, 'response')
+    response.resume()
+    await once(response, 'end')
+    return response.headers.connection
+  }
+  expect(await ask()).toBe('keep-alive')
+  api.signal('SIGTERM')
+  await eventually(async () => {
+    const response = await admin(api, '/readyz')
+    expect(await response.json()).toEqual({ status: 'not ready', reasons: ['stopping'] })
+    expect(response.status).toBe(503)
+  })
+  expect(await ask()).toBe('close')
+  // On a new connection.
+  expect(await ask()).toBe('close')
+  expect(await api.exited).toBe(0)
+})
