@@ -17,6 +17,7 @@ test('readEnvironment: what is needed alone gives the documented defaults', () =
       HOST: '0.0.0.0',
       ADMIN_PORT: 9100,
       POSTERN_CONFIG: './postern.yaml',
+      DRAIN_SECONDS: 0,
       TRUST_PROXY_HOPS: 0,
       LOG_LEVEL: 'info',
       POSTERN_DATA: './.postern',

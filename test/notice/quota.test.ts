@@ -53,3 +53,23 @@ test('fieldsOf: every field a rule may name, the scene of a notice empty', () =>
   })
   expect(quota.fieldsOf(draft, {}, origin).scene).toBe('')
 })
+
+test('close waits until what is being given back has been', async () => {
+  const held = Promise.withResolvers<boolean>()
+  const limiter = { release: () => held.promise } as unknown as Limiter
+  const closing = createQuota({
+    limiter,
+    secrets: createSecrets('a secret of at least thirty-two bytes'),
+    priceOf: () => 0,
+    isTestRecipient: () => false,
+  })
+  closing.release('captcha', {}, 'request')
+  let isClosed = false
+  const closed = closing.close().then(() => {
+    isClosed = true
+  })
+  await new Promise(setImmediate)
+  expect(isClosed).toBe(false)
+  held.reject(new Error('Redis is away'))
+  await closed
+})
