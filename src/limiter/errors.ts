@@ -51,6 +51,8 @@ export class MissingField extends Error {
   readonly policy: string
   readonly rule: string
   readonly field: string
+  /** In words, without the field's name. */
+  readonly problem: string
   constructor(policy: string, rule: string, field: string, value?: unknown) {
     const isMissing = value === undefined || value === null
     const problem = isMissing ? 'is missing' : 'must be a text or a number'
@@ -58,6 +60,7 @@ export class MissingField extends Error {
     this.policy = policy
     this.rule = rule
     this.field = field
+    this.problem = problem
   }
 }
 

@@ -25,25 +25,28 @@ test('the Chinese page has the same code', () => {
 test('from a key to "Welcome!", and a pass of one’s own making is none', async () => {
   const postern = await startPostern()
   const port = await findFreePort()
-  // As the demo leaves it; the reader's files lie beside it.
-  const folder = mkdtempSync(join(inject('runFolder'), 'start-'))
-  mkdirSync(join(folder, '.postern'))
-  writeFileSync(join(folder, '.postern/database-url'), postern.database.url)
-  writeFileSync(join(folder, '.postern/demo-key'), postern.key)
+  // Postern's folder as the demo leaves it.
+  const base = mkdtempSync(join(inject('runFolder'), 'start-'))
+  const cwd = join(base, 'postern')
+  mkdirSync(join(cwd, '.postern'), { recursive: true })
+  writeFileSync(join(cwd, '.postern/database-url'), postern.database.url)
+  writeFileSync(join(cwd, '.postern/demo-key'), postern.key)
   const here = (text: string) =>
     text
       .replaceAll('http://localhost:3000', postern.url)
       .replaceAll(/(localhost:|listen\()8080/g, `$1${port}`)
 
-  const [makeKey, readMessages] = commands.map(({ text }) => here(text))
+  const [makeKeys, readMessages] = commands.map(({ text }) => here(text))
   expect(commands).toHaveLength(2)
-  await run('bash', ['-euo', 'pipefail', '-c', makeKey?.replace('npm run', npmRun) ?? ''], {
-    cwd: folder,
-  })
-  for (const { file, text } of fences) if (file) writeFileSync(join(folder, file), here(text))
-  const server = spawn(process.execPath, ['my-server.mjs'], {
-    cwd: folder,
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const shell = (script = '') => run('bash', ['-euo', 'pipefail', '-c', script], { cwd })
+  await shell(makeKeys?.replace('npm run', npmRun))
+  for (const { file, text } of fences) {
+    if (file) writeFileSync(join(base, 'my-page', file), here(text))
+  }
+  const startServer = fences.find(({ text }) => text.includes('node my-server.mjs'))?.text
+  const server = spawn('bash', ['-ec', `${startServer?.trim().replace('\nnode', '\nexec node')}`], {
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   releaseLater(() => {
     server.kill()
@@ -62,7 +65,7 @@ test('from a key to "Welcome!", and a pass of one’s own making is none', async
     await page.setViewportSize({ width: 560, height: 400 })
     await page.screenshot({ path: `${repositoryRoot}docs/images/start-code-field.png` })
   }
-  const { stdout } = await run('bash', ['-c', readMessages ?? ''], { cwd: folder })
+  const { stdout } = await shell(readMessages)
   const [{ text }] = JSON.parse(stdout)
   await page.getByLabel('Code sent to').fill(/\d{4}/.exec(text)?.[0] ?? '')
   await expect.poll(() => page.locator('.postern-message').textContent()).toBe('Confirmed.')
@@ -70,15 +73,23 @@ test('from a key to "Welcome!", and a pass of one’s own making is none', async
   await expect.poll(() => page.locator('p').textContent()).toBe('Welcome!')
   expect(messages.filter((text) => !text.includes('404'))).toEqual([])
 
-  const forged = await fetch(origin, {
-    method: 'POST',
-    body: new URLSearchParams({
-      'postern-pass': 'a.b.c',
-      'postern-channel': 'sms',
-      'postern-to': '+8613800138000',
-    }),
-  })
-  expect(await forged.text()).toContain('Please confirm')
+  const submit = async (form: Record<string, string>) => {
+    const answer = await fetch(origin, { method: 'POST', body: new URLSearchParams(form) })
+    return `${answer.status} ${await answer.text()}`
+  }
+  const forged = {
+    'postern-pass': 'a.b.c',
+    'postern-channel': 'sms',
+    'postern-to': '+8613800138000',
+  }
+  for (const form of [forged, {}, { ...forged, 'postern-to': 'nobody' }])
+    expect(await submit(form)).toBe('200 <p>Please confirm your number first.</p>')
+
+  // Postern is away: the visitor gets a sentence, and so does the next one.
+  await postern.stop()
+  for (const _ of [1, 2]) expect(await submit(forged)).toMatch(/^503 <p>We can not check that now/)
+  expect((await fetch(origin)).status).toBe(200)
+  expect(server.exitCode).toBe(null)
 })
 
 /** The reader is in the folder of Postern. */

@@ -1,10 +1,11 @@
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import {
   createLimiter,
   type Limiter,
+  type RawPolicies,
   rateLimit,
   rateLimitHeaders,
 } from '../../src/limiter/index.ts'
@@ -17,7 +18,8 @@ const policies = {
   ],
   login: [{ name: 'tries', key: '{user}', lockout: { limit: 1, window: '5m', lock: '15m' } }],
   own: [{ name: 'r', key: '{ip}', sliding: '0 per 1m', message: 'Only members.' }],
-}
+  spend: [{ name: 'money', key: '{user}', sliding: '10 per 1h', permits: 'price' }],
+} satisfies RawPolicies
 
 async function serve(limiter: Limiter) {
   const app = express().use(express.json())
@@ -27,6 +29,16 @@ async function serve(limiter: Limiter) {
   app.post(
     '/login',
     rateLimit(limiter, 'login', (req) => ({ user: req.body.user })),
+    (_req, res) => void res.json({ ok: true }),
+  )
+  app.post(
+    '/spend',
+    rateLimit(limiter, 'spend', (req) => ({ user: 'ada', price: req.body.price })),
+    (_req, res) => void res.json({ ok: true }),
+  )
+  app.post(
+    '/mistyped',
+    rateLimit(limiter, 'login', (req) => ({ usr: req.body.user })),
     (_req, res) => void res.json({ ok: true }),
   )
   app.use(((error, _req, res, _next) => {
@@ -98,21 +110,59 @@ describe('Express middleware', () => {
     })
   })
 
-  test('a lock answers locked, a rule’s message is the detail, a missing field is the programmer’s', async () => {
+  const postJson = (url: string, body: object) =>
+    fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+
+  test('a lock answers locked, and a rule’s message is the detail', async () => {
     const url = await serve(createLimiter({ policies }))
-    const login = (body: object) =>
-      fetch(`${url}/login`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-    expect((await login({ user: 'a' })).status).toBe(200)
-    expect(await (await login({ user: 'a' })).json()).toMatchObject({
+    expect((await postJson(`${url}/login`, { user: 'a' })).status).toBe(200)
+    expect(await (await postJson(`${url}/login`, { user: 'a' })).json()).toMatchObject({
       code: 'locked',
       rule: 'tries',
     })
     expect(await (await fetch(`${url}/own`)).json()).toMatchObject({ detail: 'Only members.' })
-    expect(await (await login({})).json()).toEqual({ error: 'MissingField' })
+  })
+
+  test.each([
+    ['/login', {}, 'user', 'The field user is missing.'],
+    ['/login', { user: null }, 'user', 'The field user is missing.'],
+    ['/login', { user: ['a', 'b'] }, 'user', 'The field user must be a text or a number.'],
+    ['/spend', {}, 'price', 'The field price is missing.'],
+    ['/spend', { price: -1 }, 'price', 'price must be a whole number above 0, not -1.'],
+    ['/spend', { price: 11 }, 'price', 'rule money never has more than 10 permits at once.'],
+  ])('POST %s of %j → 400 that names the field', async (path, body, field, detail) => {
+    const limiter = createLimiter({ policies })
+    const answer = await postJson(`${await serve(limiter)}${path}`, body)
+    expect(answer.headers.get('content-type')).toBe('application/problem+json')
+    expect(await answer.json()).toEqual({
+      type: 'about:blank',
+      title: 'Bad Request',
+      status: 400,
+      code: 'invalid_request',
+      detail,
+      errors: [{ path: field, message: expect.stringMatching(/./) }],
+    })
+    expect(answer.status).toBe(400)
+  })
+
+  test('a connection whose address is gone → 400, like any field without a value', async () => {
+    const limit = rateLimit(createLimiter({ policies }), 'api', ({ ip }) => ({ ip }))
+    const response = { statusCode: 200, setHeader() {}, end: vi.fn() }
+    const next = vi.fn()
+    await limit({ headers: {}, ip: undefined }, response, next)
+    expect(response).toMatchObject({ statusCode: 400 })
+    expect(response.end.mock.calls).toEqual([[expect.stringContaining('The field ip is missing.')]])
+    expect(next).not.toHaveBeenCalled()
+  })
+
+  test('a field that the middleware never names is the programmer’s: no request is blamed for it', async () => {
+    const url = await serve(createLimiter({ policies }))
+    const answer = await postJson(`${url}/mistyped`, { user: 'a' })
+    expect(await answer.json()).toEqual({ error: 'MissingField' })
   })
 
   test('Redis out of reach answers 503, never lets through', async () => {

@@ -1,6 +1,6 @@
 /** Express middleware; its types ask for nothing but what it uses of a request and an answer. */
 import { limitableAddress } from '../../base/limitable-address.ts'
-import { LimiterUnavailable } from '../errors.ts'
+import { InvalidPermits, LimiterUnavailable, MissingField } from '../errors.ts'
 import type { Limiter, Refusal } from '../limiter.ts'
 import type { Fields } from '../policy/rule.ts'
 import { rateLimitHeaders } from './headers.ts'
@@ -38,8 +38,10 @@ export function limiterKeyOfIp<Ip extends string | undefined>(ip: Ip): Ip | stri
 
 /**
  * Passes what the policy admits, answers the rest with 429 problem+json and the headers of
- * `rateLimitHeaders`, and with 503 when Redis is out of reach. Anything else goes to `next`. A field named
- * `ip` counts as `limiterKeyOfIp` says.
+ * `rateLimitHeaders`, and with 503 when Redis is out of reach. A request without a usable value for a field
+ * that `fieldsOf` names gets 400 with the name of the field. Anything else goes to `next`, a field that
+ * `fieldsOf` does not name included: no request can mend that. A field named `ip` counts as
+ * `limiterKeyOfIp` says.
  */
 export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = LimitedResponse>(
   limiter: Limiter,
@@ -54,9 +56,13 @@ export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = Li
   /** True if the request may go on; else it is answered. */
   async function passes(req: Req, res: Res, next: Next): Promise<boolean> {
     if (await skip?.(req)) return true
-    const { ip, ...fields } = fieldsOf(req)
-    const address = typeof ip === 'string' ? { ip: limiterKeyOfIp(ip) } : {}
-    const decision = await limiter.acquire(policy, { ...fields, ...address })
+    const given = fieldsOf(req)
+    const decision = await limiter.acquire(policy, withAddress(given)).catch((error: unknown) => {
+      const fault = faultOfRequest(error, given)
+      if (!fault) throw error
+      problem(res, 400, fault)
+    })
+    if (!decision) return false
     const headers = rateLimitHeaders(policy, decision, limiter.windows(policy))
     for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
     if (decision.admitted) return true
@@ -80,6 +86,23 @@ export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = Li
     // Behind the try: what the next handler throws is not told to it once more.
     next()
   }
+}
+
+function withAddress({ ip, ...fields }: Fields): Fields {
+  return typeof ip === 'string' ? { ...fields, ip: limiterKeyOfIp(ip) } : fields
+}
+
+/** The members of a 400, if the error is about the value of a field that `fieldsOf` took from the request. */
+function faultOfRequest(error: unknown, given: Fields): object | undefined {
+  if (!(error instanceof MissingField || error instanceof InvalidPermits)) return undefined
+  const { field } = error
+  if (field === undefined || !Object.hasOwn(given, field)) return undefined
+  const [message, detail] =
+    error instanceof MissingField
+      ? [error.problem, `The field ${field} ${error.problem}.`]
+      : [error.message, `${error.message}.`]
+  const errors = [{ path: field, message }]
+  return { title: 'Bad Request', code: 'invalid_request', detail, errors }
 }
 
 function refusalMembers(policy: string, refusal: Refusal, message: string | undefined) {

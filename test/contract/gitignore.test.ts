@@ -1,0 +1,27 @@
+import { matchesGlob } from 'node:path'
+import { expect, test } from 'vitest'
+import { docsPages, fencesOf } from '../support/markdown.ts'
+import { readSource } from '../support/source-files.ts'
+
+const patterns = readSource('.gitignore')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'))
+
+/** For the patterns that we use: a name, `*`, and a folder with its slash. */
+const isIgnored = (file: string) =>
+  patterns.some((pattern) => matchesGlob(file, `**/${pattern}${pattern.endsWith('/') ? '**' : ''}`))
+
+test('files that README and docs have a reader write into Postern’s folder are not committed', () => {
+  const commands = ['README.md', ...docsPages]
+    .flatMap(fencesOf)
+    .filter(({ language }) => language === 'sh')
+    .map(({ text }) => text.replaceAll(/ #.*$/gm, ''))
+  const written = commands.flatMap((text) =>
+    [...text.matchAll(/(?:\btee|>>?|\bcp \S+) ([^\s&]+)/g)].map(([, file = '']) => file),
+  )
+  expect(written).toContain('.env')
+  const inside = written.filter((file) => !file.startsWith('../') && !file.startsWith('/'))
+  const others = ['.postern/demo-key', 'my-page.key', 'deploy/kubernetes/my-secret.yaml']
+  expect([...inside, ...others].filter((file) => !isIgnored(file))).toEqual([])
+  expect(isIgnored('.env.example')).toBe(false)
+})
