@@ -1,7 +1,7 @@
 /**
  * Builds `postern-limiter` from src/limiter and lua into `limiter-package/dist`, and packs it: one bundle
  * for `import`, one for `require`, types for both, the scripts inside the bundles. Prints the tarball.
- * `node limiter-package/pack.ts [FOLDER]`; the tarball goes to FOLDER, or beside the build.
+ * `npm run pack:limiter -- [FOLDER]`; the tarball goes to FOLDER, or beside the build.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
+import { findFreePort } from '../../src/dev/server-process.ts'
 import { launchBrowser, openPage } from '../support/browser.ts'
 import { startPostern } from '../support/postern.ts'
 import { bundleExample, installExamples, servePages, startPlainForm } from './run-example.ts'
@@ -33,8 +34,27 @@ test('examples/plain-form: from the page to a server that knows whose address it
     'postern-channel': 'sms',
     'postern-to': '+8613800138000',
   })
-  const forged = await fetch(`${origin}/signup`, { method: 'POST', body: form })
-  expect(await forged.text()).toContain('Please confirm')
+  for (const body of [form, new URLSearchParams()]) {
+    const forged = await fetch(`${origin}/signup`, { method: 'POST', body })
+    expect(forged.status).toBe(403)
+    expect(await forged.text()).toContain('Please confirm')
+  }
+})
+
+test('examples/plain-form: Postern is away → a sentence for each visitor, and the server lives on', async () => {
+  const { origin } = await startPlainForm({
+    ...postern,
+    url: `http://127.0.0.1:${await findFreePort()}`,
+  })
+  for (const _ of [1, 2]) {
+    const answer = await fetch(`${origin}/signup`, {
+      method: 'POST',
+      body: new URLSearchParams({}),
+    })
+    expect(answer.status).toBe(503)
+    expect(await answer.text()).toContain('try again in a minute')
+  }
+  expect((await fetch(origin)).status).toBe(200)
 })
 
 test('examples/plain-form without JavaScript says what to do', async () => {

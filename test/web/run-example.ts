@@ -24,7 +24,7 @@ type Files = Readonly<Record<string, string>>
 export async function startPlainForm(postern: Postern): Promise<{ origin: string }> {
   const port = await findFreePort()
   const origin = `http://localhost:${port}`
-  const server = spawn(process.execPath, ['examples/plain-form/server.ts'], {
+  const server = spawn(process.execPath, ['examples/plain-form/server.mjs'], {
     cwd: repositoryRoot,
     env: {
       ...process.env,

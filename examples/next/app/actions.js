@@ -3,18 +3,31 @@ import { redirect } from 'next/navigation'
 
 /** A server action: it runs on the server, where the secret key is. */
 export async function signUp(form) {
+  const said = await isGoodPass(form).then(
+    (isTheirs) => (isTheirs ? 'Welcome!' : 'Please confirm your number or address first.'),
+    (error) => {
+      console.error(error)
+      return 'We can not check that now. Please try again in a minute.'
+    },
+  )
+  redirect(`/?said=${encodeURIComponent(said)}`)
+}
+
+async function isGoodPass(form) {
   const { POSTERN_URL, SECRET_KEY } = process.env
   const answer = await fetch(`${POSTERN_URL}/v1/passes/verify`, {
     method: 'POST',
     headers: { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/json' },
     body: JSON.stringify({
-      pass: form.get('postern-pass'),
+      pass: form.get('postern-pass') ?? '',
       channel: form.get('postern-channel'),
       to: form.get('postern-to'),
     }),
+    signal: AbortSignal.timeout(5_000),
   })
+  // 400 and 422: the form has no pass or no address. Anything else is not the visitor's fault.
+  if (!answer.ok && answer.status !== 400 && answer.status !== 422)
+    throw new Error(`Postern answers ${answer.status}`)
   const { valid, scene } = await answer.json()
-  const isTheirs = valid === true && scene === 'signup'
-  const said = isTheirs ? 'Welcome!' : 'Please confirm your number or address first.'
-  redirect(`/?said=${encodeURIComponent(said)}`)
+  return valid === true && scene === 'signup'
 }

@@ -1,10 +1,10 @@
 /**
  * A sign-up page with a plain form and its server, without any package. See docs/code-field.md.
  *
- *   POSTERN_URL=http://localhost:3000 PUBLISHABLE_KEY=ppk_… SECRET_KEY=psk_… node examples/plain-form/server.ts
+ *   POSTERN_URL=http://localhost:3000 PUBLISHABLE_KEY=ppk_… SECRET_KEY=psk_… node examples/plain-form/server.mjs
  */
 import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 
 const { POSTERN_URL = 'http://localhost:3000', PUBLISHABLE_KEY, SECRET_KEY } = process.env
@@ -19,35 +19,45 @@ const page = readFileSync(new URL('index.html', import.meta.url), 'utf8')
   .replace('{key}', PUBLISHABLE_KEY)
 
 const server = createServer(async (request, response) => {
-  const isForm = request.method === 'POST' && request.url === '/signup'
-  const isTheirs = isForm && (await isGoodPass(request))
-  response.writeHead(isForm && !isTheirs ? 403 : 200, {
+  const [status, body] = await answerTo(request).catch((error) => {
+    console.error(error)
+    return [503, answerPage('We can not check that now. Please go back and try again in a minute.')]
+  })
+  response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': `default-src 'self'; script-src ${POSTERN_URL}; connect-src ${POSTERN_URL}; style-src 'self'`,
   })
-  response.end(isForm ? answerPage(isTheirs) : page)
+  response.end(body)
 })
 
-async function isGoodPass(request: IncomingMessage): Promise<boolean> {
-  const form = new URLSearchParams(await text(request))
-  // Only this says that the address is theirs; the rest of the form is what anybody may write.
+async function answerTo(request) {
+  if (request.method !== 'POST' || request.url !== '/signup') return [200, page]
+  return (await isGoodPass(new URLSearchParams(await text(request))))
+    ? [200, answerPage('Welcome!')]
+    : [403, answerPage('Please confirm your number or address first.')]
+}
+
+/** Only this says that the address is theirs; the rest of the form is what anybody may write. */
+async function isGoodPass(form) {
   const answer = await fetch(`${POSTERN_URL}/v1/passes/verify`, {
     method: 'POST',
     headers: { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/json' },
     body: JSON.stringify({
-      pass: form.get('postern-pass'),
+      pass: form.get('postern-pass') ?? '',
       channel: form.get('postern-channel'),
       to: form.get('postern-to'),
     }),
+    signal: AbortSignal.timeout(5_000),
   })
-  const { valid, scene } = (await answer.json()) as { valid?: boolean; scene?: string }
+  // 400 and 422: the form has no pass or no address. Anything else is not the visitor's fault.
+  if (!answer.ok && answer.status !== 400 && answer.status !== 422)
+    throw new Error(`Postern answers ${answer.status}`)
+  const { valid, scene } = await answer.json()
   return valid === true && scene === 'signup'
 }
 
-const answerPage = (isTheirs: boolean) =>
-  `<!doctype html><html lang="en"><title>Sign up</title><p>${
-    isTheirs ? 'Welcome!' : 'Please confirm your number or address first.'
-  }</p></html>`
+const answerPage = (sentence) =>
+  `<!doctype html><html lang="en"><title>Sign up</title><p>${sentence}</p></html>`
 
 server.listen(Number(PORT), '127.0.0.1', () => {
   const address = server.address()
