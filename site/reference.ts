@@ -12,7 +12,6 @@ interface Schema {
   readonly format?: string
   readonly enum?: readonly unknown[]
   readonly const?: unknown
-  readonly default?: unknown
   readonly description?: string
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
@@ -99,17 +98,7 @@ export async function callsPage(): Promise<string> {
       `| ${heading} | type | needed | |`,
       '|---|---|---|---|',
       ...entries.map(([name, field]) =>
-        row(
-          code(name),
-          typeOf(field),
-          needed.has(name) ? 'yes' : '',
-          [
-            field.default === undefined ? '' : `Default: ${code(JSON.stringify(field.default))}.`,
-            field.description ?? '',
-          ]
-            .join(' ')
-            .trim(),
-        ),
+        row(code(name), typeOf(field), needed.has(name) ? 'yes' : '', field.description ?? ''),
       ),
       '',
     ]

@@ -4,6 +4,7 @@ import {
   createDocument,
   type ZodOpenApiHeadersObject,
   type ZodOpenApiOperationObject,
+  type ZodOpenApiOverrideContext,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi'
 import { type ProblemCode, problems } from '../base/problems.ts'
@@ -52,8 +53,19 @@ export function openApiDocument(
         },
       },
     },
-    { allowEmptySchema: { custom: true } },
+    { allowEmptySchema: { custom: true }, override: tellDefault },
   )
+}
+
+/**
+ * A default of a request stands in its description: generators of clients (openapi-typescript, for one) take a
+ * member with a `default` for one that is always there, and their users would have to send it.
+ */
+function tellDefault({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
+  if (io !== 'input' || jsonSchema.default === undefined) return
+  const told = `Default: \`${JSON.stringify(jsonSchema.default)}\`.`
+  jsonSchema.description = [jsonSchema.description, told].filter(Boolean).join(' ')
+  delete jsonSchema.default
 }
 
 /** What the first part of a path below the version is about. */

@@ -4,13 +4,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { docsPages, fencesOf, nameOf } from '../support/markdown.ts'
 import { startPostern } from '../support/postern.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-client-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const usage = `
-import type { components, operations } from './schema.ts'
+import type { components, operations, paths } from './schema.ts'
 
 type Refusal = operations['sendCaptcha']['responses'][429]['content']['application/problem+json']
 type Problem = components['schemas']['Problem']
@@ -26,13 +27,40 @@ export function triesLeft(problem: Problem): number | undefined {
 export const body: components['schemas']['SendCaptcha'] = { channel: 'sms', to: '+8613800138000' }
 `
 
+interface Document {
+  paths: Record<string, { post?: { requestBody?: { content: Record<string, unknown> } } }>
+}
+
+/** Every body that a page sends with curl, as a caller of the generated types writes it: only what is shown. */
+function shownBodies(document: Document): { name: string; line: string }[] {
+  const blocks = ['README.md', ...docsPages]
+    .flatMap(fencesOf)
+    .filter(({ language }) => language === 'sh')
+  return blocks.flatMap((block) => {
+    const calls = block.text.replaceAll('\\\n', ' ').split('\n')
+    return calls.flatMap((call) => {
+      const path = /https?:\/\/[^/\s]+(\/v1\/[^\s'"]*)/.exec(call)?.[1]
+      const body = / -d '(.*)'/.exec(call)?.[1]?.replaceAll(/'"?\$(\w+)"?'/g, '$1')
+      if (!path || !body) return []
+      const fits = (template: string) =>
+        new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
+      const known = path in document.paths ? path : Object.keys(document.paths).find(fits)
+      if (!known) throw new Error(`${nameOf(block)}: there is no ${path}`)
+      // What a provider sends to `/v1/receipts` is its own.
+      if (!document.paths[known]?.post?.requestBody) return []
+      const type = `paths['${known}']['post']['requestBody']['content']['application/json']`
+      return [{ name: nameOf(block), line: `export const b: ${type} = ${body}` }]
+    })
+  })
+}
+
 const wrongUses = {
   'another-code.ts': 'export const f = (r: Refusal) => r.window',
   'no-such-code.ts': "export const f = (p: Problem) => p.code === 'no_such_code'",
   'no-such-channel.ts': "export const b: typeof body = { channel: 'fax', to: 'x' }",
 }
 
-test('openapi-typescript: the generated types narrow a problem by its code, and refuse what is wrong', async () => {
+test('openapi-typescript: the generated types take every body of README and docs, narrow a problem by its code, and refuse what is wrong', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
   const { body: document } = await postern.get('/openapi.json', { key: null })
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
@@ -42,16 +70,26 @@ test('openapi-typescript: the generated types narrow a problem by its code, and 
     execFileSync(program, args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund']
   run('npm', 'install', ...quietly, 'openapi-typescript@7', 'typescript@5')
-  // What has a default may be left out of a request.
-  const options = ['-o', 'schema.ts', '--default-non-nullable=false']
-  run('node_modules/.bin/openapi-typescript', 'openapi.json', ...options)
+  run('node_modules/.bin/openapi-typescript', 'openapi.json', '-o', 'schema.ts')
 
   write('right.ts', usage)
   for (const [name, line] of Object.entries(wrongUses)) write(name, `${usage}\n${line}\n`)
+  const bodies = shownBodies(document)
+  expect(bodies.length).toBeGreaterThan(20)
+  const pageOf = (name: string) => `${name.replaceAll(/[/:.]/g, '-')}.ts`
+  for (const { name, line } of bodies) {
+    write(pageOf(name), `import type { paths } from './schema.ts'\n${line}\n`)
+  }
   const flags = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext']
   const { stdout } = spawnSync(
     'node_modules/.bin/tsc',
-    [...flags, '--allowImportingTsExtensions', 'right.ts', ...Object.keys(wrongUses)],
+    [
+      ...flags,
+      '--allowImportingTsExtensions',
+      'right.ts',
+      ...Object.keys(wrongUses),
+      ...bodies.map(({ name }) => pageOf(name)),
+    ],
     { cwd: folder, encoding: 'utf8' },
   )
   const faulty = [...stdout.matchAll(/^([\w-]+\.ts)\(\d+,\d+\): error TS/gm)].map(
