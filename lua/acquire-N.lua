@@ -33,8 +33,7 @@ local function newest(part, value)
   return at, made, (made - before) % wrap
 end
 
--- The kinds: each returns the hold, 0 if the permits fit; what to add the permits to then, or on a refusal
--- what begins a lock; the time that the permits get; and when the value ends.
+-- A kind returns its hold or 0; the value to add to, or that begins a lock; the permits' time; the value's end.
 
 -- Each use comes back a window after it was made. The newest that is too many beside the permits must leave the
 -- window first: looked for from where it stands if every use is one permit, because none is less. A value has some
@@ -52,7 +51,8 @@ local function sliding(part, value, at, made, kept)
       tooMany = tooMany + 1
     end
     local leaving = room < 0 and part.now or tooMany < uses and unpack(time, value, first + (tooMany - 1) * size) or at
-    hold = max(hold, holdOf(leaving + window.ms - now, window))
+    local own = holdOf(leaving + window.ms - now, window)
+    hold = own > hold and own or hold
   end
   if hold > 0 then
     return hold

@@ -1,5 +1,5 @@
 /** Policies in words. */
-import type { Policies, Rule } from '../limiter/index.ts'
+import type { Kind, Policies, Rule, Window } from '../limiter/index.ts'
 
 /** Of the policies the product itself asks; the others are asked by callers of the limiter. */
 const asked: Readonly<Record<string, string>> = {
@@ -24,23 +24,26 @@ export function explain(policies: Policies): string {
 export function sentenceOf(rule: Rule): string {
   const isNothing = rule.windows.every(({ limit }) => limit === 0)
   if (isNothing && rule.mode === 'enforce') return `Nothing passes for ${subjectOf(rule.fields)}.`
-  return [limitOf(rule), consequenceOf(rule), ...extrasOf(rule)].join('')
+  const limit = limits[rule.kind](rule, subjectOf(rule.fields))
+  return [limit, consequenceOf(rule), ...extrasOf(rule)].join('')
 }
 
-function limitOf({ kind, windows, calendar, fields }: Rule): string {
-  const whom = subjectOf(fields)
-  const [first] = windows
-  if (kind === 'lockout') {
-    return `After ${count(first?.limit ?? 0, 'try', 'tries')} within ${first?.window} by ${whom}`
-  }
-  if (kind === 'calendar') {
-    const { cron, timezone } = calendar ?? {}
+/** The limit in words, by kind. */
+const limits: Readonly<Record<Kind, (rule: Rule, whom: string) => string>> = {
+  sliding: ({ windows }, whom) => `At most ${list(windows.map(perWindow('per')))} for ${whom}`,
+  fixed: ({ windows }, whom) =>
+    `At most ${list(windows.map(perWindow('within')))} of the first for ${whom}`,
+  calendar({ windows: [first], calendar: { cron, timezone } = { cron: '', timezone: '' } }, whom) {
     return `At most ${number(first?.limit ?? 0)} from one "${cron}" (${timezone}) to the next for ${whom}`
-  }
-  const per = kind === 'fixed' ? 'within' : 'per'
-  const parts = windows.map(({ limit, window }) => `${number(limit)} ${per} ${window}`)
-  return `At most ${list(parts)}${kind === 'fixed' ? ' of the first' : ''} for ${whom}`
+  },
+  lockout: ({ windows: [first] }, whom) =>
+    `After ${count(first?.limit ?? 0, 'try', 'tries')} within ${first?.window} by ${whom}`,
 }
+
+const perWindow =
+  (per: string) =>
+  ({ limit, window }: Window) =>
+    `${number(limit)} ${per} ${window}`
 
 function consequenceOf({ kind, mode, lock }: Rule): string {
   if (mode === 'observe') return '; more are counted and reported, and pass.'

@@ -3,7 +3,7 @@ import { Cron } from 'croner'
 import * as z from 'zod'
 import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
 import { isObject } from '../../base/json.ts'
-import type { RawInclude, Rule, Window } from './rule.ts'
+import type { Kind, RawInclude, Rule, Window } from './rule.ts'
 
 /** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
 const maxLimit = 1_000_000_000
@@ -71,6 +71,22 @@ const lockout = z
     return { windows, lock: { lockMs, growth, maxLockMs } }
   })
 
+/** The part of a rule that its kind decides. */
+type Body = Pick<Rule, 'windows' | 'calendar' | 'lock'>
+
+const windowsOnly = windows.transform((windows): Body => ({ windows }))
+
+const bodies: Readonly<Record<Kind, z.ZodType<Body>>> = {
+  sliding: windowsOnly,
+  fixed: windowsOnly,
+  calendar,
+  lockout,
+}
+const kinds = Object.keys(bodies) as Kind[]
+const eitherBody = Object.fromEntries(
+  kinds.map((kind) => [kind, bodies[kind].optional()]),
+) as Record<Kind, z.ZodOptional<z.ZodType<Body>>>
+
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/i, 'a name is letters, digits, - and _')
 const field = z.string().regex(/^[a-zA-Z_]\w*$/, 'a number, or the name of a field')
 
@@ -79,32 +95,31 @@ export const ruleSchema = z
   .strictObject({
     name,
     key: z.string().min(1).max(500),
-    sliding: windows.optional(),
-    fixed: windows.optional(),
-    calendar: calendar.optional(),
-    lockout: lockout.optional(),
+    ...eitherBody,
     permits: z.union([z.number().int().min(1).max(maxLimit), field]).default(1),
     scope: z.enum(['overall', 'per-client']).default('overall'),
     mode: z.enum(['enforce', 'observe', 'challenge']).default('enforce'),
     refund: z.literal('passed').optional(),
     message: z.string().min(1).optional(),
   })
-  .transform(({ sliding, fixed, calendar, lockout, ...shared }, context): RuleOfNoPolicy => {
+  .transform((raw, context): RuleOfNoPolicy => {
     const problem = (path: string[], message: string) =>
       context.addIssue({ code: 'custom', path, message })
-    if ([sliding, fixed, calendar, lockout].filter(Boolean).length !== 1) {
-      problem([], 'a rule has exactly one of sliding, fixed, calendar and lockout')
+    const { name, key, permits, scope, mode, refund, message } = raw
+    const shared = { name, key, permits, scope, mode, refund, message }
+    const given = kinds.filter((kind) => raw[kind])
+    if (given.length !== 1) {
+      problem([], `a rule has exactly one of ${listOf(kinds)}`)
     }
+    const [kind = 'sliding'] = given
     if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
       problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
     }
     const rule: RuleOfNoPolicy = {
       ...shared,
-      kind: lockout ? 'lockout' : calendar ? 'calendar' : fixed ? 'fixed' : 'sliding',
+      kind,
       fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
-      windows: fixed ?? sliding ?? [],
-      ...calendar,
-      ...lockout,
+      ...(raw[kind] ?? { windows: [] }),
     }
     if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
       problem(['permits'], 'permits are above a limit, so nothing would ever pass')
@@ -151,6 +166,8 @@ export const policiesSchema = z
     }
     return policies
   })
+
+const listOf = (words: readonly string[]) => `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 
 function isCron(text: string): boolean {
   try {
