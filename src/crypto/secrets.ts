@@ -19,6 +19,8 @@ export interface Secrets {
   codeDigests(parts: readonly string[]): string[]
   /** Keyed hashes of a recipient, current first: how rows are found without a readable index. */
   recipientHashes(channel: string, to: string): Buffer[]
+  /** Who a pass is about, another one in each app: the current one first, then the previous secret's. */
+  passSubjects(app: string, channel: string, to: string): string[]
   /** Names of a subject in Redis keys: the current one first, then the previous secret's. */
   subjectHashes(parts: readonly string[]): string[]
   /** Marks on cursors, which prove that we gave them: the current one first, then the previous secret's. */
@@ -54,6 +56,10 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
     recipientHashes(channel, to) {
       const text = canonical([channel, to])
       return all.map((keys) => Buffer.from(keys.recipient(text), 'base64url'))
+    },
+    passSubjects(app, channel, to) {
+      const text = canonical([app, channel, to])
+      return all.map((keys) => hmac('sha256', keys.passSubject, text).toString('base64url'))
     },
     subjectHashes(parts) {
       const text = canonical(parts)
@@ -105,6 +111,7 @@ function deriveKeys(secret: string) {
     dedupe: derive('duplicate rule'),
     limiter: derive('limiter subject'),
     seal: derive('notice seal'),
+    passSubject: derive('pass subject'),
     passSeed: (nth: number) => derive(`pass key ${nth}`).export(),
   }
 }

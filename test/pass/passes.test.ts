@@ -142,6 +142,43 @@ test('forged: no signature, another algorithm, another key, altered claims', asy
   }
 })
 
+test("sub: one for each app, and none of it is the hash under which the recipient's notices are kept", async () => {
+  const passes = await open()
+  const subOf = async (app: string) => decodeJwt(await passes.issue({ ...passed, app })).sub
+  const [shop, again, bank] = [await subOf('shop'), await subOf('shop'), await subOf('bank')]
+  expect(again).toBe(shop)
+  expect(bank).not.toBe(shop)
+  const hashes = createSecrets(first).recipientHashes('sms', passed.to)
+  for (const encoding of ['base64url', 'hex'] as const) {
+    expect([shop, bank]).not.toContain(hashes[0]?.toString(encoding))
+  }
+  expect(shop).toMatch(/^[\w-]{22,}$/)
+})
+
+test('another spelling of the same bytes is no pass: only its canonical form is taken', async () => {
+  const passes = await open()
+  const pass = await passes.issue(passed)
+  const parts = pass.split('.')
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const bytes = (part: string) => Buffer.from(part, 'base64url')
+  const spellings = parts.flatMap((part, nth) => {
+    const others = [...alphabet].map((letter) => `${part.slice(0, -1)}${letter}`)
+    const same = others.filter((other) => other !== part && bytes(other).equals(bytes(part)))
+    return [...same, `${part}=`, `${part}==`, `${part}\n`, ` ${part}`, part.replaceAll('_', '/')]
+      .filter((other) => other !== part)
+      .map((other) => parts.map((own, index) => (index === nth ? other : own)).join('.'))
+  })
+  // A signature of 64 bytes leaves four bits of its last letter unused.
+  expect(spellings.length).toBeGreaterThan(15 + 4 * 3)
+  for (const spelling of spellings) {
+    expect(await passes.verify(spelling, 'shop'), spelling).toEqual({
+      valid: false,
+      reason: 'invalid',
+    })
+  }
+  expect(await passes.verify(pass, 'shop')).toMatchObject({ valid: true })
+})
+
 test('a rotated secret: what the previous one signed stays good, and both keys are published', async () => {
   const before = await open(first)
   const pass = await before.issue(passed)
