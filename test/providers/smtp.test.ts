@@ -107,14 +107,45 @@ describe('smtp', () => {
     expect(openConnections()).toBe(0)
   })
 
-  it('puts a line break of the subject into no header', async () => {
+  it.each([
+    'Hello\r\nBcc: eve@example.test',
+    '=? Hello\r\nBcc: eve@example.test',
+  ])('puts a line break of the subject %j into no header', async (subject) => {
     const { port, taken } = await start()
-    const subject = 'Hello\r\nBcc: eve@example.test'
     const provider = create(`smtp://127.0.0.1:${port}`)
     await provider.send({ ...message, noticeId: newId(), subject }, never)
     expect(taken[0]?.to).toBe(message.to)
     expect(taken[0]?.mail).not.toMatch(/^Bcc:/im)
+    const { subject: shown } = await PostalMime.parse(taken[0]?.mail ?? '')
+    expect(shown).toBe(subject.replace('\r\n', ' '))
   })
+
+  it.each([
+    ['an encoded-word', 'Order =?utf-8?B?4oCuZ2FtZQ==?= is ready'],
+    ['an encoded-word with a line break in it', '=?utf-8?Q?paid=0D=0ABcc:_eve=40example.test?='],
+    ['half of one', 'Is 1 =? 2, or 2 ?= 1'],
+    ['a Latin one that a lenient reader decodes', 'Hi =?iso-8859-1?q?a b?= there'],
+    ['an encoded-word beside letters that have to be encoded', '订单 =?utf-8?B?4oCu?= 好了'],
+    ['a word of 998 letters', `Order ${'x'.repeat(998)} is ready`],
+    [
+      'a word of 998 letters, of which one is not ASCII',
+      `Order ${'x'.repeat(600)}é${'x'.repeat(397)}`,
+    ],
+    ['998 signs of four bytes', '😀'.repeat(499)],
+    ['many long words', `${'y'.repeat(70)} `.repeat(14).trim()],
+    ['ordinary words, many', 'word '.repeat(200).trim()],
+  ])(
+    'shows %s of the subject as it is written, in lines that are no longer than 998',
+    async (_, subject) => {
+      const { port, taken } = await start()
+      const provider = create(`smtp://127.0.0.1:${port}`)
+      const result = await provider.send({ ...message, noticeId: newId(), subject }, never)
+      expect(result.kind).toBe('accepted')
+      const raw = taken[0]?.mail ?? ''
+      expect((await PostalMime.parse(raw)).subject).toBe(subject)
+      for (const line of raw.split('\r\n')) expect(Buffer.byteLength(line)).toBeLessThanOrEqual(998)
+    },
+  )
 
   describe('with a login', () => {
     const login = {

@@ -7,6 +7,7 @@ import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
+import { subjectHeader } from './subject.ts'
 
 /**
  * Mail over SMTP through a pool of connections.
@@ -104,11 +105,13 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
         messageId,
         // Instead of random bytes, which nodemailer draws even for a mail of one part.
         baseBoundary: message.noticeId,
-        subject: message.subject ?? '',
         text: message.text,
         ...(message.html === undefined ? {} : { html: message.html }),
         // RFC 3834: no automatic reply should answer a code.
-        headers: { 'Auto-Submitted': 'auto-generated' },
+        headers: {
+          Subject: subjectHeader(message.subject ?? ''),
+          'Auto-Submitted': 'auto-generated',
+        },
         signal: deadline.signal,
         attempt,
       } as Parameters<typeof pool.sendMail>[0])
