@@ -313,7 +313,7 @@ async function playFloods(): Promise<void> {
 async function measureChallenge() {
   const count = 20
   const altcha = createAltcha({ secrets, tries: altchaTries, nowMs: Date.now })
-  const asked = { app: 'shop', keyId: 'key' }
+  const asked = { app: 'shop', keyId: 'key', origins: [] }
   const answers: string[] = []
   const cpu = () => process.cpuUsage().user + process.cpuUsage().system
   let ownMicros = 0

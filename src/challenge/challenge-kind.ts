@@ -5,6 +5,8 @@ import type { Challenge } from 'altcha-lib'
 export interface Asked {
   app: string
   keyId: string
+  /** Of the pages that may use the key; empty for a key that belongs in no page. */
+  origins: readonly string[]
 }
 
 /** What a page needs to have its visitor solve it. */
@@ -27,6 +29,6 @@ export interface ChallengeKind {
   /** What can be said of an answer without asking anybody. */
   read(asked: Asked, answer: string): Reading
   /** Whether an unproven answer is right. Throws Unavailable when that can't be said now. */
-  prove(answer: string): Promise<boolean>
+  prove(asked: Asked, answer: string): Promise<boolean>
   close(): void
 }

@@ -57,15 +57,15 @@ export function createChallenges(deps: {
   }
 
   async function prove(
-    app: string,
+    asked: Asked,
     key: string,
     requestId: string,
     answer: string,
   ): Promise<boolean> {
     try {
       const isRight = await inTurn(
-        app,
-        () => kind.prove(answer),
+        asked.app,
+        () => kind.prove(asked, answer),
         () => {
           throw new Unavailable('challenge', undefined, 'too many answers are asked about')
         },
@@ -102,7 +102,7 @@ export function createChallenges(deps: {
         return { kind: 'refused' }
       }
       const isProven = reading.kind === 'right' || taken === 2
-      if (!isProven && !(await prove(asked.app, key, requestId, answer))) {
+      if (!isProven && !(await prove(asked, key, requestId, answer))) {
         metrics.challenges.inc({ result: 'wrong' })
         return { kind: 'refused' }
       }

@@ -32,6 +32,23 @@ const notTheTokens = [
   'internal-error',
 ]
 
+/** In place of a host, while hCaptcha is under load. */
+const hostNotProvided = 'not-provided'
+
+/**
+ * Whether the token comes from a page that may use the key. Vendors let one site key stand on many sites, so a token
+ * that was solved for another one would pass. The widget's `action` is set by the page, so nothing is known of it here.
+ */
+function isFromPage(
+  kind: SiteverifySettings['kind'],
+  hostname: unknown,
+  origins: readonly string[],
+) {
+  if (origins.length === 0) return true
+  if (kind === 'hcaptcha' && hostname === hostNotProvided) return true
+  return origins.some((origin) => new URL(origin).hostname === hostname)
+}
+
 /** Leaves time for the send itself. */
 const timeoutMs = 1_200
 /** Longer than a token of either vendor lives. */
@@ -53,7 +70,7 @@ export function createSiteverify(settings: SiteverifySettings): ChallengeKind {
       return { kind: 'unproven', id, aliveMs }
     },
 
-    async prove(answer) {
+    async prove({ origins }, answer) {
       const form = new URLSearchParams({
         secret,
         response: answer,
@@ -69,13 +86,13 @@ export function createSiteverify(settings: SiteverifySettings): ChallengeKind {
         never,
       )
       if (outcome.kind !== 'answered') throw unavailable(outcome.reason)
-      const { success, 'error-codes': codes = [] } = parseObject(outcome.body) ?? {}
+      const { success, hostname, 'error-codes': codes = [] } = parseObject(outcome.body) ?? {}
       if (outcome.status >= 500 || typeof success !== 'boolean' || !Array.isArray(codes)) {
         throw unavailable(`its answer, of status ${outcome.status}, is none`)
       }
       const ours = notTheTokens.find((code) => codes.includes(code))
       if (ours) throw unavailable(ours)
-      return success
+      return success && isFromPage(kind, hostname, origins)
     },
 
     close: http.close,

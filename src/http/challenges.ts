@@ -14,6 +14,8 @@ interface Limited {
   refusal: Refusal
 }
 
+const askedOf = ({ app, id, origins }: ApiKey): Asked => ({ app, keyId: id, origins })
+
 export type PastChallenge = ReturnType<typeof createPastChallenge>
 
 /**
@@ -21,8 +23,6 @@ export type PastChallenge = ReturnType<typeof createPastChallenge>
  * so they do for secret keys, which are never asked. What came to nothing gives the answer back.
  */
 export function createPastChallenge(challenges: Challenges) {
-  const askedOf = ({ app, id }: ApiKey): Asked => ({ app, keyId: id })
-
   async function challengeProblem(
     { key, ip }: Pick<RouteRequest, 'key' | 'ip'>,
     members: Readonly<Record<string, unknown>> = {},
@@ -70,7 +70,7 @@ export function challengeRoute(challenges: Challenges): Route {
     problems: [],
     run: async ({ key, ip }) => ({
       status: 200,
-      body: await challenges.offer({ app: key.app, keyId: key.id }, ip),
+      body: await challenges.offer(askedOf(key), ip),
     }),
   })
 }

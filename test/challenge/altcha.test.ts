@@ -7,7 +7,7 @@ import { payloadOf, solveChallenge } from '../support/solve-challenge.ts'
 
 const secret = 'the first secret, of thirty-two bytes or more'
 const secrets = createSecrets(secret)
-const asked = { app: 'shop', keyId: 'key' }
+const asked = { app: 'shop', keyId: 'key', origins: ['https://shop.example'] }
 
 let atMs = Date.now()
 beforeEach(() => {
@@ -52,7 +52,7 @@ test.each([
   ['key', { app: 'shop', keyId: 'other' }],
   ['app and key, spelled alike together', { app: 'shopkey', keyId: '' }],
 ])('of another %s: wrong', async (_, other) => {
-  expect(altcha.read(other, payloadOf(await solved()))).toEqual({ kind: 'wrong' })
+  expect(altcha.read({ ...asked, ...other }, payloadOf(await solved()))).toEqual({ kind: 'wrong' })
 })
 
 test('made under the previous secret: right while that is set, wrong after', async () => {

@@ -16,7 +16,7 @@ import { eventually } from '../support/wait.ts'
 
 const server = await testRedis()
 const secrets = createSecrets('the first secret, of thirty-two bytes or more')
-const asked = { app: 'shop', keyId: 'key' }
+const asked = { app: 'shop', keyId: 'key', origins: ['https://shop.example'] }
 const altcha = createAltcha({ secrets, tries: 5, nowMs: Date.now })
 
 let roomCount = 0

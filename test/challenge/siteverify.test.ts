@@ -3,7 +3,11 @@ import { createSiteverify } from '../../src/challenge/siteverify.ts'
 import { releaseLater } from '../support/release.ts'
 import { startSiteverify } from '../support/siteverify.ts'
 
-const asked = { app: 'shop', keyId: 'key' }
+const asked = {
+  app: 'shop',
+  keyId: 'key',
+  origins: ['https://shop.example', 'http://localhost:8080'],
+}
 
 async function openKind(kind: 'turnstile' | 'hcaptcha' = 'turnstile', secret = 'the secret') {
   const far = await startSiteverify('the secret')
@@ -17,8 +21,8 @@ test.each(['turnstile', 'hcaptcha'] as const)(
   async (kind) => {
     const { far, challenge } = await openKind(kind)
     expect(await challenge.offer(asked, 8)).toEqual({ kind, siteKey: 'site' })
-    expect(await challenge.prove('good-1')).toBe(true)
-    expect(await challenge.prove('bad-1')).toBe(false)
+    expect(await challenge.prove(asked, 'good-1')).toBe(true)
+    expect(await challenge.prove(asked, 'bad-1')).toBe(false)
     // Nothing about the visitor is handed on.
     expect(far.forms.map((form) => [...form.keys()])).toEqual(
       Array(2).fill(
@@ -30,8 +34,8 @@ test.each(['turnstile', 'hcaptcha'] as const)(
 
 test('a token that the vendor has seen before is wrong', async () => {
   const { challenge } = await openKind()
-  expect(await challenge.prove('good-1')).toBe(true)
-  expect(await challenge.prove('good-1')).toBe(false)
+  expect(await challenge.prove(asked, 'good-1')).toBe(true)
+  expect(await challenge.prove(asked, 'good-1')).toBe(false)
 })
 
 test.each([
@@ -51,22 +55,44 @@ test.each([
   const { far, challenge } = await openKind()
   far.behave = behave
   const startMs = performance.now()
-  await expect(challenge.prove('good-1')).rejects.toMatchObject({ part: 'challenge' })
+  await expect(challenge.prove(asked, 'good-1')).rejects.toMatchObject({ part: 'challenge' })
   expect(performance.now() - startMs).toBeLessThan(2_000)
   far.behave = undefined
-  expect(await challenge.prove('good-1')).toBe(true)
+  expect(await challenge.prove(asked, 'good-1')).toBe(true)
 })
+
+test.each([
+  ['turnstile', 'shop.example', true],
+  ['turnstile', 'localhost', true],
+  ['turnstile', 'evil.example', false],
+  ['turnstile', 'shop.example.evil.example', false],
+  ['turnstile', undefined, false],
+  ['turnstile', 7, false],
+  ['turnstile', 'not-provided', false],
+  ['hcaptcha', 'shop.example', true],
+  ['hcaptcha', 'evil.example', false],
+  // As their documentation has it, under load.
+  ['hcaptcha', 'not-provided', true],
+] as const)(
+  '%s, solved on %s by a key of shop.example and localhost: %s',
+  async (kind, hostname, isRight) => {
+    const { far, challenge } = await openKind(kind)
+    far.behave = { status: 200, body: JSON.stringify({ success: true, hostname }) }
+    expect(await challenge.prove(asked, 'good-1')).toBe(isRight)
+    expect(await challenge.prove({ ...asked, origins: [] }, 'good-1')).toBe(true)
+  },
+)
 
 test('our secret is wrong: unavailable, because no visitor is to blame', async () => {
   const { challenge } = await openKind('hcaptcha', 'another secret')
-  await expect(challenge.prove('good-1')).rejects.toThrow('invalid-input-secret')
+  await expect(challenge.prove(asked, 'good-1')).rejects.toThrow('invalid-input-secret')
 })
 
 test('nobody listens: unavailable', async () => {
   const url = 'http://127.0.0.1:9/siteverify'
   const challenge = createSiteverify({ kind: 'turnstile', siteKey: 's', secret: 's', url })
   releaseLater(() => challenge.close())
-  await expect(challenge.prove('good-1')).rejects.toMatchObject({ part: 'challenge' })
+  await expect(challenge.prove(asked, 'good-1')).rejects.toMatchObject({ part: 'challenge' })
 })
 
 test('a token is told apart by app and key, and is one word', async () => {

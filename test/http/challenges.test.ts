@@ -235,5 +235,8 @@ describe('challenge: { kind: turnstile }', () => {
     )
     expect((await send(to, { challenge: 'good-1' }, key, other)).status).toBe(403)
     expect((await send(to, { challenge: 'bad-1' }, key, other)).status).toBe(403)
+    // Solved on a page of another site that has the same site key.
+    far.behave = { status: 200, body: '{"success":true,"hostname":"evil.example"}' }
+    expect((await send(to, { challenge: 'good-2' }, key, other)).status).toBe(403)
   })
 })
