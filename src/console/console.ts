@@ -76,7 +76,7 @@ export function createConsole(deps: {
     const visitor = isFromHere(request) ? await door.visitorOf(request) : null
     if (!visitor || !hasToken(visitor, csrf)) return problem(request, response, 'forbidden', 403)
     await (everywhere ? door.leaveEverywhere(visitor) : door.leave(request))
-    response.append('set-cookie', endOfSessionHeader).redirect(303, '/login')
+    response.append('set-cookie', endOfSessionHeader(request)).redirect(303, '/login')
   })
   for (const route of routes) app[route.method](route.path, handlerOf(route))
   app.use((request, response) => problem(request, response, 'notFound', 404))

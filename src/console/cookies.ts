@@ -2,10 +2,16 @@
 import type { Request } from 'express'
 
 const sessionCookie = 'postern_console'
+/** A browser takes a name that begins so only by https, from this very host and for it. */
+const secureSessionCookie = `__Host-${sessionCookie}`
 const languageCookie = 'postern_language'
 const yearS = 365 * 86_400
 
-export const sessionOf = (request: Request) => cookieOf(request, sessionCookie)
+/** By https the cookie of a neighbouring host, or of plain HTTP, is none of ours. */
+export function sessionOf(request: Request): string | undefined {
+  const secure = cookieOf(request, secureSessionCookie)
+  return secure ?? (isHttps(request) ? undefined : cookieOf(request, sessionCookie))
+}
 export const chosenLanguageOf = (request: Request) => cookieOf(request, languageCookie)
 
 function cookieOf({ headers }: Request, name: string): string | undefined {
@@ -14,15 +20,19 @@ function cookieOf({ headers }: Request, name: string): string | undefined {
 }
 
 /**
- * For this site's own pages alone and no script. It is kept until the browser is closed: its end is the session's, in Redis.
- * `Secure` wherever the browser itself says that it came by https, whatever a proxy says.
+ * Whether the browser came by https: it says so with each form, and most proxies with each request. Who makes that up
+ * is only offered the stricter cookie.
  */
+const isHttps = ({ headers }: Request) =>
+  headers.origin === `https://${headers.host}` || headers['x-forwarded-proto'] === 'https'
+
+/** For this site's own pages alone and no script. It is kept until the browser is closed: its end is the session's, in Redis. */
 export function sessionHeader(request: Request, token: string): string {
-  const isSecure = request.headers.origin?.startsWith('https:')
-  return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+  const [name, secure] = isHttps(request) ? [secureSessionCookie, '; Secure'] : [sessionCookie, '']
+  return `${name}=${token}; Path=/; HttpOnly; SameSite=Strict${secure}`
 }
 
-export const endOfSessionHeader = `${sessionCookie}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`
+export const endOfSessionHeader = (request: Request) => `${sessionHeader(request, '')}; Max-Age=0`
 
 export const languageHeader = (language: string) =>
   `${languageCookie}=${language}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${yearS}`

@@ -1,4 +1,5 @@
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { isIP } from 'node:net'
 import type { Metrics } from '../metrics/metrics.ts'
 import { createHttpServer, type HttpServer } from './server.ts'
 
@@ -28,6 +29,12 @@ export function createAdminServer(deps: {
     const path = request.url?.split('?')[0] ?? ''
     const console = ownPaths.includes(path) ? undefined : deps.console?.()
     if (console) return console(request, response)
+    if (isPageOfAnotherName(request)) {
+      return json(403, {
+        status: 'refused',
+        reasons: ['a browser must name this host by its address'],
+      })
+    }
     try {
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         response.setHeader('allow', 'GET, HEAD')
@@ -57,6 +64,18 @@ export function createAdminServer(deps: {
       json(500, { status: 'failed' })
     }
   })
+}
+
+/**
+ * A page whose own name was made to lead here (DNS rebinding) could read metrics and reasons: for the browser it is all
+ * one site. Such a page has a name with a dot, and every browser sends Accept-Language, which no page can prevent. Probes
+ * and scrapers don't send it, so they may use any name; people use `localhost` or the address.
+ * docs/decisions/0010 says why nothing else tells them apart.
+ */
+function isPageOfAnotherName({ headers }: IncomingMessage): boolean {
+  if (headers['accept-language'] === undefined && headers.origin === undefined) return false
+  const host = URL.parse(`http://${headers.host}`)?.hostname ?? ''
+  return host.includes('.') && isIP(host) === 0
 }
 
 const ownPaths = ['/metrics', '/livez', '/readyz']

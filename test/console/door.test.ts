@@ -35,14 +35,44 @@ describe('signing in', () => {
     expect(cookie).toMatch(/^postern_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/)
   })
 
-  test('by https the cookie is for https alone', async () => {
-    const host = new URL(adminUrl).host
-    const reply = await client().post(
-      '/login',
-      { key: operator.token },
-      { origin: `https://${host}` },
-    )
-    expect(reply.headers.get('set-cookie')).toMatch(/; Secure$/)
+  describe('by https', () => {
+    const origin = `https://${new URL(adminUrl).host}`
+    const enter = async () => {
+      const one = client()
+      const reply = await one.post('/login', { key: operator.token }, { origin })
+      return { one, cookie: reply.headers.get('set-cookie') ?? '' }
+    }
+    const pageWith = (cookie: string) =>
+      fetch(`${adminUrl}/`, {
+        headers: { cookie, 'x-forwarded-proto': 'https' },
+        redirect: 'manual',
+      })
+
+    test('the cookie is for https and this very host alone, and opens the pages', async () => {
+      const { one, cookie } = await enter()
+      expect(cookie).toMatch(
+        /^__Host-postern_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+      )
+      expect(isIn((await one.get('/')).text)).toBe(true)
+      expect((await pageWith(one.cookie())).status).toBe(200)
+    })
+
+    test('a session under the plain name, which a neighbouring host could have set, opens nothing', async () => {
+      const [, token] = (await enter()).one.cookie().split('=')
+      expect((await pageWith(`postern_console=${token}`)).status).toBe(303)
+      const own = (await enter()).one.cookie()
+      expect((await pageWith(`postern_console=${'x'.repeat(43)}; ${own}`)).status).toBe(200)
+    })
+
+    test('signing out ends it, by a cookie that a browser takes', async () => {
+      const { one } = await enter()
+      const csrf = csrfIn((await one.get('/')).text)
+      const reply = await one.post('/sign-out', { csrf }, { origin })
+      expect(reply.headers.get('set-cookie')).toMatch(
+        /^__Host-postern_console=; Path=\/; HttpOnly; SameSite=Strict; Secure; Max-Age=0$/,
+      )
+      expect(isIn((await one.get('/')).text)).toBe(false)
+    })
   })
 
   test.each([

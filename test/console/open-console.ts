@@ -51,7 +51,7 @@ export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>, patience = 10)
     }
     for (const line of response.headers.getSetCookie()) {
       const [pair = ''] = line.split(';')
-      if (pair.startsWith('postern_console=')) cookie = pair
+      if (/^(__Host-)?postern_console=/.test(pair)) cookie = pair
     }
     return { status: response.status, headers: response.headers, text: await response.text() }
   }

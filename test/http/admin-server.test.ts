@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { RequestListener } from 'node:http'
+import { type RequestListener, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { createAdminServer } from '../../src/http/admin.ts'
@@ -96,6 +96,55 @@ test('what is none of its own goes to the console, where there is one, whatever 
   }
   expect((await call('/metrics', 'POST')).status).toBe(405)
   expect((await (await open())('/')).status).toBe(404)
+})
+
+/** As raw as a browser or a scraper sends it. */
+async function getAs(headers: Record<string, string>, path = '/metrics'): Promise<number> {
+  const server = create()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const asked = request({ port, host: '127.0.0.1', path, headers, agent: false })
+  asked.end()
+  const [answer] = await once(asked, 'response')
+  answer.resume()
+  return answer.statusCode
+}
+
+const browser = { 'accept-language': 'en-US,en;q=0.9', 'user-agent': 'Mozilla/5.0' }
+const prometheus = {
+  'user-agent': 'Prometheus/3.5.0',
+  accept: 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
+  'accept-encoding': 'gzip',
+  'x-prometheus-scrape-timeout-seconds': '10',
+}
+
+test.each(['/metrics', '/readyz', '/livez'])(
+  'DNS rebinding: a page under a name of its own reads nothing at %s',
+  async (path) => {
+    expect(await getAs({ ...browser, host: 'evil.example:9100' }, path)).toBe(403)
+    expect(await getAs({ 'accept-language': '', host: 'evil.example:9100' }, path)).toBe(403)
+    expect(await getAs({ origin: 'http://evil.example', host: 'evil.example' }, path)).toBe(403)
+  },
+)
+
+test.each([['localhost:9100'], ['10.0.0.5:9100'], ['[::1]:9100'], ['worker']])(
+  'a person may look by %s',
+  async (host) => {
+    expect(await getAs({ ...browser, host })).toBe(200)
+  },
+)
+
+test.each([
+  ['10.1.2.3:9100'],
+  ['postern-api.postern.svc.cluster.local:9100'],
+  ['codes-1.dc.example.com'],
+])('a scraper may name %s', async (host) => {
+  expect(await getAs({ ...prometheus, host })).toBe(200)
 })
 
 test('slow headers, slow bodies and answers that nobody fetches are cut as at the public port', () => {
