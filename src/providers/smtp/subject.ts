@@ -9,11 +9,11 @@ import { encodeWord } from 'nodemailer/lib/mime-funcs'
 export function subjectHeader(
   subject: string,
 ): { value: string; prepared: boolean; foldLines: boolean } | string {
-  const needsEncoding = subject.includes('=?') || /\S{60}/.test(subject)
-  if (!needsEncoding) return subject
+  const isFoldable = subject.split(' ').every((word) => word.length < longestWord)
+  if (isFoldable && !subject.includes('=?')) return subject
   const oneLine = subject.replace(/[\r\n]+/g, ' ')
   return { value: encodeWord(oneLine, 'B', longestWord), prepared: true, foldLines: true }
 }
 
-/** Of an encoded-word; RFC 2047 allows 75. */
+/** A line of 76 signs has room for it behind the header's name. */
 const longestWord = 52
