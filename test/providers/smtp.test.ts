@@ -107,18 +107,18 @@ describe('smtp', () => {
     expect(openConnections()).toBe(0)
   })
 
-  it.each([
-    'Hello\r\nBcc: eve@example.test',
-    '=? Hello\r\nBcc: eve@example.test',
-  ])('puts a line break of the subject %j into no header', async (subject) => {
-    const { port, taken } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    await provider.send({ ...message, noticeId: newId(), subject }, never)
-    expect(taken[0]?.to).toBe(message.to)
-    expect(taken[0]?.mail).not.toMatch(/^Bcc:/im)
-    const { subject: shown } = await PostalMime.parse(taken[0]?.mail ?? '')
-    expect(shown).toBe(subject.replace('\r\n', ' '))
-  })
+  it.each(['Hello\r\nBcc: eve@example.test', '=? Hello\r\nBcc: eve@example.test'])(
+    'puts a line break of the subject %j into no header',
+    async (subject) => {
+      const { port, taken } = await start()
+      const provider = create(`smtp://127.0.0.1:${port}`)
+      await provider.send({ ...message, noticeId: newId(), subject }, never)
+      expect(taken[0]?.to).toBe(message.to)
+      expect(taken[0]?.mail).not.toMatch(/^Bcc:/im)
+      const { subject: shown } = await PostalMime.parse(taken[0]?.mail ?? '')
+      expect(shown).toBe(subject.replace('\r\n', ' '))
+    },
+  )
 
   it.each([
     ['an encoded-word', 'Order =?utf-8?B?4oCuZ2FtZQ==?= is ready'],
