@@ -159,6 +159,10 @@ describe('a session', () => {
     const again = await signedIn()
     expect(isIn((await again.get('/')).text)).toBe(true)
     expect(isIn((await there.get('/')).text)).toBe(false)
+    // What ended them must outlive them: they would live again.
+    const { client: redis, prefix } = postern.redis
+    const lives = await redis.pttl(`${prefix}console:generation:${operator.id}`)
+    expect(lives).toBeGreaterThan(sessionLivesMs)
   })
 
   test('ends with its key, at the next page', async () => {
@@ -168,6 +172,44 @@ describe('a session', () => {
     expect(isIn((await one.get('/')).text)).toBe(true)
     await keys.revoke(short.id)
     expect(isIn((await one.get('/')).text)).toBe(false)
+  })
+
+  test('of a revoked key reads and does nothing on any page', async () => {
+    const short = await createOperator()
+    const one = client()
+    await one.signIn(short.token)
+    const csrf = csrfIn((await one.get('/')).text)
+    await keys.revoke(short.id)
+    const cookie = one.cookie()
+    const reads = [
+      '/',
+      '/search',
+      '/story/abc',
+      '/notices',
+      '/delivery',
+      '/rules',
+      '/keys',
+      '/events',
+      '/operations',
+    ]
+    const asks = [
+      ...reads.map((path) => ({ path, init: {} })),
+      ...['/search', '/story/abc/reset', '/story/abc/reveal'].map((path) => {
+        return {
+          path,
+          init: { method: 'POST', body: new URLSearchParams({ csrf, q: 'a@b.test' }) },
+        }
+      }),
+    ]
+    for (const { path, init } of asks) {
+      const headers = { cookie, origin: adminUrl }
+      const response = await fetch(adminUrl + path, { ...init, headers, redirect: 'manual' })
+      expect(response.status, path).toBe(303)
+      expect(response.headers.get('location'), path).toMatch(/^\/login\?next=/)
+      expect(await response.text(), path).not.toContain('<nav')
+    }
+    const everywhere = await one.post('/sign-out', { csrf, everywhere: 'yes' })
+    expect(everywhere.status).toBe(403)
   })
 
   test('signing in again ends the one before', async () => {

@@ -36,6 +36,35 @@ test('look-up and reset: 503 while PostgreSQL or Redis is away, the whole story 
   expect(told.body).toMatchObject({ notices: [{ kind: 'captcha' }], operations: [] })
 }, 30_000)
 
+test('reset: what PostgreSQL could not record is not done; what it recorded may be asked for again', async () => {
+  const [redis, database] = [await testRedis(), await testDatabase()]
+  const postern = await startPostern({ on: { redis, database } })
+  const refused = { status: 429, body: { policy: 'captcha', rule: 'recipient' } }
+  const send = () => postern.post('/v1/captchas', { channel: 'sms', to })
+  const reset = () =>
+    postern.post('/v1/recipients/reset', {
+      channel: 'sms',
+      to,
+      what: ['limits', 'code'],
+      reason: 'asked',
+    })
+  const { body } = await send()
+  const code = await postern.codeFor(body.id)
+  expect(await send()).toMatchObject(refused)
+  // The look-ups before it are answered; only the record is not.
+  await database.pool.query('ALTER TABLE operation RENAME TO operation_away')
+  try {
+    expect((await reset()).status).toBeGreaterThanOrEqual(500)
+    expect(await send()).toMatchObject(refused)
+    const check = { channel: 'sms', to, code }
+    expect(await postern.post('/v1/captchas/check', check)).toMatchObject({ status: 200 })
+  } finally {
+    await database.pool.query('ALTER TABLE operation_away RENAME TO operation')
+  }
+  expect((await reset()).status).toBe(204)
+  expect((await send()).status).toBe(202)
+})
+
 test('Redis refuses what is remembered: sends and refusals go on, and what is missing is counted', async () => {
   const postern = await startPostern()
   const { client, prefix } = postern.redis

@@ -24,6 +24,30 @@ test('release: with rules named, what was taken from those alone comes back', as
   expect(used.map((window) => window.used)).toEqual([1, 2, 1])
 })
 
+test('the same request id with other fields is another use; with the same ones it is none', async () => {
+  const { ask } = await bothEngines({
+    p: [
+      { name: 'each', key: '{u}', sliding: '2 per 1h' },
+      { name: 'all', key: 'all', sliding: '10 per 1h' },
+    ],
+  })
+  const used = async (of: typeof u) =>
+    (await ask((limiter) => limiter.peek('p', of))).map((window) => window.used)
+  for (const fields of [u, u, { u: 'b' }]) {
+    await ask((limiter) => limiter.acquire('p', fields, { requestId: 'same' }))
+  }
+  expect([await used(u), await used({ u: 'b' })]).toEqual([
+    [1, 2],
+    [1, 2],
+  ])
+  expect(await ask((limiter) => limiter.release('p', { u: 'b' }, 'same'))).toBe(true)
+  expect([await used(u), await used({ u: 'b' })]).toEqual([
+    [1, 1],
+    [0, 1],
+  ])
+  expect(await ask((limiter) => limiter.release('p', { u: 'b' }, 'same'))).toBe(false)
+})
+
 test('a policy without rules admits, has no windows, and has nothing to give back', async () => {
   const { ask } = await bothEngines({ none: [] })
   expect(await ask((limiter) => limiter.acquire('none', u, { requestId: 'r' }))).toMatchObject({

@@ -62,6 +62,25 @@ test('asked of us: good once, also when it is asked for many times at once', asy
   expect(verdicts.find(({ valid }) => valid)).toMatchObject({ scene: 'login', channel: 'sms' })
 })
 
+test('a used pass is remembered for longer than it lives, by as much as two clocks may differ', async () => {
+  const passes = await open()
+  const pass = await passes.issue(passed)
+  expect(await passes.verify(pass, 'shop')).toMatchObject({ valid: true })
+  const lives = await redis.pttl(`${keyPrefix}pass:${decodeJwt(pass).jti}`)
+  const leftMs = (decodeJwt(pass).exp as number) * 1_000 - now
+  expect(lives).toBeGreaterThan(leftMs + 25_000)
+  expect(lives).toBeLessThanOrEqual(leftMs + 30_001)
+  // Used in its last second, asked for again by a process whose clock is 30 s behind.
+  const late = await passes.issue(passed)
+  const usedAtMs = now
+  now = (decodeJwt(late).exp as number) * 1_000 - 1
+  expect(await passes.verify(late, 'shop')).toMatchObject({ valid: true })
+  now -= 29_000
+  expect(await passes.verify(late, 'shop')).toEqual({ valid: false, reason: 'used' })
+  expect(await redis.pttl(`${keyPrefix}pass:${decodeJwt(late).jti}`)).toBeGreaterThan(25_000)
+  now = usedAtMs
+})
+
 test("another app's, another recipient's and an expired one are no good, and the recipient's own still is", async () => {
   const passes = await open()
   const pass = await passes.issue(passed)

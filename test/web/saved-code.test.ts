@@ -1,0 +1,50 @@
+/** What a reload of the page finds, with a clock and a tab's storage of the test's own. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createSavedCode, type Saved } from '../../web/saved-code.ts'
+
+const stored = new Map<string, string>()
+const sent = {
+  id: 'n1',
+  to: '13800138000',
+  shownTo: '+86138****8000',
+  codeLength: 4,
+  expiresAtMs: 300_000,
+}
+const saved: Saved = {
+  channel: 'sms',
+  sent,
+  waits: { sms: { to: sent.to, untilMs: 3_600_000 } },
+}
+
+beforeEach(() => {
+  stored.clear()
+  vi.stubGlobal('sessionStorage', {
+    getItem: (name: string) => stored.get(name) ?? null,
+    setItem: (name: string, value: string) => void stored.set(name, value),
+    removeItem: (name: string) => void stored.delete(name),
+  })
+  vi.useFakeTimers({ now: 0, toFake: ['Date'] })
+  createSavedCode('field').write(saved)
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+test('a reload while the code lives finds it', () => {
+  vi.setSystemTime(sent.expiresAtMs - 1)
+  expect(createSavedCode('field').read()).toEqual(saved)
+})
+
+test('a reload after the life of the code finds none, but the wait of its address', () => {
+  vi.setSystemTime(sent.expiresAtMs)
+  expect(createSavedCode('field').read()).toEqual({ ...saved, sent: undefined })
+})
+
+test('another field, a removed one and an unreadable one begin anew', () => {
+  expect(createSavedCode('other').read()).toBe(undefined)
+  stored.set('field', '{')
+  expect(createSavedCode('field').read()).toBe(undefined)
+  createSavedCode('field').write(undefined)
+  expect(stored.size).toBe(0)
+})
