@@ -9,7 +9,7 @@
 --          settle (its code replaces all before it), forget  notice id
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
---          look
+--          look      notice id or "" for any
 --          of the key that lists a recipient's scenes (ZSET, by when the code of each ends):
 --          note      scene, ms that its code lives
 --          scenes
@@ -75,9 +75,10 @@ function steps.takeBack(codes, request)
   return 0
 end
 
-function steps.look(codes)
+function steps.look(codes, wanted)
   local code = codes[1]
-  return code and code.state == 'current' and string.format('%d %.0f', code.tries, code.ends) or -1
+  if not code or code.state ~= 'current' or wanted ~= '' and wanted ~= code.id then return -1 end
+  return string.format('%d %.0f', code.tries, code.ends)
 end
 
 function lists.note(key, _, scene, ttlMs)

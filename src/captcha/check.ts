@@ -1,13 +1,19 @@
 /**
- * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget
- * survives resends, and with the code itself, whose tries end it.
+ * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget survives resends, and
+ * with the code itself, whose tries end it.
+ *
+ * Only what can be compared is a guess. Where no code lives nothing is counted about the recipient, nothing locks,
+ * and nobody hears of it: a stranger with a page's key could otherwise lock out, report and fill the memory with
+ * recipients of their choice. Such a caller's own rules (`browser.checkRules`) count it all the same.
  */
 import { randomUUID } from 'node:crypto'
-import type { Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
+import type { Admission, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { afterPass } from '../notice/after-pass.ts'
 import type { Fields, Origin, Quota } from '../notice/quota.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
+import type { CheckLimits } from './check-limits.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 import type { Refund } from './send.ts'
 
@@ -18,12 +24,19 @@ export interface CheckRequest extends CodeOwner {
   origin: Origin
 }
 
-export type CheckOutcome = GuessResult | { result: 'refused'; refusal: Refusal }
+type Mismatch = Extract<GuessResult, { result: 'mismatch' }>
+
+export type CheckOutcome =
+  | Exclude<GuessResult, Mismatch>
+  /** `lockedForMs`: this guess used up what the limits allow, and none is compared for so long. */
+  | (Mismatch & { lockedForMs?: number })
+  | { result: 'refused'; refusal: Refusal }
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
 export function createCheckCaptcha(deps: {
   quota: Quota
+  limits: CheckLimits
   limiter: Limiter
   /** The rules as they are now. */
   policies: () => Policies
@@ -34,7 +47,8 @@ export function createCheckCaptcha(deps: {
   /** For those who keep a record. Must not throw, and is not waited for. */
   onChecked?: (request: CheckRequest, requestId: string, outcome: CheckOutcome) => void
 }) {
-  const { quota, limiter, policies, codes, metrics, events, testRecipients, onChecked } = deps
+  const { quota, limits, limiter, policies, codes, metrics, events, testRecipients, onChecked } =
+    deps
 
   /** `isHuman`: rules that ask for a challenge let it pass. */
   return async function checkCaptcha(request: CheckRequest, isHuman = true): Promise<CheckOutcome> {
@@ -46,10 +60,12 @@ export function createCheckCaptcha(deps: {
     metrics.checks.inc({ result: outcome.result })
     onChecked?.(request, requestId, outcome)
     if (outcome.result === 'passed') events.passed(request, outcome.noticeId)
-    if (outcome.result === 'refused' && outcome.refusal.isNewLock) {
-      void events.locked(request, outcome.refusal)
-    }
+    if (outcome.result === 'refused') announceLock(request, outcome.refusal)
     return outcome
+  }
+
+  function announceLock(request: CheckRequest, refusal: Refusal): void {
+    if (refusal.isNewLock) void events.locked(request, refusal)
   }
 
   async function check(
@@ -57,23 +73,48 @@ export function createCheckCaptcha(deps: {
     requestId: string,
     isHuman: boolean,
   ): Promise<CheckOutcome> {
-    const fields = quota.checkFieldsOf(request, request.origin)
-    const decision = await quota.acquire('check', fields, requestId, isHuman)
+    const live = await codes.look(request, request.id)
+    if (!live || live.triesLeft === 0) return answerWithoutCode(request, isHuman)
+    const { policy, fields } = limits.guessOf(request, request.origin)
+    const decision = await quota.acquire(policy, fields, requestId, isHuman)
     if (!decision.admitted) return { result: 'refused', refusal: decision }
 
     let guess: GuessResult
     try {
       guess = await codes.guess(request, request.code, request.id)
     } catch (error) {
-      quota.release('check', fields, requestId)
+      quota.release(policy, fields, requestId)
       throw error
     }
+    // It ended since it was looked for, so nothing was compared.
+    if (guess.result === 'gone') quota.release(policy, fields, requestId)
     // The next request of this person comes after this one on the same connection: no need to wait.
-    if (guess.result === 'passed') forgive(fields, requestId).catch(() => {})
+    if (guess.result === 'passed') forgive(policy, fields, requestId).catch(() => {})
     if (guess.result === 'passed' && guess.onPass) {
       giveBack(guess.noticeId, guess.onPass).catch(() => {})
     }
-    return guess
+    if (guess.result !== 'mismatch' || decision.nextInMs === 0) return guess
+    const lockedForMs = await lockAfter(request, decision)
+    return lockedForMs > 0 ? { ...guess, lockedForMs } : guess
+  }
+
+  async function answerWithoutCode(request: CheckRequest, isHuman: boolean): Promise<CheckOutcome> {
+    const { origin } = request
+    const refusal = await limits.visit(request, origin, isHuman)
+    if (refusal) return { result: 'refused', refusal }
+    const lock = await limits.findLock(request, origin)
+    return lock ? { result: 'refused', refusal: lock } : { result: 'gone' }
+  }
+
+  /** 0 when another guess may follow, or when that can't be said: this one was compared and counted all the same. */
+  async function lockAfter(request: CheckRequest, admission: Admission): Promise<number> {
+    try {
+      const { waitMs, refusal } = await limits.holdAfter(request, request.origin, admission)
+      if (refusal) announceLock(request, refusal)
+      return waitMs
+    } catch {
+      return 0
+    }
   }
 
   /** What the code's send took from rules with `refund: passed`. The code has passed, whatever comes of this. */
@@ -82,21 +123,9 @@ export function createCheckCaptcha(deps: {
     await limiter.refund(policy, fields, noticeId)
   }
 
-  /**
-   * A right code is no guess, so no lock-out counts it, nor a rule that asks for a challenge: that is a budget
-   * of guesses, and an owner who signs in often has none the fewer. Earlier misses are forgiven only by lock-outs
-   * about this recipient: an attacker can pass with a number of their own, and must not win back guesses
-   * at the numbers of others; and a budget that each sign-in filled up again would be none. Other rules count
-   * successes like any use.
-   */
-  async function forgive(fields: Fields, requestId: string): Promise<void> {
-    const rules = policies().check ?? []
-    const isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')
-    const isUncounted = (rule: Rule) => rule.kind === 'lockout' || rule.mode === 'challenge'
-    const namesOf = (wanted: (rule: Rule) => boolean) =>
-      rules.filter(wanted).map(({ name }) => name)
-    const others = namesOf((rule) => isUncounted(rule) && !isCleared(rule))
-    if (others.length > 0) quota.release('check', fields, requestId, others)
-    await Promise.all(namesOf(isCleared).map((rule) => limiter.reset('check', fields, rule)))
+  async function forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
+    const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
+    if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)
+    await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
   }
 }

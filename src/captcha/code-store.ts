@@ -62,7 +62,7 @@ type Step =
   | ['settle' | 'forget', noticeId: string]
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
-  | ['look']
+  | ['look', noticeId: string]
   | ['note', scene: string, ttlMs: string]
   | ['scenes']
 
@@ -197,10 +197,13 @@ export function createCodeStore(
       }
     },
 
-    /** The code that would pass now, without the code; null when there is none. */
-    async look(owner: CodeOwner): Promise<{ triesLeft: number; expiresAt: Date } | null> {
+    /** The code that would pass now (with an id, that of this notice), without the code; null when there is none. */
+    async look(
+      owner: CodeOwner,
+      noticeId = '',
+    ): Promise<{ triesLeft: number; expiresAt: Date } | null> {
       for (const key of keysOf(owner)) {
-        const answer = await take({ key, step: ['look'] })
+        const answer = await take({ key, step: ['look', noticeId] })
         if (typeof answer !== 'string') continue
         const [triesLeft = 0, endsMs = 0] = answer.split(' ').map(Number)
         return { triesLeft, expiresAt: new Date(endsMs) }

@@ -6,15 +6,17 @@
  *
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
+import { pagePolicy } from '../base/page-policy.ts'
 import { Problem } from '../base/problems.ts'
 import type { Policies } from '../limiter/index.ts'
-import type { CreatedNotice, CreateNotice, PreparedNotice } from '../notice/create.ts'
-import type { Fields, Quota } from '../notice/quota.ts'
+import type { CreatedNotice, CreateNotice, NoticeDraft, PreparedNotice } from '../notice/create.ts'
+import type { Fields, Origin, Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { TakeTestNotice } from '../notice/test-notice.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { CheckLimits } from './check-limits.ts'
 import type { CodeStore } from './code-store.ts'
 import { drawCode } from './draw-code.ts'
 import { createValidity } from './validity.ts'
@@ -35,6 +37,7 @@ export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
 export function createSendCaptcha(deps: {
   quota: Quota
+  checkLimits: Pick<CheckLimits, 'waitMsOf'>
   codes: CodeStore
   createNotice: CreateNotice
   store: NoticeStore
@@ -42,19 +45,23 @@ export function createSendCaptcha(deps: {
   testRecipients: Pick<TestRecipients, 'codeOf'>
   takeTestNotice: TakeTestNotice
   canReach: CanReach
-  /** Which policy is asked of callers from pages. */
-  pagePolicy: string
   /** The rules as they are now. */
   policies: () => Policies
 }) {
   const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
-  const { canReach, pagePolicy, policies } = deps
+  const { canReach, policies, checkLimits } = deps
   const validityIn = createValidity(code.ttlMs)
 
   function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
     const notice = { ...asked, kind: 'captcha', ttlMs: code.ttlMs } as const
     const policy = origin.isPage ? pagePolicy : 'captcha'
     return { notice, policy, fields: quota.fieldsOf(notice, params, origin) }
+  }
+
+  /** A send is not refused by a lock of checks, so its answer tells of one; without a word when Redis gives none. */
+  async function lockOf(notice: NoticeDraft & { scene: string }, origin: Origin) {
+    const waitMs = await checkLimits.waitMsOf(notice, origin).catch(() => 0)
+    return waitMs > 0 ? { lockedForMs: waitMs } : {}
   }
 
   /** What a pass gives back, where a rule of the policy wants that. */
@@ -98,6 +105,7 @@ export function createSendCaptcha(deps: {
       const { notice, policy, fields } = draftOf(request)
       const decision = await quota.acquire(policy, fields, notice.id, isHuman)
       if (!decision.admitted) return { accepted: false, policy: 'captcha', refusal: decision }
+      const lock = lockOf(notice, request.origin)
       try {
         if (!(await canReach(notice))) throw new Problem('invalid_recipient')
         const testCode = testRecipients.codeOf(notice.channel, notice.to)
@@ -105,7 +113,7 @@ export function createSendCaptcha(deps: {
           ? makeCode(request, notice, refundOf(policy, fields))
           : makeTestCode(notice, testCode))
         const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
-        return { accepted: true, notice: created, resendAt }
+        return { accepted: true, notice: created, resendAt, ...(await lock) }
       } catch (error) {
         codes.forget(notice, notice.id)
         quota.release(policy, fields, notice.id)
@@ -122,7 +130,8 @@ export function createSendCaptcha(deps: {
       if (adopted.isOpen && (await codes.settle(notice, notice.id)) !== 'current') return null
       const { createdAt, expiresAt } = adopted
       const resendAt = new Date(Date.now() + (await quota.nextInMs(policy, fields)))
-      return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt }
+      const lock = await lockOf(notice, request.origin)
+      return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt, ...lock }
     },
   }
 }

@@ -6,8 +6,15 @@
 import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
+import {
+  type PageRules,
+  pageCheckPolicy,
+  pageGuessPolicy,
+  pagePolicy,
+  pagePolicyPlaces,
+  withPageRules,
+} from '../base/page-policy.ts'
 import type { Finding } from './located-yaml.ts'
-import { pagePolicy, withPageRules } from './page-policy.ts'
 import {
   codeLength,
   type ProviderEntry,
@@ -54,24 +61,36 @@ export function crossCheck(
   return { findings: [...findings, ...ofTemplates], templateProblems: [] }
 }
 
-/** The rules for pages are looked at as the policy that they and captcha's are together. */
+/** The rules for pages are checked as the policies that they and the rules of all callers are together. */
 function policyFindings(
   { policies, pageRules, prices }: Sections,
   checks: SectionChecks,
 ): Finding[] {
   if (policies === undefined) return []
-  if (Object.hasOwn(policies, pagePolicy)) {
-    const message = `"${pagePolicy}" is the name of browser.rules`
-    return [{ path: ['policies', pagePolicy], message }]
+  const taken = Object.keys(pagePolicyPlaces).filter((name) => Object.hasOwn(policies, name))
+  if (taken.length > 0) {
+    return taken.map((name) => ({
+      path: ['policies', name],
+      message: `"${name}" is the name of ${pagePolicyPlaces[name]}`,
+    }))
   }
   return checks
     .policies(withPageRules(policies, pageRules), prices)
     .flatMap(({ path, message }) => {
-      const [policy, index, ...rest] = path
-      if (policy !== pagePolicy) return [{ path: ['policies', ...path], message }]
-      // What is wrong with captcha's rules is said of them.
-      if (typeof index !== 'number' || index === 0) return []
-      return [{ path: ['browser', 'rules', index - 1, ...rest], message }]
+      const [policy = '', index, ...rest] = path
+      if (policy === pagePolicy) {
+        // What is wrong with captcha's rules is said of them.
+        if (typeof index !== 'number' || index === 0) return []
+        return [{ path: ['browser', 'rules', index - 1, ...rest], message }]
+      }
+      if (policy === pageCheckPolicy) {
+        return [{ path: ['browser', 'checkRules', index ?? 0, ...rest], message }]
+      }
+      // Only a name that stands in both lists is wrong with them together.
+      if (policy === pageGuessPolicy) {
+        return index === 1 ? [{ path: ['browser', 'checkRules'], message }] : []
+      }
+      return [{ path: ['policies', ...path], message }]
     })
 }
 
@@ -120,7 +139,7 @@ function testingFindings(sections: Sections, checks: SectionChecks): Finding[] {
 interface Sections {
   /** Undefined when it is no list of policies at all. */
   readonly policies: Readonly<Record<string, unknown>> | undefined
-  readonly pageRules: readonly unknown[]
+  readonly pageRules: PageRules
   readonly prices: Readonly<Record<string, number>> | undefined
   readonly pageTemplates: readonly unknown[]
   /** Those that have the shape of one. */
@@ -138,7 +157,7 @@ interface Sections {
 function soundSections(raw: unknown): Sections {
   const { policies, prices, browser, providers, routes, templates, testing, code, recipients } =
     asRecord(raw)
-  const { rules: pageRules, templates: pageTemplates } = asRecord(browser)
+  const { rules, checkRules, templates: pageTemplates } = asRecord(browser)
   const { recipients: testRecipients } = asRecord(testing)
   const { defaultCountry } = asRecord(recipients)
   const routesOf = (channel: Channel) => {
@@ -157,9 +176,9 @@ function soundSections(raw: unknown): Sections {
   }
   return {
     policies: isObject(policies) ? policies : undefined,
-    pageRules: Array.isArray(pageRules) ? pageRules : [],
+    pageRules: { rules: listIn(rules), checkRules: listIn(checkRules) },
     prices: isObject(prices) ? pricesIn(prices) : undefined,
-    pageTemplates: Array.isArray(pageTemplates) ? pageTemplates : [],
+    pageTemplates: listIn(pageTemplates),
     providers: new Map(
       Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
         const parsed = providerEntry.safeParse(entry)
@@ -183,6 +202,7 @@ function pricesIn(prices: Readonly<Record<string, unknown>>): Record<string, num
 }
 
 const asRecord = (value: unknown) => (isObject(value) ? value : {})
+const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** `browser` and routes name templates, and so do providers that send by templates of their own. */
 function templatesNamedIn({ pageTemplates, providers, routes }: Sections) {

@@ -141,6 +141,8 @@ export const policyFileSchema = z.strictObject({
       templates: z.array(z.string()).default(['captcha']),
       /** Asked together with captcha's, for publishable keys only. */
       rules: z.array(z.unknown()).default([]),
+      /** Asked together with check's, for publishable keys only; alone where no code lives. */
+      checkRules: z.array(z.unknown()).default([]),
     })
     .prefault({}),
   challenge: challenge.prefault({ kind: 'altcha' }),

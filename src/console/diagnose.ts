@@ -2,6 +2,7 @@
  * The answer before the story: what of a recipient's story explains why a code did not come, or did not pass, in the
  * order of docs/support.md. A finding names words of the console with what they speak of; what to do stands there too.
  */
+import { isCheckPolicy, pageCheckPolicy } from '../base/page-policy.ts'
 import type { Story } from '../lookup/look-up.ts'
 import type { Tone } from './parts.ts'
 import type { Words } from './words.ts'
@@ -29,22 +30,29 @@ export function diagnose(told: Told, nowMs: number): Finding[] {
   const findings: Finding[] = []
   if (destination !== 'allowed') findings.push({ tone: 'bad', name: destination })
   if (lockedForMs !== undefined) findings.push({ tone: 'bad', name: 'locked', ms: lockedForMs })
-  findings.push(...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks))
+  const others = [...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks)]
+  // A lock makes the advice to ask or to type again wrong.
+  findings.push(...others.filter(({ name }) => lockedForMs === undefined || !toTryAgain.has(name)))
   const isUnknown = refusals.length + checks.length + notices.length === 0
   if (isUnknown && findings.length === 0) findings.push({ tone: 'plain', name: 'nothing' })
   return findings
 }
 
-/** Locks are told already. */
+const toTryAgain: ReadonlySet<Finding['name']> = new Set(['refusedOver', 'mistyped', 'goneCode'])
+
 function ofRefusals({ refusals, notices }: Told, nowMs: number): Finding[] {
-  const asked = refusals.filter(({ policy }) => policy !== 'check')
-  const holding = asked.filter(
-    ({ at, retryAfterMs, challenge }) => !challenge && at.getTime() + retryAfterMs > nowMs,
-  )
-  const [longest] = holding.toSorted((a, b) => endOf(b) - endOf(a))
-  if (longest) {
-    return [{ tone: 'bad', name: 'refused', rule: longest.rule, ms: endOf(longest) - nowMs }]
+  /** The one that holds longest. */
+  function holding(name: 'refused' | 'checksRefused', of: Story['refusals']): Finding[] {
+    const [longest] = of
+      .filter((refusal) => !refusal.challenge && endOf(refusal) > nowMs)
+      .toSorted((a, b) => endOf(b) - endOf(a))
+    return longest ? [{ tone: 'bad', name, rule: longest.rule, ms: endOf(longest) - nowMs }] : []
   }
+  // What `check` itself refuses is a lock, which is found by its state.
+  const ofPage = refusals.filter(({ policy }) => policy === pageCheckPolicy)
+  const asked = refusals.filter(({ policy }) => !isCheckPolicy(policy))
+  const held = [...holding('checksRefused', ofPage), ...holding('refused', asked)]
+  if (held.length > 0) return held
   const [latest] = asked
   const lastSent = notices[0]?.createdAt.getTime() ?? 0
   if (!latest || latest.at.getTime() < lastSent) return []

@@ -3,7 +3,7 @@ import type { KeyFacts } from '../access/key-store.ts'
 import type { EventOutbox } from '../events/outbox.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { Operations } from '../lookup/operations.ts'
-import { sentenceOf } from '../replay/explain.ts'
+import { ownRulesOf, sentenceOf } from '../replay/explain.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, NavName, Outcome, View } from './page.ts'
 import { badge, csrfField, pager, table, time } from './parts.ts'
@@ -125,8 +125,7 @@ function pages(
 }
 
 function rules({ words }: View, policies: Policies): Html {
-  const sections = Object.entries(policies).map(([policy, all]) => {
-    const own = all.filter((rule) => rule.policy === policy)
+  const sections = ownRulesOf(policies).map(([policy, own]) => {
     const lines = own.map(
       (rule) => html`<dt>${rule.name}</dt><dd lang="en">${sentenceOf(rule)}</dd>`,
     )

@@ -71,7 +71,7 @@ function findingOf(view: View, { tone, name, rule, ms, provider, error }: Findin
   return html`<li class="${tone}"><span class="mark">${icon(shapeOfTone[tone])}</span><div><strong>${title}</strong><p>${advice}</p></div></li>`
 }
 
-function nowOf(view: View, { limits, codes }: Story): Html {
+function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
   const { story } = view.words
   const asked = limits.filter(({ policy }) => policy === 'captcha')
   const waitMs = Math.max(0, ...asked.map(({ nextInMs }) => nextInMs))
@@ -81,7 +81,13 @@ function nowOf(view: View, { limits, codes }: Story): Html {
   )
   const holding = limits.filter(holds)
   const free = limits.filter((limit) => !holds(limit))
-  return html`<p>${waitMs === 0 ? badge('good', 'check', story.mayAsk) : badge('wait', 'clock', story.mayAskIn(waitMs))}</p>
+  const mayAsk =
+    lockedForMs !== undefined
+      ? badge('bad', 'lock', story.mayNotCheck(lockedForMs))
+      : waitMs === 0
+        ? badge('good', 'check', story.mayAsk)
+        : badge('wait', 'clock', story.mayAskIn(waitMs))
+  return html`<p>${mayAsk}</p>
 <h3>${story.codes}</h3>${live.length > 0 ? html`<ul>${live}</ul>` : html`<p class="quiet">${story.noCodes}</p>`}
 <h3>${story.limits}</h3>${limitList(view, holding)}
 <details><summary>${story.free(free.length)}</summary>${limitList(view, free)}</details>`

@@ -1,4 +1,5 @@
 /** A story as one line of time, the latest first: asked, refused, tried at whom, receipt, checked, reset. */
+import { isCheckPolicy } from '../base/page-policy.ts'
 import type { RefusalEntry } from '../history/history.ts'
 import type { Story } from '../lookup/look-up.ts'
 import type { Attempt, Outcome } from '../notice/states.ts'
@@ -101,7 +102,7 @@ function ofRefusal({ words: { events } }: View, refusal: RefusalEntry): Entry {
   return {
     at,
     tone: 'bad',
-    shape: policy === 'check' ? 'lock' : 'stop',
+    shape: isCheckPolicy(policy) ? 'lock' : 'stop',
     title: events.refused(policy, rule),
     more: [window, until],
   }

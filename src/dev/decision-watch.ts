@@ -4,7 +4,7 @@
  * memory is src/history, which leaves out what a flood repeats.
  */
 import type { Decided, Lane } from '../../web/demo/demo-state.ts'
-import { pagePolicy } from '../config/page-policy.ts'
+import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../base/page-policy.ts'
 import type { Limiter, Policies, Rule, WindowState } from '../limiter/index.ts'
 import type { Fields, OnDecided } from '../notice/quota.ts'
 
@@ -32,7 +32,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
       latest.clear()
       followed = { channel: String(fields.channel), to: String(fields.to) }
     }
-    const asked = policy === 'check' ? 'check' : 'send'
+    const asked = isCheckPolicy(policy) ? 'check' : 'send'
     latest.set(asked, fields)
     const entry: Entry = { policy, fields, atMs: Date.now() }
     if (!decision.admitted) {
@@ -79,7 +79,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
     async look() {
       const lanes = await Promise.all([
         lanesOf(pagePolicy, latest.get('send')),
-        lanesOf('check', latest.get('check')),
+        lanesOf(pageGuessPolicy, latest.get('check')),
       ])
       const decisions = entries.filter(({ fields }) => isFollowed(fields)).slice(0, 20)
       return {
@@ -93,7 +93,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
     async forget(): Promise<void> {
       const [sent, checked] = [latest.get('send'), latest.get('check')]
       if (sent) await limiter.reset(pagePolicy, sent)
-      if (checked) await limiter.reset('check', checked)
+      if (checked) await limiter.reset(pageGuessPolicy, checked)
       entries.length = 0
     },
   }

@@ -13,6 +13,7 @@
 import { createAsideWriter } from '../base/aside-writer.ts'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import type { Channel } from '../base/channel.ts'
+import { isCheckPolicy } from '../base/page-policy.ts'
 import { Unavailable } from '../base/problems.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -51,15 +52,15 @@ export interface CheckEntry {
 export type History = ReturnType<typeof createHistory>
 
 type What =
-  | [tag: string, kind: 'refused' | 'asked', ...refusal: Stored]
+  | [tag: string, kind: 'refused' | 'asked' | 'locked', ...refusal: Stored]
   | [tag: string, kind: 'checked', result: CheckResult]
 type Stored = [policy: string, rule: string, window: string, retryAfterMs: number, sealed?: string]
 
 interface Entry {
   recipient: Recipient
   happenedAt: number
-  /** Made when it is written: a dropped one costs no sealing. */
-  what: (tag: string) => What
+  /** Made when it is written: a dropped one costs no sealing. Absent of a check without a code, see `checked`. */
+  what?: (tag: string) => What
 }
 
 const livesMs = 7 * 86_400_000
@@ -76,6 +77,7 @@ const maxPersonal = 40
 const maxShared = 20
 
 const script = loadScript('history-N')
+const goneCheck: What = ['', 'checked', 'gone']
 
 export function createHistory(deps: {
   redis: RedisClient
@@ -83,9 +85,10 @@ export function createHistory(deps: {
   keyPrefix: string
   /** The rules as they are now. */
   policies: () => Policies
+  codeTtlMs: number
   onDropped: (entries: number) => void
 }) {
-  const { redis, secrets, keyPrefix, policies, onDropped } = deps
+  const { redis, secrets, keyPrefix, policies, codeTtlMs, onDropped } = deps
   const writtenAt = createBoundedMap<number>(maxRemembered)
   const writer = (maxItems: number) =>
     createAsideWriter<Entry>({
@@ -104,15 +107,21 @@ export function createHistory(deps: {
     secrets.subjectHashes(['history', app, channel, to]).map((hash) => ({
       ring: `${keyPrefix}history:{${hash.slice(0, ringNameLength)}}`,
       tag: hash.slice(ringNameLength, ringNameLength + tagLength),
+      goneKey: `${keyPrefix}gone:${hash}`,
     }))
 
   async function write(entries: readonly Entry[]): Promise<void> {
     const nowMs = performance.now()
-    const written = entries.map(({ recipient, happenedAt, what }) => {
+    const gone: string[] = []
+    const written = entries.flatMap(({ recipient, happenedAt, what }) => {
       const [place] = placesOf(recipient)
-      const { ring = '', tag = '' } = place ?? {}
-      return { ring, args: [Math.round(nowMs - happenedAt), JSON.stringify(what(tag))] }
+      const { ring = '', tag = '', goneKey = '' } = place ?? {}
+      if (what) return { ring, args: [Math.round(nowMs - happenedAt), JSON.stringify(what(tag))] }
+      gone.push(goneKey)
+      return []
     })
+    await Promise.all(gone.map((key) => redis.set(key, '', 'PX', codeTtlMs)))
+    if (written.length === 0) return
     // In a cluster the keys of one call must lie together, which rings do not.
     const calls = redis.isCluster ? written.map((one) => [one]) : [written]
     await Promise.all(
@@ -145,33 +154,37 @@ export function createHistory(deps: {
       recipient: { app, channel, to },
       happenedAt: nowMs,
       what: (tag) => {
-        const kind = decision.challenge ? 'asked' : 'refused'
+        const kind = decision.challenge ? 'asked' : decision.isNewLock ? 'locked' : 'refused'
         const refusal: Stored = [rule.policy, rule.name, window, retryAfterMs]
         if (values) refusal.push(secrets.seal(JSON.stringify(values), tag).toString('base64url'))
         return [tag, kind, ...refusal]
       },
     }
-    if ((namesRecipient(rule) ? personal : shared).add(entry)) writtenAt.set(key, nowMs)
+    const isTaken = (namesRecipient(rule) ? personal : shared).add(entry)
+    // What the lock refuses from now on is another fact.
+    if (isTaken && !decision.isNewLock) writtenAt.set(key, nowMs)
   }
 
   return {
     /** Of the limiter: refusals are kept. */
     decided,
 
-    /** The result of a check; one that was refused is told by the limiter's refusal. */
+    /**
+     * The result of a check; one that was refused is told by the limiter's refusal. A stranger can check any recipient where no code
+     * lives: of these the latest is kept, in a key of its own that lives no longer than a code.
+     */
     checked({ app, channel, to }: Recipient, result: CheckResult): void {
       if (result === 'refused') return
-      // A code's tries bound the others.
-      const key = `gone ${app} ${channel} ${to}`
-      const happenedAt = performance.now()
-      if (result === 'gone' && isRecent(key, happenedAt)) return
       const recipient = { app, channel, to }
-      const isTaken = personal.add({
-        recipient,
-        happenedAt,
-        what: (tag) => [tag, 'checked', result],
-      })
-      if (isTaken && result === 'gone') writtenAt.set(key, happenedAt)
+      const happenedAt = performance.now()
+      // A code's tries bound the others.
+      if (result !== 'gone') {
+        personal.add({ recipient, happenedAt, what: (tag) => [tag, 'checked', result] })
+        return
+      }
+      const key = `gone ${app} ${channel} ${to}`
+      if (isRecent(key, happenedAt)) return
+      if (personal.add({ recipient, happenedAt })) writtenAt.set(key, happenedAt)
     },
 
     /** What its ring still holds of it, newest first. Throws Unavailable. */
@@ -190,7 +203,8 @@ export function createHistory(deps: {
           ...(kind === 'asked' ? { challenge: true } : {}),
           ...(values ? { values } : {}),
         })
-        if (policy === 'check') checks.push({ at, result: 'refused' })
+        // A lock that a wrong guess began refused nobody yet.
+        if (isCheckPolicy(policy) && kind !== 'locked') checks.push({ at, result: 'refused' })
       }
       return { refusals, checks }
     },
@@ -202,14 +216,20 @@ export function createHistory(deps: {
 
   async function findAll(recipient: Recipient): Promise<{ at: Date; what: What }[]> {
     try {
-      const [rings, [seconds, micros]] = await Promise.all([
-        Promise.all(placesOf(recipient).map(findIn)),
+      const places = placesOf(recipient)
+      const [rings, leftMs, [seconds, micros]] = await Promise.all([
+        Promise.all(places.map(findIn)),
+        Promise.all(places.map(({ goneKey }) => redis.pttl(goneKey))),
         redis.time(),
       ])
-      const from = Number(seconds) * 1_000 + Number(micros) / 1_000 - livesMs
+      const nowMs = Number(seconds) * 1_000 + Number(micros) / 1_000
+      const gone = leftMs
+        .filter((ms) => ms > 0)
+        .map((ms) => ({ at: new Date(nowMs - codeTtlMs + ms), what: goneCheck }))
       return rings
         .flat()
-        .filter(({ at }) => at.getTime() >= from)
+        .filter(({ at }) => at.getTime() >= nowMs - livesMs)
+        .concat(gone)
         .sort((a, b) => b.at.getTime() - a.at.getTime())
     } catch (error) {
       throw new Unavailable('redis', error)

@@ -131,7 +131,8 @@ export function captchaRoutes(
         if (outcome instanceof Problem) return outcome
         if (outcome.result === 'refused') throw new Error('a refusal is answered before')
         if (outcome.result === 'mismatch') {
-          return new Problem('code_mismatch', { triesLeft: outcome.triesLeft })
+          const { result: _, ...members } = outcome
+          return new Problem('code_mismatch', members)
         }
         if (outcome.result === 'gone') return new Problem('code_gone')
         note({ noticeId: outcome.noticeId })

@@ -13,7 +13,8 @@ export function acceptedAnswer(
   more: Readonly<Record<string, unknown>>,
 ): Answer | Problem {
   if (!outcome.accepted) return refusalProblem(outcome.policy, outcome.refusal)
-  const { id, channel, to, template, expiresAt } = outcome.notice
+  const { notice, resendAt, lockedForMs } = outcome
+  const { id, channel, to, template, expiresAt } = notice
   request.note({ noticeId: id, channel, template })
   return {
     status: 202,
@@ -25,7 +26,8 @@ export function acceptedAnswer(
       ...more,
       state: 'pending',
       expiresAt: expiresAt.toISOString(),
-      resendAt: outcome.resendAt.toISOString(),
+      resendAt: resendAt.toISOString(),
+      ...(lockedForMs === undefined ? {} : { lockedForMs }),
     },
   }
 }

@@ -101,7 +101,7 @@ export function createLookUp(deps: LookupDeps) {
         limit,
         resetsInMs,
         nextInMs: rule.mode === 'enforce' ? nextInMs : 0,
-        ...(lockedForMs === undefined ? {} : { lockedForMs }),
+        ...(lockedForMs !== undefined && rule.mode === 'enforce' ? { lockedForMs } : {}),
       }))
   }
 

@@ -1,10 +1,10 @@
 /** Parts of the API role that are put together of several rooms, or only where the policy file asks for them. */
 import type { Log } from '../base/log.ts'
+import { pageCheckPolicy, pagePolicy } from '../base/page-policy.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
 import { createAltcha } from '../challenge/altcha.ts'
 import { createChallenges } from '../challenge/challenges.ts'
 import { createSiteverify } from '../challenge/siteverify.ts'
-import { pagePolicy } from '../config/page-policy.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import type { History } from '../history/history.ts'
 import { createLookUp } from '../lookup/look-up.ts'
@@ -38,7 +38,7 @@ export function createSupport(shared: Shared, quota: Quota, history: History) {
   const { limiter, policies } = shared.limits
   const { secrets, servers } = shared
   const operations = createOperations(servers.database)
-  const policyNames = ['captcha', pagePolicy, 'notice', 'check']
+  const policyNames = ['captcha', pagePolicy, 'notice', 'check', pageCheckPolicy]
   const asked = {
     store,
     operations,

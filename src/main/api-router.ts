@@ -4,8 +4,8 @@ import { createApiKeys } from '../access/api-keys.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
+import { createCheckLimits } from '../captcha/check-limits.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
-import { pagePolicy } from '../config/page-policy.ts'
 import { createPriceOf } from '../config/price-of.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
 import { createHistory } from '../history/history.ts'
@@ -75,6 +75,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     secrets,
     keyPrefix,
     policies,
+    codeTtlMs: file.code.ttl,
     onDropped: (count) => metrics.recordsDropped.inc({ record: 'history' }, count),
   })
   closers.onClose(() => history.close())
@@ -99,6 +100,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     onReleased: ({ to }, requestId) => recorder.released(String(to), requestId),
   })
   closers.onClose(() => quota.close())
+  const checkLimits = createCheckLimits({ quota, limiter, policies })
   const support = createSupport(shared, quota, history)
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
   closers.onClose(() => passes.close())
@@ -108,6 +110,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
       ...sendable,
       sendCaptcha: createSendCaptcha({
         quota,
+        checkLimits,
         codes,
         createNotice,
         store: notices,
@@ -115,11 +118,11 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
         testRecipients,
         takeTestNotice,
         canReach,
-        pagePolicy,
         policies,
       }),
       checkCaptcha: createCheckCaptcha({
         quota,
+        limits: checkLimits,
         limiter,
         policies,
         codes,

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { channels } from '../base/channel.ts'
+import { pageCheckPolicy, pagePolicy } from '../base/page-policy.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import type { Finding } from '../config/located-yaml.ts'
-import { pagePolicy } from '../config/page-policy.ts'
 import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
@@ -102,6 +102,7 @@ const ownPolicies: Readonly<Record<string, readonly string[]>> = {
   notice: sendFields,
   check: checkFields,
   [pagePolicy]: sendFields,
+  [pageCheckPolicy]: checkFields,
 }
 
 /** What would otherwise be found out by the first request, as a 500. */

@@ -1,7 +1,7 @@
 /** `npm run policy`: puts the policies of a file into words, and tries a changed file on recorded decisions. */
 import { parseArgs } from 'node:util'
 import { parseDurationMs } from '../base/durations.ts'
-import { withPageRules } from '../config/page-policy.ts'
+import { withPageRules } from '../base/page-policy.ts'
 import { readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createPriceOf } from '../config/price-of.ts'
@@ -32,7 +32,7 @@ function stop(message: string): never {
 loadEnvFile()
 const { command, policy, sinceMs, isJson } = readArguments()
 const file = readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.yaml'))
-const policies = withPageRules(file.policies, file.browser.rules) as RawPolicies
+const policies = withPageRules(file.policies, file.browser) as RawPolicies
 if (command === 'explain') {
   const parsed = parsePolicies(policies)
   process.stdout.write(parsed.ok ? explain(parsed.policies) : '')

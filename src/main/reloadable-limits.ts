@@ -2,8 +2,9 @@
  * The limiter, and what a SIGHUP changes without a restart: the policies, the prices that they count, and `pace` and
  * `quotas` of providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
  */
+
+import { withPageRules } from '../base/page-policy.ts'
 import { changedSections } from '../config/changed-sections.ts'
-import { withPageRules } from '../config/page-policy.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
@@ -82,14 +83,15 @@ function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
     const { pace, quotas } = next.providers[name] ?? entry
     return [name, { ...entry, pace, quotas }] as const
   })
-  const browser = { ...running.browser, rules: next.browser.rules }
+  const { rules, checkRules } = next.browser
+  const browser = { ...running.browser, rules, checkRules }
   const { policies, prices } = next
   return { ...running, policies, browser, prices, providers: Object.fromEntries(providers) }
 }
 
 /** Checked when the file was read. */
 function rawPolicies({ policies, browser, testing }: PolicyFile): RawPolicies {
-  const all = withPageRules(policies, browser.rules) as RawPolicies
+  const all = withPageRules(policies, browser) as RawPolicies
   return testing.recipients.length > 0 ? withTestPolicies(all) : all
 }
 

@@ -25,7 +25,13 @@ export interface NoticeRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sce
 }
 
 export type SendOutcome =
-  | { accepted: true; notice: CreatedNotice; resendAt: Date }
+  | {
+      accepted: true
+      notice: CreatedNotice
+      resendAt: Date
+      /** Of a code: checks of this recipient are locked for this caller, so it passes no earlier. */
+      lockedForMs?: number
+    }
   | { accepted: false; policy: string; refusal: Refusal }
 
 export type SendNotice = ReturnType<typeof createSendNotice>

@@ -5,7 +5,9 @@
  * tested takes nothing from what is sent. A stand-in for the recipient would leave a new count behind with
  * every request, which is what an open test number must not do.
  */
-const policies: readonly string[] = ['captcha', 'notice', 'browser']
+import { pagePolicy } from '../base/page-policy.ts'
+
+const policies: readonly string[] = ['captcha', 'notice', pagePolicy]
 
 /** The policy itself where test recipients are asked nothing else. */
 export const testPolicyOf = (policy: string) =>
@@ -25,14 +27,16 @@ export function withTestPolicies<Policy extends readonly Entry[]>(
   all: Readonly<Record<string, Policy>>,
 ): Record<string, Policy> {
   const made = policies.map((name) => {
-    // What is included includes nothing itself.
-    const entries = (all[name] ?? []).flatMap((entry) =>
-      'include' in entry ? (all[entry.include] ?? []) : [entry],
-    )
-    const rules = entries.filter((entry) => 'key' in entry && !isAboutRecipient(entry))
+    const rules = rulesOf(all, name).filter((rule) => !isAboutRecipient(rule))
     return [testPolicyOf(name), rules as unknown as Policy] as const
   })
   return { ...all, ...Object.fromEntries(made) }
+}
+
+function rulesOf(all: Readonly<Record<string, readonly Entry[]>>, name: string): Rule[] {
+  return (all[name] ?? []).flatMap((entry) =>
+    'include' in entry ? rulesOf(all, entry.include) : [entry],
+  )
 }
 
 function isAboutRecipient({ key, permits }: Rule): boolean {

@@ -1,4 +1,5 @@
 /** Policies in words. */
+import { pageGuessPolicy } from '../base/page-policy.ts'
 import type { Kind, Policies, Rule, Window } from '../limiter/index.ts'
 
 /** Of the policies the product itself asks; the others are asked by callers of the limiter. */
@@ -7,18 +8,26 @@ const asked: Readonly<Record<string, string>> = {
   browser: "asked together with captcha's rules, for publishable keys (browser.rules)",
   notice: 'asked before a notice is sent',
   check: 'asked before a code is compared',
+  'browser-check':
+    "asked together with check's rules, for publishable keys (browser.checkRules); alone where no code lives",
 }
 
 export function explain(policies: Policies): string {
-  return Object.entries(policies)
-    .map(([policy, rules]) => {
-      const own = rules.filter((rule) => rule.policy === policy)
+  return ownRulesOf(policies)
+    .map(([policy, own]) => {
       const lines = own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`)
       const when = asked[policy] ?? 'asked by callers of the limiter and of login attempts'
       return [`${policy}, ${when}:`, ...(lines.length > 0 ? lines : ['  No limits.'])].join('\n')
     })
     .join('\n\n')
     .concat('\n')
+}
+
+/** The rules that each policy declares, without policies that only put others together. */
+export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][] {
+  return Object.entries(policies)
+    .filter(([policy]) => policy !== pageGuessPolicy)
+    .map(([policy, rules]) => [policy, rules.filter((rule) => rule.policy === policy)])
 }
 
 export function sentenceOf(rule: Rule): string {

@@ -13,8 +13,8 @@ import {
   type Policies,
   parsePolicies,
   type RawPolicies,
-  type Rule,
 } from '../limiter/index.ts'
+import { afterPass } from '../notice/after-pass.ts'
 import type { DecidedRecord, DecisionRecord, Outcome } from './record.ts'
 
 export interface RuleCounts {
@@ -146,15 +146,9 @@ async function pass(
   if (sent) await limiter.refund(sent.policy, sent.fields, sent.id)
   if (!checked) return
   const { policy, fields, id } = checked
-  const rules = policies[policy] ?? []
-  const isCleared = (rule: Rule) => rule.kind === 'lockout' && rule.fields.includes('to')
-  const isUncounted = (rule: Rule) => rule.kind === 'lockout' || rule.mode === 'challenge'
-  const others = rules.filter((rule) => isUncounted(rule) && !isCleared(rule))
-  if (others.length > 0) {
-    const names = others.map(({ name }) => name)
-    await limiter.release(policy, fields, id, names)
-  }
-  for (const { name } of rules.filter(isCleared)) await limiter.reset(policy, fields, name)
+  const { cleared, givenBack } = afterPass(policies[policy] ?? [])
+  if (givenBack.length > 0) await limiter.release(policy, fields, id, givenBack)
+  for (const name of cleared) await limiter.reset(policy, fields, name)
 }
 
 function createTally(policies: Policies) {

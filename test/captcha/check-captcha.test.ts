@@ -1,9 +1,16 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { withPageRules } from '../../src/base/page-policy.ts'
 import { createCheckCaptcha } from '../../src/captcha/check.ts'
+import { createCheckLimits } from '../../src/captcha/check-limits.ts'
 import { type CodeOwner, type CodeStore, createCodeStore } from '../../src/captcha/code-store.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
-import { createLimiter, parsePolicies, type RawPolicies } from '../../src/limiter/index.ts'
+import {
+  createLimiter,
+  parsePolicies,
+  type RawPolicies,
+  type Refusal,
+} from '../../src/limiter/index.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { createQuota, type Origin } from '../../src/notice/quota.ts'
 import { noTestRecipients } from '../support/no-test-recipients.ts'
@@ -24,11 +31,24 @@ function newOwner(over: Partial<CodeOwner> = {}): CodeOwner {
   return { app: 'shop', scene: 'login', channel: 'sms', to, ...over }
 }
 
+const redis = await server.connect()
+async function keysOf(prefix: string): Promise<string[]> {
+  // The memory of requests lasts for minutes; it is asked about apart.
+  const keys = await redis.keys(`${prefix}*`)
+  return keys.sort()
+}
+
 let roomCount = 0
 /** The room over a real Redis; `brokenGuess` lets the code store fail. */
-async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<never>) {
+async function openRoom(
+  check: RawPolicies[string],
+  {
+    brokenGuess,
+    checkRules = [],
+  }: { brokenGuess?: () => Promise<never>; checkRules?: RawPolicies[string] } = {},
+) {
   roomCount += 1
-  const policies = { check }
+  const policies = withPageRules({ captcha: [], check }, { rules: [], checkRules }) as RawPolicies
   const parsed = parsePolicies(policies)
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   const keyPrefix = `${server.prefix}${roomCount}:`
@@ -48,10 +68,21 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
   const codes: CodeStore = brokenGuess ? { ...store, guess: brokenGuess } : store
   const metrics = createMetrics({ process: 'api' } as never)
   const announced: string[] = []
-  const checkCaptcha = createCheckCaptcha({
-    quota: createQuota({ limiter, secrets, priceOf: () => 60, ...noTestRecipients }),
+  const decided: string[] = []
+  const quota = createQuota({
     limiter,
-    policies: () => parsed.policies,
+    secrets,
+    priceOf: () => 60,
+    ...noTestRecipients,
+    onDecided: ({ policy }) => decided.push(policy),
+  })
+  const rules = () => parsed.policies
+  const limits = createCheckLimits({ quota, limiter, policies: rules })
+  const checkCaptcha = createCheckCaptcha({
+    quota,
+    limits,
+    limiter,
+    policies: rules,
     codes,
     metrics,
     testRecipients: noTestRecipients,
@@ -62,6 +93,10 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
   })
   return {
     announced,
+    decided,
+    limits,
+    keys: () => keysOf(keyPrefix),
+    drop: (owner: CodeOwner) => store.drop(owner),
     remember: (owner: CodeOwner, code: string, id = newId()) =>
       store.remember(owner, id, code).then(() => id),
     guess: (
@@ -69,8 +104,8 @@ async function openRoom(check: RawPolicies[string], brokenGuess?: () => Promise<
       code: string,
       more: { id?: string; ip?: string; origin?: Origin } = {},
     ) => checkCaptcha({ origin: { ...origin, ip: more.ip ?? origin.ip }, ...owner, code, ...more }),
-    used: async (owner: CodeOwner, ip = '203.0.113.1') => {
-      const states = await limiter.peek('check', { ip, country: 'CN', ...owner } as never)
+    used: async (owner: CodeOwner, ip = '203.0.113.1', policy = 'check') => {
+      const states = await limiter.peek(policy, { ip, country: 'CN', ...owner } as never)
       return states.map((state) => state.used)
     },
     results: async () =>
@@ -92,27 +127,209 @@ test('each result is what it was and is counted as such; a pass is told with its
   expect(await guess(owner, '0042', { id })).toEqual({ result: 'passed', noticeId: id })
   expect(announced).toEqual([`passed ${owner.to} ${id}`])
   const other = newOwner()
+  await remember(other, '0042')
   for (let guesses = 0; guesses < 3; guesses++) await guess(other, '0000')
   expect(await guess(other, '0000')).toMatchObject({
     result: 'refused',
-    refusal: { rule: 'guesses', kind: 'lockout', isNewLock: true },
+    refusal: { rule: 'guesses', kind: 'lockout' },
   })
-  expect(await results()).toMatchObject({ passed: 1, mismatch: 1, gone: 4, refused: 1 })
+  expect(await results()).toMatchObject({ passed: 1, mismatch: 4, gone: 1, refused: 1 })
 })
 
-test('a lock is told when it begins and never again while it is met', async () => {
-  const { guess, announced } = await openRoom([byRecipient])
+test('the wrong guess that fills a lock-out begins its lock, tells its length and announces it once', async () => {
+  const { remember, guess, announced } = await openRoom([byRecipient])
   const owner = newOwner()
-  for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
+  await remember(owner, '0042')
+  expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft: 4 })
+  expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft: 3 })
   expect(announced).toEqual([])
-  expect(await guess(owner, '0000')).toMatchObject({ refusal: { isNewLock: true } })
-  expect(await guess(owner, '0000')).not.toMatchObject({ refusal: { isNewLock: true } })
+  const last = await guess(owner, '0000')
+  expect(last).toEqual({ result: 'mismatch', triesLeft: 2, lockedForMs: 900_000 })
+  expect(announced).toEqual([`locked ${owner.to} guesses`])
+  const next = await guess(owner, '0042')
+  expect(next).not.toMatchObject({ refusal: { isNewLock: true } })
+  const { retryAfterMs } = (next as { refusal: Refusal }).refusal
+  expect(retryAfterMs).toBeLessThanOrEqual(900_000)
+  expect(retryAfterMs).toBeGreaterThan(800_000)
+  expect(announced).toHaveLength(1)
+})
+
+test('the guess that fills a rule of another kind tells the wait, and announces nothing', async () => {
+  const { remember, guess, announced, used } = await openRoom([
+    { name: 'r', key: '{to}', sliding: '2 per 1h' },
+  ])
+  const owner = newOwner()
+  await remember(owner, '0042')
+  expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft: 4 })
+  const { lockedForMs, ...last } = (await guess(owner, '0000')) as { lockedForMs: number }
+  expect(last).toEqual({ result: 'mismatch', triesLeft: 3 })
+  expect(lockedForMs).toBeLessThanOrEqual(3_600_000)
+  expect(lockedForMs).toBeGreaterThan(3_500_000)
+  expect(await used(owner)).toEqual([2])
+  expect(await guess(owner, '0042')).toMatchObject({ result: 'refused', refusal: { rule: 'r' } })
+  expect(announced).toEqual([])
+})
+
+test('rules that only observe, or ask for a challenge, are no lock that a wrong guess or a send tells of', async () => {
+  const { remember, guess, limits } = await openRoom([
+    { ...byRecipient, name: 'seen', mode: 'observe' },
+    { name: 'asks', key: '{to}', sliding: '1 per 1h', mode: 'challenge' },
+  ])
+  const owner = newOwner()
+  await remember(owner, '0042')
+  for (const triesLeft of [4, 3, 2, 1]) {
+    expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft })
+  }
+  expect(await limits.waitMsOf(owner, origin)).toBe(0)
+})
+
+test('a send hears how long checks are locked for this recipient and address, and for no other', async () => {
+  const { remember, guess, limits } = await openRoom([byRecipient])
+  const owner = newOwner()
+  await remember(owner, '0042')
+  for (const _ of [1, 2]) await guess(owner, '0000')
+  expect(await limits.waitMsOf(owner, origin)).toBe(0)
+  await guess(owner, '0000')
+  const waitMs = await limits.waitMsOf(owner, origin)
+  expect(waitMs).toBeLessThanOrEqual(900_000)
+  expect(waitMs).toBeGreaterThan(800_000)
+  expect(await limits.waitMsOf(newOwner(), origin)).toBe(0)
+  expect(await limits.waitMsOf(owner, { ...origin, ip: '203.0.113.2' })).toBe(0)
+})
+
+const gone: [string, (room: Awaited<ReturnType<typeof openRoom>>, owner: CodeOwner) => unknown][] =
+  [
+    ['never sent', () => {}],
+    [
+      'used',
+      async ({ remember, guess }, owner) => {
+        await remember(owner, '0042')
+        await guess(owner, '0042')
+      },
+    ],
+    [
+      'ended',
+      async ({ remember, drop }, owner) => {
+        await remember(owner, '0042')
+        await drop(owner)
+      },
+    ],
+    [
+      'out of tries',
+      async ({ remember, guess }, owner) => {
+        await remember(owner, '0042')
+        for (let tries = 0; tries < 5; tries++) {
+          await guess(owner, '0000', { ip: `203.0.113.${10 + tries}` })
+        }
+      },
+    ],
+  ]
+
+test.each(gone)(
+  'a code that is %s: gone, however often; nothing is counted, kept, locked or told',
+  async (_, prepare) => {
+    const { keys, guess, used, announced, decided, ...room } = await openRoom([
+      byRecipient,
+      { name: 'budget', key: '{to}', sliding: '20 per 24h' },
+    ])
+    const owner = newOwner()
+    await prepare({ keys, guess, used, announced, decided, ...room }, owner)
+    // What a pass forgives, it forgives behind its answer.
+    await eventually(async () => expect((await used(owner))[0]).toBe(0))
+    const before = {
+      keys: await keys(),
+      used: await used(owner),
+      told: [...announced],
+      decided: decided.length,
+    }
+    for (let guesses = 0; guesses < 30; guesses++) {
+      expect(await guess(owner, '0042')).toEqual({ result: 'gone' })
+    }
+    expect({
+      keys: await keys(),
+      used: await used(owner),
+      told: announced,
+      decided: decided.length,
+    }).toEqual(before)
+  },
+)
+
+test('a code that is gone while a lock holds: locked, to its end', async () => {
+  const { remember, guess, drop, announced } = await openRoom([byRecipient])
+  const owner = newOwner()
+  await remember(owner, '0042')
+  for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
+  await drop(owner)
+  expect(await guess(owner, '0000')).toMatchObject({
+    result: 'refused',
+    refusal: { rule: 'guesses', kind: 'lockout' },
+  })
+  expect(await guess(owner, '0000', { ip: '203.0.113.2' })).toEqual({ result: 'gone' })
+  expect(announced).toEqual([`locked ${owner.to} guesses`])
+})
+
+const page: Origin = { ...origin, isPage: true }
+const perAddress = {
+  name: 'check-ip',
+  key: '{app}:{ip}',
+  sliding: '4 per 10m',
+  refund: 'passed',
+} as const
+
+test('a page is asked its own rule for every check, of codes that live and of others, and keeps one count per address', async () => {
+  const { remember, guess, keys, decided } = await openRoom([byRecipient], {
+    checkRules: [perAddress],
+  })
+  const owner = newOwner()
+  await remember(owner, '0042')
+  await guess(owner, '0000', { origin: page })
+  expect(decided).toEqual(['browser-guess'])
+  const before = (await keys()).length
+  for (let guesses = 0; guesses < 3; guesses++) {
+    expect(await guess(newOwner(), '0000', { origin: page })).toEqual({ result: 'gone' })
+  }
+  expect(await keys()).toHaveLength(before)
+  const refused = { result: 'refused', refusal: { rule: 'check-ip', window: '10m' } }
+  expect(await guess(newOwner(), '0000', { origin: page })).toMatchObject(refused)
+  expect(await guess(owner, '0042', { origin: page })).toMatchObject(refused)
+  // Another address, and a server, are not held up.
+  expect(await guess(newOwner(), '0000', { origin: { ...page, ip: '203.0.113.2' } })).toEqual({
+    result: 'gone',
+  })
+  expect(await guess(owner, '0042')).toMatchObject({ result: 'passed' })
+  expect(decided).toEqual(['browser-guess', 'browser-guess', 'check'])
+})
+
+test('right codes take nothing from a rule with `refund: passed`: a crowd behind one address signs in', async () => {
+  const { remember, guess, used } = await openRoom([], { checkRules: [perAddress] })
+  for (let person = 0; person < 12; person++) {
+    const owner = newOwner()
+    await remember(owner, '0042')
+    expect(await guess(owner, '0042', { origin: page })).toMatchObject({ result: 'passed' })
+    await eventually(async () => expect(await used(owner, page.ip, 'browser-check')).toEqual([0]))
+  }
+})
+
+test('a hundred parallel guesses: no more are compared than the budget allows, and the lock is told once', async () => {
+  const { remember, guess, announced } = await openRoom([byRecipient], {
+    checkRules: [{ ...perAddress, sliding: '50 per 10m' }],
+  })
+  const owner = newOwner()
+  await remember(owner, '0042')
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, () => guess(owner, '0000', { origin: page })),
+  )
+  expect(outcomes.filter(({ result }) => result === 'mismatch')).toHaveLength(3)
+  expect(outcomes.filter(({ result }) => result === 'refused')).toHaveLength(97)
   expect(announced).toEqual([`locked ${owner.to} guesses`])
 })
 
 test('a rule that is no lockout refuses without a word to anybody', async () => {
-  const { guess, announced } = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 1h' }])
+  const { remember, guess, announced } = await openRoom([
+    { name: 'r', key: '{to}', sliding: '1 per 1h' },
+  ])
   const owner = newOwner()
+  await remember(owner, '0042')
   await guess(owner, '0000')
   expect(await guess(owner, '0000')).toMatchObject({ result: 'refused', refusal: { rule: 'r' } })
   expect(announced).toEqual([])
@@ -164,11 +381,12 @@ test('a budget of guesses that asks for a challenge: a right code takes nothing 
   await eventually(async () => expect(await used(owner)).toEqual([2, 0]))
 })
 
-test('only a pass forgives: a mismatch and a code that is gone count on', async () => {
+test('only a pass forgives: a mismatch and a new code leave the count', async () => {
   const { remember, guess, used } = await openRoom([byRecipient])
   const owner = newOwner()
-  await guess(owner, '0042')
   await remember(owner, '0042')
+  await guess(owner, '0043')
+  await remember(owner, '0044')
   await guess(owner, '0043')
   expect(await used(owner)).toEqual([2])
 })
@@ -179,9 +397,12 @@ test('a pass forgives nothing of other recipients, addresses or apps', async () 
   ])
   const owner = newOwner()
   const others = [newOwner(), { ...owner, app: 'bank' }, { ...owner, channel: 'email' as const }]
-  for (const other of others) await guess(other, '0000')
-  await guess(owner, '0000', { ip: '203.0.113.9' })
   await remember(owner, '0042')
+  for (const other of others) {
+    await remember(other, '0042')
+    await guess(other, '0000')
+  }
+  await guess(owner, '0000', { ip: '203.0.113.9' })
   expect(await guess(owner, '0042')).toMatchObject({ result: 'passed' })
   await eventually(async () => expect(await used(owner)).toEqual([0]))
   for (const other of others) expect(await used(other)).toEqual([1])
@@ -189,15 +410,16 @@ test('a pass forgives nothing of other recipients, addresses or apps', async () 
 })
 
 test('the code store out of reach: the guess is given back to every rule, and nothing is counted as a result', async () => {
-  const { guess, used, results } = await openRoom(
+  const { remember, guess, used, results } = await openRoom(
     [
       byRecipient,
       { name: 'address', key: '{ip}', sliding: '9 per 1h' },
       { name: 'app', key: '{app}', fixed: '9 per 1h' },
     ],
-    () => Promise.reject(new Error('away')),
+    { brokenGuess: () => Promise.reject(new Error('away')) },
   )
   const owner = newOwner()
+  await remember(owner, '0042')
   for (let guesses = 0; guesses < 5; guesses++) {
     await expect(guess(owner, '0042')).rejects.toThrow('away')
     await eventually(async () => expect(await used(owner)).toEqual([0, 0, 0]))
@@ -219,10 +441,15 @@ test('the fields of a rule are those of the request', async () => {
     keyId: { origin: { ...origin, keyId: 'other' } },
   }
   for (const [field, more] of Object.entries(others)) {
-    const { guess } = await openRoom([{ name: 'r', key: `{${field}}`, sliding: '1 per 1h' }])
+    const { remember, guess } = await openRoom([
+      { name: 'r', key: `{${field}}`, sliding: '1 per 1h' },
+    ])
     const owner = newOwner()
-    expect(await guess(owner, '0000')).toMatchObject({ result: 'gone' })
+    const another = { ...owner, ...more }
+    await remember(owner, '0042')
+    if (!('origin' in more)) await remember(another, '0042')
+    expect(await guess(owner, '0000')).toMatchObject({ result: 'mismatch' })
     expect(await guess(owner, '0000')).toMatchObject({ result: 'refused' })
-    expect(await guess(owner, '0000', more)).toMatchObject({ result: 'gone' })
+    expect(await guess(another, '0000', more)).toMatchObject({ result: 'mismatch' })
   }
 })

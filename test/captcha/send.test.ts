@@ -58,6 +58,13 @@ async function openRoom(
   const policies = () => checkedPolicies({ captcha: rules })
   const takeTestNotice = () => expect.unreachable()
   const canReach = async () => isReached
+  const waits = { ms: 0 }
+  const checkLimits = {
+    waitMsOf: async () => {
+      if (waits.ms < 0) throw new Error('away')
+      return waits.ms
+    },
+  }
   const deps = {
     quota,
     createNotice,
@@ -69,7 +76,11 @@ async function openRoom(
   return {
     codes,
     made,
-    captcha: createSendCaptcha({ ...deps, codes, code, pagePolicy: 'browser', policies }),
+    /** How long no check passes; below 0: Redis does not say. */
+    locks: (ms: number) => {
+      waits.ms = ms
+    },
+    captcha: createSendCaptcha({ ...deps, codes, code, policies, checkLimits }),
     notice: createSendNotice({ ...deps, ttlMs: 86_400_000 }),
     onCommit: (work: typeof commit) => {
       commit = work
@@ -316,5 +327,24 @@ test('a notice: its own policy, its default time, its variables as they were giv
   for (let again = 0; again < 5; again++) {
     const sending = notice.send({ ...other, id: newId() })
     await expect(sending).rejects.toThrow('away')
+  }
+})
+
+test('a lock of checks: the send is accepted and says how long no code passes; an adopted one too', async () => {
+  const room = await openRoom()
+  room.locks(900_000)
+  const asked = request()
+  expect(await room.captcha.send(asked)).toMatchObject({ accepted: true, lockedForMs: 900_000 })
+  room.adopts({ createdAt, expiresAt: createdAt, isOpen: true })
+  expect(await room.captcha.adopt(asked)).toMatchObject({ accepted: true, lockedForMs: 900_000 })
+})
+
+test('no lock of checks, or no word of Redis about one: the send says nothing of it', async () => {
+  const room = await openRoom()
+  for (const ms of [0, -1]) {
+    room.locks(ms)
+    const sent = await room.captcha.send(request())
+    expect(sent).toMatchObject({ accepted: true })
+    expect(sent).not.toHaveProperty('lockedForMs')
   }
 })

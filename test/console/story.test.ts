@@ -9,6 +9,20 @@ const { postern, keys, createOperator, client } = await openConsole({
     testing: { recipients: [{ to: testNumber, code: '4071' }], until: '2099-12-31' },
     recipients: { countries: ['CN'] },
     browser: { rules: [] },
+    policies: {
+      captcha: [
+        { name: 'recipient', key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] },
+        { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
+      ],
+      notice: [],
+      check: [
+        {
+          name: 'guesses',
+          key: '{app}:{channel}:{to}:{ip}',
+          lockout: { limit: 3, window: '5m', lock: '15m' },
+        },
+      ],
+    },
   },
 })
 const operator = await createOperator()
@@ -114,6 +128,11 @@ describe('the story', () => {
     const text = await storyWith(to, 'Refused by check.guesses')
     expect(text.match(/Code checked: wrong/g)).toHaveLength(3)
     expect(text).toContain('Locked for 15 min')
+    // One truth: nothing says that a code may be asked for as if it would pass, or typed again.
+    expect(text).toContain('Wrong codes have locked checks for 15 min: a new code does not pass')
+    expect(text).not.toContain('A code may be asked for')
+    expect(text).not.toContain('typed wrongly')
+    expect(text).not.toContain('Ask for a new one')
   })
 
   test('no code, no whole number, nowhere', async () => {

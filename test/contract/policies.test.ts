@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { pagePolicy, withPageRules } from '../../src/config/page-policy.ts'
+import { pageCheckPolicy, pagePolicy, withPageRules } from '../../src/base/page-policy.ts'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
 import { createLimiter, type RawPolicies, type RawRule } from '../../src/limiter/index.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
@@ -18,7 +18,8 @@ function rulesOf(name: string) {
   const { policies, browser } = parse(read(pathOf(name)))
   const declared: [string, RawRule[]][] = [
     ...Object.entries(policies),
-    ['browser', browser.rules],
+    [pagePolicy, browser.rules],
+    [pageCheckPolicy, browser.checkRules],
   ] as never
   const lines = read(pathOf(name)).split('\n')
   return declared.flatMap(([policy, rules]) =>
@@ -67,8 +68,11 @@ test.each(names)('policies/%s.yaml: no rule counts one app with another', (name)
   }
 })
 
-test('the starter only observes what it adds', () => {
-  const added = rulesOf('starter').filter(({ comment }) => comment !== '')
+test('the starter only observes what it adds, but for the bounds of checks', () => {
+  const inForce = ['guesses', 'check-ip']
+  const added = rulesOf('starter').filter(
+    ({ comment, rule }) => comment !== '' && !inForce.includes(rule.name),
+  )
   expect(added.map(({ rule }) => [rule.name, rule.mode])).toEqual(
     ['unverified', 'prefix', 'spend', 'guess-budget', 'ip-short', 'ip-day'].map((one) => [
       one,
@@ -86,19 +90,24 @@ const commented = names.flatMap((name) =>
 test.each(commented)(
   'policies/$title is full at the number that its comment says, and then does what its mode says',
   async ({ policy, rule, comment }) => {
-    const [first = ''] = [rule.sliding ?? `${rule.calendar?.limit} per`].flat()
+    const counted = rule.calendar ?? rule.lockout
+    const [first = ''] = [rule.sliding ?? `${counted?.limit} per`].flat()
     const limit = Number(first.split(' ')[0])
     expect(comment).toContain(String(limit))
     let clockMs = Date.UTC(2026, 10, 22, 12)
     const observed: string[] = []
+    const isOfPages = policy === pagePolicy || policy === pageCheckPolicy
     const raw: RawPolicies = withPageRules(
       {
         captcha: [],
         notice: [],
         check: [],
-        [policy === 'browser' ? 'other' : policy]: policy === 'browser' ? [] : [rule],
+        ...(isOfPages ? {} : { [policy]: [rule] }),
       },
-      policy === 'browser' ? [rule] : [],
+      {
+        rules: policy === pagePolicy ? [rule] : [],
+        checkRules: policy === pageCheckPolicy ? [rule] : [],
+      },
     ) as RawPolicies
     const limiter = createLimiter({
       policies: raw,
@@ -106,15 +115,13 @@ test.each(commented)(
       onObserved: (labels) => void observed.push(labels.rule),
     })
     const permits = rule.permits === 'price' ? 1_000 : 1
-    const acquire = () => limiter.acquire(policy === 'browser' ? pagePolicy : policy, fields)
+    const acquire = () => limiter.acquire(policy, fields)
     // So many at a time as the rule gives, or this would be a hundred thousand calls.
     const uses = limit / permits
     const step = uses > 1_000 ? uses : 1
     for (let used = 0; used < uses; used += step) {
       clockMs += 1
-      const decision = await limiter.acquire(policy === 'browser' ? pagePolicy : policy, fields, {
-        permits: step,
-      })
+      const decision = await limiter.acquire(policy, fields, { permits: step })
       expect(decision.admitted).toBe(true)
     }
     expect(observed).toEqual([])

@@ -9,6 +9,8 @@ const policies = {
     { name: 'country', key: '{country}', sliding: '9 per 1h', mode: 'observe' as const },
   ],
   check: [{ name: 'guesses', key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' } }],
+  'browser-check': [{ name: 'check-ip', key: '{ip}', sliding: '60 per 10m' }],
+  'browser-guess': [{ include: 'check' }, { include: 'browser-check' }],
 }
 const parsed = parsePolicies(policies)
 if (!parsed.ok) throw new Error('the policies are wrong')
@@ -41,6 +43,7 @@ test('nobody asked yet → every window of sends and guesses, all of it free', a
     'ip 10m 0',
     'country 1h 0',
     'guesses 5m 0',
+    'check-ip 10m 0',
   ])
 })
 
@@ -74,17 +77,17 @@ test('another asks → followed from now on; rules that both fall under show the
 })
 
 test('guesses are lanes of their own, up to the lock', async () => {
-  for (let guess = 1; guess <= 4; guess++) await ask('check', '+8613800138000')
+  for (let guess = 1; guess <= 4; guess++) await ask('browser-guess', '+8613800138000')
   const lane = await laneOf('guesses', '5m')
   expect(lane?.lockedForMs).toBeGreaterThan(890_000)
 })
 
 test('start over → the same recipient is admitted again, and nothing is told of before', async () => {
   await ask('browser', '+8613800138000')
-  await ask('check', '+8613800138000')
+  await ask('browser-guess', '+8613800138000')
   await watch.forget()
   const { lanes, decisions } = await watch.look()
   expect(decisions).toEqual([])
-  expect(lanes.map(({ used }) => used)).toEqual([0, 0, 0, 0, 0])
+  expect(lanes.map(({ used }) => used)).toEqual([0, 0, 0, 0, 0, 0])
   expect(await ask('browser', '+8613800138000')).toMatchObject({ admitted: true })
 })

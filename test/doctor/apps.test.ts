@@ -15,6 +15,10 @@ const browser = {
     { name: 'page', key: '{keyId}:{ip}', sliding: '1 per 60s' },
     { name: 'pages', key: '{ip}', sliding: '1 per 60s' },
   ],
+  checkRules: [
+    { name: 'visits', key: '{ip}', sliding: '1 per 60s' },
+    { name: 'own', key: '{app}:{ip}', sliding: '1 per 60s' },
+  ],
 }
 const file = { policies, browser }
 
@@ -23,7 +27,7 @@ test('rules that count all apps together are named where there is more than one'
     {
       state: 'warning',
       message: expect.stringContaining(
-        '2 apps share the counts of captcha.all, check.guesses, browser.pages:',
+        '2 apps share the counts of captcha.all, check.guesses, browser.pages, browser-check.visits:',
       ),
     },
   ])
@@ -33,7 +37,7 @@ test('one app shares with nobody; nor do rules that name the app or the key', ()
   expect(examineApps(file, ['shop', 'shop'])).toMatchObject([{ state: 'ok' }])
   const own = {
     policies: { captcha: [policies.captcha[1]] },
-    browser: { rules: [browser.rules[0]] },
+    browser: { rules: [browser.rules[0]], checkRules: [browser.checkRules[1]] },
   }
   expect(examineApps(own, ['shop', 'bank'])).toMatchObject([{ state: 'ok' }])
 })

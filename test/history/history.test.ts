@@ -53,6 +53,7 @@ function open(options: { client?: RedisClient; secrets?: Parameters<typeof creat
       secrets: createSecrets(...secrets),
       keyPrefix,
       policies: () => policies,
+      codeTtlMs: 300_000,
       onDropped: (entries) => {
         dropped += entries
       },
@@ -103,7 +104,8 @@ test('refusals and checks: the latest first, of this recipient and app only', as
   })
   const waits = found.refusals.map(({ retryAfterMs }) => retryAfterMs)
   expect(waits).toEqual(Array.from({ length: 25 }, (_, index) => 1_024 - index))
-  expect(found.checks).toHaveLength(50)
+  // Where a lock began nobody was refused.
+  expect(found.checks).toHaveLength(25)
   expect(found.checks.some(({ result }) => result === 'passed')).toBe(false)
 })
 
@@ -176,6 +178,35 @@ test('entries past seven days are not told, and leave their ring with the next o
   expect(await server.client.llen(ring)).toBe(1)
   const livesMs = await server.client.pttl(ring)
   expect(livesMs).toBeGreaterThan(6.9 * 86_400_000)
+})
+
+test('a check where no code lives: told as long as a code lives, in a key that ends by itself, and in no ring', async () => {
+  const { history, keyPrefix } = open()
+  history.checked(person, 'gone')
+  const { checks } = await eventually(async () => {
+    const all = await history.find(person)
+    return all.checks.length > 0 && all
+  })
+  expect(checks.map(({ result }) => result)).toEqual(['gone'])
+  const [seconds] = await server.client.time()
+  expect(Math.abs(Number(checks[0]?.at) - Number(seconds) * 1_000)).toBeLessThan(5_000)
+  const [key = '', ...more] = await server.client.keys(`${keyPrefix}*`)
+  expect(more).toEqual([])
+  const livesMs = await server.client.pttl(key)
+  expect(livesMs).toBeGreaterThan(290_000)
+  expect(livesMs).toBeLessThanOrEqual(300_000)
+  await server.client.pexpire(key, 1)
+  await eventually(async () => (await history.find(person)).checks.length === 0)
+})
+
+test('a lock that a wrong guess began is no refused check; what it refuses afterwards is', async () => {
+  const { history, refuse } = open()
+  const lock = { window: '5m', kind: 'lockout' } as const
+  refuse(refusal('guesses', { ...lock, isNewLock: true }), person.to, 'check')
+  refuse(refusal('guesses', lock), person.to, 'check')
+  await history.close()
+  const { refusals, checks } = await history.find(person)
+  expect([refusals.length, checks.map(({ result }) => result)]).toEqual([2, ['refused']])
 })
 
 describe('a flood', () => {

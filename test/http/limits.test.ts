@@ -145,15 +145,16 @@ describe('ip', () => {
     const statusOf = async (ip?: string) => {
       const body = { channel: 'sms', to: `+86139${randomInt(1e7, 1e8)}`, ...(ip ? { ip } : {}) }
       const sent = await postern.post('/v1/captchas', body)
-      const checked = await postern.post('/v1/captchas/check', { ...body, code: '0000' })
+      if (sent.status !== 202) return [sent.status]
+      const code = await postern.codeFor(sent.body.id)
+      const checked = await postern.post('/v1/captchas/check', { ...body, code })
       return [sent.status, checked.status]
     }
-    const isAsked = expect.toSatisfy((status: number) => status !== 429)
-    expect(await statusOf('203.0.113.7')).toEqual([202, isAsked])
-    expect(await statusOf('::ffff:203.0.113.7')).toEqual([429, 429])
-    expect(await statusOf('203.0.113.8')).toEqual([202, isAsked])
-    expect((await statusOf())[0]).toBe(202)
-    expect(await statusOf()).toEqual([429, 429])
-    expect(await statusOf('not an address')).toEqual([400, 400])
+    expect(await statusOf('203.0.113.7')).toEqual([202, 200])
+    expect(await statusOf('::ffff:203.0.113.7')).toEqual([429])
+    expect(await statusOf('203.0.113.8')).toEqual([202, 200])
+    expect(await statusOf()).toEqual([202, 200])
+    expect(await statusOf()).toEqual([429])
+    expect(await statusOf('not an address')).toEqual([400])
   })
 })

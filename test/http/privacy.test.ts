@@ -59,6 +59,21 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
     database,
     env: { LOG_LEVEL: 'debug', BOOTSTRAP_SECRET_KEY: apiKey },
     policyFile: {
+      policies: {
+        captcha: [
+          { name: 'duplicate', key: '{app}:{dedupe}', fixed: '2 per 60s' },
+          { name: 'recipient', key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] },
+          { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
+        ],
+        notice: [{ name: 'duplicate', key: '{app}:{dedupe}', fixed: '2 per 60s' }],
+        check: [
+          {
+            name: 'guesses',
+            key: '{app}:{channel}:{to}:{ip}',
+            lockout: { limit: 2, window: '5m', lock: '15m' },
+          },
+        ],
+      },
       providers: {
         sandbox: { kind: 'sandbox' },
         mail: { kind: 'smtp', url: `smtp://127.0.0.1:${port}`, from: 'Acme <no-reply@acme.test>' },

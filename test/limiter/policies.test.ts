@@ -148,21 +148,42 @@ describe('policies', () => {
     expect(limiter.windows('page').map(({ rule }) => rule)).toEqual(['all', 'own'])
   })
 
-  test('include: only of a policy that is there, includes none itself and shares no name', () => {
+  test('include: only of a policy that is there, does not lead back, and shares no name', () => {
     const rule = { name: 'r', key: '{to}', sliding: '1 per 60s' }
     expect(
       problemsOf({
         a: [{ include: 'b' }, { include: 'nobody' }, { ...rule, name: 'x' }],
         b: [{ include: 'c' }],
         c: [rule],
-        d: [{ include: 'c' }, rule],
+        d: [{ include: 'b' }, rule],
         e: [{ include: 'c', name: 'e' }],
+        f: [{ include: 'g' }],
+        g: [{ include: 'f' }],
+        h: [{ include: 'h' }],
+        i: [{ include: 'f' }],
       }),
     ).toEqual([
       'e.0.name: unknown key',
-      'a.0.include: "b" includes another policy itself',
       'a.1.include: there is no policy "nobody"',
       'd.1.name: two rules are named "r"',
+      'f.0.include: "g" leads into a circle of includes',
+      'g.0.include: "f" leads into a circle of includes',
+      'h.0.include: "h" leads into a circle of includes',
+      'i.0.include: "f" leads into a circle of includes',
+    ])
+  })
+
+  test('include: also what the included policy includes, each rule under the policy that declares it', () => {
+    const rule = { name: 'r', key: '{to}', sliding: '1 per 60s' }
+    const parsed = parsePolicies({
+      a: [{ include: 'b' }, { ...rule, name: 'x' }],
+      b: [{ include: 'c' }, { ...rule, name: 'y' }],
+      c: [rule],
+    })
+    expect(parsed.ok && parsed.policies.a?.map(({ policy, name }) => `${policy}.${name}`)).toEqual([
+      'c.r',
+      'b.y',
+      'a.x',
     ])
   })
 

@@ -80,6 +80,8 @@ export const en = {
       'The recipient of this notice has left the tables (retention): only the notice itself is left.',
     app: 'App',
     mayAsk: 'A code may be asked for now.',
+    mayNotCheck: (ms: number) =>
+      `Wrong codes have locked checks for ${duration(ms)}: a new code does not pass earlier.`,
     mayAskIn: (ms: number) => `A code may be asked for again in ${duration(ms)}.`,
     codes: 'Codes',
     noCodes: 'No code would pass now.',
@@ -129,7 +131,11 @@ export const en = {
     ],
     locked: (ms: number) => [
       `Locked for ${duration(ms)}: too many wrong codes`,
-      'If the person is who they say, reset the lock. Wrong codes that nobody typed are guesses of somebody else.',
+      'A new code does not pass earlier. If the person is who they say, reset the lock. Wrong codes that the person did not type are guesses of somebody else.',
+    ],
+    checksRefused: (rule: string, ms: number) => [
+      `The rule ${rule} refuses checks from this person's address, for ${duration(ms)} more`,
+      'Wait: a new code does not pass earlier. The count is shared by all at that address.',
     ],
     refused: (rule: string, ms: number) => [
       `Refused by the rule ${rule}, for ${duration(ms)} more`,
@@ -276,6 +282,7 @@ export const en = {
     asked: {
       captcha: 'Asked before a code is sent',
       browser: "Asked together with captcha's, for publishable keys",
+      'browser-check': "Asked together with check's, for publishable keys",
       notice: 'Asked before a notice is sent',
       check: 'Asked before a code is compared',
     },

@@ -76,6 +76,7 @@ export const zh: typeof en = {
     erased: '该消息的收件人已按保留期限清除，仅剩消息本身。',
     app: '应用',
     mayAsk: '现在可以请求验证码。',
+    mayNotCheck: (ms) => `错误次数过多，${duration(ms)}内不校验验证码，重新获取也无效。`,
     mayAskIn: (ms) => `${duration(ms)}后可以再次请求验证码。`,
     codes: '验证码',
     noCodes: '当前没有有效的验证码。',
@@ -109,7 +110,11 @@ export const zh: typeof en = {
     mail_domain: ['不允许向该邮箱域名发送', '见策略文件的 recipients.mail；请告知用户。'],
     locked: (ms) => [
       `验证码错误次数过多，锁定 ${duration(ms)}`,
-      '确认是本人后可以解除锁定。若本人没有输入过，则是他人在猜测。',
+      '锁定期间重新获取验证码也无效。确认是本人后可以解除锁定。若本人没有输入过，则是他人在猜测。',
+    ],
+    checksRefused: (rule, ms) => [
+      `规则 ${rule} 拒绝来自该用户地址的校验，还需 ${duration(ms)}`,
+      '请等待，重新获取验证码也无效。该计数由同一地址的所有人共用。',
     ],
     refused: (rule, ms) => [
       `被规则 ${rule} 拒绝，还需 ${duration(ms)}`,
@@ -232,6 +237,7 @@ export const zh: typeof en = {
     asked: {
       captcha: '发送验证码之前检查',
       browser: '与 captcha 一起检查，仅限可公开密钥',
+      'browser-check': '与 check 一起检查，仅限可公开密钥',
       notice: '发送通知之前检查',
       check: '比对验证码之前检查',
     },

@@ -141,22 +141,36 @@ export const policiesSchema = z
   .transform((declared, context) => {
     const entriesOf = new Map(Object.entries(declared))
     const policies: Record<string, Rule[]> = {}
+    /** With those of the policies that it includes; undefined where one of them leads back to itself. */
+    function rulesOf(policy: string, within: readonly string[]): Rule[] | undefined {
+      if (within.includes(policy)) return undefined
+      const found = (entriesOf.get(policy) ?? []).map((entry) => {
+        if ('include' in entry) return rulesOf(entry.include, [...within, policy])
+        // What has a mistake of its own is not a rule and has no name.
+        return 'name' in entry ? [{ ...entry, policy }] : []
+      })
+      return found.includes(undefined) ? undefined : (found.flat() as Rule[])
+    }
     for (const [name, entries] of entriesOf) {
       const names = new Set<string>()
       policies[name] = entries.flatMap((entry, index) => {
         const isInclude = 'include' in entry
-        const policy = isInclude ? entry.include : name
         const problem = (message: string) => {
           const path = [name, index, isInclude ? 'include' : 'name']
           context.addIssue({ code: 'custom', path, message })
         }
-        const found = isInclude ? entriesOf.get(policy) : [entry]
-        if (!found) problem(`there is no policy "${policy}"`)
-        if (isInclude && found?.some((one) => 'include' in one)) {
-          problem(`"${policy}" includes another policy itself`)
+        if (isInclude && !entriesOf.has(entry.include)) {
+          problem(`there is no policy "${entry.include}"`)
         }
-        // What has a mistake of its own is not a rule and has no name.
-        const rules = found?.flatMap((one) => ('name' in one ? { ...one, policy } : [])) ?? []
+        const rules = isInclude
+          ? rulesOf(entry.include, [name])
+          : 'name' in entry
+            ? [{ ...entry, policy: name }]
+            : []
+        if (!rules) {
+          problem(`"${(entry as RawInclude).include}" leads into a circle of includes`)
+          return []
+        }
         for (const { name } of rules) {
           if (names.has(name)) problem(`two rules are named "${name}"`)
           names.add(name)
