@@ -30,10 +30,12 @@ export function withPageRules(
   policies: Readonly<Record<string, unknown>>,
   { rules, checkRules }: PageRules,
 ): Record<string, unknown> {
+  // A file that lacks one is told so, and not that its include is wrong.
+  const included = (name: string) => (Object.hasOwn(policies, name) ? [{ include: name }] : [])
   return {
     ...policies,
-    [pagePolicy]: [{ include: 'captcha' }, ...rules],
+    [pagePolicy]: [...included('captcha'), ...rules],
     [pageCheckPolicy]: checkRules,
-    [pageGuessPolicy]: [{ include: 'check' }, { include: pageCheckPolicy }],
+    [pageGuessPolicy]: [...included('check'), { include: pageCheckPolicy }],
   }
 }

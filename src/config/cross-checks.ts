@@ -79,9 +79,10 @@ function policyFindings(
     .flatMap(({ path, message }) => {
       const [policy = '', index, ...rest] = path
       if (policy === pagePolicy) {
+        const first = Object.hasOwn(policies, 'captcha') ? 1 : 0
         // What is wrong with captcha's rules is said of them.
-        if (typeof index !== 'number' || index === 0) return []
-        return [{ path: ['browser', 'rules', index - 1, ...rest], message }]
+        if (typeof index !== 'number' || index < first) return []
+        return [{ path: ['browser', 'rules', index - first, ...rest], message }]
       }
       if (policy === pageCheckPolicy) {
         return [{ path: ['browser', 'checkRules', index ?? 0, ...rest], message }]

@@ -119,7 +119,8 @@ function policyFindings(policies: Policies, prices: Prices | undefined): Finding
     }
     // What a policy includes is looked at where it is declared; it stands in one place before the rest.
     const own = rules.filter(({ policy }) => policy === name)
-    const first = own.length < rules.length || name === pagePolicy ? 1 : 0
+    const isBehindCaptcha = name === pagePolicy && policies.captcha !== undefined
+    const first = own.length < rules.length || isBehindCaptcha ? 1 : 0
     return own.flatMap((rule, index) =>
       [...fieldFindings(rule, fields), ...priceFindings(rule, prices)].map(({ path, message }) => ({
         path: [name, first + index, ...path],

@@ -35,8 +35,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ],
   history: ['redis', 'types:crypto', 'types:limiter', 'types:notice'],
   lookup: ['history', 'types:captcha', 'types:crypto', 'types:db', 'types:limiter', 'types:notice'],
-  replay: ['limiter', 'redis', 'types:crypto', 'types:notice'],
-  captcha: ['recipient', 'redis', 'types:crypto', 'types:limiter', 'types:metrics', 'types:notice'],
+  replay: ['limiter', 'notice', 'redis', 'types:crypto'],
+  captcha: ['notice', 'recipient', 'redis', 'types:crypto', 'types:limiter', 'types:metrics'],
   delivery: [
     'queue',
     'redis',

@@ -36,6 +36,68 @@ describe('what can be known at start is said at start', () => {
       [],
     ],
     [
+      'rules for pages: a field that sends lack, a field that checks lack',
+      {
+        policies: { ...noLimits, check: [{ name: 'guesses', key: '{to}', sliding: '9 per 1h' }] },
+        browser: {
+          rules: [{ name: 'sends', key: '{subject}', sliding: '5 per 1h' }],
+          checkRules: [
+            { name: 'ip', key: '{ip}', sliding: '5 per 1h' },
+            { name: 'dup', key: '{dedupe}', sliding: '5 per 1h' },
+          ],
+        },
+      },
+      [
+        /^browser\.rules\.0\.key: there is no field \{subject\} here/,
+        /^browser\.checkRules\.1\.key: there is no field \{dedupe\} here/,
+      ],
+    ],
+    [
+      'a rule for checks by pages that is none',
+      { browser: { checkRules: [{ name: 'ip', key: '{ip}', sliding: 'often' }] } },
+      [/^browser\.checkRules\.0\.sliding: "often" is not a limit/],
+    ],
+    [
+      'a rule for checks by pages with the name of one of check',
+      {
+        policies: { ...noLimits, check: [{ name: 'ip', key: '{to}', sliding: '9 per 1h' }] },
+        browser: { checkRules: [{ name: 'ip', key: '{ip}', sliding: '5 per 1h' }] },
+      },
+      [/^browser\.checkRules: two rules are named "ip"/],
+    ],
+    [
+      'policies under the names of those for pages',
+      { policies: { ...noLimits, 'browser-check': [], 'browser-guess': [] } },
+      [
+        /^policies\.browser-check: "browser-check" is the name of browser\.checkRules/,
+        /^policies\.browser-guess: "browser-guess" is the name of browser\.checkRules/,
+      ],
+    ],
+    [
+      'no policy captcha and none for checks',
+      {
+        policies: { notice: [] },
+        browser: { rules: [{ name: 'r', key: '{x}', fixed: '1 per 1h' }] },
+      },
+      [
+        /^policies: captcha is missing/,
+        /^policies: check is missing/,
+        /^browser\.rules\.0\.key: there is no field \{x\} here/,
+      ],
+    ],
+    [
+      'policies that include policies which include others',
+      {
+        policies: {
+          captcha: [{ include: 'shared' }],
+          notice: [],
+          check: [{ include: 'shared' }],
+          shared: [{ name: 'all', key: '{app}', sliding: '9 per 1h' }],
+        },
+      },
+      [],
+    ],
+    [
       'a pace and quotas that are none',
       { providers: { phone: { ...sandbox, pace: 'fast', quotas: ['1 per 60s', 'few'] } }, routes },
       [
