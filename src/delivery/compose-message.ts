@@ -10,11 +10,11 @@ export function createComposeMessage(deps: { templates: Templates; secrets: Secr
   /** Of which the log says already that this worker can't render them. */
   const unrenderable = new Set<string>()
 
-  /** Null when this worker lacks the template, a variable of it, or the secret that sealed them. */
-  return function composeMessage(notice: OpenNotice): Message | null {
+  /** `endsAtMs`: of the notice, by `performance.now()`. Null when this worker lacks the template, a variable of it, or the secret that sealed them. */
+  return function composeMessage(notice: OpenNotice, endsAtMs: number): Message | null {
     const form = `${notice.template}/${notice.channel}.${notice.locale}`
     try {
-      const message = rendered(notice)
+      const message = rendered(notice, endsAtMs)
       unrenderable.delete(form)
       return message
     } catch (error) {
@@ -24,7 +24,7 @@ export function createComposeMessage(deps: { templates: Templates; secrets: Secr
     }
   }
 
-  function rendered(notice: OpenNotice): Message {
+  function rendered(notice: OpenNotice, endsAtMs: number): Message {
     const params: Record<string, unknown> = JSON.parse(
       secrets.unseal(notice.sealedParams, notice.id),
     )
@@ -38,6 +38,7 @@ export function createComposeMessage(deps: { templates: Templates; secrets: Secr
       template,
       locale,
       variables,
+      endsAtMs,
       ...templates.render(template, channel, locale, variables),
     }
   }

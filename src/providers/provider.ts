@@ -22,6 +22,11 @@ export interface Message {
   readonly subject?: string
   readonly text: string
   readonly html?: string
+  /**
+   * By `performance.now()`: a message that arrives later is of no use, so the far end shouldn't deliver it to a phone
+   * that is switched on the next morning. Absent: no end.
+   */
+  readonly endsAtMs?: number
 }
 
 export type SendResult =

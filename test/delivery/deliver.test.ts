@@ -138,6 +138,19 @@ async function untilDone(deliver: (id: string) => Promise<Verdict>, id: string, 
   throw new Error('it does not end')
 }
 
+test('a provider hears until when the message is worth delivering: to the end of the notice', async () => {
+  let leftMs: number | undefined
+  const { guarded } = guardedOf('only', [
+    async ({ endsAtMs = Number.NaN }) => {
+      leftMs = endsAtMs - performance.now()
+      return accepted
+    },
+  ])
+  await untilDone(worker([guarded]), await created({ ttlMs: 60_000 }))
+  expect(leftMs).toBeLessThanOrEqual(60_000)
+  expect(leftMs).toBeGreaterThan(40_000)
+})
+
 describe('what waits for a slot has not begun (I22)', () => {
   test('while it waits no worker holds it, no try is made; then it is sent at its first try', async () => {
     let free = () => {}

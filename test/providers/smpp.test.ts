@@ -1,5 +1,5 @@
 import tls from 'node:tls'
-import smppPackage from 'smpp'
+import smppPackage, { type SmppPdu } from 'smpp'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
@@ -92,6 +92,105 @@ describe('smpp', () => {
       esm_class: 0,
       registered_delivery: 1,
       short_message: { message: 'Price: 5 €, @home_{1}' },
+    })
+  })
+
+  it('writes the type of number and the numbering plan that the operator wants', async () => {
+    const { farEnd, send } = await start(
+      {},
+      { source: { ton: 0, npi: 8 }, destination: { ton: 2 } },
+    )
+    await send('hello')
+    expect(farEnd.submits[0]).toMatchObject({
+      ...{ source_addr_ton: 0, source_addr_npi: 8, dest_addr_ton: 2, dest_addr_npi: 1 },
+    })
+  })
+
+  /** As the far end reads it: from its now on. */
+  const validSeconds = ({ validity_period: until }: SmppPdu) =>
+    until instanceof Date ? (until.getTime() - Date.now()) / 1_000 : until
+
+  it.each([
+    [299_500, 299],
+    [90_061_500, 90_061],
+    [400, 1],
+    [-5_000, 1],
+    [40 * 86_400_000, 28 * 86_400],
+  ])(
+    'says of each part of a message with %d ms left that it is worth delivering for %d s',
+    async (leftMs, expected) => {
+      const { farEnd, provider } = await start()
+      const sent = { ...message, noticeId: newId(), text: 'a'.repeat(200) }
+      await provider.send({ ...sent, endsAtMs: performance.now() + leftMs }, never)
+      expect(farEnd.submits).toHaveLength(2)
+      for (const seconds of farEnd.submits.map(validSeconds)) {
+        expect(seconds).toBeLessThanOrEqual(expected)
+        expect(seconds).toBeGreaterThan(expected - 10)
+      }
+    },
+  )
+
+  it('says nothing of it for a message without end, and where the SMSC refuses it', async () => {
+    const { farEnd, send } = await start()
+    await send('hello')
+    const other = await start({}, { validity: 'none' })
+    const ending = { ...message, noticeId: newId(), endsAtMs: performance.now() + 60_000 }
+    await other.provider.send(ending, never)
+    expect([...farEnd.submits, ...other.farEnd.submits].map(validSeconds)).toEqual(['', ''])
+  })
+
+  describe('with transmitter and receiver apart', () => {
+    const apart = { bind: 'separate' }
+
+    it('sends over the one, takes receipts over the other, and closes both', async () => {
+      const receipts: Receipt[] = []
+      const onReceipt = async (_: string, receipt: Receipt) => void receipts.push(receipt)
+      const { farEnd, provider, send } = await start({ knows: 'separate' }, apart, { onReceipt })
+      await eventually(() => farEnd.binds.length === 1)
+      expect(await send('hello')).toEqual({ kind: 'accepted', messageId: 'smsc-1' })
+      expect(farEnd.binds.map(({ command }) => command)).toEqual([
+        'bind_receiver',
+        'bind_transmitter',
+      ])
+      const short_message = 'id:smsc-1 stat:DELIVRD err:000'
+      await new Promise((resolve) =>
+        farEnd.sessions[0]?.deliver_sm({ esm_class: 4, short_message }, resolve),
+      )
+      expect(receipts).toEqual([{ messageId: 'smsc-1', outcome: 'delivered', detail: 'DELIVRD' }])
+      await provider.close()
+      await eventually(() => farEnd.openConnections() === 0)
+    })
+
+    it('binds each anew when it ended, the receiver though nothing is sent (I12)', async () => {
+      const onReceipt = async () => {}
+      const { farEnd, send } = await start({ knows: 'separate' }, apart, { onReceipt })
+      await eventually(() => farEnd.binds.length === 1)
+      await send('one')
+      for (const { socket } of [...farEnd.sessions]) socket.destroy()
+      await eventually(() => farEnd.binds.length === 3)
+      expect(farEnd.binds[2]?.command).toBe('bind_receiver')
+      expect((await send('two')).kind).toBe('accepted')
+      expect(farEnd.binds[3]?.command).toBe('bind_transmitter')
+    })
+
+    it('without receipts binds the transmitter alone', async () => {
+      const { farEnd, send } = await start({ knows: 'separate' }, apart)
+      expect((await send('one')).kind).toBe('accepted')
+      expect(farEnd.binds.map(({ command }) => command)).toEqual(['bind_transmitter'])
+    })
+
+    it('an SMSC that knows no transceivers refuses one, and the doctor hears it of either role', async () => {
+      const { farEnd, send } = await start({ knows: 'separate' })
+      expect(await send('one')).toMatchObject({ kind: 'unavailable' })
+      const url = `smpp://postern:pass@127.0.0.1:${farEnd.port}`
+      const probe = (entry: object) =>
+        smpp.probe?.(smpp.settings.parse({ url, from: 'Acme', ...entry }), 2_000)
+      expect(await probe({})).toMatch(/^SMPP bind refused/)
+      expect(await probe(apart)).toBe(undefined)
+      expect(farEnd.binds.map(({ command }) => command)).toEqual([
+        'bind_transmitter',
+        'bind_receiver',
+      ])
     })
   })
 
@@ -380,6 +479,21 @@ describe('smpp', () => {
           '02' +
           '6869', // two bytes: hi
       )
+    })
+
+    it.each([
+      [1, '000000000001000R'],
+      [299, '000000000459000R'],
+      [86_399, '000000235959000R'],
+      [90_061, '000001010101000R'],
+      [28 * 86_400, '000028000000000R'],
+    ])('write %d s as section 7.1.1 says: %s', (validSeconds, expected) => {
+      const address = { ton: 1, npi: 1, digits: '4477' }
+      const body = encodeShortMessage({
+        ...{ source: address, destination: address, esmClass: 0, registeredDelivery: 1 },
+        ...{ dataCoding: 0, content: Buffer.from('hi'), validSeconds },
+      })
+      expect(body.toString('latin1')).toContain(`\0${expected}\0`)
     })
 
     it('are cut from a stream wherever it breaks', () => {

@@ -66,6 +66,27 @@ describe('twilio', () => {
   })
 
   it.each([
+    [299_500, '299'],
+    [300, '1'],
+    [-1_000, '1'],
+    [86_400_000, '36000'],
+  ])('a message with %d ms left is worth delivering for %s s', async (leftMs, expected) => {
+    const farEnd = await startTwilioFarEnd(accountSid, authToken)
+    const settings = twilio.settings.parse({
+      ...entry,
+      endpoint: `http://127.0.0.1:${farEnd.port}`,
+    })
+    const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+    const provider = twilio.create('twilio', settings, deps)
+    const endsAtMs = performance.now() + leftMs
+    await provider.send({ ...message, noticeId: 'n-1', endsAtMs }, never)
+    const form = new URLSearchParams(farEnd.requests[0]?.body)
+    expect(form.get('ValidityPeriod')).toBe(expected)
+    await provider.close()
+    await farEnd.close()
+  })
+
+  it.each([
     { ...entry, messagingServiceSid: `MG${'1'.repeat(32)}` },
     { accountSid, authToken },
     { ...entry, accountSid: 'AC1' },

@@ -46,7 +46,7 @@ describe('webhook', () => {
     close = []
   })
 
-  async function sendTo(answer: { status: number; body?: string; headers?: object }) {
+  async function sendTo(answer: { status: number; body?: string; headers?: object }, over = {}) {
     const farEnd = await startHttpFarEnd(() => ({ body: '', ...answer }) as never)
     const settings = webhook.settings.parse({ url: `http://127.0.0.1:${farEnd.port}/`, secret })
     const provider = webhook.create('hook', settings, {
@@ -55,16 +55,17 @@ describe('webhook', () => {
       clock: Date.now,
     })
     close.push(farEnd.close, provider.close)
-    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    const result = await provider.send({ ...message, ...over, noticeId: newId() }, never)
     return { result, farEnd }
   }
 
   it('posts the fields of the contract', async () => {
-    const { farEnd } = await sendTo({ status: 202 })
+    const { farEnd } = await sendTo({ status: 202 }, { endsAtMs: performance.now() + 299_500 })
     const { variables, ...posted } = message
     expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
       noticeId: farEnd.requests[0]?.headers['webhook-id'],
       ...posted,
+      validForSeconds: 299,
     })
   })
 

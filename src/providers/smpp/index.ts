@@ -2,11 +2,18 @@ import { startDeadline } from '../../base/deadline.ts'
 import { splitSms } from '../../base/sms-length.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
+import { secondsLeft } from '../seconds-left.ts'
 import { accepted } from '../send-result.ts'
 import { resultOfStatus } from './errors.ts'
-import { type Address, type Delivered, decodeText, encodeShortMessage } from './pdu.ts'
+import {
+  type Address,
+  type Delivered,
+  decodeText,
+  encodeShortMessage,
+  longestRelativeSeconds,
+} from './pdu.ts'
 import { canonicalId, readReceipt } from './receipts.ts'
-import { type Exchange, openSession, type Session } from './session.ts'
+import { type Exchange, openSession, type Role, type Session } from './session.ts'
 import { type SmppSettings, smppSettings } from './settings.ts'
 import { encodeSegments, encodeWhole } from './text.ts'
 
@@ -23,22 +30,33 @@ export const smpp: ProviderKind<SmppSettings> = {
   probe: probeSmpp,
 }
 
-/** Binds and leaves again. A receipt that comes meanwhile is asked for again. */
+/** Binds and leaves again, in each role that messages take. A receipt that comes meanwhile is asked for again. */
 async function probeSmpp(settings: SmppSettings, timeoutMs: number): Promise<string | undefined> {
   const tryAgain = 0x64
-  const session = openSession({
-    ...settings.url,
-    systemType: settings.systemType,
-    timeoutMs,
-    enquireEveryMs: settings.enquireEvery,
-    window: settings.window,
-    onDeliver: async () => tryAgain,
-    onEnd: () => {},
-  })
-  const problem = await session.bound
-  await session.close()
-  return problem === undefined ? undefined : `SMPP ${problem}`
+  for (const role of rolesOf(settings)) {
+    const session = openSession({
+      ...connectionOf(settings, role, timeoutMs),
+      onDeliver: async () => tryAgain,
+      onEnd: () => {},
+    })
+    const problem = await session.bound
+    await session.close()
+    if (problem !== undefined) return `SMPP ${problem}`
+  }
+  return undefined
 }
+
+const rolesOf = ({ bind }: SmppSettings): readonly Role[] =>
+  bind === 'separate' ? ['transmitter', 'receiver'] : ['transceiver']
+
+const connectionOf = (settings: SmppSettings, role: Role, timeoutMs: number) => ({
+  ...settings.url,
+  role,
+  systemType: settings.systemType,
+  timeoutMs,
+  enquireEveryMs: settings.enquireEvery,
+  window: settings.window,
+})
 
 /** Between attempts to bind again when nothing is being sent. */
 const rebindAfterMs = 1_000
@@ -51,32 +69,34 @@ const headerInside = 0x40
 
 function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): Provider {
   const { onReceipt, timeoutMs } = deps
-  const source = sourceAddress(settings.from)
-  let session: Session | undefined
-  let rebindTimer: NodeJS.Timeout | undefined
+  const [sending, receiving = sending] = rolesOf(settings) as [Role, Role?]
+  const source = { ...sourceAddress(settings.from), ...settings.source }
+  const sessions = new Map<Role, Session>()
+  const rebindTimers = new Map<Role, NodeJS.Timeout>()
   let isClosed = false
   let reference = Math.floor(Math.random() * 256)
 
-  function currentSession(): Session {
-    if (session && !session.isEnded()) return session
-    clearTimeout(rebindTimer)
-    session = openSession({
-      ...settings.url,
-      systemType: settings.systemType,
-      timeoutMs,
-      enquireEveryMs: settings.enquireEvery,
-      window: settings.window,
+  function currentSession(role: Role): Session {
+    const before = sessions.get(role)
+    if (before && !before.isEnded()) return before
+    clearTimeout(rebindTimers.get(role))
+    const session = openSession({
+      ...connectionOf(settings, role, timeoutMs),
       onDeliver,
-      onEnd: stayBound,
+      onEnd: () => stayBound(role),
     })
+    sessions.set(role, session)
     return session
   }
 
   /** Only where receipts are taken: they come over this connection or not at all. */
-  function stayBound(): void {
-    if (isClosed || !onReceipt) return
-    clearTimeout(rebindTimer)
-    rebindTimer = setTimeout(currentSession, rebindAfterMs)
+  function stayBound(role: Role): void {
+    if (isClosed || !onReceipt || role !== receiving) return
+    clearTimeout(rebindTimers.get(role))
+    rebindTimers.set(
+      role,
+      setTimeout(() => currentSession(role), rebindAfterMs),
+    )
   }
 
   async function onDeliver(delivered: Delivered): Promise<number> {
@@ -92,7 +112,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     try {
       const bodies = encodeMessage(message)
       if (bodies.length > maxParts) return { kind: 'rejected', detail: 'SMPP text too long' }
-      const current = currentSession()
+      const current = currentSession(sending)
       const problem = await Promise.race([current.bound, aborted(deadline.signal)])
       if (problem !== undefined) return { kind: 'unavailable', detail: `SMPP ${problem}` }
       return combine(
@@ -105,11 +125,14 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
   }
 
   /** A receipt is asked for the last part alone: one message, one receipt. */
-  function encodeMessage({ to, text }: Message): Buffer[] {
+  function encodeMessage(message: Message): Buffer[] {
+    const { to, text } = message
     reference = (reference + 1) % 256
     const isWhole = settings.longTexts === 'payload'
     const { dataCoding, contents } = isWhole ? encodeWhole(text) : encodeSegments(text, reference)
-    const destination = { ton: 1, npi: 1, digits: to.replace(/^\+/, '') }
+    const destination = { ton: 1, npi: 1, ...settings.destination, digits: to.replace(/^\+/, '') }
+    const validSeconds =
+      settings.validity === 'none' ? undefined : secondsLeft(message, longestRelativeSeconds)
     const noContent = Buffer.alloc(0)
     return contents.map((content, index) =>
       encodeShortMessage({
@@ -118,6 +141,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
         esmClass: contents.length > 1 ? headerInside : 0,
         registeredDelivery: index === contents.length - 1 ? receiptAsked : 0,
         dataCoding,
+        validSeconds,
         ...(isWhole && content.length > 140
           ? { content: noContent, payload: content }
           : { content }),
@@ -125,7 +149,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     )
   }
 
-  if (onReceipt) currentSession()
+  if (onReceipt) currentSession(receiving)
 
   return {
     name,
@@ -137,8 +161,8 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     send,
     async close() {
       isClosed = true
-      clearTimeout(rebindTimer)
-      await session?.close()
+      for (const timer of rebindTimers.values()) clearTimeout(timer)
+      await Promise.all([...sessions.values()].map((session) => session.close()))
     },
   }
 }

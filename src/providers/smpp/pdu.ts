@@ -7,6 +7,8 @@ export const command = {
   submitSm: 0x00000004,
   deliverSm: 0x00000005,
   unbind: 0x00000006,
+  bindReceiver: 0x00000001,
+  bindTransmitter: 0x00000002,
   bindTransceiver: 0x00000009,
   enquireLink: 0x00000015,
 } as const
@@ -83,6 +85,8 @@ export interface ShortMessage {
   readonly esmClass: number
   readonly registeredDelivery: number
   readonly dataCoding: number
+  /** How long the SMSC may try; its own time when absent. */
+  readonly validSeconds?: number | undefined
   /** At most 254 bytes; longer ones go into `payload`. */
   readonly content: Buffer
   readonly payload?: Buffer
@@ -90,8 +94,8 @@ export interface ShortMessage {
 
 /** The body of submit_sm; deliver_sm has the same. */
 export function encodeShortMessage(message: ShortMessage): Buffer {
-  const { source, destination, esmClass, registeredDelivery, dataCoding, content, payload } =
-    message
+  const { source, destination, esmClass, registeredDelivery, dataCoding } = message
+  const { validSeconds, content, payload } = message
   const protocolAndPriority = [0, 0]
   return Buffer.concat([
     text(''),
@@ -101,12 +105,23 @@ export function encodeShortMessage(message: ShortMessage): Buffer {
     text(destination.digits),
     Buffer.from([esmClass, ...protocolAndPriority]),
     text(''),
-    text(''),
+    text(validSeconds === undefined ? '' : relativeTime(validSeconds)),
     Buffer.from([registeredDelivery, 0, dataCoding, 0, content.length]),
     content,
     ...(payload ? [encodeTlv(tlv.messagePayload, payload)] : []),
   ])
 }
+
+/** `YYMMDDhhmmss000R` (7.1.1): so long from now, less than a month of any length. */
+function relativeTime(seconds: number): string {
+  const parts = [seconds / 86_400, (seconds / 3_600) % 24, (seconds / 60) % 60, seconds % 60]
+  const [days, hours, minutes, rest] = parts.map((part) =>
+    String(Math.floor(part)).padStart(2, '0'),
+  )
+  return `0000${days}${hours}${minutes}${rest}000R`
+}
+
+export const longestRelativeSeconds = 28 * 86_400
 
 /** Optional parameters: two bytes of tag, two of length, the value. */
 export const tlv = {

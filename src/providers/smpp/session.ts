@@ -13,14 +13,18 @@ import {
 } from './pdu.ts'
 
 /**
- * One connection to an SMSC, bound as a transceiver: it sends, and it is where receipts arrive.
+ * One connection to an SMSC. Bound as a transmitter it sends, as a receiver it is where receipts arrive, as a
+ * transceiver both.
  *
  * Requests overlap up to a window, answers are matched by their sequence number. Whatever ends the
  * connection settles every request at once, with the one fact that counts: a request that was
  * written is `lost`, one that was still waiting is `not_sent`. A session is used up when it ends; its
  * owner opens another.
  */
+export type Role = 'transmitter' | 'receiver' | 'transceiver'
+
 export interface SessionOptions extends Bind {
+  readonly role: Role
   readonly host: string
   readonly port: number
   readonly isSecure: boolean
@@ -38,6 +42,12 @@ export type Exchange =
   | { readonly kind: 'lost'; readonly reason: string }
 
 export type Session = ReturnType<typeof openSession>
+
+const bindCommands: Readonly<Record<Role, number>> = {
+  transmitter: command.bindTransmitter,
+  receiver: command.bindReceiver,
+  transceiver: command.bindTransceiver,
+}
 
 /** How long a polite goodbye may take. */
 const unbindMs = 500
@@ -63,7 +73,7 @@ export function openSession(options: SessionOptions) {
   /** Undefined once bound, or why not. */
   const bound = new Promise<string | undefined>((resolve) => {
     socket.once(options.isSecure ? 'secureConnect' : 'connect', async () => {
-      const exchange = await request(command.bindTransceiver, encodeBind(options))
+      const exchange = await request(bindCommands[options.role], encodeBind(options))
       clearTimeout(connectTimer)
       if (exchange.kind !== 'answered') return resolve(exchange.reason)
       const { status } = exchange.pdu

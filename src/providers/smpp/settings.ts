@@ -1,6 +1,11 @@
 import { z } from 'zod'
 import { duration } from '../../base/durations.ts'
 
+/** Type of number and numbering plan (5.2.5, 5.2.6), where the operator wants others than the address suggests. */
+const numbering = z
+  .strictObject({ ton: z.int().min(0).max(6).optional(), npi: z.int().min(0).max(18).optional() })
+  .default({})
+
 export const smppSettings = z.strictObject({
   url: z.string().transform((text, context) => {
     const parsed = URL.canParse(text) ? new URL(text) : undefined
@@ -14,6 +19,12 @@ export const smppSettings = z.strictObject({
     context.addIssue({ code: 'custom', message: 'not a URL such as smpp://id:password@host:2775' })
     return z.NEVER
   }),
+  /** One connection for both ways, or two where the SMSC knows no transceivers. */
+  bind: z.enum(['transceiver', 'separate']).default('transceiver'),
+  source: numbering,
+  destination: numbering,
+  /** Whether the SMSC hears how long a message is worth delivering. */
+  validity: z.enum(['relative', 'none']).default('relative'),
   systemType: z.string().max(12).default(''),
   /** The sender phones show: a number in E.164, a short code, or up to 11 letters and digits. */
   from: z

@@ -2,6 +2,7 @@ import { createHttpClient } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
+import { secondsLeft } from '../seconds-left.ts'
 import { accepted, readTransport } from '../send-result.ts'
 import { resultOfError } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
@@ -19,6 +20,9 @@ export const twilio: ProviderKind<TwilioSettings> = {
   probe: probeTwilio,
   createReceiptReader,
 }
+
+/** What the Messages API takes as ValidityPeriod at most. */
+const longestValidSeconds = 36_000
 
 /** Reads our own account. */
 async function probeTwilio(
@@ -55,12 +59,14 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const callback = callbackUrl(settings, message.noticeId)
+    const validSeconds = secondsLeft(message, longestValidSeconds)
     const form = new URLSearchParams({
       To: message.to,
       Body: message.text,
       ...(from === undefined ? {} : { From: from }),
       ...(messagingServiceSid === undefined ? {} : { MessagingServiceSid: messagingServiceSid }),
       ...(callback === undefined ? {} : { StatusCallback: callback }),
+      ...(validSeconds === undefined ? {} : { ValidityPeriod: String(validSeconds) }),
     })
     const call = { method: 'POST', url, headers, body: form.toString() } as const
     const { result, answer } = readTransport(

@@ -4,6 +4,7 @@ import { parseObject } from '../../base/json.ts'
 import { signWebhook } from '../../crypto/standard-webhooks.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
+import { secondsLeft } from '../seconds-left.ts'
 import { accepted, readTransport } from '../send-result.ts'
 import { resultOfStatus } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
@@ -26,7 +27,11 @@ function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDe
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const { noticeId, channel, to, template, locale, subject, text, html } = message
-    const body = JSON.stringify({ noticeId, channel, to, template, locale, subject, text, html })
+    const validForSeconds = secondsLeft(message, Number.POSITIVE_INFINITY)
+    const body = JSON.stringify({
+      ...{ noticeId, channel, to, template, locale, subject, text, html },
+      validForSeconds,
+    })
     const headers = {
       'content-type': 'application/json',
       ...signWebhook(settings.secret, noticeId, deps.clock(), body),

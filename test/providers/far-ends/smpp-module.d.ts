@@ -12,6 +12,9 @@ declare module 'smpp' {
     readonly source_addr_ton: number
     readonly destination_addr: string
     readonly dest_addr_ton: number
+    readonly source_addr_npi: number
+    readonly dest_addr_npi: number
+    readonly validity_period: string | Date
     readonly esm_class: number
     readonly data_coding: number
     readonly registered_delivery: number

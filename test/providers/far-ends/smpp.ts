@@ -32,6 +32,8 @@ export async function startSmppFarEnd(
     key?: string
     cert?: string
     password?: string
+    /** Which binds it has. */
+    knows?: 'transceiver' | 'separate'
     messageId?: (n: number) => string
     /** Called with the recipient of each message taken; it is answered when this is over. */
     answer?: (to: string) => Promise<void>
@@ -39,6 +41,7 @@ export async function startSmppFarEnd(
 ): Promise<SmppFarEnd> {
   const {
     password = 'pass',
+    knows = 'transceiver',
     messageId = (n: number) => `smsc-${n}`,
     answer: taking,
     ...tls
@@ -49,7 +52,10 @@ export async function startSmppFarEnd(
   const submits: SmppPdu[] = []
   const binds: SmppPdu[] = []
   const sessions: SmppSession[] = []
+  const receivers = new Set<SmppSession>()
   const sockets = new Set<Socket>()
+  const binding =
+    knows === 'separate' ? ['bind_transmitter', 'bind_receiver'] : ['bind_transceiver']
 
   const server = smpp.createServer(tls, (session) => {
     const { socket } = session
@@ -58,13 +64,10 @@ export async function startSmppFarEnd(
     session.on('error', () => {})
     if (behaviour === 'refuse_talk') return socket.resetAndDestroy()
     if (behaviour === 'babble') return socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
-    session.on('bind_transceiver', (pdu) => {
-      if (behaviour === 'hang') return
-      binds.push(pdu)
-      const isKnown = pdu.password === password
-      session.send(pdu.response({ command_status: isKnown ? 0 : 0x0e, system_id: 'far-end' }))
-      if (isKnown) sessions.push(session)
-    })
+    for (const bind of binding) session.on(bind, (pdu) => bound(session, pdu))
+    if (knows === 'separate') {
+      session.on('bind_transceiver', (pdu) => refuseUnknown(session, pdu))
+    }
     session.on('enquire_link', (pdu) => session.send(pdu.response()))
     session.on('unbind', (pdu) => {
       session.send(pdu.response())
@@ -73,8 +76,27 @@ export async function startSmppFarEnd(
     session.on('submit_sm', (pdu) => submitted(session, pdu))
   })
 
+  function bound(session: SmppSession, pdu: SmppPdu) {
+    if (behaviour === 'hang') return
+    binds.push(pdu)
+    const isKnown = pdu.password === password
+    session.send(pdu.response({ command_status: isKnown ? 0 : 0x0e, system_id: 'far-end' }))
+    if (!isKnown) return
+    sessions.push(session)
+    if (pdu.command === 'bind_receiver') receivers.add(session)
+  }
+
+  /** As an SMSC that was written for an older version of the protocol. */
+  function refuseUnknown(session: SmppSession, pdu: SmppPdu) {
+    session.send(pdu.response({ command_status: 0x03 }))
+    session.socket.end()
+  }
+
   function submitted(session: SmppSession, pdu: SmppPdu) {
     if (behaviour === 'hang') return
+    const wrongBindStatus = 0x04
+    if (receivers.has(session))
+      return session.send(pdu.response({ command_status: wrongBindStatus }))
     submits.push(pdu)
     const status = statuses[behaviour] ?? (submits.length > refusal.after ? refusal.status : 0)
     if (status) return session.send(pdu.response({ command_status: status }))
