@@ -23,6 +23,7 @@ const toneOfOutcome: Readonly<Record<Outcome, Tone>> = {
   accepted: 'good',
   rejected: 'bad',
   invalid_recipient: 'bad',
+  postponed: 'wait',
   throttled: 'wait',
   unavailable: 'bad',
   unknown: 'wait',
@@ -83,13 +84,17 @@ function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
 }
 
 function ofAttempt({ words: { events } }: View, attempt: Attempt): Entry {
-  const { provider, at, outcome, durationMs, detail } = attempt
+  const { provider, at, outcome, durationMs, detail, count, latestAt } = attempt
   return {
     at: new Date(at),
     tone: toneOfOutcome[outcome] ?? 'plain',
     shape: 'send',
     title: `${provider ?? events.lostWorker}: ${wordFor(events.outcomes, outcome)}`,
-    more: [events.took(durationMs), detail],
+    more: [
+      events.took(durationMs),
+      detail,
+      latestAt && html`${events.times(count ?? 1)} ${time(new Date(latestAt))}`,
+    ],
   }
 }
 

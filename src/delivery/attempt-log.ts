@@ -1,25 +1,23 @@
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
-import type { Attempt, Outcome } from '../notice/states.ts'
+import type { Attempt } from '../notice/states.ts'
 import type { SendResult } from '../providers/provider.ts'
+import { meanings } from './meaning.ts'
 import { unknowns } from './retry.ts'
-
-export const isFailure = (outcome: Outcome): boolean =>
-  outcome === 'unavailable' || outcome === 'not_taken'
 
 /** The calls made for one notice: each is noted for the row, counted and logged. */
 export interface AttemptLog {
   /** In this pass. */
   readonly made: readonly Attempt[]
-  /** Those of earlier passes too. */
+  /** Those of earlier passes too, as the row keeps them. */
   all(): Attempt[]
+  /** How many calls there were, in all passes. */
+  calls(): number
   /** Those of all that may have reached the person. */
   unknowns(): Attempt[]
   /** Whether a provider has said that this message will never pass. */
   isRejectedBy(provider: string): boolean
-  /** Whether a provider has had this message before and surely did not take it. */
-  hasFailedAt(provider: string): boolean
   add(provider: string, result: SendResult, startedAt: Date): void
   /** A provider's word on a try that was unknown. */
   addAnswer(provider: string | null, outcome: 'accepted' | 'not_taken'): void
@@ -31,18 +29,16 @@ export function createAttemptLog(
 ): AttemptLog {
   const { metrics, log } = deps
   const made: Attempt[] = []
-  const all = () => [...notice.attempts, ...made]
+  const all = () => made.reduce(withAttempt, notice.attempts)
 
   return {
     made,
     all,
+    calls: () => all().reduce((sum, { count = 1 }) => sum + count, 0),
     unknowns: () => unknowns(all()),
 
     isRejectedBy: (name) =>
       all().some(({ provider, outcome }) => provider === name && outcome === 'rejected'),
-
-    hasFailedAt: (name) =>
-      all().some(({ provider, outcome }) => provider === name && isFailure(outcome)),
 
     add(provider, result, startedAt) {
       const durationMs = Date.now() - startedAt.getTime()
@@ -61,4 +57,18 @@ export function createAttemptLog(
       log.tried({ noticeId: notice.id, ...facts, provider: provider ?? '' })
     },
   }
+}
+
+/**
+ * One more call on the row's list. Calls after which the message waits are as many as an outage is long, so they share
+ * one entry per provider and outcome; all others are bounded by the tries. The latest call stands last.
+ */
+function withAttempt(attempts: Attempt[], next: Attempt): Attempt[] {
+  const index = meanings[next.outcome].waits
+    ? attempts.findIndex((one) => one.provider === next.provider && one.outcome === next.outcome)
+    : -1
+  const earlier = attempts[index]
+  if (!earlier) return [...attempts, next]
+  const folded = { ...next, at: earlier.at, count: (earlier.count ?? 1) + 1, latestAt: next.at }
+  return [...attempts.toSpliced(index, 1), folded]
 }

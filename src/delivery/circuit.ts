@@ -10,6 +10,7 @@
  * one worker's connection need not have touched another's.
  */
 import type { SendResult } from '../providers/provider.ts'
+import { meanings } from './meaning.ts'
 
 const failuresToOpen = 5
 /** Shorter than this no call is slow. */
@@ -114,6 +115,4 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   }
 }
 
-function isFailure({ kind }: SendResult): boolean {
-  return kind === 'unavailable' || kind === 'unknown'
-}
+const isFailure = ({ kind }: SendResult): boolean => meanings[kind].isOutage

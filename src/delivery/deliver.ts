@@ -4,25 +4,22 @@
  *
  * Every await is a place where the process may die. Until the claim nothing has happened, however long
  * the wait was; between claim and record the row says `sending` until its claim ends, then another
- * worker takes it with one try of unknown outcome on its account; after the record it is over. A claim
- * covers one call. The outcome is written with the number of claims, so of two workers that both
- * believe to hold a notice only the later one writes.
+ * worker takes it with one try of unknown outcome on its account; after the record it is over.
  */
 import type { Log } from '../base/log.ts'
-import { Unavailable } from '../base/problems.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { Message, SendResult } from '../providers/provider.ts'
 import type { Templates } from '../templates/templates.ts'
-import { type AttemptLog, createAttemptLog, isFailure } from './attempt-log.ts'
 import { createComposeMessage } from './compose-message.ts'
-import type { GuardedProvider } from './guarded-provider.ts'
-import { type ClaimOutcome, outcomeUnknown, sentBy, tooLate } from './outcome.ts'
+import type { Deferred, GuardedProvider } from './guarded-provider.ts'
+import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './outcome.ts'
+import { createPasses, done, type Pass, type Verdict } from './pass.ts'
 import type { Routable } from './provider-order.ts'
-import { createRecordOutcome } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
-import { mayTryAgain, pauseMs, type RetryPolicy, triesLeft } from './retry.ts'
+import type { RetryPolicy } from './retry.ts'
 
 /**
  * Added to a pause that a provider asked for: the message that was told "too fast" comes back after those it
@@ -33,11 +30,6 @@ const giveWayMs = 500
 /** A message that only a newer worker can send is offered again, at growing intervals. */
 const soonestNewerMs = 1_000
 const latestNewerMs = 30_000
-
-/** What the queue should do with the job. */
-export type Verdict = { done: true } | { done: false; againInMs: number }
-
-const done: Verdict = { done: true }
 
 export function createDeliver(deps: {
   store: NoticeStore
@@ -53,9 +45,9 @@ export function createDeliver(deps: {
   metrics: Metrics
   log: Log
 }) {
-  const { store, providersFor, resolveUnknown, settleCode, metrics, log } = deps
+  const { store, providersFor, resolveUnknown, metrics } = deps
   const composeMessage = createComposeMessage(deps)
-  const recordOutcome = createRecordOutcome(deps)
+  const openPass = createPasses(deps)
 
   /** Throws Unavailable while nothing has been claimed; afterwards it always ends with a written outcome. */
   return async function deliver(id: string): Promise<Verdict> {
@@ -63,28 +55,11 @@ export function createDeliver(deps: {
     if (!notice) return done
     // Its job came early: the clock that set its time was another one than PostgreSQL's.
     if (notice.opensInMs > 0) return { done: false, againInMs: notice.opensInMs }
-    return deliverOpen(notice)
+    return deliverOpen(openPass(notice, providersFor(notice)))
   }
 
-  async function deliverOpen(notice: OpenNotice): Promise<Verdict> {
-    const retry = deps.retry[notice.kind]
-    const providers = providersFor(notice)
-    const attemptLog = createAttemptLog(notice, { metrics, log })
-    let { claims } = notice
-    let deadlineMs = performance.now() + notice.remainingMs
-
-    /** Writes what is known now. Done when the notice is over, or another worker has claimed it since. */
-    async function record(outcome: ClaimOutcome): Promise<Verdict> {
-      if (outcome.state !== 'pending') {
-        await recordOutcome(notice, claims, attemptLog, outcome)
-        return done
-      }
-      const leftMs = Math.max(0, deadlineMs - performance.now())
-      const retryInMs = Math.min(outcome.retryInMs ?? 0, leftMs)
-      const isOurs = await recordOutcome(notice, claims, attemptLog, { ...outcome, retryInMs })
-      return isOurs ? { done: false, againInMs: retryInMs } : done
-    }
-
+  async function deliverOpen(pass: Pass): Promise<Verdict> {
+    const { notice, providers, attemptLog, record } = pass
     // Before anything else: a message that has reached the person was neither late nor failed.
     const sent = await resolveUnknown(notice, providers, attemptLog)
     if (sent) return record(sent)
@@ -93,109 +68,103 @@ export function createDeliver(deps: {
     const message = composeMessage(notice, deadlineMs)
     if (!message || providers.length === 0) {
       // A newer worker may know the template, the secret or the route, so only its time ends it (I27).
-      if (isOver) return record({ state: 'expired', error: message ? 'no_route' : 'not_rendered' })
+      if (isOver) return record(expired(message ? 'no_route' : 'not_rendered'))
       return record({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })
     }
-    if (isOver) return record(tooLate)
-    if (!mayTryAgain(attemptLog.all(), retry)) return record(triesUsedUp(attemptLog))
-
-    /** The soonest that any provider which can't take it now might. */
-    let openInMs = Number.POSITIVE_INFINITY
-    /** The soonest that one which only asked for a pause, or has no quota left, will take it. */
-    let pauseEndsInMs = Number.POSITIVE_INFINITY
-    const isLastTry = () => triesLeft(attemptLog.all(), retry) === 1
-    const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
-    if (isLastTry()) {
-      const hasFailed = ({ name }: GuardedProvider) => Number(attemptLog.hasFailedAt(name))
-      open.sort((one, other) => hasFailed(one) - hasFailed(other))
-    }
-    for (const [index, provider] of open.entries()) {
-      const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0) return record(tooLate)
-      if (!mayTryAgain(attemptLog.all(), retry)) break
-      if (isLastTry() && pauseEndsInMs < leftMs && attemptLog.hasFailedAt(provider.name)) break
-
-      let startedAt = new Date()
-      /** What stopped the call at the last moment; null: another worker has the notice. */
-      let stopped: ClaimOutcome | null = null
-      const hasOther = index < open.length - 1
-      const result = await provider.send(message, {
-        isUrgent: notice.kind === 'captcha',
-        leftMs,
-        hasOther,
-        async begin() {
-          const [claim, whyNot] = await Promise.all([
-            store.claim({ id: notice.id, claims }),
-            whyNotSend(notice),
-          ])
-          if (!claim) return undefined
-          claims = claim.claims
-          deadlineMs = performance.now() + claim.remainingMs
-          stopped = claim.remainingMs <= 0 ? tooLate : whyNot
-          if (stopped) return undefined
-          startedAt = new Date()
-          return Math.ceil(Math.min(deps.timeoutMs, claim.remainingMs))
-        },
-      })
-      if (result.kind === 'withdrawn') return stopped ? record(stopped) : done
-      if (result.kind === 'deferred') {
-        metrics.deferred.inc({ provider: provider.name, reason: result.reason })
-        openInMs = Math.min(openInMs, result.retryInMs)
-        // It will soon be its turn here; for any other reason it goes to the next provider.
-        if (result.reason === 'pace' || result.reason === 'busy') break
-        if (result.reason === 'paused' || result.reason === 'quota') {
-          pauseEndsInMs = Math.min(pauseEndsInMs, result.retryInMs)
-        }
-        continue
-      }
-      attemptLog.add(provider.name, result, startedAt)
-      if (result.kind === 'accepted') return record(sentBy(provider.name, result.messageId))
-      if (result.kind === 'invalid_recipient') {
-        return record({ state: 'failed', error: result.kind, provider: provider.name })
-      }
-      if (result.kind === 'throttled') {
-        const againInMs = result.retryAfterMs + giveWayMs
-        openInMs = Math.min(openInMs, againInMs)
-        pauseEndsInMs = Math.min(pauseEndsInMs, againInMs)
-      }
-      if (result.kind === 'unknown') {
-        // Written before anything else is asked: the claim is for the call alone.
-        const verdict = await record({
-          state: 'pending',
-          retryInMs: unknownPauseMs(providers, attemptLog, retry),
-        })
-        if (verdict.done) return verdict
-        const found = await resolveUnknown(notice, providers, attemptLog)
-        if (found) return record(found)
-        // Trying elsewhere would double the message at once.
-        if (attemptLog.unknowns().length > 0) return verdict
-      } else if (hasOther) {
-        // The next one may have to be waited for, and what waits is not claimed.
-        const verdict = await record({
-          state: 'pending',
-          retryInMs: pauseMs(1, retry.longestPauseMs),
-        })
-        if (verdict.done) return verdict
-      }
-    }
-    return record(withoutSuccess(providers, attemptLog, retry, openInMs))
+    return isOver ? record(pass.outOfTime()) : offer(pass, message)
   }
 
-  /** Why a message that was good a moment ago is not worth a call any more; null when it is. */
-  async function whyNotSend(notice: OpenNotice): Promise<ClaimOutcome | null> {
-    try {
-      if (notice.kind !== 'captcha') return null
-      const settled = await settleCode(notice)
-      return settled === 'current' ? null : { state: 'expired', error: `code_${settled}` }
-    } catch (error) {
-      if (error instanceof Unavailable) return { state: 'pending', retryInMs: pauseMs(2, 10_000) }
-      throw error
+  /** Offers a message to one provider after the other, until one has it or may have it. */
+  async function offer(pass: Pass, message: Message): Promise<Verdict> {
+    const { providers, attemptLog, isUrgent, begin, record } = pass
+    const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
+    /** The soonest that one of them may take it. */
+    let waitMs = Number.POSITIVE_INFINITY
+    for (const [index, provider] of open.entries()) {
+      const leftMs = pass.leftMs()
+      if (leftMs <= 0) return record(pass.outOfTime())
+      if (!pass.mayTryAgain()) break
+      const hasOther = index < open.length - 1
+      const result = await provider.send(message, { isUrgent, leftMs, hasOther, begin })
+      if (result.kind === 'withdrawn') {
+        const stopped = pass.stopped()
+        return stopped ? record(stopped) : done
+      }
+      if (result.kind === 'deferred') {
+        metrics.deferred.inc({ provider: provider.name, reason: result.reason })
+      } else {
+        attemptLog.add(provider.name, result, pass.startedAt())
+        const verdict = await concluded(pass, provider, result)
+        if (verdict) return verdict
+      }
+      waitMs = Math.min(waitMs, comesBackInMs(pass, provider, result))
+      if (isNextHere(result)) break
+      if (hasOther && result.kind !== 'deferred') {
+        // The next one may have to be waited for, and what waits is not claimed.
+        const verdict = await record({ state: 'pending', retryInMs: pass.pauseMs() })
+        if (verdict.done) return verdict
+      }
     }
+    return record(withoutSuccess(pass, waitMs))
+  }
+
+  /** What ends the pass, if the answer does: another provider must not have the message, or need not. */
+  async function concluded(
+    pass: Pass,
+    { name }: GuardedProvider,
+    result: SendResult,
+  ): Promise<Verdict | undefined> {
+    const { notice, providers, attemptLog, record } = pass
+    if (result.kind === 'accepted') return record(sentBy(name, result.messageId))
+    if (result.kind === 'invalid_recipient') {
+      return record({ state: 'failed', error: result.kind, provider: name })
+    }
+    if (result.kind !== 'unknown') return undefined
+    // Written before anything else is asked: the claim is for the call alone.
+    const verdict = await record({ state: 'pending', retryInMs: unknownPauseMs(pass) })
+    if (verdict.done) return verdict
+    const found = await resolveUnknown(notice, providers, attemptLog)
+    if (found) return record(found)
+    // Trying elsewhere would double the message at once.
+    return attemptLog.unknowns().length > 0 ? verdict : undefined
   }
 }
 
-const triesUsedUp = (attemptLog: AttemptLog): ClaimOutcome =>
-  attemptLog.unknowns().length > 0 ? outcomeUnknown : { state: 'failed', error: 'tries_used_up' }
+/** When a message comes back to a provider that did not take it; never, where that has refused it for good. */
+function comesBackInMs(
+  pass: Pass,
+  provider: GuardedProvider,
+  result: SendResult | Deferred,
+): number {
+  switch (result.kind) {
+    case 'deferred':
+      return result.retryInMs
+    case 'throttled':
+      return result.retryAfterMs + giveWayMs
+    case 'postponed':
+      return result.retryAfterMs ?? pass.pauseMs()
+    case 'rejected':
+      return Number.POSITIVE_INFINITY
+    default:
+      return provider.away(pass.isUrgent)?.retryInMs ?? pass.pauseMs()
+  }
+}
+
+/** It will soon be the message's turn here; whatever else keeps it away, the next provider may take it. */
+const isNextHere = (result: SendResult | Deferred): boolean =>
+  result.kind === 'deferred' && (result.reason === 'pace' || result.reason === 'busy')
+
+/** No provider has it, and none may have it unknown to us. */
+function withoutSuccess(pass: Pass, waitMs: number): ClaimOutcome {
+  const { providers, attemptLog } = pass
+  if (providers.every(({ name }) => attemptLog.isRejectedBy(name))) {
+    return { state: 'failed', error: 'rejected' }
+  }
+  if (pass.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
+  return attemptLog.unknowns().length > 0
+    ? outcomeUnknown
+    : { state: 'failed', error: 'tries_used_up' }
+}
 
 /** The older the notice, the longer until it is looked at again. */
 function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
@@ -203,33 +172,12 @@ function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
   return Math.min(Math.max(ageMs / 4, soonestNewerMs), latestNewerMs)
 }
 
-/** No provider has it, and none may have it unknown to us. */
-function withoutSuccess(
-  providers: readonly GuardedProvider[],
-  attemptLog: AttemptLog,
-  retry: RetryPolicy,
-  openInMs: number,
-): ClaimOutcome {
-  if (providers.every(({ name }) => attemptLog.isRejectedBy(name))) {
-    return { state: 'failed', error: 'rejected' }
-  }
-  const isHeld = openInMs < Number.POSITIVE_INFINITY
-  const hasFailed = attemptLog.made.some(({ outcome }) => isFailure(outcome))
-  if (isHeld && !hasFailed) return { state: 'pending', retryInMs: openInMs }
-  if (!mayTryAgain(attemptLog.all(), retry)) return triesUsedUp(attemptLog)
-  return { state: 'pending', retryInMs: pauseMs(attemptLog.all().length, retry.longestPauseMs) }
-}
-
 /** A provider that can be asked needs time to know. */
-function unknownPauseMs(
-  providers: readonly GuardedProvider[],
-  attemptLog: AttemptLog,
-  retry: RetryPolicy,
-): number {
+function unknownPauseMs({ providers, attemptLog, pauseMs, askAgainMs }: Pass): number {
   const canBeAsked = attemptLog
     .unknowns()
     .some(({ provider }) =>
       providers.some(({ name, query }) => query && (provider === null || provider === name)),
     )
-  return canBeAsked ? retry.askAgainMs : pauseMs(attemptLog.all().length, retry.longestPauseMs)
+  return canBeAsked ? askAgainMs : pauseMs()
 }

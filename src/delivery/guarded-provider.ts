@@ -5,11 +5,16 @@
  * wait (circuit.ts); one that is busy is waited for before anything begins (slots.ts); one that allows
  * only so much is not asked for more (provider-limits.ts). And whatever a provider does, a call ends: within its
  * time and a second, with a result of the closed set.
+ *
+ * Messages that wait for a provider to return get places in a line: they come back one after the other, soon after it
+ * may be called again, and however many wait, few of them look at it in a second.
  */
 import { orLate } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import { createCircuit } from './circuit.ts'
+import { createPlaces } from './places.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
+import { captchaPauses, noticePauses } from './retry.ts'
 import { createSlots } from './slots.ts'
 import type { ProviderState } from './worker-notes.ts'
 
@@ -45,6 +50,8 @@ export interface GuardedProvider {
   /** Messages that may be in its hands at once: in a call, in line, and on their way there and back. */
   readonly capacity: number
   send(message: Message, call: GuardedCall): Promise<SendResult | Deferred | Withdrawn>
+  /** Why it would not be called now, with a place in the line of those that come back; undefined when it would be. */
+  away(isUrgent: boolean): Deferred | undefined
   /** What became of an `unknown` send, where the provider can be asked. */
   readonly query?: (sent: SentMessage, timeoutMs: number) => Promise<SendResult>
   /** Lets go of all that wait; calls under way go on. */
@@ -65,6 +72,9 @@ const overrunMs = 1_000
  */
 const maxWaiting = 100
 
+/** Between two messages that come back to a provider that was away: each costs two statements. */
+const returnSpacingMs = 20
+
 export function createGuardedProvider(
   provider: Provider,
   deps: {
@@ -80,26 +90,33 @@ export function createGuardedProvider(
     deps.onCircuit(isOpen)
     if (isOpen) slots.dismiss()
   })
+  const urgentPlaces = createPlaces(captchaPauses.longestPauseMs)
+  const bulkPlaces = createPlaces(noticePauses.longestPauseMs)
   let pausedUntilMs = 0
 
-  function whyAway(): Deferred | undefined {
+  function away(isUrgent: boolean): Deferred | undefined {
     const pausedForMs = pausedUntilMs - performance.now()
-    if (pausedForMs > 0) return { kind: 'deferred', reason: 'paused', retryInMs: pausedForMs }
-    const openForMs = circuit.openForMs()
-    return openForMs > 0 ? { kind: 'deferred', reason: 'circuit', retryInMs: openForMs } : undefined
+    const awayForMs = pausedForMs > 0 ? pausedForMs : circuit.openForMs()
+    if (awayForMs <= 0) return undefined
+    const places = isUrgent ? urgentPlaces : bulkPlaces
+    return {
+      kind: 'deferred',
+      reason: pausedForMs > 0 ? 'paused' : 'circuit',
+      retryInMs: places(awayForMs, returnSpacingMs),
+    }
   }
 
   async function send(
     message: Message,
     call: GuardedCall,
   ): Promise<SendResult | Deferred | Withdrawn> {
-    const away = whyAway()
-    if (away) return away
     const { isUrgent, leftMs, hasOther } = call
+    const held = away(isUrgent)
+    if (held) return held
     const weight = provider.slotsFor?.(message) ?? 1
     const slot = await slots.take({ isUrgent, weight, withinMs: leftMs, isPatient: !hasOther })
     if (!slot.granted) {
-      return whyAway() ?? { kind: 'deferred', reason: 'busy', retryInMs: slot.retryInMs }
+      return away(isUrgent) ?? { kind: 'deferred', reason: 'busy', retryInMs: slot.retryInMs }
     }
     try {
       return await sendInSlot(message, call)
@@ -110,8 +127,8 @@ export function createGuardedProvider(
 
   async function sendInSlot(message: Message, call: GuardedCall) {
     // While the message waited the provider may have died or asked for a pause.
-    const away = whyAway()
-    if (away) return away
+    const held = away(call.isUrgent)
+    if (held) return held
     const permit = await acquireSendPermit(message.to, call.isUrgent)
     if (!permit.granted) {
       return { kind: 'deferred', reason: permit.reason, retryInMs: permit.retryInMs } as const
@@ -133,9 +150,9 @@ export function createGuardedProvider(
     if (!result) {
       return passage
         ? ({ kind: 'withdrawn' } as const)
-        : (whyAway() ?? ({ kind: 'deferred', reason: 'circuit', retryInMs: 0 } as const))
+        : (away(call.isUrgent) ?? ({ kind: 'deferred', reason: 'circuit', retryInMs: 0 } as const))
     }
-    if (result.kind === 'throttled' && result.quotaOf !== 'recipient') {
+    if (result.kind === 'throttled') {
       pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
     }
     return result
@@ -183,6 +200,7 @@ export function createGuardedProvider(
     channels: provider.channels,
     capacity: slots.count + maxWaiting,
     send,
+    away,
     ...(provider.query ? { query } : {}),
     state() {
       if (pausedUntilMs > performance.now()) return 'paused'

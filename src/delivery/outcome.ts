@@ -9,7 +9,8 @@ export type ClaimOutcome = Pick<NoticeOutcome, 'provider' | 'providerMessageId'>
     | { state: 'failed' | 'expired'; error: UnsentReason }
   )
 
-export const tooLate: ClaimOutcome = { state: 'expired', error: 'too_late' }
+/** Its time ended, or its code did, before a provider took it. */
+export const expired = (error: UnsentReason): ClaimOutcome => ({ state: 'expired', error })
 
 /** It may have reached the person, which could not be found out, and the policy allows no further doubling. */
 export const outcomeUnknown: ClaimOutcome = { state: 'failed', error: 'outcome_unknown' }

@@ -2,12 +2,16 @@
  * Places in line for messages that are sent away and come back. Were all told the same time, all would
  * come back together and all but one be turned away again; so each is told a later one.
  */
-export function createPlaces() {
+export function createPlaces(longestMs = Number.POSITIVE_INFINITY) {
   let lastMs = 0
-  /** How long to stay away: at least `soonestMs`, and `spacingMs` longer than the one before. */
+  /**
+   * How long to stay away: at least `soonestMs`, and `spacingMs` longer than the one before. The line is no longer than
+   * `longestMs`, unless `soonestMs` is.
+   */
   return function waitMs(soonestMs: number, spacingMs: number): number {
     const nowMs = performance.now()
-    lastMs = Math.max(nowMs + soonestMs, lastMs + spacingMs)
+    const latestMs = nowMs + Math.max(soonestMs, longestMs)
+    lastMs = Math.min(Math.max(nowMs + soonestMs, lastMs + spacingMs), latestMs)
     return lastMs - nowMs
   }
 }

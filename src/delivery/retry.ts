@@ -1,37 +1,33 @@
 /**
  * When a notice is tried again, and when enough is enough.
  *
- * - A try that surely did not take the message (`unavailable`) is repeated with growing pauses, up to
- *   `tries`.
+ * - A call that surely did not take the message uses up nothing (meaning.ts). It is repeated with growing pauses until
+ *   the notice's time ends: a far end that is away delays messages and loses none.
  * - A try of unknown outcome (`unknown`: an answer lost after the hand-over, a worker that died) may
  *   have reached the person. Providers that can be asked are asked first; what stays unknown is
  *   repeated at most `unknownRetries` times, so a fault doubles a message at most that often.
- * - A pause the provider asked for (`throttled`) uses up nothing; the notice's own time ends it. The last try waits for
- *   it rather than go to a provider that has failed this notice before.
+ * - An answer about the message itself (`rejected`) uses up one of `tries`.
  */
 import type { Attempt } from '../notice/states.ts'
+import { meanings } from './meaning.ts'
 
 export interface RetryPolicy {
   tries: number
   unknownRetries: number
-  /** A code is waited for; bulk can let a far end recover. */
+  /** A code is waited for; notices all go within a minute of a far end's return. */
   longestPauseMs: number
   /** Before a provider is asked again about a try it could not tell about, and before that is repeated. */
   askAgainMs: number
 }
 
-export const captchaPauses = { longestPauseMs: 10_000, askAgainMs: 5_000 } as const
-export const noticePauses = { longestPauseMs: 60_000, askAgainMs: 60_000 } as const
+export const captchaPauses = { longestPauseMs: 30_000, askAgainMs: 5_000 } as const
+export const noticePauses = { longestPauseMs: 50_000, askAgainMs: 60_000 } as const
 
 const firstPauseMs = 500
 
 export function mayTryAgain(attempts: readonly Attempt[], policy: RetryPolicy): boolean {
-  return triesLeft(attempts, policy) > 0 && unknowns(attempts).length <= policy.unknownRetries
-}
-
-export function triesLeft(attempts: readonly Attempt[], { tries }: RetryPolicy): number {
-  const used = attempts.filter(({ outcome }) => !['throttled', 'not_taken'].includes(outcome))
-  return tries - used.length
+  const used = attempts.filter(({ outcome }) => meanings[outcome].usesTry)
+  return used.length < policy.tries && unknowns(attempts).length <= policy.unknownRetries
 }
 
 /** The tries that may have reached the person; `not_taken` is a provider's word on its latest one. */
@@ -47,13 +43,13 @@ export function unknowns(attempts: readonly Attempt[]): Attempt[] {
   return open
 }
 
-/** Doubles with every try; half of it is random, so that a provider that is back does not get all at once. */
+/** Doubles with every call; half of it is random, so that a provider that is back does not get all at once. */
 export function pauseMs(
-  tries: number,
+  calls: number,
   longestPauseMs: number,
   random: () => number = Math.random,
 ): number {
-  const doublings = Math.min(Math.max(0, tries - 1), 20)
+  const doublings = Math.min(Math.max(0, calls - 1), 20)
   const fullMs = Math.min(firstPauseMs * 2 ** doublings, longestPauseMs)
   return fullMs / 2 + (random() * fullMs) / 2
 }

@@ -3,7 +3,7 @@ import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type JobData, queueName, queuePrefix, workerTimings } from '../queue/contract.ts'
-import type { Verdict } from './deliver.ts'
+import type { Verdict } from './pass.ts'
 
 /** A job whose row could not even be claimed waits about this long. */
 const againAfterFaultMs = 1_000

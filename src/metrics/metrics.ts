@@ -27,6 +27,8 @@ export const unsentReasons = [
   'tries_used_up',
   'outcome_unknown',
   'too_late',
+  'provider_away',
+  'postponed',
   'no_route',
   'not_rendered',
   'code_gone',
@@ -193,7 +195,15 @@ export function createMetrics(options: {
     ),
     sends: counter('postern_sends_total', 'Calls of a provider, by its answer.', {
       provider: providers,
-      outcome: ['accepted', 'rejected', 'invalid_recipient', 'throttled', 'unavailable', 'unknown'],
+      outcome: [
+        'accepted',
+        'rejected',
+        'invalid_recipient',
+        'postponed',
+        'throttled',
+        'unavailable',
+        'unknown',
+      ],
     }),
     deferred: counter(
       'postern_sends_deferred_total',

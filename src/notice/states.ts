@@ -42,13 +42,14 @@ export const legalMoves: Readonly<Record<NoticeState, readonly NoticeState[]>> =
 }
 
 /**
- * What a try came to: a provider's result, or afterwards its word on a try that was `unknown`:
- * `accepted` or `not_taken`. Neither `throttled` nor `not_taken` uses up a try.
+ * What a call came to: a provider's result, or afterwards its word on a call that was `unknown`:
+ * `accepted` or `not_taken`. `src/delivery/meaning.ts` has what follows from each.
  */
 export const outcomes = [
   'accepted',
   'rejected',
   'invalid_recipient',
+  'postponed',
   'throttled',
   'unavailable',
   'unknown',
@@ -57,13 +58,20 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number]
 
-/** One answered (or lost) call of a provider. */
+/**
+ * One answered (or lost) call of a provider, or all calls in which it did not take the message for the same reason: an
+ * outage may last for thousands of calls, and a row has one entry for them. Duration and detail are those of the latest.
+ */
 export interface Attempt {
   /** Null when the process that made the try died before it could say. */
   provider: string | null
-  /** ISO 8601. */
+  /** The first call, ISO 8601. */
   at: string
   outcome: Outcome
   durationMs: number
   detail?: string
+  /** Calls, where there was more than one. */
+  count?: number
+  /** The latest of them, ISO 8601. */
+  latestAt?: string
 }

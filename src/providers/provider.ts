@@ -2,8 +2,11 @@
  * The contract every provider keeps.
  *
  * A provider carries one message to one far end and says, in a closed set of results, what became of
- * it. It decides nothing: retries, failover, pauses and states belong to delivery. It never throws for
- * something the far end did, never logs, and puts no recipient, text or credential into `detail`.
+ * it and whom the answer is about: the message (`rejected`), the recipient (`invalid_recipient`, `postponed`), or the
+ * account and the far end (`throttled`, `unavailable`). An answer about one recipient must never be given as one about
+ * the far end: it would keep everybody's messages back. A provider decides nothing: retries, failover, pauses and
+ * states belong to delivery. It never throws for something the far end did, never logs, and puts no recipient, text or
+ * credential into `detail`.
  * The notice id travels as the far end's own reference wherever that has one, because sends are
  * at-least-once and the far end is the only place that can tell a repeat.
  */
@@ -36,15 +39,18 @@ export type SendResult =
   | { readonly kind: 'rejected'; readonly detail: string }
   /** This recipient can't be reached: no such number or mailbox, or it has opted out. */
   | { readonly kind: 'invalid_recipient'; readonly detail: string }
-  /** Too fast, or a quota of the far end is used up: not before `retryAfterMs`. */
-  | {
-      readonly kind: 'throttled'
-      readonly retryAfterMs: number
-      /** Set when the quota is this recipient's alone: all others can still be sent to. */
-      readonly quotaOf?: 'recipient'
-      readonly detail: string
-    }
-  /** Certainly not taken: try again later or elsewhere. */
+  /**
+   * Not taken now, because of this recipient or this message alone: greylisting, a full mailbox, a domain without
+   * servers, a carrier's cap on one number. Other messages pass. Where the far end names a time: not before
+   * `retryAfterMs`.
+   */
+  | { readonly kind: 'postponed'; readonly retryAfterMs?: number; readonly detail: string }
+  /** Our account is too fast, or a quota of it is used up: no message before `retryAfterMs`. */
+  | { readonly kind: 'throttled'; readonly retryAfterMs: number; readonly detail: string }
+  /**
+   * Certainly not taken, because of the far end, our account, or the way there: it would have taken no other message
+   * either.
+   */
   | { readonly kind: 'unavailable'; readonly detail: string }
   /** May or may not have been taken: the answer was lost after the message was handed over. */
   | { readonly kind: 'unknown'; readonly detail: string }

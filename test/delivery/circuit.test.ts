@@ -139,6 +139,7 @@ test.each([
   ['rejected', false],
   ['invalid_recipient', false],
   ['throttled', false],
+  ['postponed', false],
   ['accepted', false],
 ] as const)('circuit: five times %s → open: %s', async (kind, isOpen) => {
   const { changes, call } = open()

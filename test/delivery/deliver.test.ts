@@ -5,8 +5,9 @@ import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { createDeliver, type Verdict } from '../../src/delivery/deliver.ts'
+import { createDeliver } from '../../src/delivery/deliver.ts'
 import { createGuardedProvider, type GuardedProvider } from '../../src/delivery/guarded-provider.ts'
+import type { Verdict } from '../../src/delivery/pass.ts'
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
 import { createMetrics, type Metrics } from '../../src/metrics/metrics.ts'
@@ -30,6 +31,11 @@ const log = createLog({ level: 'silent', process: 'test' })
 const accepted: SendResult = { kind: 'accepted', messageId: 'm1' }
 const rejected: SendResult = { kind: 'rejected', detail: 'no' }
 const unavailable: SendResult = { kind: 'unavailable', detail: 'down' }
+const postponed = (retryAfterMs?: number): SendResult => ({
+  kind: 'postponed',
+  detail: 'greylisted',
+  ...(retryAfterMs ? { retryAfterMs } : {}),
+})
 const tooFast = (retryAfterMs: number): SendResult => ({
   kind: 'throttled',
   retryAfterMs,
@@ -94,6 +100,33 @@ function worker(
     metrics,
     log,
   })
+}
+
+/** The same without its gate: no breaker and no pause keeps a message away, so every pass is a call. */
+function gateless(name: string, answers: readonly SendResult[]) {
+  let calls = 0
+  const guarded: GuardedProvider = {
+    name,
+    channels: ['sms'],
+    capacity: 10,
+    async send(_, { begin }) {
+      await begin()
+      return answers[Math.min(calls++, answers.length - 1)] as SendResult
+    },
+    away: () => undefined,
+    stopWaiting() {},
+  }
+  return { guarded, calls: () => calls }
+}
+
+/** Calls by provider and outcome, as Prometheus sees them. */
+async function sendsOf(metrics: Metrics): Promise<Record<string, number>> {
+  const { values } = await metrics.sends.get()
+  return Object.fromEntries(
+    values
+      .filter(({ value }) => value > 0)
+      .map(({ labels, value }) => [`${labels.provider} ${labels.outcome}`, value]),
+  )
 }
 
 async function created(facts: Partial<NewNotice> = {}): Promise<string> {
@@ -230,18 +263,52 @@ describe('what waits for a slot has not begun (I22)', () => {
 })
 
 describe('tries', () => {
-  test('tries: 4 with three providers that are away → four calls, never six (22)', async () => {
-    const all = ['a', 'b', 'c'].map((name) => guardedOf(name, [unavailable]))
+  test('what was surely not taken costs none: with one try, a provider away for 30 calls, then it is sent (I29)', async () => {
+    const down = Array<SendResult>(30).fill(unavailable)
+    const { guarded, calls } = gateless('a', [...down, accepted])
+    const id = await created()
+    const metrics = createMetrics({ process: 'worker', providers: ['a'] })
+    await untilDone(worker([guarded], { tries: 1, metrics }), id, 31)
+    const row = await rowOf(id)
+    expect(row).toMatchObject({ state: 'sent', provider: 'a', error: null })
+    expect(calls()).toBe(31)
+    // The row keeps one entry for the outage, and the metrics every call of it.
+    expect(row.attempts).toMatchObject([
+      { provider: 'a', outcome: 'unavailable', detail: 'down', count: 30 },
+      { provider: 'a', outcome: 'accepted' },
+    ])
+    const [outage] = row.attempts
+    expect(Date.parse(outage.latestAt)).toBeGreaterThan(Date.parse(outage.at))
+    expect(await sendsOf(metrics)).toEqual({ 'a unavailable': 30, 'a accepted': 1 })
+  })
+
+  test('the list of a row stays short whatever two providers say in turn', async () => {
+    const inTurn = (...answers: SendResult[]) => Array.from({ length: 20 }, () => answers).flat()
+    const a = gateless('a', inTurn(unavailable, postponed(), tooFast(1)))
+    const b = gateless('b', inTurn(postponed(), tooFast(1), unavailable))
+    const id = await created()
+    const deliver = worker([a.guarded, b.guarded], { tries: 1 })
+    for (let pass = 0; pass < 40; pass++) await deliver(id)
+    const row = await rowOf(id)
+    expect(row.state).toBe('pending')
+    expect(row.attempts).toHaveLength(6)
+    const sum = row.attempts.reduce((all: number, { count = 1 }) => all + count, 0)
+    expect(sum).toBe(80)
+    expect(a.calls() + b.calls()).toBe(80)
+  })
+
+  test('tries: 2 with three providers that reject → two calls, never three (22)', async () => {
+    const all = ['a', 'b', 'c'].map((name) => guardedOf(name, [rejected]))
     const id = await created()
     await untilDone(
       worker(
         all.map(({ guarded }) => guarded),
-        { tries: 4 },
+        { tries: 2 },
       ),
       id,
     )
     expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'tries_used_up' })
-    expect(all.flatMap(({ calls }) => calls)).toHaveLength(4)
+    expect(all.flatMap(({ calls }) => calls)).toHaveLength(2)
   })
 
   test('one rejects for good, the other asks to wait: the first is called once, the second sends (F31)', async () => {
@@ -258,32 +325,19 @@ describe('tries', () => {
     ['before', (dead: GuardedProvider, slow: GuardedProvider) => [dead, slow]],
     ['behind', (dead: GuardedProvider, slow: GuardedProvider) => [slow, dead]],
   ] as const)(
-    'the last try waits for a provider that asked for a pause: not one more for the dead one %s it',
+    'with one try: a dead provider %s one that asks for a pause, and the second sends it',
     async ([, route]) => {
       const [dead, slow] = [
         guardedOf('dead', [unavailable]),
         guardedOf('slow', [tooFast(500), accepted]),
       ]
-      const deliver = worker(route(dead.guarded, slow.guarded), { tries: 2 })
+      const deliver = worker(route(dead.guarded, slow.guarded), { tries: 1 })
       const id = await created()
       await eventually(async () => (await deliver(id)).done)
-      expect(await outcomesOf(id)).toEqual(expect.arrayContaining(['dead unavailable']))
       expect(await rowOf(id)).toMatchObject({ state: 'sent', provider: 'slow' })
-      expect(dead.calls).toHaveLength(1)
+      expect(slow.calls).toHaveLength(2)
     },
   )
-
-  test('the last try waits for no pause where another has not failed yet, or where the pause outlasts the message', async () => {
-    const slow = () => guardedOf('slow', [tooFast(3_600_000)]).guarded
-    const fresh = guardedOf('fresh', [accepted])
-    const one = await created()
-    expect(await worker([slow(), fresh.guarded], { tries: 1 })(one)).toEqual({ done: true })
-    expect(await rowOf(one)).toMatchObject({ state: 'sent', provider: 'fresh' })
-    const back = guardedOf('back', [unavailable, accepted])
-    const two = await created()
-    await untilDone(worker([slow(), back.guarded], { tries: 2 }), two)
-    expect(await rowOf(two)).toMatchObject({ state: 'sent', provider: 'back' })
-  })
 
   test('every provider rejects, in one pass or in two: failed, rejected, one call each', async () => {
     const [a, b] = [guardedOf('a', [rejected]), guardedOf('b', [unavailable, rejected])]
@@ -478,6 +532,7 @@ describe('what a provider says', () => {
     ['unavailable', unavailable],
     ['rejected', rejected],
     ['throttled', tooFast(60_000)],
+    ['postponed', postponed(60_000)],
   ] as const)('%s: the next provider sends it in the same pass', async ([outcome, answer]) => {
     const [a, b] = [guardedOf('a', [answer]), guardedOf('b', [accepted])]
     const id = await created()
@@ -499,11 +554,88 @@ describe('what a provider says', () => {
     expect(await rowOf(id)).toMatchObject(isOpenRow)
   })
 
-  test('unavailable at the last try: failed there and then', async () => {
+  test.for([
+    ['unavailable', unavailable, 'provider_away'],
+    ['postponed', postponed(), 'postponed'],
+    ['throttled', tooFast(60_000), 'too_late'],
+  ] as const)(
+    '%s until its time ends: expired, and the reason says what it waited for',
+    async ([, answer, error]) => {
+      const { guarded } = guardedOf('a', [answer])
+      const deliver = worker([guarded], { tries: 1 })
+      const id = await created({ ttlMs: 400 })
+      await eventually(async () => (await deliver(id)).done, { everyMs: 50 })
+      expect(await rowOf(id)).toMatchObject({ state: 'expired', error })
+    },
+  )
+
+  test('its time ends while the breaker keeps it away, never called: expired, the provider was away', async () => {
     const { guarded } = guardedOf('a', [unavailable])
+    const deliver = worker([guarded])
+    for (let call = 0; call < 5; call++) await deliver(await created())
+    const id = await created({ ttlMs: 400 })
+    await eventually(async () => (await deliver(id)).done, { everyMs: 50 })
+    expect(await rowOf(id)).toMatchObject({
+      state: 'expired',
+      error: 'provider_away',
+      attempts: [],
+    })
+  })
+
+  test('postponed: a pause that grows, or the one that was asked for; no try is used', async () => {
+    const { guarded } = guardedOf('a', [postponed(), postponed(), postponed(90_000), accepted])
+    const deliver = worker([guarded], { tries: 1 })
+    const id = await created({ ttlMs: 3_600_000 })
+    const pauses = [
+      againInMs(await deliver(id)),
+      againInMs(await deliver(id)),
+      againInMs(await deliver(id)),
+    ]
+    expect(pauses[0]).toBeLessThanOrEqual(500)
+    expect(pauses[1]).toBeGreaterThanOrEqual(500)
+    expect(pauses[2]).toBe(90_000)
+    expect(await rowOf(id)).toMatchObject(isOpenRow)
+    expect((await deliver(id)).done).toBe(true)
+    expect(await rowOf(id)).toMatchObject({ state: 'sent' })
+  })
+
+  test('sixty recipients are postponed: no breaker hears of it, and nobody else waits (I30)', async () => {
+    const { guarded } = guardedOf('a', [
+      async ({ to }) => (to === '+8613800138000' ? postponed() : accepted),
+    ])
+    const deliver = worker([guarded])
+    for (let refused = 0; refused < 60; refused++) await deliver(await created())
+    const id = await created({ recipient: '+8613800138001' })
+    expect(await deliver(id)).toEqual({ done: true })
+    expect(await outcomesOf(id)).toEqual(['a accepted'])
+  })
+
+  test('the last of five failures opens the breaker: the message comes back when that may close, not after its own pause', async () => {
+    const { guarded } = guardedOf('a', [unavailable])
+    const deliver = worker([guarded])
     const id = await created()
-    expect(await worker([guarded], { tries: 1 })(id)).toEqual({ done: true })
-    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'tries_used_up' })
+    let waitMs = 0
+    for (let call = 0; call < 5; call++) waitMs = againInMs(await deliver(id))
+    // Its own pause would be 4 to 8 s by now.
+    expect(waitMs).toBeGreaterThan(2_500)
+    expect(waitMs).toBeLessThanOrEqual(3_000)
+  })
+
+  test('while it waits for the second provider of one pass no worker holds it, and what the first said is written', async () => {
+    const first = guardedOf('first', [unavailable])
+    const seen: unknown[] = []
+    const second: GuardedProvider = {
+      ...guardedOf('second', [accepted]).guarded,
+      async send(message, { begin }) {
+        const { state, claims, attempts } = await rowOf(message.noticeId)
+        seen.push({ state, claims, attempts: attempts.length })
+        await begin()
+        seen.push((await rowOf(message.noticeId)).state)
+        return accepted
+      },
+    }
+    await worker([first.guarded, second])(await created())
+    expect(seen).toEqual([{ state: 'pending', claims: 1, attempts: 1 }, 'sending'])
   })
 
   test('throttled: again when it may, those that were kept waiting first, and no try is used', async () => {
@@ -593,6 +725,7 @@ describe('what a provider says', () => {
         expect(await begin()).toBe(1_000)
         return unavailable
       },
+      away: () => undefined,
       stopWaiting() {},
     })
     const deliver = worker([guarded('a'), guarded('b')])
@@ -623,6 +756,7 @@ describe('what a provider says', () => {
         timeoutMs = (await begin()) as number
         return accepted
       },
+      away: () => undefined,
       stopWaiting() {},
     }
     await worker([guarded])(await created({ ttlMs: 400 }))
@@ -640,6 +774,7 @@ describe('what a provider says', () => {
       channels: ['sms'],
       capacity: 10,
       send: async () => ({ kind: 'deferred', reason, retryInMs }),
+      away: () => undefined,
       stopWaiting() {},
     })
     const id = await created()

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createGuardedProvider, type GuardedCall } from '../../src/delivery/guarded-provider.ts'
 import type { SendPermit } from '../../src/delivery/provider-limits.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
@@ -57,11 +57,14 @@ test('too fast: the provider is left alone for as long as it asks, by everyone',
   expect((held as { retryInMs: number }).retryInMs).toBeGreaterThan(59_000)
 })
 
-test("one recipient's quota is used up: everyone else is still sent to", async () => {
-  const { sendTo } = open(async ({ to }) =>
-    to === 'capped' ? { ...throttled, quotaOf: 'recipient' } : accepted,
+test('one recipient is postponed, again and again: everyone else is still sent to (I30)', async () => {
+  const { sendTo, circuit } = open(async ({ to }) =>
+    to === 'capped' ? { kind: 'postponed', retryAfterMs: 60_000, detail: 'a cap' } : accepted,
   )
-  expect(await sendTo('capped')).toMatchObject({ kind: 'throttled' })
+  for (let call = 0; call < 10; call++) {
+    expect(await sendTo('capped')).toMatchObject({ kind: 'postponed' })
+  }
+  expect(circuit).toEqual([])
   expect(await sendTo('other')).toEqual(accepted)
 })
 
@@ -201,4 +204,70 @@ test('the provider asks for a pause while a message waits for its slot: that one
   expect(first).toMatchObject({ kind: 'throttled' })
   expect(second).toMatchObject({ kind: 'deferred', reason: 'paused' })
   expect(calls).toEqual(['one'])
+})
+
+const down = { kind: 'unavailable', detail: 'down' } as const
+
+describe('its breaker is open', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  async function broken() {
+    let answer: SendResult = down
+    const calls: string[] = []
+    const opened = open(async ({ to }) => {
+      calls.push(to)
+      return answer
+    })
+    for (let call = 0; call < 5; call++) await opened.sendTo('early')
+    expect(opened.circuit).toEqual([true])
+    calls.length = 0
+    return { ...opened, calls, say: (next: SendResult) => (answer = next) }
+  }
+
+  test('those it keeps away come back one after the other, codes in a line of their own', async () => {
+    const { sendTo } = await broken()
+    const waits: number[] = []
+    for (let message = 0; message < 100; message++) {
+      const held = await sendTo('late')
+      expect(held).toMatchObject({ kind: 'deferred', reason: 'circuit' })
+      waits.push((held as { retryInMs: number }).retryInMs)
+    }
+    expect(waits[0]).toBe(3_000)
+    for (const [index, waitMs] of waits.entries()) expect(waitMs).toBeCloseTo(3_000 + index * 20)
+    const code = await sendTo('late', { isUrgent: true })
+    expect(code).toMatchObject({ reason: 'circuit', retryInMs: 3_000 })
+  })
+
+  test('however many wait, a notice comes back within 50 s, a code within 30 s', async () => {
+    const { guarded } = await broken()
+    const latest = (isUrgent: boolean) => {
+      let waitMs = 0
+      for (let message = 0; message < 10_000; message++) {
+        waitMs = guarded.away(isUrgent)?.retryInMs ?? 0
+      }
+      return waitMs
+    }
+    expect([latest(false), latest(true)]).toEqual([50_000, 30_000])
+  })
+
+  test('the probe is withdrawn, or fails before its call: the next message is the probe, and closes it', async () => {
+    const { sendTo, calls, circuit, say } = await broken()
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(await sendTo('gone', { begin: async () => undefined })).toEqual({ kind: 'withdrawn' })
+    const failing = { begin: () => Promise.reject(new Error('the claim failed')) }
+    await expect(sendTo('gone', failing)).rejects.toThrow('the claim failed')
+    expect(calls).toEqual([])
+    say(accepted)
+    expect(await sendTo('next')).toEqual(accepted)
+    expect(circuit).toEqual([true, false])
+  })
+
+  test('the probe is put off for its recipient: the provider has answered, so it closes', async () => {
+    const { sendTo, circuit, say } = await broken()
+    await vi.advanceTimersByTimeAsync(3_000)
+    say({ kind: 'postponed', detail: 'greylisted' })
+    expect(await sendTo('later')).toMatchObject({ kind: 'postponed' })
+    expect(circuit).toEqual([true, false])
+  })
 })

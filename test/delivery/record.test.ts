@@ -43,6 +43,7 @@ function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: Send
       calls += 1
       return answer
     },
+    away: () => undefined,
     stopWaiting() {},
   }
   const metrics = createMetrics({ process: 'worker' })
@@ -121,4 +122,38 @@ test('what PostgreSQL does not take is written without the words of the far end;
   expect(written[1]).toMatchObject({ state: 'failed', error: 'invalid_recipient' })
   const broken = open(() => Promise.reject(new Error('a fault of ours')))
   await expect(broken.run()).rejects.toThrow('a fault of ours')
+})
+
+test.for([
+  ['unavailable', { kind: 'unavailable', detail: 'down' }],
+  ['postponed', { kind: 'postponed', detail: 'greylisted' }],
+  ['unknown', { kind: 'unknown', detail: 'the answer was lost' }],
+] as const)(
+  'PostgreSQL away after a call that came to %s: written again until it is taken, and nothing else is asked before',
+  async ([outcome, answer]) => {
+    const written: NoticeOutcome[] = []
+    const { run, calls } = open(async (row) => {
+      written.push(row)
+      if (written.length < 4) throw new Unavailable('postgresql', undefined)
+      return true
+    }, answer)
+    expect(await run()).toMatchObject({ done: false })
+    expect(calls()).toBe(1)
+    expect(written).toHaveLength(4)
+    expect(new Set(written.map((row) => JSON.stringify(row))).size).toBe(1)
+    expect(written[0]).toMatchObject({ claims: 1, state: 'pending', attempts: [{ outcome }] })
+  },
+)
+
+test('PostgreSQL away when nothing was called: the pause need not be known, and is not waited for', async () => {
+  let writes = 0
+  const { run } = open(
+    async () => {
+      writes++
+      throw new Unavailable('postgresql', undefined)
+    },
+    { kind: 'deferred', reason: 'circuit', retryInMs: 1_000 } as unknown as SendResult,
+  )
+  expect(await run()).toEqual({ done: false, againInMs: 1_000 })
+  expect(writes).toBe(1)
 })

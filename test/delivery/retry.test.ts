@@ -13,9 +13,11 @@ function attempts(...outcomes: (Outcome | [string | null, Outcome])[]): Attempt[
 
 test.for([
   ['nothing tried', [], true],
-  ['failures below the budget', ['unavailable', 'unavailable'], true],
-  ['failures at the budget', ['unavailable', 'unavailable', 'unavailable'], false],
-  ['pauses use up nothing (F17)', ['throttled', 'throttled', 'throttled', 'throttled'], true],
+  ['answers about the message below the budget', ['rejected', 'rejected'], true],
+  ['answers about the message at the budget', ['rejected', 'rejected', 'rejected'], false],
+  ['a far end that is away uses up nothing (I29)', Array<Outcome>(20).fill('unavailable'), true],
+  ['a recipient that is put off uses up nothing (F37)', Array<Outcome>(20).fill('postponed'), true],
+  ['pauses use up nothing (F17)', Array<Outcome>(20).fill('throttled'), true],
   ['one unknown: once more', ['unknown'], true],
   ['two unknown: no more', ['unknown', 'unknown'], false],
   ['an unknown that was settled is none', ['unknown', 'not_taken', 'unknown'], true],

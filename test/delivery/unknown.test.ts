@@ -81,7 +81,7 @@ test('a provider that hangs past the time of the notice: the call ends with it, 
   await untilFinal(to, [id])
   expect(performance.now() - startMs).toBeLessThan(4_000)
   const row = await rowOf(to, id)
-  expect(row).toMatchObject({ state: 'expired', error: 'too_late' })
+  expect(row).toMatchObject({ state: 'expired', error: 'provider_away' })
   expect(row.attempts[0].durationMs).toBeLessThan(1_900)
   expect(await to.messages()).toHaveLength(0)
 })

@@ -12,6 +12,8 @@ export type Behaviour =
   | 'reject'
   | 'invalid_recipient'
   | 'throttle'
+  /** The protocol's own "not now" for this one recipient: a 450 to RCPT, a cap on one number (I30). */
+  | 'postpone'
   /** A clear "not now" of the far end: 5xx or the protocol's own word for it (F14). */
   | 'unavailable'
   /** A failure inside a successful answer: HTTP 200, or a good connection and a bad body (F16). */
@@ -48,7 +50,12 @@ export interface ConformanceCase<Settings> {
   readonly secrets: readonly string[]
   readonly message: Omit<Message, 'noticeId'>
   /** What each behaviour must come out as; a behaviour that the protocol can't show is left out. */
-  readonly expected: Partial<Record<Behaviour, SendResult['kind'] | readonly SendResult['kind'][]>>
+  readonly expected: Partial<
+    Record<Behaviour, SendResult['kind'] | readonly SendResult['kind'][]>
+  > & {
+    /** Never `throttled` or `unavailable`: those keep everybody's messages back. */
+    readonly postpone: 'postponed'
+  }
   readonly deps?: Partial<ProviderDeps>
   /** False where the protocol has no place for our reference; the kind's page says so. */
   readonly carriesReference?: boolean

@@ -117,6 +117,7 @@ describe('sandbox', () => {
   it.each([
     ['rejected', 0],
     ['invalid_recipient', 0],
+    ['postponed', 0],
     ['unavailable', 0],
     ['throttled', 0],
     ['hang', 0],

@@ -42,6 +42,7 @@ testConformance({
     reject: 'rejected',
     invalid_recipient: 'invalid_recipient',
     throttle: 'throttled',
+    postpone: 'postponed',
     unavailable: 'unavailable',
     error_inside: 'unavailable',
     hang: ['unavailable', 'unknown'],
@@ -354,14 +355,17 @@ describe('smpp', () => {
   })
 
   it.each([
-    [0x14, 'throttled'],
+    [0x14, 'postponed'],
+    [0x45, 'postponed'],
+    [0xfe, 'postponed'],
+    [0x08, 'unavailable'],
     [0x58, 'throttled'],
     [0x0b, 'invalid_recipient'],
     [0x01, 'rejected'],
     [0x0a, 'rejected'],
     [0x65, 'rejected'],
-    [0x64, 'unavailable'],
-    [0x045f, 'unavailable'],
+    [0x64, 'postponed'],
+    [0x045f, 'postponed'],
   ])('takes status 0x%s for %s', (status, kind) => {
     expect(resultOfStatus(status).kind).toBe(kind)
   })

@@ -31,6 +31,7 @@ testConformance({
     accept: 'accepted',
     reject: 'rejected',
     invalid_recipient: 'invalid_recipient',
+    postpone: 'postponed',
     unavailable: 'unavailable',
     error_inside: 'invalid_recipient',
     hang: 'unavailable',
@@ -229,8 +230,16 @@ describe('smtp', () => {
 
   it.each([
     ['RCPT', '421 4.3.2 Shutting down', 'unavailable'],
-    ['RCPT', '450 4.2.1 Mailbox busy', 'unavailable'],
-    ['RCPT', '451 Try later', 'unavailable'],
+    ['DATA', '421 4.7.0 Too many errors', 'unavailable'],
+    ['MAIL', '451 4.7.1 Try later', 'unavailable'],
+    ['MAIL', '450 4.1.8 Unknown sender domain', 'unavailable'],
+    ['RCPT', '450 4.1.2 Domain not found', 'postponed'],
+    ['RCPT', '450 4.2.1 Mailbox busy', 'postponed'],
+    ['RCPT', '452 4.2.2 Mailbox full', 'postponed'],
+    ['RCPT', '451 4.7.1 Greylisted', 'postponed'],
+    ['RCPT', '451 Try later', 'postponed'],
+    ['RCPT', '451 4.3.0 Temporary lookup failure', 'unavailable'],
+    ['DATA', '451 4.7.1 Greylisted', 'postponed'],
     ['DATA', '452 4.3.1 Out of space', 'unavailable'],
     ['RCPT', '550 5.1.1 No such user', 'invalid_recipient'],
     ['RCPT', '550 No such user', 'invalid_recipient'],
@@ -271,6 +280,42 @@ describe('smtp', () => {
       kind: 'invalid_recipient',
       detail: 'SMTP 550 5.1.1 at RCPT TO',
     })
+  })
+
+  it('a 450 to one recipient leaves the connection: the next mails go over it', async () => {
+    let connections = 0
+    const { port, taken } = await start({
+      onConnect(_session, done) {
+        connections++
+        done()
+      },
+      onRcptTo({ address }, _session, done) {
+        const isLater = address.startsWith('later')
+        done(isLater ? Object.assign(new Error('Busy'), { responseCode: 450 }) : null)
+      },
+    })
+    const url = `smtp://127.0.0.1:${port}`
+    const settings = smtp.settings.parse({ url, from, connections: 1 })
+    const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+    const provider = smtp.create('mail', settings, deps)
+    closers.push(provider.close)
+    const kinds: string[] = []
+    for (const name of ['ada', 'later', 'grace', 'later', 'later', 'edith']) {
+      const to = `${name}@example.test`
+      kinds.push((await provider.send({ ...message, noticeId: newId(), to }, never)).kind)
+    }
+    expect(kinds).toEqual([
+      'accepted',
+      'postponed',
+      'accepted',
+      'postponed',
+      'postponed',
+      'accepted',
+    ])
+    expect(taken.map(({ to }) => to)).toEqual(
+      ['ada', 'grace', 'edith'].map((name) => `${name}@example.test`),
+    )
+    expect(connections).toBe(1)
   })
 
   it('sends over a new connection when the server has closed the idle one', async () => {

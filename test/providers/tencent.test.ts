@@ -41,6 +41,7 @@ testConformance({
     reject: 'rejected',
     invalid_recipient: 'invalid_recipient',
     throttle: 'throttled',
+    postpone: 'postponed',
     unavailable: 'unavailable',
     error_inside: 'unavailable',
     hang: 'unknown',
@@ -113,9 +114,12 @@ describe('tencent', () => {
   })
 
   it.each([
-    ['LimitExceeded.PhoneNumberThirtySecondLimit', 'throttled', 30_000, 'recipient'],
-    ['LimitExceeded.PhoneNumberOneHourLimit', 'throttled', 3_600_000, 'recipient'],
-    ['LimitExceeded.PhoneNumberDailyLimit', 'throttled', 86_400_000, 'recipient'],
+    ['LimitExceeded.PhoneNumberThirtySecondLimit', 'postponed', 30_000],
+    ['LimitExceeded.PhoneNumberOneHourLimit', 'postponed', 3_600_000],
+    ['LimitExceeded.PhoneNumberDailyLimit', 'postponed', 86_400_000],
+    ['LimitExceeded.AppCountryOrRegionDailyLimit', 'postponed', 3_600_000],
+    ['LimitExceeded.AppGlobalDailyLimit', 'postponed', 3_600_000],
+    ['LimitExceeded.AppMainlandChinaDailyLimit', 'postponed', 3_600_000],
     ['LimitExceeded.AppDailyLimit', 'throttled', 3_600_000],
     ['RequestLimitExceeded', 'throttled', 1_000],
     ['FailedOperation.PhoneNumberInBlacklist', 'invalid_recipient'],
@@ -128,11 +132,10 @@ describe('tencent', () => {
     ['InternalError.Timeout', 'unknown'],
     ['constructor', 'unavailable'],
     [undefined, 'unknown'],
-  ])('takes %s for %s', (code, kind, retryAfterMs?: number, quotaOf?: string) => {
+  ])('takes %s for %s', (code, kind, retryAfterMs?: number) => {
     const expected = { kind, ...(retryAfterMs ? { retryAfterMs } : {}) }
     expect(resultOfCode(code)).toMatchObject(expected)
     if (kind === 'throttled') expect(resultOfCode(code)).toHaveProperty('retryAfterMs')
-    expect((resultOfCode(code) as { quotaOf?: string }).quotaOf).toBe(quotaOf)
   })
 
   describe('receipts', () => {

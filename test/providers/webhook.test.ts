@@ -28,6 +28,7 @@ testConformance({
     accept: 'accepted',
     reject: 'rejected',
     throttle: 'throttled',
+    postpone: 'postponed',
     unavailable: 'unavailable',
     error_inside: 'unavailable',
     hang: 'unknown',
@@ -91,6 +92,21 @@ describe('webhook', () => {
     const { retryAfterMs } = result as { retryAfterMs: number }
     expect(retryAfterMs).toBeGreaterThan(57_000)
     expect(retryAfterMs).toBeLessThanOrEqual(60_000)
+  })
+
+  it.each([
+    [429, { 'retry-after': '7' }, { kind: 'postponed', retryAfterMs: 7_000 }],
+    [429, {}, { kind: 'postponed' }],
+    [503, {}, { kind: 'postponed' }],
+    [500, {}, { kind: 'unavailable' }],
+    [422, {}, { kind: 'rejected' }],
+  ])('takes %i with %j, about the recipient, for %j', async (status, headers, expected) => {
+    const body = '{"about":"recipient"}'
+    const { kind, retryAfterMs } = (await sendTo({ status, body, headers })).result as {
+      kind: string
+      retryAfterMs?: number
+    }
+    expect({ kind, ...(retryAfterMs ? { retryAfterMs } : {}) }).toEqual(expected)
   })
 
   it('does not read an answer without end', async () => {

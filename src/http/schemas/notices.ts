@@ -62,6 +62,10 @@ export const noticeView = z
         outcome: z.enum(outcomes),
         durationMs: z.number(),
         detail: z.string().optional(),
+        count: z.int().optional().meta({
+          description: 'Calls with this outcome, where there were several: `at` is the first.',
+        }),
+        latestAt: time.optional().meta({ description: 'The latest of them.' }),
       }),
     ),
     createdAt: time,

@@ -7,7 +7,8 @@ import { defaultRetryAfterMs, isCode } from '../send-result.ts'
  * either come from the API gateway (keys, clocks, throttling).
  *
  * `isv.BUSINESS_LIMIT_CONTROL` is the cap of one number under one signature (1 a minute, 5 an hour,
- * 10 a day by default): trying again at once never helps, and no other recipient is affected.
+ * 10 a day by default): trying again at once never helps, and no other recipient is affected. Every other cap is the
+ * account's.
  */
 const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL'])
 
@@ -31,7 +32,7 @@ export function resultOfCode(code: unknown, sentence: unknown): SendResult {
   const detail = `aliyun ${code}`
   if (code === 'isv.BUSINESS_LIMIT_CONTROL') {
     const retryAfterMs = capWaitMs(String(sentence))
-    return { kind: 'throttled', retryAfterMs, quotaOf: 'recipient', detail }
+    return { kind: 'postponed', retryAfterMs, detail }
   }
   if (accountCaps.has(code)) return { kind: 'throttled', retryAfterMs: hourMs, detail }
   if (code.startsWith('Throttling')) {

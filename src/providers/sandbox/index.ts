@@ -78,6 +78,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDe
         return { kind: 'throttled', retryAfterMs: fault.retryAfter, detail: 'sandbox fault' }
       case 'rejected':
       case 'invalid_recipient':
+      case 'postponed':
       case 'unavailable':
         return { kind: fault.result, detail: 'sandbox fault' }
     }

@@ -16,6 +16,7 @@ export const receiptSettings = z.strictObject({
 export const faultResults = [
   'rejected',
   'invalid_recipient',
+  'postponed',
   'throttled',
   'unavailable',
   /** The message is taken, but the answer is lost: `unknown`. */

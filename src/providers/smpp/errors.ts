@@ -2,8 +2,9 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs } from '../send-result.ts'
 
 /**
- * command_status of SMPP 3.4 (5.1.3) as our results. Statuses above 0x400 belong to the operator of
- * the SMSC and mean what it likes; retrying elsewhere is the careful reading.
+ * command_status of SMPP 3.4 (5.1.3) as our results. Only what names the session, the system or our pace is about
+ * everybody. A queue may be full for one number alone, and a failed submission may be its number's; statuses above
+ * 0x400 belong to the operator of the SMSC and mean what it likes. To wait with this message is the careful reading.
  */
 const kinds: ReadonlyMap<number, SendResult['kind']> = new Map([
   [0x04, 'unavailable'], // wrong bind status: the session is no longer bound
@@ -12,17 +13,17 @@ const kinds: ReadonlyMap<number, SendResult['kind']> = new Map([
   [0x0d, 'unavailable'], // bind failed
   [0x0e, 'unavailable'], // wrong password
   [0x0f, 'unavailable'], // wrong system id
-  [0x14, 'throttled'], // message queue full
-  [0x45, 'unavailable'], // submit failed
+  [0x14, 'postponed'], // message queue full
+  [0x45, 'postponed'], // submit failed
   [0x58, 'throttled'], // throttled
-  [0x64, 'unavailable'], // receiver temporarily unable
-  [0xfe, 'unavailable'], // delivery failure
-  [0xff, 'unavailable'], // unknown error
+  [0x64, 'postponed'], // receiver temporarily unable
+  [0xfe, 'postponed'], // delivery failure
+  [0xff, 'postponed'], // unknown error
 ])
 
 export function resultOfStatus(status: number): SendResult {
   const detail = `SMPP status 0x${status.toString(16).padStart(8, '0')}`
-  const kind = kinds.get(status) ?? (status >= 0x400 ? 'unavailable' : 'rejected')
+  const kind = kinds.get(status) ?? (status >= 0x400 ? 'postponed' : 'rejected')
   if (kind === 'throttled') return { kind, retryAfterMs: defaultRetryAfterMs, detail }
   return { kind, detail } as SendResult
 }

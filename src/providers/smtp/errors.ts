@@ -1,13 +1,14 @@
 import type { SendResult } from '../provider.ts'
 
 /**
- * What an SMTP failure says about the message.
+ * What an SMTP failure says, and about whom.
  *
- * nodemailer's `code` is no guide (451 and 550 are both EENVELOPE); the reply's own number is. Three
- * rules decide: a 4xx is for later; a 5xx that answers RCPT or DATA is about this message or this
- * recipient, and the enhanced code (RFC 3463) tells which; any other 5xx (greeting, login, TLS) is
- * about us or the server, so another provider may well succeed. Without a reply all depends on
- * whether the end of the message had been handed over.
+ * nodemailer's `code` is no guide (451 and 550 are both EENVELOPE); the reply's own number is. Three rules decide:
+ * - What comes before RCPT (greeting, login, TLS, a 4xx to MAIL) is about us or the server; so is 421 at any step: the
+ *   server closes the connection.
+ * - Any other answer to RCPT or DATA is about this recipient or this message. A 4xx is for later, unless its enhanced
+ *   code (RFC 3463) is 4.3.x, the state of the mail system. For a 5xx the enhanced code tells recipient and message apart.
+ * - Without a reply all depends on whether the end of the message had been handed over.
  *
  * `detail` is made of numbers and our own words: a server's sentence often repeats the recipient.
  */
@@ -30,8 +31,12 @@ export function resultOfFailure(failure: SmtpFailure, isHandedOver: boolean): Se
   const enhanced = enhancedCode(failure.response ?? '')
   const step = ['MAIL FROM', 'RCPT TO', 'DATA'].find((name) => name === command)
   const detail = ['SMTP', responseCode, enhanced, step && `at ${step}`].filter(Boolean).join(' ')
-  if (responseCode < 500 || responseCode === 503 || responseCode === 530 || step === undefined) {
+  if (step === undefined || [421, 503, 530].includes(responseCode)) {
     return { kind: 'unavailable', detail }
+  }
+  if (responseCode < 500) {
+    const isAboutServer = step === 'MAIL FROM' || enhanced?.startsWith('4.3.')
+    return { kind: isAboutServer ? 'unavailable' : 'postponed', detail }
   }
   if (isAboutRecipient(responseCode, enhanced, step)) return { kind: 'invalid_recipient', detail }
   return { kind: 'rejected', detail }

@@ -9,6 +9,7 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 
+/** Caps on one number. */
 const recipientCapMs: Readonly<Record<string, number>> = {
   'LimitExceeded.DeliveryFrequencyLimit': minuteMs,
   'LimitExceeded.PhoneNumberThirtySecondLimit': minuteMs / 2,
@@ -16,6 +17,9 @@ const recipientCapMs: Readonly<Record<string, number>> = {
   'LimitExceeded.PhoneNumberDailyLimit': dayMs,
   'LimitExceeded.PhoneNumberSameContentDailyLimit': dayMs,
 }
+
+/** Caps on where messages go: numbers elsewhere can still be sent to. */
+const regionCap = /^LimitExceeded\.App(CountryOrRegion|Global|MainlandChina)/
 
 const listed: Readonly<Record<string, 'invalid_recipient' | 'unavailable' | 'unknown'>> = {
   'FailedOperation.PhoneNumberInBlacklist': 'invalid_recipient',
@@ -40,9 +44,8 @@ export function resultOfCode(code: unknown): SendResult {
   if (!isCode(code)) return { kind: 'unknown', detail: 'tencent: answer not understood' }
   const detail = `tencent ${code}`
   const capMs = Object.hasOwn(recipientCapMs, code) ? recipientCapMs[code] : undefined
-  if (capMs !== undefined) {
-    return { kind: 'throttled', retryAfterMs: capMs, quotaOf: 'recipient', detail }
-  }
+  if (capMs !== undefined) return { kind: 'postponed', retryAfterMs: capMs, detail }
+  if (regionCap.test(code)) return { kind: 'postponed', retryAfterMs: hourMs, detail }
   if (Object.hasOwn(listed, code)) return { kind: listed[code] ?? 'unknown', detail }
   const family = code.split('.')[0] ?? ''
   if (family === 'LimitExceeded') return { kind: 'throttled', retryAfterMs: hourMs, detail }

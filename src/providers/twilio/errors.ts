@@ -16,6 +16,12 @@ const invalidRecipient = new Set([
   30006, // landline or unreachable carrier
 ])
 
+/** The phone is off, or its network could not say why it did not take the message. */
+const postponed = new Set([
+  30003, // unreachable handset
+  30008, // unknown error of the carrier
+])
+
 const throttledMs: ReadonlyMap<number, number> = new Map([
   [20429, defaultRetryAfterMs], // too many requests
   [21611, 60_000], // ten hours of messages are queued for this sender
@@ -36,6 +42,7 @@ export function resultOfError(code: unknown, status: number): SendResult {
     const waitMs = throttledMs.get(known)
     if (waitMs !== undefined) return { kind: 'throttled', retryAfterMs: waitMs, detail }
     if (invalidRecipient.has(known)) return { kind: 'invalid_recipient', detail }
+    if (postponed.has(known)) return { kind: 'postponed', detail }
     if (account.has(known)) return { kind: 'unavailable', detail }
   }
   return { kind: status === 400 || status === 201 ? 'rejected' : 'unavailable', detail }

@@ -6,7 +6,7 @@ import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
 import { accepted, readTransport } from '../send-result.ts'
-import { resultOfStatus } from './errors.ts'
+import { postponedBy, resultOfStatus } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type WebhookSettings, webhookSettings } from './settings.ts'
 
@@ -37,11 +37,10 @@ function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDe
       ...signWebhook(settings.secret, noticeId, deps.clock(), body),
     }
     const call = { method: 'POST', url: settings.url, headers, body } as const
-    const { result, answer } = readTransport(
-      await client.call(call, signal),
-      'webhook',
-      deps.clock(),
-    )
+    const outcome = await client.call(call, signal)
+    const postponed = outcome.kind === 'answered' && postponedBy(outcome, deps.clock())
+    if (postponed) return postponed
+    const { result, answer } = readTransport(outcome, 'webhook', deps.clock())
     if (result) return result
     const isTaken = answer.status >= 200 && answer.status < 300
     return isTaken ? accepted(parseObject(answer.body)?.id) : resultOfStatus(answer.status)

@@ -35,6 +35,8 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
       case 'invalid_recipient':
         return error(200, 'isv.MOBILE_NUMBER_ILLEGAL', `${to}无效号码`)
       case 'throttle':
+        return error(200, 'Throttling.User', 'Request was denied due to user flow control.')
+      case 'postpone':
         return error(200, 'isv.BUSINESS_LIMIT_CONTROL', '触发小时级流控Permits:5')
       case 'unavailable':
         return error(503, 'ServiceUnavailable', `no service for ${to}`)

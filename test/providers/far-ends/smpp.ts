@@ -23,8 +23,9 @@ const statuses: Partial<Record<Behaviour, number>> = {
   reject: 0x66,
   invalid_recipient: 0x0b,
   throttle: 0x58,
+  postpone: 0xfe,
   unavailable: 0x08,
-  error_inside: 0x45,
+  error_inside: 0x04,
 }
 
 export async function startSmppFarEnd(

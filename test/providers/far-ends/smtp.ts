@@ -22,7 +22,8 @@ type Write = (this: Socket, data: Buffer | string, ...rest: unknown[]) => boolea
 const replies: Partial<Record<Behaviour, { step: 'MAIL' | 'RCPT' | 'DATA'; line: string }>> = {
   reject: { step: 'DATA', line: '554 5.7.1 Message rejected' },
   invalid_recipient: { step: 'RCPT', line: '550 5.1.1 <$to>: Recipient address rejected' },
-  unavailable: { step: 'RCPT', line: '451 4.7.1 <$to>: Greylisted, come back later' },
+  postpone: { step: 'RCPT', line: '451 4.7.1 <$to>: Greylisted, come back later' },
+  unavailable: { step: 'MAIL', line: '452 4.3.1 Insufficient system storage' },
   error_inside: { step: 'DATA', line: '552 5.2.2 <$to>: Mailbox full' },
 }
 

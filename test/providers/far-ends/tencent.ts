@@ -25,6 +25,8 @@ export async function startTencentFarEnd(key: { id: string; secret: string }) {
       case 'invalid_recipient':
         return status(to, reference, 'InvalidParameterValue.IncorrectPhoneNumber')
       case 'throttle':
+        return failed('RequestLimitExceeded')
+      case 'postpone':
         return status(to, reference, 'LimitExceeded.PhoneNumberThirtySecondLimit')
       case 'unavailable':
         return json(502, { Response: { Error: { Code: 'InternalError', Message: to } } })

@@ -33,6 +33,8 @@ function answer(form: URLSearchParams, behaviour: Behaviour) {
       return error(400, 21211, `The 'To' number ${to} is not a valid phone number.`)
     case 'throttle':
       return { ...error(429, 20429, 'Too Many Requests') }
+    case 'postpone':
+      return json(201, { ...message, status: 'failed', error_code: 30003 })
     case 'unavailable':
       return error(503, 20503, `Service unavailable for ${to}`)
     case 'error_inside':

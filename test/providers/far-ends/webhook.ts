@@ -31,6 +31,8 @@ function answer({ body }: VendorRequest, behaviour: Behaviour) {
       return json(422, { error: `no template for ${to}` })
     case 'throttle':
       return json(429, {}, { 'retry-after': '7' })
+    case 'postpone':
+      return json(429, { about: 'recipient' }, { 'retry-after': '7' })
     case 'unavailable':
       return json(503, { error: `${to} must wait` })
     case 'error_inside':
