@@ -230,7 +230,7 @@ const mailTo = (fleet: Fleet, to: string) => fleet.post('/v1/captchas', { channe
 const f19: Fault = {
   id: 'F19',
   breaks: 'an SMTP server answers 451 to one recipient at first, and 550 to another',
-  holds: 'the first is tried again and sent, the second is failed after one try',
+  holds: 'the first is put off and sent, the second is failed after one try',
   proves: 'I1, I8',
   async prove() {
     let refusals = 0
@@ -249,10 +249,13 @@ const f19: Fault = {
     expect(await settleOne(fleet, nobody.body.id)).toBe('failed')
     expect(await outcomesOf(fleet, nobody.body.id)).toEqual(['invalid_recipient'])
     expect(await settleOne(fleet, later.body.id)).toBe('sent')
-    expect(await outcomesOf(fleet, later.body.id)).toEqual([
-      'unavailable',
-      'unavailable',
-      'accepted',
+    const [later1] = await fleet.query<{ attempts: object[] }>(
+      'SELECT attempts FROM notice WHERE id = $1',
+      [later.body.id],
+    )
+    expect(later1?.attempts).toMatchObject([
+      { outcome: 'postponed', count: 2 },
+      { outcome: 'accepted' },
     ])
     expect(smtp.mails.map(({ envelope }) => envelope.to)).toEqual([['later@example.test']])
     return undefined
@@ -458,6 +461,191 @@ const f32: Fault = {
   },
 }
 
+const mailProvider = (url: string) => ({ kind: 'smtp', url, from: 'Acme <no-reply@acme.test>' })
+
+const openingsOf = (fleet: Fleet) =>
+  fleet.all.reduce((sum, one) => sum + (one.output().match(/kept away from/g)?.length ?? 0), 0)
+
+interface SentRow {
+  id: string
+  kind: 'captcha' | 'notice'
+  recipient: string
+  state: string
+  error: string | null
+  attempts: { outcome: string; count?: number }[]
+  createdMs: number
+  /** Of those that were sent. */
+  sentMs: number
+}
+
+const rowsOf = (fleet: Fleet) =>
+  fleet.query<SentRow>(
+    `SELECT id, kind, recipient, state, error, attempts,
+            extract(epoch FROM created_at)::float8 * 1000 AS "createdMs",
+            extract(epoch FROM sent_at)::float8 * 1000 AS "sentMs"
+     FROM notice`,
+  )
+
+const noneOpen = (fleet: Fleet, withinMs: number) =>
+  eventually(
+    async () => {
+      const open = await fleet.query('SELECT 1 FROM notice WHERE due_at IS NOT NULL')
+      expect(open).toHaveLength(0)
+    },
+    { withinMs, everyMs: 200 },
+  )
+
+/** A code, or a notice that has a day. */
+function postMail(fleet: Fleet, kind: 'captcha' | 'notice', to: string) {
+  const notice = { template: 'welcome', params: { name: 'Ada' }, ttl: '1d' }
+  return kind === 'captcha'
+    ? mailTo(fleet, to)
+    : fleet.post('/v1/notices', { channel: 'email', to, ...notice })
+}
+
+const f35: Fault = {
+  id: 'F35',
+  breaks:
+    'the mail server is away for ten minutes, at one message a minute and with a worker killed in between (in short: for 20 s, at two a second)',
+  holds:
+    'no try is used and nothing is lost: all are sent within a minute of its return, codes within their time, each once; a row has a short list of what was tried',
+  proves: 'I1, I8, I29',
+  async prove(lab) {
+    const [gone, never] = [await startSmtp(), await startSmtp()]
+    const fleet = await startFleet({
+      policyFile: {
+        delivery: { timeout: '1s', tries: 1 },
+        providers: { mail: mailProvider(gone.url), never: mailProvider(never.url) },
+        // Notices have that one server; codes have another before it, which never returns.
+        routes: {
+          email: [{ match: { template: ['welcome'] }, use: ['mail'] }, { use: ['never', 'mail'] }],
+          sms: [],
+        },
+      },
+    })
+    await Promise.all([gone.close(), never.close()])
+    const messages = lab.length(40, 10)
+    for (let message = 0; message < messages; message++) {
+      const kind = message % 2 ? 'captcha' : 'notice'
+      expect((await postMail(fleet, kind, `m${message}@example.test`)).status).toBe(202)
+      if (message === messages >> 1) {
+        await fleet.workers[0]?.kill()
+        await fleet.startWorker()
+      }
+      await sleep(lab.length(500, 60_000))
+    }
+    const returned = await startSmtp({}, gone.port)
+    const returnedMs = Date.now()
+    await noneOpen(fleet, 70_000)
+    const rows = await rowsOf(fleet)
+    expect(rows).toHaveLength(messages)
+    const codeTtlMs = 300_000
+    for (const { kind, state, error, createdMs, sentMs, attempts } of rows) {
+      expect(attempts.length).toBeLessThanOrEqual(5)
+      if (kind === 'captcha' && createdMs + codeTtlMs < returnedMs) {
+        expect({ state, error }).toEqual({ state: 'expired', error: 'provider_away' })
+        continue
+      }
+      expect({ state, error }).toEqual({ state: 'sent', error: null })
+      expect(sentMs - returnedMs).toBeLessThan(60_000)
+      if (kind === 'captcha') expect(sentMs - createdMs).toBeLessThan(codeTtlMs)
+    }
+    const sent = rows.filter(({ state }) => state === 'sent')
+    expect(returned.mails).toHaveLength(sent.length)
+    if (lab.isFull) {
+      const waits = sent.map(({ sentMs }) => Math.round(sentMs - returnedMs))
+      const calls = rows.flatMap(({ attempts }) => attempts.map(({ count = 1 }) => count))
+      console.log(`${sent.length} of ${messages} sent, so many ms after the return:`, waits)
+      console.log(`calls in all ${calls.reduce((sum, count) => sum + count, 0)}`)
+    }
+    return undefined
+  },
+}
+
+const f37: Fault = {
+  id: 'F37',
+  breaks:
+    'greylisting: a mail server answers 450 to each new recipient for 20 s, then takes the mail (in short: for 3 s)',
+  holds: 'all are delivered, none fails, and the server is never kept away from',
+  proves: 'I1, I8, I30',
+  async prove(lab) {
+    const seenMs = new Map<string, number>()
+    const greyMs = lab.length(3_000, 20_000)
+    const smtp = await startSmtp({
+      onRcptTo({ address }, _session, callback) {
+        const firstMs = seenMs.get(address) ?? performance.now()
+        seenMs.set(address, firstMs)
+        if (performance.now() - firstMs >= greyMs) return callback()
+        callback(Object.assign(new Error('4.7.1 Greylisted'), { responseCode: 450 }))
+      },
+    })
+    const fleet = await smtpFleet(smtp.url)
+    const mails = lab.length(40, 300)
+    for (let mail = 0; mail < mails; mail++) {
+      const kind = mail % 2 ? 'captcha' : 'notice'
+      expect((await postMail(fleet, kind, `m${mail}@example.test`)).status).toBe(202)
+    }
+    await noneOpen(fleet, lab.length(60_000, 120_000))
+    const rows = await rowsOf(fleet)
+    expect(rows.filter(({ state }) => state === 'sent')).toHaveLength(mails)
+    expect(smtp.mails).toHaveLength(mails)
+    for (const { attempts } of rows) {
+      expect(attempts).toMatchObject([{ outcome: 'postponed' }, { outcome: 'accepted' }])
+    }
+    expect(openingsOf(fleet)).toBe(0)
+    if (lab.isFull) {
+      const waits = rows.map(({ createdMs, sentMs }) => sentMs - createdMs).sort((a, b) => a - b)
+      console.log(`all ${mails} sent, the last after ${Math.round(waits.at(-1) ?? 0)} ms`)
+    }
+    return undefined
+  },
+}
+
+const i30: Fault = {
+  id: 'I30',
+  breaks: 'sixty recipients whose server answers 450 for ever, beside five good mails a second',
+  holds: 'each good mail is sent at its first try, and is kept waiting by nobody',
+  proves: 'I8, I30',
+  async prove(lab) {
+    const smtp = await startSmtp({
+      onRcptTo({ address }, _session, callback) {
+        if (!address.startsWith('nowhere')) return callback()
+        callback(Object.assign(new Error('4.1.2 Domain not found'), { responseCode: 450 }))
+      },
+    })
+    const fleet = await smtpFleet(smtp.url)
+    let people = 0
+    const sendGood = async (seconds: number) => {
+      const from = people
+      for (let mail = 0; mail < seconds * 5; mail++) {
+        expect((await mailTo(fleet, `good${people++}@example.test`)).status).toBe(202)
+        await sleep(200)
+      }
+      const names = new Set(
+        Array.from({ length: people - from }, (_, index) => `good${from + index}@example.test`),
+      )
+      return eventually(async () => {
+        const rows = (await rowsOf(fleet)).filter(({ recipient }) => names.has(recipient))
+        for (const { attempts } of rows) expect(attempts).toMatchObject([{ outcome: 'accepted' }])
+        return rows.map(({ createdMs, sentMs }) => sentMs - createdMs).sort((a, b) => a - b)
+      })
+    }
+    const p95 = (waits: number[]) => Math.round(waits[Math.floor(waits.length * 0.95)] ?? 0)
+    const quiet = await sendGood(lab.length(2, 60))
+    await Promise.all(
+      Array.from({ length: 60 }, (_, index) => mailTo(fleet, `nowhere${index}@example.test`)),
+    )
+    const beside = await sendGood(lab.length(4, 60))
+    expect(openingsOf(fleet)).toBe(0)
+    const metrics = await total(fleet.workers, 'postern_sends_deferred_total')
+    expect(metrics).toBe(0)
+    expect(smtp.mails).toHaveLength(quiet.length + beside.length)
+    console.log(`p95 of the good ones: ${p95(quiet)} ms when quiet, ${p95(beside)} ms beside`)
+    if (lab.isFull) expect(p95(beside)).toBeLessThanOrEqual(p95(quiet) * 2)
+    return undefined
+  },
+}
+
 export const farEndFaults: readonly Fault[] = [
   f14,
   f15,
@@ -470,5 +658,8 @@ export const farEndFaults: readonly Fault[] = [
   f29,
   f31,
   f32,
+  f35,
+  f37,
+  i30,
   calm,
 ]

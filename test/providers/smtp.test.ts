@@ -318,6 +318,30 @@ describe('smtp', () => {
     expect(connections).toBe(1)
   })
 
+  it('a server that slows down a session after ten refusals, as Postfix does: no connection meets as many (I30)', async () => {
+    const refusals = new Map<string, number>()
+    const { port, taken, openConnections } = await start({
+      onRcptTo({ address }, { id }, done) {
+        if (!address.startsWith('nowhere')) return done(null)
+        refusals.set(id, (refusals.get(id) ?? 0) + 1)
+        done(Object.assign(new Error('Domain not found'), { responseCode: 450 }))
+      },
+    })
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const sendTo = (name: string) =>
+      provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never)
+    for (let round = 0; round < 10; round++) {
+      const some = Array.from({ length: 5 }, () => sendTo('nowhere'))
+      const [good] = await Promise.all([sendTo('ada'), ...some])
+      expect(good.kind).toBe('accepted')
+    }
+    expect(taken).toHaveLength(10)
+    expect([...refusals.values()].reduce((sum, times) => sum + times, 0)).toBe(50)
+    expect(Math.max(...refusals.values())).toBeLessThan(10)
+    // Those that were replaced are closed.
+    await expect.poll(openConnections).toBeLessThanOrEqual(5)
+  })
+
   it('sends over a new connection when the server has closed the idle one', async () => {
     const { port, behave, taken } = await start()
     const provider = create(`smtp://127.0.0.1:${port}`)

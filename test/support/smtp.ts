@@ -25,9 +25,12 @@ export interface TestSmtp {
 
 /**
  * A real SMTP server on loopback that keeps what it accepts. `options` are those of `smtp-server`:
- * TLS, logins, and handlers that refuse, delay or cut.
+ * TLS, logins, and handlers that refuse, delay or cut. On `wantedPort` a server that was closed returns.
  */
-export async function startSmtp(options: SMTPServerOptions = {}): Promise<TestSmtp> {
+export async function startSmtp(
+  options: SMTPServerOptions = {},
+  wantedPort = 0,
+): Promise<TestSmtp> {
   const mails: ReceivedMail[] = []
   const server = new SMTPServer({
     authOptional: true,
@@ -52,7 +55,7 @@ export async function startSmtp(options: SMTPServerOptions = {}): Promise<TestSm
   })
   // A client that goes away in mid-sentence is no failure of the test.
   server.on('error', () => {})
-  server.listen(0, '127.0.0.1')
+  server.listen(wantedPort, '127.0.0.1')
   await once(server.server, 'listening')
   const { port } = server.server.address() as AddressInfo
 

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import { startDeadline } from '../../base/deadline.ts'
 import { isForeignId } from '../../base/ids.ts'
@@ -6,11 +5,12 @@ import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
+import { createPools } from './pools.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
 import { subjectHeader } from './subject.ts'
 
 /**
- * Mail over SMTP through a pool of connections.
+ * Mail over SMTP through connections that are kept open (pools.ts).
  *
  * The Message-ID is made of the notice id, so every retry carries the same one and a receiving server
  * can drop the repeat. Whether a lost connection means "not taken" or "perhaps taken" is decided by
@@ -53,48 +53,21 @@ function connectionOf({ url: server }: SmtpSettings, timeoutMs: number) {
   }
 }
 
-/** The server hangs up on idle connections within minutes; we do it first and never meet a dead one. */
-const idleTimeoutMs = 60_000
-
 function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): Provider {
   const { timeoutMs } = deps
   const { from } = settings
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
-  const pool = nodemailer.createTransport({
-    ...connectionOf(settings, timeoutMs),
-    pool: true,
-    maxConnections: settings.connections,
-    maxMessages: Number.POSITIVE_INFINITY,
-    // Only for a connection that the server had closed before any of the message was read.
-    maxRequeues: 1,
-    idleTimeout: idleTimeoutMs,
-    socketCloseTimeout: 0,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
-  // A failed connection is reported to the send that waited for it; the pool's own event adds nothing.
-  pool.on('error', () => {})
-  pool.use('stream', (mail, done) => {
-    const { attempt } = mail.data as { attempt?: Attempt }
-    mail.message.processFunc((pieces) => {
-      const whole = inOnePiece(pieces)
-      whole.once('end', () => {
-        if (attempt) attempt.isHandedOver = true
-      })
-      return whole
-    })
-    done()
-  })
+  const pools = createPools(connectionOf(settings, timeoutMs), settings.connections)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     if (!isAddrSpec(message.to)) {
       return { kind: 'invalid_recipient', detail: 'not one plain address' }
     }
-    const attempt: Attempt = { isHandedOver: false }
+    let isHandedOver = false
     const messageId = `<${message.noticeId}@${domain}>`
     const deadline = startDeadline(signal, timeoutMs)
     try {
-      const sent = await pool.sendMail({
+      const mail = {
         from,
         to: { name: '', address: message.to },
         // As objects, addresses need no parsing; they were checked above.
@@ -113,11 +86,13 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
           'Auto-Submitted': 'auto-generated',
         },
         signal: deadline.signal,
-        attempt,
-      } as Parameters<typeof pool.sendMail>[0])
+      }
+      const sent = await pools.send(mail, () => {
+        isHandedOver = true
+      })
       return accepted(isForeignId(sent.serverMessageId) ? sent.serverMessageId : messageId)
     } catch (error) {
-      return resultOfFailure(error as SmtpFailure, attempt.isHandedOver)
+      return resultOfFailure(error as SmtpFailure, isHandedOver)
     } finally {
       deadline.clear()
     }
@@ -130,28 +105,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     slots: settings.connections,
     send,
     async close() {
-      pool.close({ force: true })
+      pools.close()
     },
   }
-}
-
-/**
- * The message as one chunk, so that it leaves in one write. nodemailer composes it in pieces, nine for
- * a text with its HTML form, and each would be a system call here and a wake-up at the server.
- */
-function inOnePiece(pieces: Readable): Readable {
-  const whole = new Readable({ read() {} })
-  const chunks: Buffer[] = []
-  pieces.on('data', (chunk: Buffer) => chunks.push(chunk))
-  pieces.once('error', (error) => whole.destroy(error))
-  pieces.once('end', () => {
-    whole.push(Buffer.concat(chunks))
-    whole.push(null)
-  })
-  return whole
-}
-
-interface Attempt {
-  /** The end of the message has left our hands: from here on it may have been taken. */
-  isHandedOver: boolean
 }
