@@ -4,13 +4,13 @@ import { isForeignId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
+import { createConnections } from './connections.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
-import { createPools } from './pools.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
 import { subjectHeader } from './subject.ts'
 
 /**
- * Mail over SMTP through connections that are kept open (pools.ts).
+ * Mail over SMTP through connections that are kept open (connections.ts).
  *
  * The Message-ID is made of the notice id, so every retry carries the same one and a receiving server
  * can drop the repeat. Whether a lost connection means "not taken" or "perhaps taken" is decided by
@@ -57,7 +57,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
   const { timeoutMs } = deps
   const { from } = settings
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
-  const pools = createPools(connectionOf(settings, timeoutMs), settings.connections)
+  const connections = createConnections(connectionOf(settings, timeoutMs), settings.connections)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     if (!isAddrSpec(message.to)) {
@@ -87,7 +87,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
         },
         signal: deadline.signal,
       }
-      const sent = await pools.send(mail, () => {
+      const sent = await connections.send(mail, () => {
         isHandedOver = true
       })
       return accepted(isForeignId(sent.serverMessageId) ? sent.serverMessageId : messageId)
@@ -105,7 +105,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     slots: settings.connections,
     send,
     async close() {
-      pools.close()
+      connections.close()
     },
   }
 }

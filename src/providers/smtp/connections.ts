@@ -1,9 +1,9 @@
 /**
- * The open connections to one mail server: a pool of nodemailer's, and its successors.
+ * The open connections to one mail server, each a pool of nodemailer's that has this one.
  *
- * A server counts the refusals of a session. Postfix answers every command a second late from the tenth on and ends the
- * session at the twentieth, whoever the next mail is for: recipients that are refused would make good mail wait. So
- * after a few refusals a new pool takes the place of the old one, which is closed when its last mail is through.
+ * A server counts the errors of a session. Postfix answers every command a second late from the tenth on and ends the
+ * session at the twentieth, whoever the next mail is for; a refused mail is two errors, because RCPT and DATA go out
+ * together. So recipients that are refused would make good mail wait, and a connection that has met a few is replaced.
  */
 import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
@@ -12,41 +12,31 @@ import type { SmtpFailure } from './errors.ts'
 /** The server hangs up on idle connections within minutes; we do it first and never meet a dead one. */
 const idleTimeoutMs = 60_000
 
-/** By all connections of a pool together; at worst one of them met all. */
-const maxRefusals = 8
+const maxRefusals = 4
 
-type Transport = ReturnType<typeof openTransport>
-type Mail = Parameters<Transport['sendMail']>[0]
+type Mail = Parameters<ReturnType<typeof openTransport>['sendMail']>[0]
 
-export function createPools(server: object, connections: number) {
-  const open = new Set<Transport>()
-  let current = openPool()
+export function createConnections(server: object, count: number) {
+  const open = () => ({ transport: openTransport(server), underWay: 0, refusals: 0 })
+  const all = Array.from({ length: count }, open)
   let isClosed = false
-
-  function openPool() {
-    const transport = openTransport(server, connections)
-    open.add(transport)
-    return { transport, underWay: 0, refusals: 0 }
-  }
 
   return {
     /** `onHandedOver` is called when the end of the message leaves our hands: from then on it may have been taken. */
     async send(mail: Mail & { signal: AbortSignal }, onHandedOver: () => void) {
-      const pool = current
-      pool.underWay++
+      // The first of those that are free, so that it is one which is connected.
+      const one = all.reduce((best, other) => (other.underWay < best.underWay ? other : best))
+      one.underWay++
       try {
-        return await pool.transport.sendMail({ ...mail, onHandedOver } as Mail)
+        return await one.transport.sendMail({ ...mail, onHandedOver } as Mail)
       } catch (error) {
-        if (((error as SmtpFailure).responseCode ?? 0) >= 400) pool.refusals++
+        if (((error as SmtpFailure).responseCode ?? 0) >= 400) one.refusals++
         throw error
       } finally {
-        pool.underWay--
-        if (pool.refusals >= maxRefusals && !isClosed) {
-          if (pool === current) current = openPool()
-          if (pool.underWay === 0) {
-            pool.transport.close()
-            open.delete(pool.transport)
-          }
+        one.underWay--
+        if (one.refusals >= maxRefusals && one.underWay === 0 && !isClosed) {
+          one.transport.close()
+          Object.assign(one, open())
         }
       }
     },
@@ -54,16 +44,16 @@ export function createPools(server: object, connections: number) {
     /** Ends every connection; mails under way are given up. */
     close(): void {
       isClosed = true
-      for (const transport of open) transport.close({ force: true })
+      for (const { transport } of all) transport.close({ force: true })
     },
   }
 }
 
-function openTransport(server: object, connections: number) {
+function openTransport(server: object) {
   const transport = nodemailer.createTransport({
     ...server,
     pool: true,
-    maxConnections: connections,
+    maxConnections: 1,
     maxMessages: Number.POSITIVE_INFINITY,
     // Only for a connection that the server had closed before any of the message was read.
     maxRequeues: 1,
