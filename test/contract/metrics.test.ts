@@ -124,7 +124,7 @@ test('an alert reads each reason but those in which nothing was lost', () => {
   const read = rules.flatMap(({ expr }) =>
     [...expr.matchAll(/reason=~"([^"]+)"/g)].flatMap(([, names = '']) => names.split('|')),
   )
-  const noLoss = ['code_gone', 'invalid_recipient']
+  const noLoss = ['code_gone', 'invalid_recipient', 'postponed']
   expect([...new Set([...read, ...noLoss])].sort()).toEqual([...unsentReasons].sort())
 })
 

@@ -167,6 +167,29 @@ describe('remembered refusals (trap 21)', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
   })
 
+  test.each([
+    ['a reset', (limiter: Limiter) => limiter.reset('p', u)],
+    ['a release', (limiter: Limiter) => limiter.release('p', u, 'first')],
+  ])(
+    'a refusal that was asked during %s, and answered before it, is not remembered',
+    async (_, change) => {
+      const { limiter, redis } = await realLimiter(policies)
+      const given: LimiterRedis = redis
+      const connection = given as Required<LimiterRedis>
+      await limiter.acquire('p', u, { requestId: 'first' })
+      // The change is on its way for as long as the refusal takes.
+      const ask = connection.evalshaBuffer.bind(connection)
+      let refusal: unknown
+      vi.spyOn(connection, 'evalshaBuffer').mockImplementationOnce(async (...command) => {
+        refusal = await limiter.acquire('p', u)
+        return ask(...command)
+      })
+      await change(limiter)
+      expect(refusal).toMatchObject({ admitted: false })
+      expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+    },
+  )
+
   test('a reset by another process is seen within the time that refusals are remembered', async () => {
     const { limiter, redis, prefix } = await realLimiter(policies, { rememberRefusalsMs: 200 })
     const operator = createLimiter({ policies, redis, keyPrefix: prefix })
