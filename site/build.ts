@@ -1,18 +1,115 @@
-/** `npm run docs`: makes docs/ the site in `site/dist`, which the demo serves at /docs/guide/, and prints its size. */
-import { globSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+/**
+ * `npm run docs`: makes docs/ the site in `site/dist`, which the demo serves at /docs/guide/, and prints its size. With
+ * `--if-changed` it does nothing where the site is already made of these very files.
+ *
+ * The site is made in a folder of this process and moved into place when it is whole. So builds may run beside each
+ * other, and readers have the site before until the new one is there.
+ */
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'vitepress'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
+const dist = join(root, 'dist')
+/** The fingerprint of what the site was made of. */
+const madeOf = 'made-of.txt'
+/** All that a build reads: pages are made from the code too. */
+const sources = [
+  ...['../docs', '../src', '../.env.example', '../package.json', '../package-lock.json'],
+  ...['.vitepress/config.ts', '.vitepress/theme'],
+  ...globSync('*.ts', { cwd: root }),
+]
 
-await build(root)
-const files = globSync('**/*', { cwd: join(root, 'dist') })
-  .map((name) => ({ name, stats: statSync(join(root, 'dist', name)) }))
-  .filter(({ stats }) => stats.isFile())
-const kB = (chosen: typeof files) =>
-  `${Math.round(chosen.reduce((sum, { stats }) => sum + stats.size, 0) / 1_000)} kB`
-const pages = files.filter(({ name }) => name.endsWith('.html'))
-console.log(`pages  ${pages.length}, ${kB(pages)}
+removeLeftovers()
+const fingerprint = fingerprintOf(sources.flatMap(filesOf).sort())
+const isCurrent =
+  existsSync(join(dist, madeOf)) && readFileSync(join(dist, madeOf), 'utf8') === fingerprint
+if (!isCurrent || !process.argv.includes('--if-changed')) await makeSite()
+
+async function makeSite(): Promise<void> {
+  // Not for nothing: loading it takes longer than finding that nothing is to be done.
+  const { build } = await import('vitepress')
+  const work = workFolderOf(process.pid)
+  mkdirSync(work)
+  process.on('exit', () => rmSync(work, { recursive: true, force: true }))
+  await build(root, {
+    onAfterConfigResolve(config) {
+      config.tempDir = join(work, 'temp')
+      config.outDir = join(work, 'dist')
+    },
+  })
+  writeFileSync(join(work, 'dist', madeOf), fingerprint)
+  moveIntoPlace(work)
+  printSize()
+}
+
+function moveIntoPlace(work: string): void {
+  for (let round = 0; ; round++) {
+    if (existsSync(dist)) renameSync(dist, join(work, `old-${round}`))
+    try {
+      renameSync(join(work, 'dist'), dist)
+      return
+    } catch (error) {
+      // Another build was quicker.
+      if (!existsSync(dist)) throw error
+    }
+  }
+}
+
+function printSize(): void {
+  const files = filesOf('dist').map((name) => ({ name, size: statSync(join(root, name)).size }))
+  const kB = (chosen: typeof files) =>
+    `${Math.round(chosen.reduce((sum, { size }) => sum + size, 0) / 1_000)} kB`
+  const pages = files.filter(({ name }) => name.endsWith('.html'))
+  console.log(`pages  ${pages.length}, ${kB(pages)}
 all    ${files.length} files, ${kB(files)}
-in     ${join(root, 'dist')}`)
+in     ${dist}`)
+}
+
+function workFolderOf(pid: number): string {
+  return join(root, '.vitepress', `.work-${pid}`)
+}
+
+/** Of builds that were killed. */
+function removeLeftovers(): void {
+  for (const name of readdirSync(join(root, '.vitepress'))) {
+    const pid = Number(/^\.work-(\d+)$/.exec(name)?.[1])
+    if (pid && !isRunning(pid)) rmSync(workFolderOf(pid), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** A file itself, or all below a folder; paths are below `site/`. */
+function filesOf(path: string): string[] {
+  if (!statSync(join(root, path)).isDirectory()) return [path]
+  return readdirSync(join(root, path), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(root, join(parentPath, name)))
+}
+
+function fingerprintOf(paths: readonly string[]): string {
+  const hash = createHash('sha256')
+  for (const path of paths) {
+    const content = readFileSync(join(root, path))
+    hash.update(`${path}\0${content.length}\0`).update(content)
+  }
+  return hash.digest('hex')
+}

@@ -2,13 +2,10 @@
  * `npm run docs`: docs/ as a site. The pages are also read on GitHub, so nothing in them is VitePress's own: what the
  * site needs besides (order, links out of docs/, reasons at code blocks) is made here and beside this file.
  */
-import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitepress'
 import { githubSlug } from '../github-slug.ts'
 import { captionFences, mendLinks, mendTables } from '../markdown.ts'
 import { chinese, english } from '../navigation.ts'
-
-const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 /** A door in a wall. In the page itself, because it is smaller than a request for it. */
 const icon = `data:image/svg+xml,${encodeURIComponent(
@@ -17,7 +14,6 @@ const icon = `data:image/svg+xml,${encodeURIComponent(
 
 export default defineConfig({
   srcDir: '../docs',
-  outDir: pathOf('../dist'),
   base: '/docs/guide/',
   title: 'Postern',
   description: 'Self-hosted one-time codes and notices by SMS and email, with exact limits',

@@ -1,7 +1,8 @@
 /**
  * `npm run demo`: the whole product on one machine. Starts a private PostgreSQL and Redis unless
  * DATABASE_URL and REDIS_URL name others, applies migrations, and runs the API with the demo page in this process and
- * a worker in another. Everything it keeps lies in `.postern/`, so a second start finds its data.
+ * a worker in another. Everything it keeps lies in `.postern/`, so a second start finds its data. When all is ready it
+ * builds the guide, unless it is there or `--no-guide` is given.
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -18,6 +19,7 @@ import { createDecisionWatch, type DecisionWatch } from './decision-watch.ts'
 import { loadDemoConfig } from './demo-config.ts'
 import { createDemoPage } from './demo-page.ts'
 import { createGuide, guidePath } from './guide.ts'
+import { type GuideBuild, startGuideBuild } from './guide-build.ts'
 import { makeFolder } from './make-folder.ts'
 import { startPrivatePostgres } from './private-postgres.ts'
 import { startPrivateRedis } from './private-redis.ts'
@@ -29,6 +31,9 @@ const env: Record<string, string | undefined> = { ...process.env }
 env.HOST ||= '127.0.0.1'
 env.LOG_LEVEL ||= 'warn'
 const dataFolder = resolve(env.POSTERN_DATA || './.postern')
+
+const hasGuide = !process.argv.includes('--no-guide')
+let guideBuild: GuideBuild | undefined
 
 // A signal during the start must find the servers that are already up.
 const servers = createClosers()
@@ -72,6 +77,10 @@ for (const signal of endings) process.off(signal, endWhileStarting)
 // A closed terminal ends the demo like Ctrl-C.
 process.on('SIGHUP', () => end('SIGHUP', 0))
 printWelcome((await starting).addresses)
+if (hasGuide) {
+  guideBuild = startGuideBuild((line) => console.error(line))
+  servers.onClose(() => guideBuild?.stop())
+}
 
 /** The demo page, told of what the limits decide, and the guide. */
 function createBeside(): Beside {
@@ -91,7 +100,9 @@ function createBeside(): Beside {
           return token
         },
       })
-      return express.Router().use(page, createGuide())
+      // Before its build begins, too.
+      const isBeingBuilt = () => hasGuide && (guideBuild?.isUnderWay() ?? true)
+      return express.Router().use(page, createGuide({ isBeingBuilt }))
     },
     onDecided: (decided) => watch?.onDecided(decided),
   }

@@ -1,44 +1,71 @@
 /**
- * The documentation site of `npm run docs`, served by the demo alone at /docs/guide/. Only a checkout has it: where it is
- * not built, a page says so.
+ * The documentation site, served by the demo alone at /docs/guide/. Only a checkout has it. It may be made, and made
+ * anew, while the demo runs, so every request reads the site as it is now; while there is none, a page says so and
+ * loads itself again.
  *
  * A built page has two small scripts inside it, the same on every page (light or dark before the first paint); they
  * are named by their hash, so that nothing else inside a page may run. Code is coloured by style attributes.
  */
 import { createHash } from 'node:crypto'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import express, { type ErrorRequestHandler, type Router } from 'express'
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type RequestHandler,
+  type Response,
+  type Router,
+} from 'express'
 import helmet from 'helmet'
 import { readIfThere } from './server-process.ts'
 
 export const guidePath = '/docs/guide/'
 const builtSite = fileURLToPath(new URL('../../site/dist', import.meta.url))
 
-export function createGuide(folder: string = builtSite): Router {
-  const startPage = readIfThere(join(folder, 'index.html'))
+export interface Guide {
+  readonly folder?: string
+  /** Whether a site that is not there will be, presently. */
+  readonly isBeingBuilt?: () => boolean
+}
+
+export function createGuide(guide: Guide = {}): Router {
+  const { folder = builtSite, isBeingBuilt = () => false } = guide
+  const protect = headersOf(join(folder, 'index.html'))
   const router = express.Router()
-  router.use(
-    helmet({
-      contentSecurityPolicy: {
-        directives: {
-          scriptSrc: ["'self'", ...inlineScripts(startPage).map(sourceOf)],
-          styleSrc: ["'self'", "'unsafe-inline'"],
-          upgradeInsecureRequests: null,
-        },
-      },
-      strictTransportSecurity: false,
-    }),
-  )
-  if (startPage === '')
-    router.get('/{*path}', (_, response) => void response.status(404).send(notBuilt))
-  else {
-    router.use(express.static(folder, { extensions: ['html'] }))
-    router.use((_, response) => response.status(404).sendFile('404.html', { root: folder }))
-  }
+  router.use((request, response, next) => protect()(request, response, next))
+  router.use(express.static(folder, { extensions: ['html'] }))
+  router.use((_: Request, response: Response) => {
+    const missing = readIfThere(join(folder, '404.html'))
+    if (missing !== '') response.status(404).send(missing)
+    else if (isBeingBuilt()) response.status(503).set('Retry-After', '2').send(beingBuilt)
+    else response.status(404).send(notBuilt)
+  })
   router.use(notAPath)
   return express.Router().use(guidePath, router)
 }
+
+/** The headers of the site as it is now, made anew only when its start page is another one. */
+function headersOf(startPage: string): () => RequestHandler {
+  let made: { of: number; headers: RequestHandler } | undefined
+  return () => {
+    const of = statSync(startPage, { throwIfNoEntry: false })?.mtimeMs ?? 0
+    if (made?.of !== of) made = { of, headers: helmetFor(readIfThere(startPage)) }
+    return made.headers
+  }
+}
+
+const helmetFor = (startPage: string): RequestHandler =>
+  helmet({
+    contentSecurityPolicy: {
+      directives: {
+        scriptSrc: ["'self'", ...inlineScripts(startPage).map(sourceOf)],
+        styleSrc: ["'self'", "'unsafe-inline'"],
+        upgradeInsecureRequests: null,
+      },
+    },
+    strictTransportSecurity: false,
+  })
 
 /** Bytes that are no text, which Express would answer with where it found them. */
 const notAPath: ErrorRequestHandler = (error, _request, response, next) => {
@@ -57,14 +84,30 @@ const inlineScripts = (html: string) =>
 const sourceOf = (script: string) =>
   `'sha256-${createHash('sha256').update(script).digest('base64')}'`
 
-const notBuilt = `<!doctype html>
+const page = (title: string, head: string, words: string) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Postern: the guide is not built</title>
-<h1>The guide is not built yet</h1>
-<p>Run <code>npm run docs</code> in the folder of Postern, then start the demo again. Its pages are plain files too, in
-<code>docs/</code>. The calls of the API are <a href="/docs">here</a>.</p>
+${head}<title>Postern: ${title}</title>
+<h1>${title}</h1>
+${words}
 </html>
 `
+
+const elsewhere = `Its pages are plain files too, in <code>docs/</code>. The calls of the API are
+<a href="/docs">here</a>.`
+
+const beingBuilt = page(
+  'The guide is being built',
+  '<meta http-equiv="refresh" content="2">\n',
+  `<p>That takes some seconds, once. This page then becomes the guide by itself. ${elsewhere}</p>
+<p lang="zh">文档正在生成，只需几秒，完成后本页会自动显示。</p>`,
+)
+
+const notBuilt = page(
+  'The guide is not built',
+  '',
+  `<p>Run <code>npm run docs</code> in the folder of Postern and load this page again. ${elsewhere}</p>
+<p lang="zh">文档尚未生成：在 Postern 目录里运行 <code>npm run docs</code>，然后刷新本页。</p>`,
+)

@@ -1,17 +1,27 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, utimesSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
+import { constants, getPriority } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
-import { expect, inject, test } from 'vitest'
-import { createGuide } from '../../src/dev/guide.ts'
+import { describe, expect, inject, test } from 'vitest'
+import { createGuide, type Guide } from '../../src/dev/guide.ts'
+import { startGuideBuild } from '../../src/dev/guide-build.ts'
 import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
 
-async function serve(files: Readonly<Record<string, string>>): Promise<string> {
-  const folder = mkdtempSync(join(inject('runFolder'), 'guide-'))
+type Files = Readonly<Record<string, string>>
+
+const newFolder = () => mkdtempSync(join(inject('runFolder'), 'guide-'))
+function write(folder: string, files: Files): void {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
-  const app = express().use(createGuide(folder))
+}
+
+async function serve(files: Files, guide: Guide = {}): Promise<string> {
+  const { folder = newFolder() } = guide
+  write(folder, files)
+  const app = express().use(createGuide({ ...guide, folder }))
   const server = app.use((_, response) => void response.send('the API')).listen(0, '127.0.0.1')
   releaseLater(() => {
     server.closeAllConnections()
@@ -63,10 +73,61 @@ test('built: pages without their ending, and only the scripts inside the start p
   })
 })
 
+test('being built: a page says so and loads itself again, until the site is there and whenever it is made anew', async () => {
+  const folder = newFolder()
+  const url = await serve({}, { folder, isBeingBuilt: () => true })
+  const waiting = await fetch(`${url}/docs/guide/start`)
+  expect(waiting.status).toBe(503)
+  expect(waiting.headers.get('retry-after')).toBe('2')
+  expect(await waiting.text()).toMatch(/http-equiv="refresh" content="2".*being built/s)
+
+  for (const script of ['1', '2']) {
+    const page = `<script>${script}</script>`
+    write(folder, { 'index.html': page, '404.html': 'no such page' })
+    utimesSync(join(folder, 'index.html'), Number(script), Number(script))
+    const built = await fetch(`${url}/docs/guide/`)
+    expect(await built.text()).toBe(page)
+    const hash = createHash('sha256').update(script).digest('base64')
+    expect(built.headers.get('content-security-policy')).toContain(`'sha256-${hash}'`)
+    expect((await fetch(`${url}/docs/guide/nothing`)).status).toBe(404)
+  }
+})
+
 test('everything else goes on to the API', async () => {
   const url = await serve({})
   for (const path of ['/docs', '/docs/', '/v1/captchas', '/']) {
     const answer = await fetch(`${url}${path}`)
     expect(await answer.text()).toBe('the API')
   }
+})
+
+describe('the build beside the demo', () => {
+  function startBuild(script: string) {
+    const folder = newFolder()
+    write(folder, { 'build.mjs': script })
+    const lines: string[] = []
+    const build = startGuideBuild((line) => lines.push(line), join(folder, 'build.mjs'))
+    releaseLater(() => build.stop())
+    return { build, lines }
+  }
+  const isOver = ({ isUnderWay }: ReturnType<typeof startGuideBuild>) =>
+    eventually(() => !isUnderWay(), { withinMs: 20_000 })
+
+  test('it ends well → no word; it fails, however → one line', async () => {
+    const good = startBuild('process.exit(process.argv[2] === "--if-changed" ? 0 : 1)')
+    const faulty = startBuild('throw new Error("a dead link")')
+    const killed = startBuild('process.kill(process.pid, "SIGKILL")')
+    for (const { build } of [good, faulty, killed]) await isOver(build)
+    expect(good.lines).toEqual([])
+    const line = 'The guide could not be built; `npm run docs` says why.'
+    expect([faulty.lines, killed.lines]).toEqual([[line], [line]])
+  })
+
+  test('it has the lowest priority, and ends with the demo without a word', async () => {
+    const { build, lines } = startBuild('setInterval(() => {}, 1_000)')
+    expect(getPriority(build.pid as number)).toBe(constants.priority.PRIORITY_LOW)
+    await build.stop()
+    expect(() => process.kill(build.pid as number, 0)).toThrow('ESRCH')
+    expect(lines).toEqual([])
+  })
 })

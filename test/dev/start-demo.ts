@@ -8,7 +8,7 @@ import { testRedis } from '../support/redis.ts'
 
 export type Demo = PosternProcess & Pick<Postern, 'post' | 'get' | 'messages' | 'codeFor'>
 
-/** The demo as a process, on servers of the run. */
+/** The demo as a process, on servers of the run, without its guide. */
 export async function startDemo(): Promise<Demo> {
   const [redis, database] = [await testRedis(), await testDatabase()]
   const key = 'psk_demo_of_the_tests'
@@ -19,6 +19,7 @@ export async function startDemo(): Promise<Demo> {
       POSTERN_DATA: mkdtempSync(join(inject('runFolder'), 'demo-')),
       BOOTSTRAP_SECRET_KEY: key,
     },
+    args: ['--no-guide'],
     withinMs: 60_000,
   })
   return { ...demo, ...clientOf(demo.url, key) }

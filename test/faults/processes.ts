@@ -355,6 +355,7 @@ const f34: Fault = {
       const demo = await startProcess('demo', {
         stdout: fd,
         env: { POSTERN_DATA: folder, LOG_LEVEL: 'debug' },
+        args: ['--no-guide'],
         withinMs: 60_000,
       })
       handOver()

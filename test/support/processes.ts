@@ -17,8 +17,8 @@ const commonEnv = {
   NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/postern-tests'),
 }
 
-const entryPath = (name: string) =>
-  join(root, name === 'demo' ? 'src/dev/demo.ts' : `src/main/${name}.ts`)
+const entryPath = (name: string, checkout = root) =>
+  join(checkout, name === 'demo' ? 'src/dev/demo.ts' : `src/main/${name}.ts`)
 
 export interface StartOptions {
   /** All it gets beside PATH, its ports and loopback as its host; nothing of ours leaks in. */
@@ -26,6 +26,8 @@ export interface StartOptions {
   readonly args?: readonly string[]
   /** Where it starts, e.g. beside an `.env`; the repository by default. */
   readonly cwd?: string
+  /** Another copy of the repository than this one. */
+  readonly checkout?: string
   /** A file descriptor in place of the pipe that `output()` reads. */
   readonly stdout?: number
   /** Default: its `/readyz` answers 200. */
@@ -57,17 +59,21 @@ export async function startProcess(
 ): Promise<PosternProcess> {
   const { isReady = readyzAnswers, withinMs = 40_000 } = options
   const [port, adminPort] = [await findFreePort(), await findFreePort()]
-  const child = spawn(process.execPath, [entryPath(entryPoint), ...(options.args ?? [])], {
-    cwd: options.cwd ?? root,
-    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
-    env: {
-      ...commonEnv,
-      PORT: String(port),
-      ADMIN_PORT: String(adminPort),
-      HOST: '127.0.0.1',
-      ...options.env,
+  const child = spawn(
+    process.execPath,
+    [entryPath(entryPoint, options.checkout), ...(options.args ?? [])],
+    {
+      cwd: options.cwd ?? options.checkout ?? root,
+      stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
+      env: {
+        ...commonEnv,
+        PORT: String(port),
+        ADMIN_PORT: String(adminPort),
+        HOST: '127.0.0.1',
+        ...options.env,
+      },
     },
-  })
+  )
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
