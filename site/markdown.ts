@@ -33,15 +33,13 @@ function onSite(href: string, page: string): string {
 /** Why a code block is not run by the tests stands behind its language: `sh no-run: needs a vendor account`. */
 export const notRunReason = /\s+no-run:\s*(\S.*)$/
 
-/** The reason stands above the block on the site too. */
-export function captionFences(markdown: MarkdownRenderer): void {
+/** The reason is a note between developers, and a reader of the site has no use for it; GitHub shows none either. */
+export function hideReasons(markdown: MarkdownRenderer): void {
   const render = markdown.renderer.rules.fence
   markdown.renderer.rules.fence = (tokens, index, options, env, self) => {
     const token = tokens[index]
-    const reason = token && notRunReason.exec(token.info)?.[1]
-    if (token && reason) token.info = token.info.replace(notRunReason, '')
-    const block = render?.(tokens, index, options, env, self) ?? ''
-    return reason ? `<p class="not-run">${markdown.utils.escapeHtml(reason)}</p>\n${block}` : block
+    if (token) token.info = token.info.replace(notRunReason, '')
+    return render?.(tokens, index, options, env, self) ?? ''
   }
 }
 

@@ -1,10 +1,10 @@
 /**
  * `npm run docs`: docs/ as a site. The pages are also read on GitHub, so nothing in them is VitePress's own: what the
- * site needs besides (order, links out of docs/, reasons at code blocks) is made here and beside this file.
+ * site needs besides (order, links out of docs/) is made here and beside this file.
  */
 import { defineConfig } from 'vitepress'
 import { githubSlug } from '../github-slug.ts'
-import { captionFences, mendLinks, mendTables } from '../markdown.ts'
+import { hideReasons, mendLinks, mendTables } from '../markdown.ts'
 import { chinese, english } from '../navigation.ts'
 
 /** A door in a wall. In the page itself, because it is smaller than a request for it. */
@@ -28,7 +28,7 @@ export default defineConfig({
   markdown: {
     anchor: { slugify: githubSlug },
     config(markdown) {
-      captionFences(markdown)
+      hideReasons(markdown)
       mendTables(markdown)
       mendLinks(markdown)
     },

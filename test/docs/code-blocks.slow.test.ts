@@ -3,12 +3,13 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { testDatabase } from '../support/database.ts'
 import { docsPages, type Fence, fencesOf, nameOf } from '../support/markdown.ts'
 import { type Postern, startPostern } from '../support/postern.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
-import { repositoryRoot } from '../support/source-files.ts'
+import { readSource, repositoryRoot } from '../support/source-files.ts'
 import { eventually } from '../support/wait.ts'
 import { differenceOf, pairsOf } from './shown-answer.ts'
 import { typesOf } from './types-around.ts'
@@ -24,7 +25,8 @@ const database = await testDatabase()
 let compared = 0
 
 test.each(pages)('$page: each command runs, and answers what is shown', async ({ fences }) => {
-  const postern = await startPostern({ on: { redis: await testRedis(), database } })
+  const policyFile = { policies: policiesWith(fences) }
+  const postern = await startPostern({ on: { redis: await testRedis(), database }, policyFile })
   const env = await environmentOf(postern, fences)
   /** What the page shows of values that are another one here: ids. */
   const real = new Map<string, string>()
@@ -53,6 +55,14 @@ test.each(pages)('$page: each command runs, and answers what is shown', async ({
   }
   await postern.stop()
 })
+
+/** The shipped policies, and those that the page has a reader add. */
+function policiesWith(fences: readonly Fence[]): object {
+  const policiesIn = (yaml: string) => (parse(yaml) as { policies?: object }).policies
+  const shown = fences.filter((fence) => fence.language === 'yaml' && isRun(fence))
+  const shipped = policiesIn(readSource('postern.yaml'))
+  return Object.assign({}, ...shown.map(({ text }) => policiesIn(text)), shipped)
+}
 
 const isReading = ({ text }: Fence) => text.includes('curl') && !/ -d | -X /.test(text)
 const answerIn = (output: string) => JSON.parse(output.slice(output.search(/^[[{]/m)))

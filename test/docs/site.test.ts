@@ -11,6 +11,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createGuide, guidePath } from '../../src/dev/guide.ts'
 import { launchBrowser, openPage } from '../support/browser.ts'
+import { docsPages, fencesOf } from '../support/markdown.ts'
 import { releaseLater } from '../support/release.ts'
 import { repositoryRoot } from '../support/source-files.ts'
 
@@ -113,4 +114,13 @@ test('every link of every built page leads to a page of the site and a heading i
     }
   }
   expect([...new Set(dead)]).toEqual([])
+})
+
+test('notes for the tests at code blocks are shown nowhere, the search included', () => {
+  const reasons = docsPages.flatMap(fencesOf).flatMap(({ reason }) => reason ?? [])
+  expect(reasons.length).toBeGreaterThan(10)
+  const texts = globSync('**/*.{html,js}', { cwd: built }).map((name) =>
+    readFileSync(join(built, name), 'utf8').replaceAll('&#39;', "'"),
+  )
+  expect(reasons.filter((reason) => texts.some((text) => text.includes(reason)))).toEqual([])
 })
