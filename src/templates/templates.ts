@@ -127,6 +127,8 @@ export function loadTemplates(folder: string) {
     ): Rendered {
       const variant = find(template, channel, locale)
       if (!variant) throw new Error(`there is no template ${template}/${channel}.${locale}`)
+      const missing = [...variant.variables].filter((name) => !Object.hasOwn(variables, name))
+      if (missing.length > 0) throw new Error(`${template}/${channel}: no value for ${missing}`)
       return variant.render(variables)
     },
   }

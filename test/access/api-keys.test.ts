@@ -136,7 +136,9 @@ test('ensure: a key of no checksum passes where it was given, also while Postgre
   const token = 'psk_test_of_an_operator'
   await openKeys().keys.ensure(token, { name: 'bootstrap', app: 'default' })
   proxy.cut()
-  await expect(keys.ensure(token, { name: 'bootstrap', app: 'default' })).rejects.toThrow()
+  await expect(keys.ensure(token, { name: 'bootstrap', app: 'default' })).rejects.toBeInstanceOf(
+    Unavailable,
+  )
   proxy.forward()
   expect(await eventually(() => keys.find(token))).toMatchObject({ app: 'default' })
   // Elsewhere it is as good as made up.

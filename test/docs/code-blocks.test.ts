@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
 import { docsPages, type Fence, fencesOf, nameOf } from '../support/markdown.ts'
-import { repositoryRoot } from '../support/source-files.ts'
+import { readSource, repositoryRoot } from '../support/source-files.ts'
 
 const fences = docsPages.flatMap(fencesOf)
 const runnable = fences.filter(({ language, reason }) => language !== '' && reason === undefined)
@@ -26,6 +26,16 @@ test('every code block is of a kind that is run, or says why it is not', () => {
   for (const language of isRun) expect(of(language).length, language).toBeGreaterThan(1)
   const empty = fences.filter(({ reason }) => reason !== undefined && reason.length < 8)
   expect(empty.map(nameOf), 'a reason is a sentence').toEqual([])
+})
+
+test('what a reader has to put into a command is explained on its page', () => {
+  const givenByReader = { $KEY: '`KEY', 'codes.example': '`https://codes.example`' }
+  const unexplained = of('sh').flatMap(([name, { page, text }]) =>
+    Object.entries(givenByReader)
+      .filter(([used, told]) => text.includes(used) && !readSource(page).includes(told))
+      .map(([used]) => `${name}: ${used}`),
+  )
+  expect(unexplained).toEqual([])
 })
 
 test('html: nothing but the pages that start.slow.test.ts opens', () => {

@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { createLimiter } from '../../src/limiter/index.ts'
+import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
 import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
 import { ownCluster } from '../support/redis-topologies.ts'
 import { releaseLater } from '../support/release.ts'
@@ -116,7 +116,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
       const last = mine[lives.indexOf(Math.min(...lives))] as string
       await redis.del(last)
       await redis.rpush(last, 'x')
-      await expect(limiter.acquire('captcha', fields)).rejects.toThrow()
+      await expect(limiter.acquire('captcha', fields)).rejects.toThrow(LimiterUnavailable)
       await eventually(async () => {
         const states = await limiter.peek('captcha', fields)
         expect(states.slice(0, 3).map(({ used }) => used)).toEqual([1, 1, 1])

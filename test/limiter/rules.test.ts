@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import type { Limiter, RawPolicies } from '../../src/limiter/index.ts'
-import { createLimiter } from '../../src/limiter/index.ts'
+import { createLimiter, InvalidPolicies } from '../../src/limiter/index.ts'
 import { bothEngines } from './both-engines.ts'
 
 const minute = 60_000
@@ -491,7 +491,7 @@ describe('peek, reset, policies', () => {
     expect(await take()).toMatchObject({ remaining: [{ rule: 'renamed', left: 3 }] })
     expect(() =>
       each((limiter) => limiter.setPolicies({ p: [{ name: 'r', key: '{u}' } as never] })),
-    ).toThrow()
+    ).toThrow(InvalidPolicies)
     expect(await take()).toMatchObject({ remaining: [{ rule: 'renamed', left: 2 }] })
   })
 

@@ -396,7 +396,9 @@ describe('traps: Redis away', () => {
     const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
     const direct = await limiterTo(server.url)
     proxy.dropAnswers()
-    await expect(limiter.acquire('p', u, { requestId: 'given up' })).rejects.toThrow()
+    await expect(limiter.acquire('p', u, { requestId: 'given up' })).rejects.toThrow(
+      LimiterUnavailable,
+    )
     expect(await direct.peek('p', u)).toMatchObject([{ used: 1 }])
     proxy.forward()
     proxy.reset()

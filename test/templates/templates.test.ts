@@ -32,7 +32,7 @@ describe('render', () => {
 
   test('a missing variable throws instead of leaving a hole; an empty one and "0" are values', () => {
     const templates = sms('[{{a}}]')
-    expect(() => templates.render('t', 'sms', 'en', {})).toThrow()
+    expect(() => templates.render('t', 'sms', 'en', {})).toThrow('t/sms: no value for a')
     expect(templates.render('t', 'sms', 'en', { a: '' }).text).toBe('[]')
     expect(templates.render('t', 'sms', 'en', { a: '0' }).text).toBe('[0]')
   })
@@ -51,7 +51,7 @@ describe('render', () => {
     const templates = sms(`[{{${name}}}]`)
     expect([...templates.variables('t', 'sms', 'en')]).toEqual([name])
     expect(templates.render('t', 'sms', 'en', { [name]: 'x' }).text).toBe('[x]')
-    expect(() => templates.render('t', 'sms', 'en', {})).toThrow()
+    expect(() => templates.render('t', 'sms', 'en', {})).toThrow(`t/sms: no value for ${name}`)
   })
 
   test('a variant that is not there throws', () => {
