@@ -161,7 +161,7 @@ test('a missing SECRET stops Compose instead of starting with a known one', () =
 
 test('the image is small, not root, and holds no development dependency', () => {
   expect(dockerfile).toMatch(/^FROM node:24\.\d+\.\d+-slim AS base$/m)
-  expect(dockerfile).toMatch(/npm ci --ignore-scripts --omit=dev --omit=optional --omit=peer$/m)
+  expect(dockerfile).toMatch(/npm ci --ignore-scripts --omit=dev$/m)
   const lastStage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
   expect(lastStage).not.toContain('npm ')
   expect(lastStage).toMatch(/^USER [1-9]/m)
@@ -172,7 +172,7 @@ test('the image is small, not root, and holds no development dependency', () => 
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, list = '']) =>
     list.split(' '),
   )
-  for (const source of copied) expect(allowed).toContain(source.split('/')[0])
+  for (const source of copied) expect(allowed).toContain(source)
 })
 
 test('the image runs the same Node as npm does', () => {
