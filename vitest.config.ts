@@ -37,6 +37,7 @@ const longest = [
   'http/keyless.slow',
   'limiter/package.slow',
   'contract/embedding.slow',
+  'contract/deployment.slow',
   'web/postern-code.slow',
   'events/dispatcher.slow',
   'delivery/resilience.slow',

@@ -9,7 +9,7 @@
  * Challenges are a hundredth as hard here as they are in truth; what solving costs is measured on whole ones.
  * Guessing and floods without a key follow: those need no day.
  *
- *   node bench/attack.ts [honest people] [only scenarios whose name contains this]
+ *   npx node bench/attack.ts [honest people] [only scenarios whose name contains this]
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'

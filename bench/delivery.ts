@@ -13,7 +13,7 @@
  * The mail is a captcha, text and HTML, whose code is remembered in Redis and asked for before the send;
  * or the notice `welcome`, which is text alone.
  *
- *   node bench/delivery.ts [rounds] [mails per turn] [captcha | welcome]
+ *   npx node bench/delivery.ts [rounds] [mails per turn] [captcha | welcome]
  */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

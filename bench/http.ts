@@ -10,7 +10,7 @@
  * Beside the rates stands the processor time per request: of the API process, of Redis and of
  * PostgreSQL. It says the same on a busy machine (Linux only).
  *
- *   node bench/http.ts [rounds] [seconds per measurement] [only variants whose name contains this]
+ *   npx node bench/http.ts [rounds] [seconds per measurement] [only variants whose name contains this]
  */
 import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'

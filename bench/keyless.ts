@@ -7,7 +7,7 @@
  * that one that had to wait to be sent counts as slow. Beside them stands the processor time of the API
  * for the kind alone, per request and per kB it sent.
  *
- *   node bench/keyless.ts [seconds per measurement] [strangers per second] [only kinds whose name contains this]
+ *   npx node bench/keyless.ts [seconds per measurement] [strangers per second] [only kinds whose name contains this]
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'

@@ -2,7 +2,7 @@
  * A closed-loop load over keep-alive connections: each sends its next request when it has its answer.
  * A process of its own, so that the measured server has its core to itself. Prints one line of JSON.
  *
- *   node bench/load.ts <url> <seconds> <connections> <path> <body kind> <key> <salt>
+ *   npx node bench/load.ts <url> <seconds> <connections> <path> <body kind> <key> <salt>
  */
 import { connect } from 'node:net'
 import { percentile } from './harness/measure.ts'

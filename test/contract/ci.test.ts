@@ -1,6 +1,6 @@
 /**
  * `.ci/run` itself, and what it counts by. A check that can't fail checks nothing, so each is broken here once. Programs on
- * the PATH stand for npm, node and curl: all of them succeed at once but for the one that the test breaks.
+ * the PATH stand for npm, node, git and curl: all of them succeed at once but for the one that the test breaks.
  */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
@@ -25,6 +25,7 @@ case "$*" in
   .ci/try-readme.mjs*) [ "$FAIL" = readme ] || echo 'ok: README: one command' ;;
   .ci/*) exec "$REAL_NODE" "$@" ;;
 esac`,
+  git: `[ "$FAIL" != made ] || echo ' M web/dist/postern-code.js'`,
   curl: `[ -e "$READY" ] || exit 1`,
 }
 
@@ -84,6 +85,7 @@ describe.concurrent('.ci/run', () => {
     'npm ci',
     'npm test',
     'npm run test:long',
+    'npm run generate',
     'npm run types',
     'npm run lint',
     'npm run docs',
@@ -100,6 +102,14 @@ describe.concurrent('.ci/run', () => {
     ])
     expect(demo).toMatchObject({ code: 1, notOk: ['npm run demo becomes ready'] })
     expect(readme).toMatchObject({ code: 1, notOk: ['the commands of the README'] })
+  })
+
+  test('a made file is not the committed one → exit code 1', async () => {
+    const ending = await runCi({ fail: 'made' })
+    expect(ending).toMatchObject({
+      code: 1,
+      notOk: ['src/db/generated and web/dist are committed as they are made'],
+    })
   })
 
   test.each([

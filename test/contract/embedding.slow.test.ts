@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { testDatabase } from '../support/database.ts'
 import { fencesOf } from '../support/markdown.ts'
+import { environmentWithNode } from '../support/node-versions.ts'
 import { testRedis } from '../support/redis.ts'
 import { repositoryRoot } from '../support/source-files.ts'
 
@@ -47,16 +48,15 @@ describe('postern from a packed tarball, in a project outside the repository', (
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
     const ours = JSON.parse(await readFile(join(repositoryRoot, 'package.json'), 'utf8'))
     const versions = { ...ours.dependencies, ...ours.devDependencies }
-    const beside = ['express', '@types/express', '@types/node', 'typescript'].map(
+    const typescript = `typescript@${ours.devDependencies['typescript-cli'].split('@')[1]}`
+    const beside = ['express', '@types/express', '@types/node'].map(
       (name) => `${name}@${versions[name]}`,
     )
     const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund']
-    await run('npm', [...install, `./${filename}`, ...beside], { cwd: project })
-    const { url } = await testRedis()
+    await run('npm', [...install, `./${filename}`, ...beside, typescript], { cwd: project })
     env = {
       ...process.env,
       DATABASE_URL: (await testDatabase()).url,
-      REDIS_URL: url,
       SECRET: 'a secret of at least thirty-two bytes',
       BOOTSTRAP_SECRET_KEY: 'psk_embedded_of_a_test_and_long_enough',
       LOG_LEVEL: 'silent',
@@ -66,16 +66,38 @@ describe('postern from a packed tarball, in a project outside the repository', (
     await writeFile(join(project, 'postern.yaml'), policy.replace('./templates', templates))
   }, 300_000)
 
-  test("JavaScript: a send is accepted under the path of the host, other paths are the host's, and it ends by itself", async () => {
-    expect(host.split('\n').filter(Boolean).length).toBeLessThan(20)
-    await writeFile(join(project, 'host.js'), host)
-    const { stdout } = await run(process.execPath, ['host.js'], {
-      cwd: project,
-      env,
-      timeout: 30_000,
-    })
-    expect(stdout.trim().split('\n')).toEqual(['202 true', '404'])
-  }, 60_000)
+  const javascript =
+    "a send is accepted under the path of the host, other paths are the host's, and it ends by itself"
+  test.each([
+    ['Node of the processes', undefined],
+    ['Node 22', 22],
+  ])(
+    `JavaScript, %s: ${javascript}`,
+    async (_, major) => {
+      expect(host.split('\n').filter(Boolean).length).toBeLessThan(20)
+      await writeFile(join(project, 'host.js'), host)
+      const node = major ? await environmentWithNode(major) : {}
+      const { stdout } = await run('node', ['host.js'], {
+        cwd: project,
+        env: { ...env, REDIS_URL: (await testRedis()).url, ...node },
+        timeout: 30_000,
+      })
+      expect(stdout.trim().split('\n')).toEqual(['202 true', '404'])
+    },
+    120_000,
+  )
+
+  test('Node 20: an import ends with one sentence that names both versions', async () => {
+    const options = { cwd: project, env: await environmentWithNode(20) }
+    const importing = run('node', ['--input-type=module', '-e', "import 'postern'"], options)
+    const { stderr } = await importing.then(
+      () => ({ stderr: 'nothing: it was imported' }),
+      (error: { stderr: string }) => error,
+    )
+    expect(stderr).toMatch(
+      /^Error: postern needs Node 22 or newer .*, and this is Node 20\.\d+\.\d+\. /m,
+    )
+  }, 120_000)
 
   test('TypeScript: the same lines, and those of docs/embedding.md, are checked by the types of the package', async () => {
     await writeFile(

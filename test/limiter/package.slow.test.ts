@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
+import { environmentWithNode } from '../support/node-versions.ts'
 
 const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))
@@ -121,7 +122,7 @@ export const others = [new Redis(), new Cluster([]), new Redis5()].map((redis) =
     await run(tsc, [...strict, ...module, 'use.ts'], { cwd: project })
   })
 
-  test('over ioredis 5, as CommonJS, under the test runner of Node', async () => {
+  test('over ioredis 5, as CommonJS, under the test runner of Node 22, the oldest that it is for', async () => {
     await writeFile(
       join(project, 'limits.test.cjs'),
       `const { createLimiter } = require('postern-limiter')
@@ -137,11 +138,8 @@ require('node:test').test('the third is refused', async () => {
 })
 `,
     )
-    const env = { ...process.env, REDIS_URL: inject('redisUrl') }
-    const { stdout } = await run(process.execPath, ['--test', 'limits.test.cjs'], {
-      cwd: project,
-      env,
-    })
+    const env = { ...(await environmentWithNode(22)), REDIS_URL: inject('redisUrl') }
+    const { stdout } = await run('node', ['--test', 'limits.test.cjs'], { cwd: project, env })
     expect(stdout).toMatch(/pass 1$/m)
-  })
+  }, 120_000)
 })

@@ -18,7 +18,7 @@ import { startWebhookFarEnd } from './far-ends/webhook.ts'
 /**
  * Tries a kind of provider as its page says: takes the policy-file entry out of
  * `docs/providers/<kind>.md`, starts the simulated far end, sends one message and shows what came of it.
- * `node test/providers/try.ts <kind>`
+ * `npx node test/providers/try.ts <kind>`
  */
 const secret = 'whsec_dGhpcyBpcyBub3QgYSBzZWNyZXQgYXQgYWxs'
 const accountSid = `AC${'0'.repeat(32)}`

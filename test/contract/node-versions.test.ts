@@ -1,0 +1,54 @@
+/** What is said of Node: 20 or newer installs Postern, 22 or newer imports it, and 24 runs its processes. */
+import { expect, test } from 'vitest'
+import { docsPages } from '../support/markdown.ts'
+import { findFiles, readSource } from '../support/source-files.ts'
+
+const manifest = (path: string) => JSON.parse(readSource(path))
+
+test('Node 20 or newer is what package.json and every page that installs Postern ask for', () => {
+  expect(manifest('package.json').engines.node).toBe('>=20')
+  for (const page of ['README.md', 'docs/start.md', 'docs/operations.md']) {
+    expect(readSource(page), page).toContain('Node 20 or newer')
+    expect(readSource(page), page).toContain('`EBADENGINE`')
+  }
+  for (const page of ['docs/zh/start.md', 'docs/zh/guides/operations.md']) {
+    expect(readSource(page), page).toContain('`EBADENGINE`')
+  }
+})
+
+test('Node 22 or newer is what the limiter and every page about an import ask for', () => {
+  expect(manifest('limiter-package/package.json').engines.node).toBe('>=22')
+  for (const page of ['limiter-package/README.md', 'docs/limiter.md', 'docs/embedding.md']) {
+    expect(readSource(page), page).toContain('Node 22 or newer')
+  }
+  expect(readSource('docs/zh/guides/embedding.md')).toContain('Node 22 或更新版本')
+})
+
+/** Commands that start TypeScript with whatever Node the reader has: one before 22.18 ends with a riddle. */
+const bareCommand = /(?<!npx |api |node_modules\/\.bin\/)\bnode (?:--?\S+ )*[\w./-]+\.ts\b/g
+const bareCommandsIn = (text: string): string[] => text.match(bareCommand) ?? []
+
+test('no page and no file names a command that needs a newer Node than the one that is asked for', () => {
+  const files = findFiles(
+    '{src,bench,examples,docs,limiter-package,site,web,deploy,test/providers}/**/*.ts',
+  )
+  const texts = [...docsPages, ...findFiles('{,examples/**/,limiter-package/}*.md'), ...files]
+  const ours = texts.filter((file) => !/node_modules|generated|\/dist\//.test(file))
+  expect(ours.length).toBeGreaterThan(200)
+  const found = ours.flatMap((file) =>
+    bareCommandsIn(readSource(file)).map((line) => `${file}: ${line}`),
+  )
+  expect(found).toEqual([])
+})
+
+test('a bare command is seen, and those that bring their Node pass', () => {
+  for (const line of ['node src/main/keys.ts', 'run `node bench/a.ts`', 'A=b node --x src/a.ts']) {
+    expect(bareCommandsIn(line), line).toHaveLength(1)
+  }
+  const fine = [
+    'npx node a/b.ts',
+    'exec api node src/main/keys.ts',
+    'x/node_modules/.bin/node src/a.ts',
+  ]
+  for (const line of fine) expect(bareCommandsIn(line), line).toEqual([])
+})

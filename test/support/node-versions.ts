@@ -1,0 +1,41 @@
+/** Other versions of Node than the one that runs the tests. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { inject } from 'vitest'
+
+const run = promisify(execFile)
+
+/** The PATH of the machine, without the folders that npm puts before it for scripts. */
+const machinePath = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(delimiter)
+
+/**
+ * A PATH on which `node` is of this major version: the machine's own, otherwise one from the registry. A process gets
+ * nothing of the npm that started the tests.
+ */
+export async function environmentWithNode(major: number): Promise<Record<string, string>> {
+  const { PATH, HOME = '' } = { ...process.env, PATH: machinePath }
+  const [own] = await versionOn(PATH)
+  if (own === major) return { PATH, HOME }
+  const folder = await mkdtemp(join(inject('runFolder'), `node-${major}-`))
+  await writeFile(join(folder, 'package.json'), '{"allowScripts":{"node":true}}')
+  const quietly = ['--prefer-offline', '--no-audit', '--no-fund']
+  await run('npm', ['install', ...quietly, `node@${major}`], { cwd: folder })
+  const bin = join(folder, 'node_modules/node/bin')
+  const [installed] = await versionOn(bin)
+  if (installed !== major) throw new Error(`npm installed Node ${installed} for Node ${major}`)
+  return { PATH: [bin, PATH].join(delimiter), HOME }
+}
+
+async function versionOn(path: string): Promise<number[]> {
+  try {
+    const { stdout } = await run('node', ['--version'], { env: { PATH: path } })
+    return stdout.slice(1).split('.').map(Number)
+  } catch {
+    return []
+  }
+}
