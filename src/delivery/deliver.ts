@@ -65,7 +65,7 @@ export function createDeliver(deps: {
     if (sent) return record(sent)
     const isOver = notice.remainingMs <= 0
     if (isOver && attemptLog.unknowns().length > 0) return record(outcomeUnknown)
-    const message = composeMessage(notice, deadlineMs)
+    const message = composeMessage(notice, performance.now() + pass.leftMs())
     if (!message || providers.length === 0) {
       // A newer worker may know the template, the secret or the route, so only its time ends it (I27).
       if (isOver) return record(expired(message ? 'no_route' : 'not_rendered'))
