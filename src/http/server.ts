@@ -29,7 +29,7 @@ const defaultPatience = {
 const maxUnanswered = 8
 
 /** A connection that nothing moved on for so long is closed by a server that stops. */
-const quietMs = 250
+const quietMs = 500
 const sweepEveryMs = 50
 /** How long a server that stops waits for requests under way; bodies that are still arriving then are given up. */
 const lastRequestsMs = 5_000

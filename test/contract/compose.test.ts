@@ -1,4 +1,5 @@
 /** docker-compose.yml, the Dockerfile and the manifests, held to facts without a container engine. */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { parseDurationMs } from '../../src/base/durations.ts'
 import { environmentNames } from '../../src/config/environment.ts'
+import { findOnPath } from '../../src/dev/find-or-install.ts'
 import { stopWithinMs } from '../../src/main/run.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -137,9 +139,41 @@ test('the grace period of Compose and Kubernetes is longer than a process gives 
   }
   for (const spec of podSpecs()) {
     if (!spec.containers[0]?.readinessProbe) continue
-    expect(spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(stopWithinMs + 5_000)
+    const drain = spec.containers[0].env?.find(({ name }) => name === 'DRAIN_SECONDS')
+    const drainMs = Number(drain?.value ?? 0) * 1_000
+    const graceMs = spec.terminationGracePeriodSeconds * 1_000
+    expect(graceMs).toBeGreaterThanOrEqual(stopWithinMs + drainMs + 5_000)
   }
 })
+
+const units = ['postern-api@.service', 'postern-worker@.service']
+const canAnalyze = findOnPath('systemd-analyze') !== undefined
+
+test.skipIf(!canAnalyze).each(units)(
+  '%s: systemd rates its exposure below 3 of 10 (skipped without systemd-analyze)',
+  (unit) => {
+    const rate = () =>
+      spawnSync(
+        'systemd-analyze',
+        ['security', '--offline=true', '--threshold=30', pathOf(`deploy/systemd/${unit}`)],
+        {
+          encoding: 'utf8',
+        },
+      )
+    const { status, stdout, stderr } = rate()
+    expect(status, stderr).toBe(0)
+    expect(stdout).toContain('Overall exposure level')
+  },
+)
+
+test.each(units)(
+  '%s: its time to stop is longer than a process gives itself, HAProxy’s drain included',
+  (unit) => {
+    const drainSeconds = Number(/DRAIN_SECONDS=(\d+)/.exec(read('deploy/haproxy/postern.cfg'))?.[1])
+    const stopSeconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(read(`deploy/systemd/${unit}`))?.[1])
+    expect(stopSeconds * 1_000).toBeGreaterThanOrEqual(stopWithinMs + drainSeconds * 1_000 + 5_000)
+  },
+)
 
 test('every variable that Compose passes on or reads is one that Postern or an image knows', () => {
   const known = [...environmentNames, ...policyFileNames]
@@ -222,6 +256,7 @@ test('Alertmanager has one receiver that everything goes to, and its mail server
 
 interface Container {
   command?: string[]
+  env?: { name: string; value?: string }[]
   ports?: { name: string; containerPort: number }[]
   readinessProbe?: { httpGet: { path: string; port: string } }
   livenessProbe?: { httpGet: { path: string; port: string } }

@@ -38,6 +38,12 @@ test('what a reader has to put into a command is explained on its page', () => {
   expect(unexplained).toEqual([])
 })
 
+test('a code block that names a file of deploy/ shows that file', () => {
+  const samples = fences.filter(({ file }) => file?.startsWith('deploy/'))
+  expect(samples.length).toBeGreaterThan(2)
+  for (const { file = '', text } of samples) expect(text, file).toBe(readSource(file))
+})
+
 test('html: nothing but the pages that start.slow.test.ts opens', () => {
   expect(of('html').map(([, { file }]) => file)).toEqual(['my-page.html', 'my-page.html'])
 })

@@ -4,6 +4,7 @@ import { postgresqlFaults } from './postgresql.ts'
 import { processFaults } from './processes.ts'
 import { quotaFaults } from './quota.ts'
 import { redisFaults } from './redis.ts'
+import { rollingFaults } from './rolling.ts'
 
 /** Every fault, by number. One test file per group proves them; chaos draws from those with a strike. */
 export const faults: readonly Fault[] = [
@@ -12,4 +13,5 @@ export const faults: readonly Fault[] = [
   ...postgresqlFaults,
   ...farEndFaults,
   ...quotaFaults,
+  ...rollingFaults,
 ]

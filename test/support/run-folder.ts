@@ -20,7 +20,9 @@ export function removeDeadRunFolders(): void {
 
 /** Ends every server in it and removes it, without waiting for anything: a process may be exiting. */
 export function removeRunFolder(folder: string): void {
-  for (const entry of globSync('**/{redis.pid,postmaster.pid,prometheus.pid}', { cwd: folder })) {
+  for (const entry of globSync('**/{redis.pid,postmaster.pid,prometheus.pid,server.pid}', {
+    cwd: folder,
+  })) {
     const pidFile = join(folder, entry)
     const dataDir = dirname(pidFile)
     const mark = entry.endsWith('redis.pid') ? join(dataDir, 'redis.conf') : dataDir

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { rollingFaults } from './rolling.ts'
+
+testFaults(rollingFaults)

@@ -1,0 +1,71 @@
+/** Servers of other people that no npm package carries, run privately on loopback from a configuration of the test's. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inject } from 'vitest'
+import { findOrInstall } from '../../src/dev/find-or-install.ts'
+import { readIfThere, startServerProcess, untilReady } from '../../src/dev/server-process.ts'
+import { releaseLater } from './release.ts'
+
+/** Debian's package of the same name is installed where the program is missing; throws elsewhere. */
+export function findProgram(name: 'nginx' | 'haproxy' | 'pgbouncer'): string {
+  return findOrInstall(
+    [name],
+    name,
+    `No ${name} found: install it (Debian, Ubuntu: apt-get install ${name})`,
+  )
+}
+
+/** A folder for its configuration and data; a server that a killed run left in it is ended by the next run. */
+export const serverFolder = (name: string) => mkdtempSync(join(inject('runFolder'), `${name}-`))
+
+/** `command` names `folder`, by which a later run knows the process for its own. Ended after the test. */
+export async function startDebianServer(
+  folder: string,
+  command: readonly [string, ...string[]],
+  isReady: () => Promise<boolean>,
+): Promise<void> {
+  const logFile = join(folder, 'server.log')
+  const server = startServerProcess(command, logFile, 'SIGTERM')
+  writeFileSync(join(folder, 'server.pid'), String(server.pid))
+  releaseLater(() => server.kill())
+  if (!(await untilReady(server, isReady)))
+    throw new Error(`${command[0]} did not start; its log:\n${readIfThere(logFile).slice(-2_000)}`)
+}
+
+/** A key and its certificate for `localhost` and 127.0.0.1, signed by an authority of its own. */
+export function makeCertificate(folder: string): {
+  caFile: string
+  keyFile: string
+  certFile: string
+} {
+  const [caKey, caFile] = [join(folder, 'ca.key'), join(folder, 'ca.pem')]
+  const [keyFile, certFile] = [join(folder, 'server.key'), join(folder, 'server.pem')]
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' })
+  const newKey = [
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-days',
+    '2',
+  ]
+  openssl(
+    'req',
+    '-x509',
+    ...newKey,
+    '-keyout',
+    caKey,
+    '-out',
+    caFile,
+    '-subj',
+    '/CN=A private authority',
+  )
+  openssl(
+    ...['req', '-x509', ...newKey, '-keyout', keyFile, '-out', certFile, '-subj', '/CN=localhost'],
+    ...['-CA', caFile, '-CAkey', caKey, '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'],
+    ...['-addext', 'basicConstraints=critical,CA:FALSE'],
+  )
+  return { caFile, keyFile, certFile }
+}
