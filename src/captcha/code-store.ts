@@ -14,7 +14,7 @@
  * every code without knowing what it is for.
  *
  * While `SECRET_PREVIOUS` is set a code may lie under either secret's name. A new one goes under the
- * current name, and the previous name is emptied when it is settled, so an owner never has two valid codes.
+ * current name, and the other name is emptied when it is settled, so an owner never has two valid codes.
  */
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -130,11 +130,12 @@ export function createCodeStore(
   async function settle(owner: CodeOwner, noticeId: string): Promise<SettleResult> {
     const keys = keysOf(owner)
     let hasCodes = false
-    for (const [index, key] of keys.entries()) {
+    for (const key of keys) {
       const answer = await take({ key, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
       if (answer !== 1) continue
-      for (const previousKey of keys.slice(index + 1)) await reachRedis(redis.del(previousKey))
+      // Also the current secret's: while two secrets are swapped, either may be the newer code's.
+      for (const other of keys) if (other !== key) await reachRedis(redis.del(other))
       return 'current'
     }
     return hasCodes ? 'gone' : 'lost'

@@ -1,6 +1,7 @@
 /**
  * Everything that is derived from `SECRET`. Each use has a key of its own, so that no output of one
- * can stand in for another. `SECRET_PREVIOUS` keeps what was made before a rotation readable.
+ * can stand in for another. What `SECRET_PREVIOUS` made can be read too: the secret before, or the next one while some
+ * processes make everything with that already.
  */
 import {
   createCipheriv,

@@ -6,6 +6,15 @@ const placeholder = /change.?me|secret|passw|example|default|postern|123456|abcd
 
 const names = ['SECRET', 'SECRET_PREVIOUS', 'BOOTSTRAP_SECRET_KEY'] as const
 
+/**
+ * How long the two steps last in which every process has both secrets; docs/operations.md says the same. Pages that verify
+ * passes keep the published keys for five minutes. What was sealed for a notice is needed for 7 days and its ttl at most.
+ */
+export const rotationLasts = {
+  prepared: 'until every process has it, and five minutes more',
+  swapped: 'for the longer of `retention.recipient` and 7 days with `notice.ttl`',
+}
+
 /** Length and strength of the secrets of the environment; says nothing of what stands in them. */
 export function examineSecrets(
   env: Readonly<Partial<Record<(typeof names)[number], string | undefined>>>,
@@ -29,7 +38,9 @@ export function examineSecrets(
     findings.push(error('SECRET_PREVIOUS is SECRET', 'leave it out, or set the one before'))
   } else if (env.SECRET_PREVIOUS) {
     const message = 'SECRET_PREVIOUS is set: a secret is being replaced'
-    findings.push(warning(message, 'remove it once retention.recipient has passed'))
+    const { prepared, swapped } = rotationLasts
+    const advice = `the new one stays there ${prepared}; then swap the two: the old one stays there ${swapped}`
+    findings.push(warning(message, advice))
   }
   return findings
 }

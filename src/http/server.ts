@@ -28,8 +28,11 @@ const defaultPatience = {
  */
 const maxUnanswered = 8
 
-/** A connection that nothing moved on for so long is closed by a server that stops. */
-const quietMs = 500
+/**
+ * A connection that nothing moved on for so long is closed by a server that stops. A proxy that is short of processor time
+ * may notice that late, and sends the next request on the connection that it used last.
+ */
+const defaultQuietMs = 2_000
 const sweepEveryMs = 50
 /** How long a server that stops waits for requests under way; bodies that are still arriving then are given up. */
 const lastRequestsMs = 5_000
@@ -62,6 +65,7 @@ export interface HttpServer extends Server {
    */
   stop(options?: {
     drainMs?: number
+    quietMs?: number | undefined
     /** Called when bodies that are still arriving should be given up. */
     onLateBodies?: () => void
   }): Promise<void>
@@ -98,6 +102,8 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
       if (isStopping) endWith(socket, connection)
       response.once('close', () => {
         connection.unanswered -= 1
+        connection.bytesRead = socket.bytesRead
+        connection.quietSinceMs = performance.now()
         const { unreadable, unanswered } = connection
         if (unreadable && unanswered === 0) answerClientError(unreadable, socket)
       })
@@ -131,28 +137,27 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
     socket.destroySoon = () => socket.end()
   }
 
-  function closeQuiet(): void {
+  function closeQuiet(quietMs: number): void {
     const nowMs = performance.now()
     for (const [socket, connection] of connections) {
-      const { bytesRead } = socket
-      if (connection.unanswered > 0 || bytesRead !== connection.bytesRead) {
-        connection.bytesRead = bytesRead
-        connection.quietSinceMs = nowMs
-      } else if (nowMs - connection.quietSinceMs >= quietMs) {
+      // What has begun to arrive is waited for.
+      if (connection.unanswered > 0 || socket.bytesRead !== connection.bytesRead) continue
+      if (nowMs - connection.quietSinceMs >= quietMs) {
         connection.isEnding = true
         socket.end()
       }
     }
   }
 
-  async function stop({ drainMs = 0, onLateBodies = () => {} } = {}): Promise<void> {
+  const stop: HttpServer['stop'] = async (options = {}) => {
+    const { drainMs = 0, quietMs = defaultQuietMs, onLateBodies = () => {} } = options
     isStopping = true
     for (const [socket, connection] of connections) endWith(socket, connection)
     await sleep(drainMs)
     // Node would destroy idle connections with what is on its way on them.
     server.closeIdleConnections = () => {}
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-    const sweeping = setInterval(closeQuiet, sweepEveryMs)
+    const sweeping = setInterval(closeQuiet, sweepEveryMs, quietMs)
     const late = setTimeout(onLateBodies, lastRequestsMs)
     const cutOff = setTimeout(() => server.closeAllConnections(), lastRequestsMs + lastAnswersMs)
     await closed

@@ -24,7 +24,10 @@ export interface ApiRole {
 }
 
 /** The API on a port of its own. Resolves once it listens. */
-export async function startApiRole(shared: Shared, beside?: Beside): Promise<ApiRole> {
+export async function startApiRole(
+  shared: Shared,
+  { beside, quietMs }: { beside?: Beside | undefined; quietMs?: number | undefined } = {},
+): Promise<ApiRole> {
   const { config, closers, metrics, log } = shared
   const { environment } = config
   const { router, underWay, rooms } = await createApiRouter(shared, beside?.onDecided)
@@ -40,6 +43,7 @@ export async function startApiRole(shared: Shared, beside?: Beside): Promise<Api
   closers.onClose(() =>
     server.stop({
       drainMs: environment.DRAIN_SECONDS * 1_000,
+      quietMs,
       onLateBodies: underWay.refuseBodies,
     }),
   )

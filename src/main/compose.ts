@@ -35,7 +35,13 @@ export interface Running {
 export async function start(
   config: Config,
   roles: Roles,
-  options: { keyPrefix?: string; clock?: () => number; beside?: Beside | undefined } = {},
+  options: {
+    keyPrefix?: string
+    clock?: () => number
+    beside?: Beside | undefined
+    /** For tests, which keep connections that they don't use any more. */
+    quietMs?: number
+  } = {},
 ): Promise<Running> {
   const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
   const shared = openShared(
@@ -47,7 +53,7 @@ export async function start(
   const { log, closers, limits } = shared
   const phase: Phase = { is: 'starting' }
   try {
-    const addresses = await startRoles(shared, roles, phase, options.beside)
+    const addresses = await startRoles(shared, roles, phase, options)
     return {
       addresses,
       log,
@@ -73,7 +79,7 @@ async function startRoles(
   shared: Shared,
   roles: Roles,
   phase: Phase,
-  beside: Beside | undefined,
+  { beside, quietMs }: { beside?: Beside | undefined; quietMs?: number },
 ): Promise<Record<string, string>> {
   const { config, closers, log, metrics, servers, stores } = shared
   const { environment } = config
@@ -105,13 +111,13 @@ async function startRoles(
     console: () => api?.console,
   })
   addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
-  closers.onClose(() => adminServer.stop())
+  closers.onClose(() => adminServer.stop({ quietMs: 0 }))
 
   const workers = roles.worker ? startWorkerRole(shared) : []
   liveness = startLiveness({ workers, depths: stores.producer.depths })
   closers.onClose(() => liveness?.stop())
   if (roles.api) {
-    api = await startApiRole(shared, beside)
+    api = await startApiRole(shared, { beside, quietMs })
     addresses.api = api.address
   }
   // A connection that is still being made is not a missing Redis.

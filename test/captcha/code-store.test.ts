@@ -372,6 +372,31 @@ describe('SECRET_PREVIOUS', () => {
     expect(await rotated.guess(owner, '0042')).toEqual({ result: 'gone' })
   })
 
+  test('while the two secrets are swapped, a code of either process is settled by the other, and its resend kills it (I6)', async () => {
+    // The first step of a rotation: the old secret still makes, the new one is known.
+    const prepared = createCodeStore(
+      connections[1] as (typeof connections)[number],
+      createSecrets(oldSecret, newSecret),
+      options,
+    )
+    releaseLater(() => prepared.close())
+    for (const [maker, other] of [
+      [prepared, rotated],
+      [rotated, prepared],
+    ] as const) {
+      const [owner, first, second] = [newOwner(), newId(), newId()]
+      await other.remember(owner, first, '0042')
+      expect(await other.settle(owner, first)).toBe('current')
+      await maker.remember(owner, second, '0043')
+      // As a worker does for a process that has died.
+      expect(await other.settle(owner, second)).toBe('current')
+      expect(await maker.settle(owner, first)).toBe('gone')
+      expect(await other.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })
+      expect(await other.guess(owner, '0043')).toMatchObject({ result: 'passed', noticeId: second })
+      expect(await maker.guess(owner, '0043')).toEqual({ result: 'gone' })
+    }
+  })
+
   test('forget takes back a code of either secret', async () => {
     const [owner, id] = [newOwner(), newId()]
     await store.remember(owner, id, '0042')

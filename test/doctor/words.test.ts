@@ -9,8 +9,9 @@ import { examineKeys } from '../../src/doctor/keys.ts'
 import { examineMessages } from '../../src/doctor/messages.ts'
 import { examinePolicy, examineProxy } from '../../src/doctor/policy.ts'
 import { reportOf } from '../../src/doctor/report.ts'
-import { examineSecrets } from '../../src/doctor/secrets.ts'
+import { examineSecrets, rotationLasts } from '../../src/doctor/secrets.ts'
 import { loadTemplates } from '../../src/templates/templates.ts'
+import { readSource } from '../support/source-files.ts'
 import { templatesFolder } from '../support/templates-folder.ts'
 
 const told = (findings: Finding[]) => findings.map(({ state, message }) => `${state}: ${message}`)
@@ -51,6 +52,11 @@ describe('secrets', () => {
     const SECRET_PREVIOUS = [...random].reverse().join('')
     const findings = examineSecrets({ SECRET: random, SECRET_PREVIOUS })
     expect(told(findings).at(-1)).toMatch(/^warning: SECRET_PREVIOUS is set/)
+    // As long as the page says.
+    for (const lasts of Object.values(rotationLasts)) {
+      expect(findings.at(-1)?.advice).toContain(lasts)
+      expect(readSource('docs/operations.md')).toContain(`| ${lasts} |`)
+    }
   })
 })
 

@@ -5,6 +5,7 @@ import { processFaults } from './processes.ts'
 import { quotaFaults } from './quota.ts'
 import { redisFaults } from './redis.ts'
 import { rollingFaults } from './rolling.ts'
+import { rotationFaults } from './rotation.ts'
 
 /** Every fault, by number. One test file per group proves them; chaos draws from those with a strike. */
 export const faults: readonly Fault[] = [
@@ -14,4 +15,5 @@ export const faults: readonly Fault[] = [
   ...farEndFaults,
   ...quotaFaults,
   ...rollingFaults,
+  ...rotationFaults,
 ]

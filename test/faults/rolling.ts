@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { askPort, findFreePort } from '../../src/dev/server-process.ts'
+import { askPort, findFreePort, readIfThere } from '../../src/dev/server-process.ts'
 import {
   findProgram,
   makeCertificate,
@@ -80,6 +80,8 @@ interface Way {
   env: Readonly<Record<string, string>>
   /** Whether both processes are known again to what stands before them. */
   isWhole: () => Promise<boolean>
+  /** What the proxy has to say about errors. */
+  log: () => string
 }
 
 /** Replaces two processes in turn, each by one at the same address, and counts what the callers met. */
@@ -120,7 +122,7 @@ async function roll(
     isOver = true
     await calling
   }
-  expect(tally.others).toEqual([])
+  expect(tally.others, way.log()).toEqual([])
   expect(tally.accepted).toBeGreaterThan(restarts * 10)
   await expectNothingLost(fleet, tally)
 }
@@ -184,6 +186,8 @@ async function openNginx(ports: readonly Ports[]): Promise<Way> {
     addresses: [`https://127.0.0.1:${port}`],
     env: { TRUST_PROXY_HOPS: '1' },
     isWhole: () => areReady(ports),
+    // Of a process that is being replaced; the next one is tried.
+    log: () => readIfThere(join(folder, 'error.log')).replace(/^.*\(111: .*\n/gm, ''),
   }
 }
 
@@ -201,7 +205,10 @@ async function openHaproxy(ports: readonly Ports[]): Promise<Way> {
     ['127.0.0.1:3002 port 13002', `127.0.0.1:${ports[1]?.PORT} port ${ports[1]?.ADMIN_PORT}`],
   ])
   const file = join(folder, 'haproxy.cfg')
-  writeFileSync(file, `global\n  stats socket ipv4@127.0.0.1:${statsPort} level user\n${sample}`)
+  writeFileSync(
+    file,
+    `global\n  log stdout format raw local0\n  stats socket ipv4@127.0.0.1:${statsPort} level user\n${sample}`,
+  )
   const command = [findProgram('haproxy'), '-db', '-f', file] as const
   await startDebianServer(folder, command, () => isOpen(port))
   const isUp = (stats: string, name: string) =>
@@ -213,6 +220,10 @@ async function openHaproxy(ports: readonly Ports[]): Promise<Way> {
       const stats = await askPort(statsPort, 'show stat\n')
       return isUp(stats, 'api1') && isUp(stats, 'api2')
     },
+    log: () =>
+      readIfThere(join(folder, 'server.log'))
+        .match(/^.* 50\d .*$/gm)
+        ?.join('\n') ?? '',
   }
 }
 
@@ -236,6 +247,7 @@ const i34: Fault = {
       addresses: ports.map(({ PORT }) => `http://127.0.0.1:${PORT}`),
       env: {},
       isWhole: () => areReady(ports),
+      log: () => '',
     }))
     return undefined
   },

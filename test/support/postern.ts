@@ -101,6 +101,7 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
   const running = await start(loaded.config, options.roles ?? { api: true, worker: true }, {
     keyPrefix: redis.prefix,
+    quietMs: 0,
   })
   releaseLater(() => running.close())
   return {

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { rotationFaults } from './rotation.ts'
+
+testFaults(rotationFaults)

@@ -1,0 +1,97 @@
+/** `SECRET` replaced by the three steps of docs/operations.md, while people ask for codes at one process and check at another. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { freshPhone, startFleet } from '../support/fleet.ts'
+import { eventually } from '../support/wait.ts'
+import type { Fault } from './fault.ts'
+
+const [before, after] = [
+  'the secret before, of thirty-two bytes',
+  'the secret after, of thirty-two bytes',
+]
+const steps = [
+  { SECRET: before, SECRET_PREVIOUS: after },
+  { SECRET: after, SECRET_PREVIOUS: before },
+  { SECRET: after, SECRET_PREVIOUS: '' },
+]
+const perSecond = 20
+
+const f40: Fault = {
+  id: 'F40',
+  breaks: 'SECRET replaced in three steps, with codes asked for and checked at different processes',
+  holds: 'every code passes',
+  proves: 'I35',
+  async prove(lab) {
+    const fleet = await startFleet({ apis: 2, env: { SECRET: before, SECRET_PREVIOUS: '' } })
+    const codes = new Map<string, string>()
+    fleet.farEnd.behave = ({ noticeId, text }) => {
+      codes.set(noticeId, /\d{4}/.exec(text)?.[0] ?? 'none')
+      return { status: 200 }
+    }
+
+    /** An answer of this API, or of any other once it is stopping. */
+    async function post(path: string, body: unknown, place: number) {
+      for (;;) {
+        const { status, body: answer } = await fleet
+          .post(path, body, fleet.apis[place])
+          .catch((error) => {
+            if (error.code === 'ECONNREFUSED') return { status: 0, body: {} }
+            throw error
+          })
+        if (status !== 0) return { status, answer }
+      }
+    }
+
+    let passed = 0
+    async function askAndCheck(place: number): Promise<void> {
+      const asked = { channel: 'sms', to: freshPhone() }
+      const sent = await post('/v1/captchas', asked, place)
+      expect(sent).toMatchObject({ status: 202 })
+      const code = await eventually(() => codes.get(sent.answer.id) ?? false, { withinMs: 20_000 })
+      const checked = await post('/v1/captchas/check', { ...asked, code }, 1 - place)
+      expect(checked).toMatchObject({ status: 200, answer: { verified: true } })
+      passed += 1
+    }
+
+    let isOver = false
+    const underWay = new Set<Promise<void>>()
+    const failures: unknown[] = []
+    const people = (async () => {
+      for (let count = 0; !isOver; count++) {
+        const one = askAndCheck(count % 2)
+          .catch((error) => failures.push(error))
+          .then(() => void underWay.delete(one))
+        underWay.add(one)
+        await sleep(1_000 / perSecond)
+      }
+      await Promise.all(underWay)
+    })()
+
+    for (const [step, env] of steps.entries()) {
+      // In the time of step 2 everything ends that was made under the old secret.
+      if (step === 2) await Promise.all(underWay)
+      await Promise.all([
+        fleet.startApi({ env }),
+        fleet.startApi({ env }),
+        fleet.startWorker({ env }),
+      ])
+      const [oldWorker] = fleet.workers.splice(0, 1)
+      const isWorkerFirst = lab.between(0, 2) === 0
+      if (isWorkerFirst) await oldWorker?.terminate()
+      // First one process of either step, then two of the new one.
+      for (let left = 2; left > 0; left--) {
+        const [oldApi] = fleet.apis.splice(0, 1)
+        await sleep(lab.length(500, 5_000))
+        await oldApi?.terminate()
+      }
+      if (!isWorkerFirst) await oldWorker?.terminate()
+    }
+    isOver = true
+    await people
+    expect(failures).toEqual([])
+    expect(passed).toBeGreaterThan(perSecond)
+    return undefined
+  },
+}
+
+export const rotationFaults: readonly Fault[] = [f40]

@@ -1,0 +1,95 @@
+/**
+ * The three steps in which SECRET is replaced (docs/operations.md): at each, processes of one step work beside those of the
+ * next. What either of them makes is good at the other. F40 does the same with processes under load.
+ */
+import { expect, test } from 'vitest'
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import { everyApp } from '../../src/access/key-store.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { clientOf } from '../console/open-console.ts'
+import { testDatabase } from '../support/database.ts'
+import { noLimits, type Postern, startPostern } from '../support/postern.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+
+const on = { redis: await testRedis(), database: await testDatabase() }
+const database = openDatabase(on.database.url, { maxConnections: 1, onError: () => {} })
+releaseLater(() => database.close())
+const operator = await createApiKeys(database).create({
+  name: 'anna',
+  app: everyApp,
+  kind: 'operator',
+})
+
+const [before, after] = [
+  'the secret before, of thirty-two bytes',
+  'the secret after, of thirty-two bytes',
+]
+const prepared = { SECRET: before, SECRET_PREVIOUS: after }
+const swapped = { SECRET: after, SECRET_PREVIOUS: before }
+const pairs = [
+  ['everywhere the old one → the new one beside it', { SECRET: before }, prepared],
+  ['the new one beside it → swapped', prepared, swapped],
+  ['swapped → the new one alone', swapped, { SECRET: after }],
+] as const
+
+let phone = 13_800_000_000
+const freshPhone = () => `+86${phone++}`
+/** A key of the environment is known only where it stands. */
+const shared = { BOOTSTRAP_SECRET_KEY: 'psk_of_all_processes_of_this_test' }
+
+test.each(pairs)(
+  '%s: codes, passes, pages, searches and sessions of either process are good at the other (I35)',
+  async (_, first, second) => {
+    const start = (env: object) =>
+      startPostern({ on, policyFile: { policies: noLimits }, env: { ...shared, ...env } })
+    const both = await Promise.all([start(first), start(second)])
+    for (const [maker, other] of [both, [...both].reverse()] as [Postern, Postern][]) {
+      await expectGoodAt(maker, other)
+    }
+    await Promise.all(both.map(({ stop }) => stop()))
+  },
+)
+
+async function expectGoodAt(maker: Postern, other: Postern): Promise<void> {
+  const to = freshPhone()
+  const asked = { channel: 'sms', to, scene: 'signup' }
+  const { body: sent } = await maker.post('/v1/captchas', asked)
+  // Carried by the worker of either.
+  const code = await other.codeFor(sent.id)
+  const { body: checked } = await other.post('/v1/captchas/check', { ...asked, code })
+  expect(checked).toMatchObject({ verified: true, id: sent.id })
+  const verified = await maker.post('/v1/passes/verify', { pass: checked.pass, channel: 'sms', to })
+  expect(verified.body).toMatchObject({ valid: true })
+  const published = async ({ get }: Postern) =>
+    (await get('/.well-known/jwks.json', { key: null })).body.keys.map(
+      ({ kid }: { kid: string }) => kid,
+    )
+  expect(await published(maker)).toContain((await published(other))[0])
+
+  await maker.post('/v1/captchas', asked)
+  const search = { channel: 'sms', to, limit: 1 }
+  const { body: page } = await maker.post('/v1/notices/search', search)
+  const { body: next } = await other.post('/v1/notices/search', {
+    ...search,
+    cursor: page.nextCursor,
+  })
+  expect(next.items).toMatchObject([{ id: sent.id }])
+
+  const here = clientOf(maker)
+  await here.signIn(operator.token)
+  const found = await fetch(`${maker.adminUrl}/search`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie: here.cookie(), origin: maker.adminUrl },
+    body: new URLSearchParams({ q: to, csrf: await csrfOf(here) }),
+  })
+  const there = await fetch(other.adminUrl + found.headers.get('location'), {
+    headers: { cookie: here.cookie() },
+  })
+  expect(there.status).toBe(200)
+  expect(await there.text()).toContain(sent.id)
+}
+
+const csrfOf = async (client: ReturnType<typeof clientOf>) =>
+  /name="csrf" value="([^"]+)"/.exec((await client.get('/')).text)?.[1] ?? ''
