@@ -6,7 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { answerClientError } from './client-error.ts'
 import { invalid, problemAnswer } from './problem.ts'
 
@@ -34,6 +34,8 @@ const maxUnanswered = 8
  */
 const defaultQuietMs = 2_000
 const sweepEveryMs = 50
+/** Of the event loop, in which a flood of new connections may hold up the stop. */
+const maxTurns = 100
 /** How long a server that stops waits for requests under way; bodies that are still arriving then are given up. */
 const lastRequestsMs = 5_000
 /** How long the answers to those may take. */
@@ -74,6 +76,7 @@ export interface HttpServer extends Server {
 /** The server of either port. A proxy's idle connections are kept for longer than its own time-out. */
 export function createHttpServer(app: RequestListener, patience = defaultPatience): HttpServer {
   const connections = new Map<Socket, Connection>()
+  let accepted = 0
   let isStopping = false
 
   const server = createServer(
@@ -113,6 +116,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
   )
   server.setTimeout(patience.stillMs)
   server.on('connection', (socket) => {
+    accepted += 1
     const quietSinceMs = performance.now()
     connections.set(socket, { unanswered: 0, isEnding: false, bytesRead: 0, quietSinceMs })
     socket.once('close', () => connections.delete(socket))
@@ -137,6 +141,18 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
     socket.destroySoon = () => socket.end()
   }
 
+  /**
+   * Connections that the system has accepted and this process has not are reset when it stops listening. So that comes
+   * right after a turn of the event loop that brought none.
+   */
+  async function untilAllAccepted(): Promise<void> {
+    for (let turns = 0; turns < maxTurns; turns++) {
+      const before = accepted
+      await turn()
+      if (accepted === before && turns > 0) return
+    }
+  }
+
   function closeQuiet(quietMs: number): void {
     const nowMs = performance.now()
     for (const [socket, connection] of connections) {
@@ -154,6 +170,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
     isStopping = true
     for (const [socket, connection] of connections) endWith(socket, connection)
     await sleep(drainMs)
+    await untilAllAccepted()
     // Node would destroy idle connections with what is on its way on them.
     server.closeIdleConnections = () => {}
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
