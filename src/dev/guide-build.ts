@@ -21,11 +21,11 @@ export function startGuideBuild(
   onFailed: (line: string) => void,
   script: string = siteBuild,
 ): GuideBuild {
-  const child = spawn(process.execPath, [script, '--if-changed'], { stdio: 'ignore' })
+  // In a group of its own: a Ctrl-C is the demo's to handle, and no failure of the build.
+  const options = { stdio: 'ignore', detached: true } as const
+  const child = spawn(process.execPath, [script, '--if-changed'], options)
   let isUnderWay = true
-  const end = () => {
-    child.kill('SIGKILL')
-  }
+  const end = () => void child.kill('SIGKILL')
   process.on('exit', end)
   const ended = (isGood: boolean) => {
     process.off('exit', end)
