@@ -127,7 +127,7 @@ test('every block of TypeScript and JavaScript fits the types of our packages', 
   // Where packages are found as a reader's are.
   const folder = mkdtempSync(join(repositoryRoot, 'node_modules', '.docs-'))
   releaseLater(() => rmSync(folder, { recursive: true }))
-  const blocks = docsPages
+  const blocks = ['README.md', ...docsPages]
     .flatMap(fencesOf)
     .filter((fence) => ['ts', 'js'].includes(fence.language) && isRun(fence))
   const embedding = blocks.filter(({ text }) => text.includes("from 'postern'"))

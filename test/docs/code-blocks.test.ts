@@ -1,7 +1,7 @@
 /**
  * Every code block of docs/ is run by a test, or says in its opening line why not: ```sh no-run: needs a vendor account.
  * Here are those that cost nothing; commands and types are in code-blocks.slow.test.ts, the page of a beginner in
- * start.slow.test.ts.
+ * start.slow.test.ts, and the commands of the README in .ci/run.
  */
 import { expect, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
@@ -9,7 +9,7 @@ import { sectionChecks } from '../../src/main/load-config.ts'
 import { docsPages, type Fence, fencesOf, nameOf } from '../support/markdown.ts'
 import { readSource, repositoryRoot } from '../support/source-files.ts'
 
-const fences = docsPages.flatMap(fencesOf)
+const fences = ['README.md', ...docsPages].flatMap(fencesOf)
 const runnable = fences.filter(({ language, reason }) => language !== '' && reason === undefined)
 const of = (...languages: string[]) =>
   runnable
@@ -29,10 +29,10 @@ test('every code block is of a kind that is run, or says why it is not', () => {
 })
 
 test('what a reader has to put into a command is explained on its page', () => {
-  const givenByReader = { $KEY: '`KEY', 'codes.example': '`https://codes.example`' }
+  const givenByReader = { $KEY: /`KEY|^KEY=/m, 'codes.example': /`https:\/\/codes\.example`/ }
   const unexplained = of('sh').flatMap(([name, { page, text }]) =>
     Object.entries(givenByReader)
-      .filter(([used, told]) => text.includes(used) && !readSource(page).includes(told))
+      .filter(([used, told]) => text.includes(used) && !told.test(readSource(page)))
       .map(([used]) => `${name}: ${used}`),
   )
   expect(unexplained).toEqual([])

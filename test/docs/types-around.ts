@@ -2,6 +2,10 @@
 import type { Fence } from '../support/markdown.ts'
 
 const around: Readonly<Record<string, string>> = {
+  'README.md': `
+declare const redis: import('ioredis').Redis
+declare const app: import('express').Express
+declare const handler: import('express').RequestHandler`,
   'docs/code-field.md': `
 declare function save(pass: string): void
 type Passed = { addEventListener(type: 'passed', on: (event: CustomEvent<{ pass: string }>) => void): void }

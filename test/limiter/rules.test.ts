@@ -2,10 +2,10 @@
  * What each kind of rule promises, one plain step after the other, on both engines. The differential
  * test draws far more cases; these say in words which of them broke.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Limiter, RawPolicies } from '../../src/limiter/index.ts'
 import { createLimiter, InvalidPolicies } from '../../src/limiter/index.ts'
-import { bothEngines } from './both-engines.ts'
+import { bothEngines, realLimiter } from './both-engines.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -543,4 +543,21 @@ describe('peek, reset, policies', () => {
     expect(performance.now() - refusedMs).toBeLessThan(250)
     limiter.close()
   })
+})
+
+test('four kinds of rules in one policy: a call is one command to Redis, admitted or refused', async () => {
+  const rules: Rule[] = [
+    { name: 'a', key: '{u}', sliding: ['2 per 60s', '5 per 1h'] },
+    { name: 'b', key: 'all', fixed: '9 per 60s' },
+    { name: 'c', key: '{u}:c', calendar: { limit: 9, cron: '0 0 * * *', timezone: 'UTC' } },
+    { name: 'd', key: '{u}:d', lockout: { limit: 9, window: '5m', lock: '15m' } },
+  ]
+  const { limiter, redis } = await realLimiter({ p: rules }, { rememberRefusalsMs: 0 })
+  // The first call may have to send the script.
+  await limiter.acquire('p', u)
+  const sent = vi.spyOn(redis, 'sendCommand')
+  expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+  expect(sent).toHaveBeenCalledTimes(1)
+  expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false, rule: 'a' })
+  expect(sent).toHaveBeenCalledTimes(2)
 })

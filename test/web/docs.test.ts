@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { repositoryRoot } from '../support/source-files.ts'
 import { scriptPath } from './field-page.ts'
@@ -11,6 +12,12 @@ test('docs/code-field.md names the file and the hash that `npm run browser` prin
   expect(page).toContain(`https://codes.example${scriptPath}"`)
   const hash = createHash('sha384').update(bytes).digest('base64')
   expect(page).toContain(`integrity="sha384-${hash}"`)
+})
+
+test('docs/code-field.md says how large the file is, as it travels', () => {
+  const bytes = readFileSync(`${repositoryRoot}web/dist/postern-code.js`)
+  const [, told] = /One file of (\d+) kB without dependencies/.exec(page) ?? []
+  expect(Math.round(gzipSync(bytes).length / 1_000)).toBe(Number(told))
 })
 
 test('docs/code-field.md names every attribute and every variable', () => {
