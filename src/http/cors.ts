@@ -2,6 +2,10 @@
  * What a browser has to hear before it lets a page talk to us (CORS, Fetch standard): only for publishable keys,
  * only for the very origins they list. A browser that hears nothing keeps the answer from the page; so secret keys
  * hear nothing, and a page that has one finds out at once.
+ *
+ * A page of an origin that is not listed may read one thing: the fixed 403 that says so. Its preflight stays
+ * refused, so no such page sends what it wants to; it reads the 403 as the answer to a request that needs no
+ * preflight, such as a plain GET (docs/decisions/0011-a-page-reads-why-it-is-refused.md).
  */
 import type { Request, Response } from 'express'
 import type { ApiKey } from '../access/api-keys.ts'
@@ -34,7 +38,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
       { headers: { origin = '' } }: Request,
       methods: readonly string[],
     ): Promise<Answer | Problem> {
-      if (!(await isListed(origin))) return new Problem('forbidden', { message: otherOrigin })
+      if (!(await isListed(origin))) return new Problem('forbidden', unlisted)
       return {
         status: 204,
         headers: {
@@ -52,8 +56,8 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
       const { origin } = request.headers
       // Apps that show a page of their own (web views) may send none.
       if (key.kind !== 'publishable' || origin === undefined) return
-      if (!key.origins.includes(origin)) throw new Problem('forbidden', { message: otherOrigin })
       allow(origin, response)
+      if (!key.origins.includes(origin)) throw new Problem('forbidden', otherOrigin)
     },
 
     /** The same for what is refused before it is known whose key it is. Never throws. */
@@ -63,9 +67,25 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
       response: Response,
     ): Promise<void> {
       if (origin === undefined || isNotForPages(token)) return
-      const isKnown = await orLate(isListed(origin), patienceMs, () => false).catch(() => false)
-      if (isKnown) allow(origin, response)
+      if (await isKnownToList(origin)) allow(origin, response)
     },
+
+    /** What a page of an origin that is surely not listed reads; undefined for every other caller. Never throws. */
+    async refuseUnlisted(
+      token: string | undefined,
+      { headers: { origin } }: Request,
+      response: Response,
+    ): Promise<Problem | undefined> {
+      if (origin === undefined || isNotForPages(token)) return undefined
+      if ((await isKnownToList(origin)) !== false) return undefined
+      allow(origin, response)
+      return new Problem('forbidden', unlisted)
+    },
+  }
+
+  /** Undefined: not known now. */
+  async function isKnownToList(origin: string): Promise<boolean | undefined> {
+    return orLate(isListed(origin), patienceMs, () => undefined).catch(() => undefined)
   }
 }
 
@@ -76,7 +96,15 @@ function allow(origin: string, response: Response): void {
   response.vary('Origin')
 }
 
+const reason = 'origin'
 const otherOrigin = {
-  en: 'This key may not be used from this origin.',
-  zh: '该密钥不允许在此来源 (Origin) 使用。',
+  message: {
+    en: 'This key may not be used from this origin.',
+    zh: '该密钥不允许在此来源 (Origin) 使用。',
+  },
+  reason,
+}
+const unlisted = {
+  message: { en: 'No key lists this origin.', zh: '没有密钥列出此来源 (Origin)。' },
+  reason,
 }

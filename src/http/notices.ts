@@ -17,7 +17,7 @@ import {
   sendNoticeBody,
 } from './schemas/notices.ts'
 import { acceptedAnswer } from './send-answer.ts'
-import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
+import { contentOf, invalidRecipient, originOf, recipientOf, type Sendable } from './send-body.ts'
 
 export function noticeRoutes(
   deps: Sendable & {
@@ -61,7 +61,7 @@ export function noticeRoutes(
   /** What was sent to may be looked for, whatever destinations are allowed now. */
   function recipientSearched(channel: Channel, to: string): string {
     const result = normaliseRecipient(channel, to)
-    if (result.kind === 'invalid') throw new Problem('invalid_recipient')
+    if (result.kind === 'invalid') throw invalidRecipient(result)
     return result.to
   }
 

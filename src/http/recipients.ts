@@ -1,6 +1,5 @@
 /** "Why did my code not come?": what support asks about a recipient, and what it may take back. */
 import type { Channel } from '../base/channel.ts'
-import { Problem } from '../base/problems.ts'
 import type { LookUp } from '../lookup/look-up.ts'
 import type { Reset } from '../lookup/reset.ts'
 import { isNamedIn } from '../recipient/is-named-in.ts'
@@ -11,6 +10,7 @@ import { viewOf } from './notice-view.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 import { lookupBody, recipientStory, resetBody } from './schemas/recipients.ts'
+import { invalidRecipient } from './send-body.ts'
 
 export function recipientRoutes(deps: {
   lookUp: LookUp
@@ -23,7 +23,7 @@ export function recipientRoutes(deps: {
   /** Also one that messages may not go to: that is an answer. */
   function recipientAsked({ channel, to }: { channel: Channel; to: string }) {
     const result = normaliseRecipient(channel, to)
-    if (result.kind === 'invalid') throw new Problem('invalid_recipient')
+    if (result.kind === 'invalid') throw invalidRecipient(result)
     const { to: address, country } = result
     return {
       to: address,

@@ -82,6 +82,8 @@ export function createRouter(deps: {
         if (pageMethods.length > 0) {
           if (isPreflight(request)) return cors.preflight(request, pageMethods)
           await cors.admitUnknown(tokenOf(request), request, response)
+          const refusal = await cors.refuseUnlisted(tokenOf(request), request, response)
+          if (refusal) return refusal
         }
         return new Problem('method_not_allowed', {}, { allow })
       }),

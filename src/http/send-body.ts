@@ -17,7 +17,18 @@ export function recipientOf(
 ): { to: string; country: string } {
   const result = normalise(body.channel, body.to)
   if (result.kind === 'ok') return result
-  throw new Problem(result.kind === 'invalid' ? 'invalid_recipient' : 'destination_not_allowed')
+  throw result.kind === 'invalid'
+    ? invalidRecipient(result)
+    : new Problem('destination_not_allowed')
+}
+
+export function invalidRecipient({ because }: { because?: 'no_country' }): Problem {
+  return new Problem('invalid_recipient', because ? { message: noCountry } : {})
+}
+
+const noCountry = {
+  en: "This number has no country. Write it with + and the country's code, for example +8613800138000.",
+  zh: '号码缺少国家/地区代码，请写成 + 加国家/地区代码的形式，例如 +8613800138000。',
 }
 
 /** What limits look at besides. */

@@ -6,7 +6,7 @@ import type { Channel } from '../base/channel.ts'
 import type { NumberType } from '../base/number-types.ts'
 import { readEmailAddress } from './email-address.ts'
 import { domainOf } from './facets.ts'
-import { createPhoneReader } from './phone-number.ts'
+import { createPhoneReader, isNationalNumber } from './phone-number.ts'
 
 export interface RecipientRules {
   /** For numbers written without a country code. */
@@ -21,8 +21,8 @@ export interface RecipientRules {
 
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
-  /** No message can go there. */
-  | { kind: 'invalid' }
+  /** No message can go there. `no_country`: a number of which nothing says in which country it is. */
+  | { kind: 'invalid'; because?: 'no_country' }
   /** One could, but the operator wants none to. */
   | { kind: 'not_allowed'; to: string; country: string; because: NotAllowedBecause }
 
@@ -54,9 +54,12 @@ export function createRecipientNormaliser(
       : { kind: 'ok', to, country: '' }
   }
 
+  const isNational = (text: string) => !rules.defaultCountry && isNationalNumber(text)
+
   function normaliseNumber(text: string): RecipientResult {
     const number = readPhoneNumber(text)
-    if (!number) return { kind: 'invalid' }
+    if (!number)
+      return isNational(text) ? { kind: 'invalid', because: 'no_country' } : { kind: 'invalid' }
     const { to, country, type } = number
     if (isTestRecipient('sms', to)) return { kind: 'ok', to, country }
     // What nobody has decided is no matter of permission: such a number simply takes no message.

@@ -31,12 +31,21 @@ export interface PhoneNumber {
 /** Reading goes the long way once for a number that comes again: refused, or to check its code. */
 const maxRemembered = 20_000
 
+/** Digits with the usual separators, and maybe the code of a country before them. */
+const numberPattern = /^(\+|00)?\(?[0-9][0-9 ().-]{4,24}$/
+
+/** Written as within a country, without the country's code. */
+export function isNationalNumber(text: string): boolean {
+  const parts = numberPattern.exec(text)
+  return parts !== null && parts[1] === undefined
+}
+
 /** `defaultCountry` is for numbers written without a country code. Undefined: it is no number at all. */
 export function createPhoneReader(defaultCountry: string | undefined) {
   const remembered = createBoundedMap<PhoneNumber | 'none'>(maxRemembered)
 
   return function readPhoneNumber(text: string): PhoneNumber | undefined {
-    if (!/^(\+|00)?\(?[0-9][0-9 ().-]{4,24}$/.test(text)) return undefined
+    if (!numberPattern.test(text)) return undefined
     const plain = readPlainNumber(text)
     if (plain) return plain
     let number = remembered.get(text)

@@ -226,6 +226,28 @@ describe('a publishable key from its origin', () => {
     expectReadable(limited)
   })
 
+  test.each([
+    ['en', /Write it with \+ and the country's code, for example \+86/],
+    ['zh', /写成 \+ 加国家\/地区代码的形式，例如 \+86/],
+  ])('a number without its country, 422 (%s): what to add', async (language, advice) => {
+    const headers = { 'accept-language': language }
+    const detailOf = async (to: string, path = '/v1/captchas') => {
+      const body = { channel: 'sms', to, ...(path.endsWith('check') ? { code: '0000' } : {}) }
+      const reply = await postern.post(path, body, from(origin, page.token, headers))
+      expect(reply).toMatchObject({ status: 422, body: { code: 'invalid_recipient' } })
+      return reply.body.detail
+    }
+    expect(await detailOf('13800138000')).toMatch(advice)
+    expect(await detailOf('(138) 0013-8000', '/v1/captchas/check')).toMatch(advice)
+    for (const to of ['+861380013', '008613800', 'call me']) {
+      expect(await detailOf(to)).not.toMatch(advice)
+    }
+    for (const path of ['/v1/recipients/lookup', '/v1/notices/search']) {
+      const { body } = await postern.post(path, { channel: 'sms', to: '13800138000' }, { headers })
+      expect(body.detail).toMatch(advice)
+    }
+  })
+
   test('a wrong method, 405, can be read', async () => {
     expectReadable(await postern.get('/v1/captchas', { ...from(origin), method: 'PUT' }))
   })
@@ -233,17 +255,48 @@ describe('a publishable key from its origin', () => {
 
 describe('a publishable key from elsewhere', () => {
   test.each(otherOrigins)(
-    'the origin %j: 403, nothing counted, no word for a browser',
+    'the origin %j: 403 that its page may read, nothing counted',
     async (other) => {
       const refused = { status: 403, code: 'forbidden' }
       const body = send()
       const reply = await expectRefused(postern, refused, () =>
         postern.post('/v1/captchas', body, from(other)),
       )
-      expect(corsHeaders(reply)).toEqual({})
-      expect(reply.body.detail).toMatch(/origin/)
+      expectReadable(reply, other)
+      expect(reply.body).toMatchObject({
+        detail: expect.stringMatching(/origin/),
+        reason: 'origin',
+      })
     },
   )
+
+  test.each(otherOrigins)(
+    'the origin %j asks what needs no preflight: the fixed 403 that its page may read, and nothing else',
+    async (other) => {
+      const found = await postern.get('/v1/captchas', from(other, null))
+      const { title, status, detail, code, reason } = found.body
+      expect({ title, status, detail, code, reason }).toEqual({
+        title: 'Not allowed',
+        status: 403,
+        detail: 'No key lists this origin.',
+        code: 'forbidden',
+        reason: 'origin',
+      })
+      expectReadable(found, other)
+      const withSecret = await postern.get('/v1/captchas', from(other, postern.key))
+      expect(withSecret.status).toBe(405)
+      expect(corsHeaders(withSecret)).toEqual({})
+    },
+  )
+
+  test('a listed origin, and a caller without one, hear what they did: 405', async () => {
+    const listed = await postern.get('/v1/captchas', from(origin, null))
+    expect(listed.status).toBe(405)
+    expectReadable(listed)
+    const program = await postern.get('/v1/captchas', { key: null })
+    expect(program.status).toBe(405)
+    expect(corsHeaders(program)).toEqual({})
+  })
 
   test('an origin that only another key lists: 403, whatever the preflight said', async () => {
     const theirs = 'https://theirs.example'
@@ -253,7 +306,7 @@ describe('a publishable key from elsewhere', () => {
     })
     const reply = await postern.post('/v1/captchas', send(), from(theirs))
     expect(reply.status).toBe(403)
-    expect(corsHeaders(reply)).toEqual({})
+    expectReadable(reply, theirs)
   })
 
   test('its refusal is in the language of the caller', async () => {

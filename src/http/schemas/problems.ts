@@ -39,6 +39,11 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
       .meta({ description: 'The rule that asks; absent when an answer was not good.' }),
     challenge: challengeOffer.meta({ description: 'To be solved, and sent with the next try.' }),
   },
+  forbidden: {
+    reason: z.literal('origin').optional().meta({
+      description: 'The origin of the page is not one that the key lists, or that any key lists.',
+    }),
+  },
   code_mismatch: {
     triesLeft: z.int().meta({ description: 'At 0 the right code fails too.' }),
     lockedForMs: lockedForMs.optional(),
