@@ -3,21 +3,40 @@
  * travels and the hash that a page names as `integrity`. The script of the demo page becomes `web/dist/demo-page.js`.
  */
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { build } from 'rolldown'
+import { build, type Plugin } from 'rolldown'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
 
-/** Both, and the bytes of the code field. */
+/** Both, and the bytes of the code field. Its hash goes into the page of docs that names it. */
 export async function buildBrowserScripts(): Promise<Buffer> {
   const [field] = await Promise.all([
     bundle('postern-code.ts', 'postern-code.js'),
     bundle('demo/page.ts', 'demo-page.js'),
   ])
+  writeIntoDocs(integrityOf(field))
   return field
+}
+
+const integrityOf = (bytes: Buffer) =>
+  `sha384-${createHash('sha384').update(bytes).digest('base64')}`
+
+function writeIntoDocs(integrity: string): void {
+  const page = join(web, '../docs/code-field.md')
+  // A package and an image have no docs.
+  if (!existsSync(page)) return
+  const text = readFileSync(page, 'utf8')
+  const named = text.replace(/(?<=integrity=")sha384-[^"]+/, integrity)
+  if (named !== text) writeInOneStep(page, named)
+}
+
+/** Another process may be reading it. */
+function writeInOneStep(file: string, content: string | Buffer): void {
+  writeFileSync(`${file}.${process.pid}`, content)
+  renameSync(`${file}.${process.pid}`, file)
 }
 
 async function bundle(input: string, name: string): Promise<Buffer> {
@@ -27,16 +46,26 @@ async function bundle(input: string, name: string): Promise<Buffer> {
     logLevel: 'warn',
     tsconfig: false,
     transform: { target: 'es2022' },
+    plugins: [compactStyle],
     write: false,
     output: { format: 'esm', minify: true },
   })
   const bytes = Buffer.from(output[0].code)
-  // In one step: another process may be reading it.
-  const file = join(web, 'dist', name)
   mkdirSync(join(web, 'dist'), { recursive: true })
-  writeFileSync(`${file}.${process.pid}`, bytes)
-  renameSync(`${file}.${process.pid}`, file)
+  writeInOneStep(join(web, 'dist', name), bytes)
   return bytes
+}
+
+/** A style sheet is text to a minifier: here it loses the spaces that only people read. */
+const compactStyle: Plugin = {
+  name: 'compact-style',
+  transform: {
+    filter: { id: /\/web\/style\.ts$/ },
+    handler: (code) =>
+      code.replace(/css = `[^`]+`/, (css) =>
+        css.replaceAll(/\s+/g, ' ').replaceAll(/ ?([{};,>]) ?/g, '$1'),
+      ),
+  },
 }
 
 if (import.meta.main) {
@@ -44,5 +73,5 @@ if (import.meta.main) {
   const bytes = await buildBrowserScripts()
   console.log(`file       /browser/postern-code.${version}.js
 gzipped    ${gzipSync(bytes, { level: 9 }).length} bytes
-integrity  sha384-${createHash('sha384').update(bytes).digest('base64')}`)
+integrity  ${integrityOf(bytes)}`)
 }

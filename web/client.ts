@@ -41,6 +41,8 @@ export interface Sent {
   expiresAt: string
   resendAt: string
   codeLength: number
+  /** For so long no code is compared here, this one neither. */
+  lockedForMs?: number
 }
 
 export interface Passed {
@@ -57,14 +59,15 @@ export type Problem = { detail?: string } & (
   | { code: 'invalid_request'; errors: { path: string; message: string }[] }
   | { code: 'challenge_required'; challenge: Challenge }
   | { code: 'limited' | 'locked'; policy: string; rule: string; retryAfterMs: number }
-  | { code: 'code_mismatch'; triesLeft: number }
+  | { code: 'code_mismatch'; triesLeft: number; lockedForMs?: number }
+  /** `origin`: no key, or not this one, lists the page's origin. */
+  | { code: 'forbidden'; reason?: 'origin' }
   | {
       code:
         | 'code_gone'
         | 'invalid_recipient'
         | 'destination_not_allowed'
         | 'unauthorized'
-        | 'forbidden'
         | 'idempotency_in_progress'
         | 'idempotency_key_reused'
     }
@@ -72,7 +75,7 @@ export type Problem = { detail?: string } & (
   | { code: 'unavailable' | 'internal'; retryAfterMs: number }
   /** The browser has no network. */
   | { code: 'offline' }
-  /** No answer: the network, the address, or an origin that the key does not list. */
+  /** No answer: the network, the address, or the page's own Content-Security-Policy. */
   | { code: 'unreachable' }
 )
 
@@ -81,6 +84,7 @@ export type Result<Answer> = { ok: true; answer: Answer } | { ok: false; problem
 export type PosternClient = ReturnType<typeof createPosternClient>
 
 const timeoutMs = 15_000
+const whyTimeoutMs = 3_000
 const defaultRetryAfterMs = 2_000
 
 /** `src`: where the service is. `key`: a publishable one (`ppk_…`). */
@@ -107,10 +111,8 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
       const answer: unknown = await response.json().catch(() => null)
       if (response.ok && answer) return { ok: true, answer: answer as Answer }
       return { ok: false, problem: problemOf(response, answer as { code?: unknown } | null) }
-    } catch {
-      const { navigator } = globalThis as { navigator?: { onLine?: boolean } }
-      const code = navigator?.onLine === false ? 'offline' : 'unreachable'
-      return { ok: false, problem: { code } }
+    } catch (error) {
+      return { ok: false, problem: await whyNothing(base + path, error) }
     }
   }
 
@@ -119,6 +121,25 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
       post<Sent>('/v1/captchas', body, idempotencyKey),
 
     check: (body: CheckRequest) => post<Passed>('/v1/captchas/check', body),
+  }
+}
+
+/**
+ * Browsers keep a refused preflight from the page: it looks like no answer. So the page asks what needs no
+ * preflight, and reads whether its origin is the reason.
+ */
+async function whyNothing(url: string, error: unknown): Promise<Problem> {
+  const { navigator } = globalThis as { navigator?: { onLine?: boolean } }
+  if (navigator?.onLine === false) return { code: 'offline' }
+  try {
+    // A question that was too slow once is not asked again.
+    if ((error as Error).name !== 'TypeError') return { code: 'unreachable' }
+    const signal = AbortSignal.timeout(whyTimeoutMs)
+    const response = await fetch(url, { credentials: 'omit', signal })
+    const problem = problemOf(response, (await response.json()) as { code?: unknown })
+    return problem.code === 'forbidden' ? problem : { code: 'unreachable' }
+  } catch {
+    return { code: 'unreachable' }
   }
 }
 

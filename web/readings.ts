@@ -1,11 +1,29 @@
 /** Small readings of what people and the service write. */
 
-/** Of whatever script: full-width ones come from East Asian keyboards, others from Arabic and Persian ones. */
-export function digitsIn(text: string): string {
-  return text
+/** With digits that are 0 to 9: full-width ones come from East Asian keyboards, others from Arabic and Persian ones. */
+export const asciiDigits = (text: string) =>
+  text
     .normalize('NFKC')
     .replace(/[٠-٩۰-۹]/g, (digit) => String((digit.codePointAt(0) as number) & 15))
-    .replace(/\D/g, '')
+
+/** Of whatever script. */
+export const digitsIn = (text: string) => asciiDigits(text).replace(/\D/g, '')
+
+/**
+ * The code in what was typed, pasted or filled in, whole or its first digits. Undefined where that is not certain:
+ * a wrong guess would cost a try. In a message it is the one number of exactly `length` digits.
+ */
+export function codeIn(written: string, length: number): string | undefined {
+  const text = asciiDigits(written)
+  const runsOf = (pattern: RegExp) =>
+    new Set((text.match(pattern) ?? []).map(digitsIn).filter((run) => run.length === length))
+  const plain = runsOf(/\d+/g)
+  // People and messages write `12 34` and `12-34` too.
+  const [code, ...others] = plain.size > 0 ? plain : runsOf(/\d(?:[ -]?\d)*/g)
+  if (others.length > 0) return undefined
+  const digits = digitsIn(text)
+  const isPart = /^[\d\s-]*$/.test(text) && digits.length < length
+  return code ?? (isPart ? digits : undefined)
 }
 
 /** `0:42`, `14:59`, `3:12:00`: understood in every language. */
@@ -15,6 +33,21 @@ export function timeLeft(ms: number): string {
   const [hours = 0, minutes = 0, rest = 0] = parts
   const two = (value: number) => String(value).padStart(2, '0')
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`
+}
+
+/** When so many ms are over, as a clock shows it; to the next full minute, with the day unless it is today. */
+export function clockTime(inMs: number, language: string): string {
+  const minuteMs = 60_000
+  const at = new Date(Math.ceil((Date.now() + inMs) / minuteMs) * minuteMs)
+  const isToday = at.toDateString() === new Date().toDateString()
+  const day = isToday ? {} : ({ weekday: 'short', day: 'numeric', month: 'short' } as const)
+  const format = { hour: 'numeric', minute: '2-digit', ...day } as const
+  try {
+    return at.toLocaleString(language, format)
+  } catch {
+    // `lang` is what a page wrote.
+    return at.toLocaleString('en', format)
+  }
 }
 
 /** Ids are UUIDs of version 7, which begin with their time. */

@@ -1,14 +1,16 @@
 /** What a refusal means for the person at the field. */
 import type { Channel, Problem } from './client.ts'
-import { ofChannel, type TextName } from './texts.ts'
+import { ofChannel, type TextName, type Values } from './texts.ts'
 
 export interface Refusal {
   name: TextName
-  values?: Readonly<Record<string, number>>
+  values?: Values
   /** What the sentence is about; `address`: another one is needed. */
   about?: 'address' | 'code'
-  /** Until then nothing else would be answered. */
+  /** For so long a send would be refused. */
   waitMs?: number
+  /** For so long no code is compared, and a new one would not help. */
+  lockMs?: number
   /** No code that could be typed would pass. */
   isGone?: boolean
   /** What the page's author has to mend. */
@@ -17,35 +19,47 @@ export interface Refusal {
 
 export function refusalOf(
   problem: Problem,
-  asked: { during: 'send' | 'check'; channel: Channel; hasOther: boolean },
+  asked: {
+    during: 'send' | 'check'
+    channel: Channel
+    /** Whether a code can come another way. */
+    hasOther: boolean
+    /** A number without its country. */
+    isNational: boolean
+  },
 ): Refusal {
-  const { during, channel, hasOther } = asked
+  const { during, channel, hasOther, isNational } = asked
   const another = (name: string): Refusal => ({ name: ofChannel(channel, name), about: 'address' })
+  const invalid = another(isNational ? 'National' : 'Invalid')
   switch (problem.code) {
     case 'limited':
     case 'locked': {
-      const isLocked = problem.code === 'locked' || during === 'check'
-      const name = isLocked ? 'locked' : hasOther ? 'limitedOther' : 'limited'
-      return { name, waitMs: problem.retryAfterMs }
+      if (during === 'check') return { name: 'locked', lockMs: problem.retryAfterMs }
+      return { name: hasOther ? 'limitedOther' : 'limited', waitMs: problem.retryAfterMs }
     }
     case 'code_mismatch': {
-      const { triesLeft: n } = problem
+      const { triesLeft: n, lockedForMs: lockMs } = problem
+      if (lockMs) return { name: 'locked', lockMs, isGone: n === 0 }
       if (n === 0) return { name: 'wrongLast', about: 'code', isGone: true }
       return { name: n === 1 ? 'wrongOne' : 'wrong', about: 'code', values: { n } }
     }
     case 'code_gone':
       return { name: 'gone', about: 'code', isGone: true }
     case 'invalid_recipient':
-      return another('Invalid')
+      return invalid
     case 'destination_not_allowed':
       return another('NotAllowed')
     case 'challenge_required':
       return { name: 'challengeFailed' }
     case 'offline':
       return { name: 'offline' }
+    case 'forbidden':
+      return problem.reason === 'origin'
+        ? { name: 'otherOrigin', values: { origin: location.origin }, isFault: true }
+        : { name: 'setup', isFault: true }
     case 'invalid_request':
       return problem.errors.some(({ path }) => path === 'to')
-        ? another('Invalid')
+        ? invalid
         : { name: 'setup', isFault: true }
     default:
       return isUnanswered(problem) ? { name: 'unavailable' } : { name: 'setup', isFault: true }

@@ -6,7 +6,7 @@ import type { Channel } from './client.ts'
 
 export interface SentCode {
   id: string
-  /** As it was typed. */
+  /** As it was asked for. */
   to: string
   /** As the service masks it. */
   shownTo: string
@@ -14,22 +14,29 @@ export interface SentCode {
   expiresAtMs: number
 }
 
-/** Until when a send to that address would be refused. */
-export type Waits = Partial<Record<Channel, { to: string; untilMs: number }>>
+/** Until when something holds for an address. */
+export type Held = Partial<Record<Channel, { to: string; untilMs: number }>>
 
 export interface Saved {
   channel: Channel
   sent?: SentCode | undefined
-  waits: Waits
+  waits: Held
+  locks: Held
 }
 
 export function createSavedCode(name: string) {
   return {
+    /** A code whose life is over is left out. */
     read(): Saved | undefined {
       try {
-        const saved = JSON.parse(sessionStorage.getItem(name) ?? '') as Saved
-        const isAlive = saved.sent && saved.sent.expiresAtMs > Date.now()
-        return isAlive ? saved : { ...saved, sent: undefined }
+        const {
+          channel,
+          sent,
+          waits = {},
+          locks = {},
+        } = JSON.parse(sessionStorage.getItem(name) ?? '') as Saved
+        const isOver = sent && sent.expiresAtMs <= Date.now()
+        return { channel, sent: isOver ? undefined : sent, waits, locks }
       } catch {
         // Nothing there, or storage is forbidden: then a reload begins anew.
         return undefined

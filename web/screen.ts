@@ -1,30 +1,35 @@
 /**
- * What a field knows, on view: every change of `state` draws it anew, and while a wait holds the seconds are
- * counted down.
+ * What a field knows, on view: every change of `state` draws it anew, and while time can change it, it is drawn
+ * four times a second.
  */
+import { toE164 } from './phone-number.ts'
 import type { Given, Settings } from './settings.ts'
-import { emptyState, type State, shownOf, waitMsOf } from './state.ts'
+import { shownOf } from './shown.ts'
+import { changedByTime, emptyState, isAlive, type State, waitMsOf } from './state.ts'
 import type { TextName, TextOf, Values } from './texts.ts'
 import type { View } from './view.ts'
 
 const tickMs = 250
-/** Messages that are over with the wait. */
-const waitedFor = ['limited', 'limitedOther', 'locked']
+const saying = { send: 'sending', check: 'checking' } as const
+
+export type Screen = ReturnType<typeof createScreen>
 
 export function createScreen(view: View, settings: Settings, text: TextOf) {
   const state = emptyState('sms')
   let timer: ReturnType<typeof setInterval> | undefined
 
-  for (const type of ['focus', 'blur', 'keyup', 'pointerup']) {
-    view.code.addEventListener(type, drawCaret)
+  return { state, countryNow, addressOf, change, begin, say, complain, draw, stop }
+
+  /** Of a number without one; empty: not known. */
+  function countryNow(): string {
+    return state.country ?? settings.country
   }
 
-  return { state, addressOf, change, say, complain, draw, stop }
-
-  /** Where a code goes. */
+  /** Where a code goes; a number as E.164 where its country is known. */
   function addressOf(): string {
     if (state.step === 'code' && state.sent) return state.sent.to
-    return givenNow()?.to ?? view.address.value.trim()
+    const written = givenNow()?.to ?? view.address.value.trim()
+    return state.channel === 'sms' ? toE164(written, countryNow()) : written
   }
 
   function givenNow(): Given | undefined {
@@ -37,40 +42,34 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     draw()
   }
 
-  /** What goes on. */
+  /** What goes on from now on. */
+  function begin(busyWith: 'send' | 'check'): void {
+    change({ busyWith })
+    say(saying[busyWith])
+  }
+
+  /** What is done meanwhile. */
   function say(name: TextName): void {
-    change({ isBusy: true, wrong: '', message: { name, tone: 'busy' } })
+    change({ wrong: '', message: { name, tone: 'busy' } })
   }
 
   /** What went wrong; nothing goes on any more. */
   function complain(name: TextName, wrong: State['wrong'] = '', values?: Values): void {
     view.challenge.replaceChildren()
-    change({ isBusy: false, onAnswer: undefined, wrong, message: { name, values, tone: 'wrong' } })
+    const message = { name, values, tone: 'wrong' } as const
+    change({ busyWith: undefined, onAnswer: undefined, wrong, message })
     if (wrong !== 'address') return
     const input = givenNow()?.input ?? view.address
     if (!input.hidden) input.focus()
   }
 
-  function drawCaret(): void {
-    const { code } = view
-    // There is one place to type at: the first that is empty.
-    if (code.selectionStart === code.selectionEnd) {
-      code.setSelectionRange(code.value.length, code.value.length)
-    }
-    draw()
-  }
-
   function draw(): void {
-    const waitMs = waitMsOf(state, addressOf())
-    view.render(shownOf(state, { settings, given: givenNow(), waitMs, text }))
-    if (waitMs > 0) timer ??= setInterval(tick, tickMs)
+    const [to, given, written] = [addressOf(), givenNow(), view.address.value]
+    Object.assign(state, changedByTime(state, to))
+    view.render(shownOf(state, { settings, given, to, written, text }))
+    const canChange = !state.isPassed && (waitMsOf(state, to) > 0 || isAlive(state))
+    if (canChange) timer ??= setInterval(draw, tickMs)
     else stop()
-  }
-
-  function tick(): void {
-    draw()
-    const isOver = !timer && waitedFor.includes(state.message?.name ?? '')
-    if (isOver) change({ message: { name: 'ready', tone: 'plain' } })
   }
 
   /** No more seconds are counted. */

@@ -1,4 +1,5 @@
 /** What the page has written at the element, read anew each time: it may change. */
+import { callingCodeOf } from './calling-codes.ts'
 import type { Channel } from './client.ts'
 
 export interface Given {
@@ -16,6 +17,8 @@ export const settingNames = [
   'publishable-key',
   'scene',
   'channels',
+  'country',
+  'countries',
   'to',
   'for',
   'lang',
@@ -37,6 +40,20 @@ export function settingsOf(element: HTMLElement) {
     get channels(): Channel[] {
       const named = (attribute('channels') || 'sms,email').split(/[\s,]+/)
       return named.filter((name) => name === 'sms' || name === 'email')
+    },
+    /** Countries (ISO 3166) whose numbers may get messages, for a person to pick from. */
+    get countries(): string[] {
+      const named = attribute('countries')
+        .toUpperCase()
+        .split(/[\s,]+/)
+      return [...new Set(named)].filter(callingCodeOf)
+    },
+    /** Of numbers written without one, until another is picked; empty: not known. */
+    get country(): string {
+      const named = attribute('country').toUpperCase()
+      const { countries } = this
+      const isOffered = countries.length === 0 || countries.includes(named)
+      return callingCodeOf(named) && isOffered ? named : (countries[0] ?? '')
     },
     get language() {
       const lang = element.closest('[lang]')?.getAttribute('lang')

@@ -40,7 +40,12 @@ postern-code .postern-input, postern-code .postern-button, postern-code .postern
   color: var(--_text);
   font: inherit;
 }
-postern-code .postern-input { flex: 1 1 12em; min-width: 0; width: 0; padding: 0 14px; appearance: none }
+postern-code .postern-to { display: flex; flex: 1 1 12em; gap: var(--_gap); min-width: 0 }
+postern-code .postern-input { flex: 1 1 auto; min-width: 0; width: 0; padding: 0 14px; appearance: none }
+postern-code .postern-country { position: relative; display: flex; flex: none; align-items: center; height: var(--_height); font-variant-numeric: tabular-nums }
+postern-code .postern-picker { min-width: 4.75em; padding-inline: 12px 26px; border: 1px solid var(--_border); border-radius: var(--_radius); background: var(--_surface) }
+postern-code .postern-picker::after { content: ""; position: absolute; inset-inline-end: 12px; width: 6px; height: 6px; margin-top: -4px; border: solid var(--_muted); border-width: 0 2px 2px 0; rotate: 45deg }
+postern-code .postern-countries { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0; border: 0; opacity: 0; font: inherit; cursor: pointer }
 postern-code .postern-button {
   flex: 0 0 auto;
   width: auto;
@@ -63,11 +68,11 @@ postern-code .postern-button[aria-disabled=true] {
   color: var(--_muted);
   cursor: default;
 }
-postern-code .postern-input:focus-visible, postern-code .postern-button:focus-visible, postern-code .postern-link:focus-visible, postern-code .postern-active {
+postern-code .postern-input:focus-visible, postern-code .postern-button:focus-visible, postern-code .postern-link:focus-visible, postern-code .postern-country:focus-within, postern-code .postern-active {
   outline: 2px solid var(--_accent);
   outline-offset: 2px;
 }
-postern-code .postern-input:focus-visible, postern-code .postern-active { outline-offset: -1px; border-color: var(--_accent) }
+postern-code .postern-input:focus-visible, postern-code .postern-country:focus-within, postern-code .postern-active { outline-offset: -1px; border-color: var(--_accent) }
 postern-code .postern-digits { position: relative; display: flex; flex: 1 1 12em; gap: var(--_gap); min-width: 0 }
 postern-code:dir(rtl) .postern-digits { justify-content: end }
 postern-code .postern-digit {
@@ -102,6 +107,7 @@ postern-code .postern-code:autofill { -webkit-text-fill-color: transparent; tran
 postern-code .postern-active:empty::after { content: ""; width: 2px; height: 45%; background: var(--_accent); animation: postern-blink 1.1s step-end infinite }
 postern-code .postern-input[aria-invalid=true], postern-code .postern-code[aria-invalid=true] ~ .postern-digit { border-color: var(--_wrong) }
 postern-code [data-tone=wrong] .postern-code[aria-invalid=true] ~ .postern-digit { animation: postern-shake .3s }
+postern-code .postern-closed .postern-digit { opacity: .45 }
 postern-code .postern-passed .postern-digit { border-color: var(--_right); color: var(--_right) }
 postern-code .postern-passed .postern-again { visibility: hidden }
 postern-code .postern-message {
@@ -112,13 +118,14 @@ postern-code .postern-message {
   font-size: .875em;
   color: var(--_muted);
 }
-postern-code .postern-message:not(:empty)::before { box-sizing: border-box; flex: none; width: 1.2em; text-align: center; content: "" / "" }
+postern-code .postern-message::before { box-sizing: border-box; flex: none; width: 1.2em; text-align: center; content: "" / "" }
 postern-code [data-tone=plain] .postern-message::before { display: none }
 postern-code [data-tone=wrong] .postern-message { color: var(--_wrong) }
-postern-code [data-tone=wrong] .postern-message:not(:empty)::before { content: "!" / ""; height: 1.2em; margin-top: .1em; border-radius: 50%; background: var(--_wrong); color: var(--_surface); font-weight: 700; line-height: 1.2 }
+postern-code [data-tone=wrong] .postern-message::before { content: "!" / ""; height: 1.2em; margin-top: .1em; border-radius: 50%; background: var(--_wrong); color: var(--_surface); font-weight: 700; line-height: 1.2 }
 postern-code [data-tone=right] .postern-message { color: var(--_right); font-weight: 600 }
 postern-code [data-tone=right] .postern-message::before { content: "\\2713" / "" }
-postern-code [data-tone=busy] .postern-message:not(:empty)::before { height: 1.2em; margin-top: .1em; border: 2px solid color-mix(in srgb, var(--_accent) 30%, transparent); border-top-color: var(--_accent); border-radius: 50%; animation: postern-turn .8s linear infinite }
+postern-code [data-tone=busy] .postern-message::before { height: 1.2em; margin-top: .1em; border: 2px solid color-mix(in srgb, var(--_accent) 30%, transparent); border-top-color: var(--_accent); border-radius: 50%; animation: postern-turn .8s linear infinite }
+postern-code .postern-link[aria-disabled=true] { color: var(--_muted); text-decoration: none; cursor: default }
 postern-code .postern-challenge:not(:empty) { margin-bottom: 8px }
 postern-code .postern-links { display: flex; flex-wrap: wrap; gap: 4px 20px; min-height: 24px; margin-top: 4px }
 postern-code .postern-passed .postern-links { visibility: hidden }
@@ -137,7 +144,7 @@ postern-code .postern-link {
   cursor: pointer;
 }
 @container (max-width: 27em) {
-  postern-code .postern-input, postern-code .postern-digits { flex-basis: 100% }
+  postern-code .postern-to, postern-code .postern-digits { flex-basis: 100% }
   postern-code .postern-button { flex: 1 1 auto }
   postern-code .postern-digit { flex-grow: 1 }
   postern-code .postern-message { min-height: 4.2em }

@@ -13,12 +13,17 @@ if (!PUBLISHABLE_KEY || !SECRET_KEY) throw new Error('set PUBLISHABLE_KEY and SE
 
 // What `npm run browser` prints.
 const version = process.env.POSTERN_VERSION ?? '0.1.0'
+const style = readFileSync(new URL('page.css', import.meta.url), 'utf8')
 const page = readFileSync(new URL('index.html', import.meta.url), 'utf8')
   .replaceAll('{src}', POSTERN_URL)
   .replace('{version}', version)
   .replace('{key}', PUBLISHABLE_KEY)
 
 const server = createServer(async (request, response) => {
+  if (request.url === '/page.css') {
+    response.writeHead(200, { 'content-type': 'text/css' }).end(style)
+    return
+  }
   const [status, body] = await answerTo(request).catch((error) => {
     console.error(error)
     return [503, answerPage('We can not check that now. Please go back and try again in a minute.')]

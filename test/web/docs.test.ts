@@ -7,11 +7,14 @@ import { scriptPath } from './field-page.ts'
 
 const page = readFileSync(`${repositoryRoot}docs/code-field.md`, 'utf8')
 
-test('docs/code-field.md names the file and the hash that `npm run browser` prints', () => {
+test('docs/code-field.md names the file, its size, and the hash that `npm run browser` writes there', () => {
   const bytes = readFileSync(`${repositoryRoot}web/dist/postern-code.js`)
   expect(page).toContain(`https://codes.example${scriptPath}"`)
   const hash = createHash('sha384').update(bytes).digest('base64')
   expect(page).toContain(`integrity="sha384-${hash}"`)
+  const [, promisedKb] = /One file of (\d+) kB/.exec(page) ?? []
+  expect(gzipSync(bytes, { level: 9 }).length).toBeLessThanOrEqual(Number(promisedKb) * 1_000)
+  expect(Number(promisedKb)).toBeLessThanOrEqual(15)
 })
 
 test('docs/code-field.md says how large the file is, as it travels', () => {

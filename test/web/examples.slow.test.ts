@@ -63,7 +63,7 @@ test('examples/plain-form without JavaScript says what to do', async () => {
   const page = await context.newPage()
   await page.goto(origin)
   expect(await page.locator('postern-code').innerText()).toContain('switch JavaScript on')
-  expect(await page.locator('postern-code p').isVisible()).toBe(true)
+  expect(await page.locator('postern-code noscript').isVisible()).toBe(true)
   await context.close()
 })
 

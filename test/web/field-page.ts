@@ -4,6 +4,10 @@ import type { Postern } from '../support/postern.ts'
 import { publishableKey } from '../support/publishable-key.ts'
 import { releaseLater } from '../support/release.ts'
 
+const page = readFileSync(new URL('../../docs/code-field.md', import.meta.url), 'utf8')
+/** As docs/code-field.md tells a page to reserve the field's room. */
+export const [reservedRoom = ''] = /<style>.*?<\/style>/s.exec(page) ?? []
+
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 /** Where the API serves the field. */
@@ -28,7 +32,7 @@ export async function openField(
   const { attributes = '', lang = 'en', head = '', body = '{field}' } = options
   const origin = new URL(postern.url).origin
   const key = await publishableKey(postern.database, { origins: [origin] })
-  const field = `<postern-code key="${key}" src="${postern.url}" scene="signup" ${attributes}><p>Switch JavaScript on to get a code.</p></postern-code>`
+  const field = `<postern-code key="${key}" src="${postern.url}" scene="signup" ${attributes}><noscript>Switch JavaScript on to get a code.</noscript></postern-code>`
   const html = `<!doctype html>
 <html lang="${lang}">
 <head>

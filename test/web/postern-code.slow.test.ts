@@ -12,7 +12,7 @@ import { noLimits, type Postern, startPostern } from '../support/postern.ts'
 import { publishableKey } from '../support/publishable-key.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
-import { openField, scriptPath } from './field-page.ts'
+import { type FieldOptions, openField, reservedRoom, scriptPath } from './field-page.ts'
 
 let browser: Browser
 let postern: Postern
@@ -44,6 +44,11 @@ async function sendTo(page: Page, to: string): Promise<string> {
   await send.click()
   await expect.poll(() => code.isVisible()).toBe(true)
   return postern.codeFor(to)
+}
+
+async function limiterKeys(): Promise<string[]> {
+  const keys = await postern.redis.client.keys(`${postern.redis.prefix}*`)
+  return keys.filter((key) => !key.includes('code'))
 }
 
 const said = (page: Page) => expect.poll(() => partsOf(page).message.textContent())
@@ -231,7 +236,9 @@ describe('refusals say what to do', () => {
     await input.fill(wrongFor(code))
     await said(page).toBe('This code is wrong. You have one try left.')
     await input.fill(wrongFor(code))
-    await said(page).toBe('This code was wrong, and no try is left. Ask for a new one.')
+    await said(page).toBe(
+      'This code was wrong, and no try is left. You can ask for a new one when the countdown ends.',
+    )
     expect(await input.getAttribute('readonly')).toBe('')
     expect((await seen(page)).at(-1)).toMatchObject({ type: 'refused', during: 'check' })
   })
@@ -259,7 +266,9 @@ describe('refusals say what to do', () => {
     const wrong = { channel: 'sms', to, code: wrongFor(code) }
     for (let n = 0; n < 4; n++) await postern.post('/v1/captchas/check', wrong)
     await partsOf(page).code.fill(code)
-    await said(page).toBe('Too many wrong codes. Ask for a new one when the countdown ends.')
+    await said(page).toMatch(
+      /^Too many wrong codes. You can ask for a new one at \d+:\d\d\s[AP]M\.$/,
+    )
     expect(await partsOf(page).again.textContent()).toMatch(/^Send again in 1[45]:\d\d$/)
     expect(await partsOf(page).code.getAttribute('readonly')).toBe('')
   })
@@ -272,13 +281,8 @@ describe('refusals say what to do', () => {
     const body = { channel: 'sms', to, scene: 'signup' }
     expect((await postern.post('/v1/captchas', body)).status).toBe(202)
     await partsOf(page).code.fill(code)
-    await said(page).toBe('This code is no longer valid. Ask for a new one.')
+    await said(page).toContain('This code is no longer valid. You can ask for a new one when')
   })
-
-  async function limiterKeys(): Promise<string[]> {
-    const keys = await postern.redis.client.keys(`${postern.redis.prefix}*`)
-    return keys.filter((key) => !key.includes('code'))
-  }
 
   test('no number, no address, a destination that is not allowed', async () => {
     const page = await openField(browser, postern)
@@ -286,6 +290,9 @@ describe('refusals say what to do', () => {
     await send.click()
     await said(page).toBe('Enter your mobile number first.')
     await address.fill('12')
+    await send.click()
+    await said(page).toContain('Write it with + and its country code')
+    await address.fill('+12')
     await send.click()
     await said(page).toBe('This is not a mobile number. Check it, with its country code.')
     expect(await address.getAttribute('aria-invalid')).toBe('true')
@@ -338,6 +345,542 @@ describe('refusals say what to do', () => {
     await send.click()
     await said(page).toBe('This form is not set up right. Please tell the people of this site.')
   })
+})
+
+describe('what time brings is said, once', () => {
+  /** A page whose clock can be moved. */
+  async function openWithClock(options: FieldOptions = {}) {
+    const page = await openField(browser, postern, options)
+    await page.clock.install()
+    await page.reload()
+    await page.evaluate(`{
+      window.spoken = []
+      const watch = () => new MutationObserver((changes) => {
+        for (const { target } of changes) if (target.textContent) spoken.push(target.textContent.trim())
+      }).observe(document.querySelector('[role=status]'), { childList: true, characterData: true, subtree: true })
+      watch()
+    }`)
+    return page
+  }
+  const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
+
+  test('the code is sent → a new one may be had → the code has run out; a new one replaces it', async () => {
+    const page = await openWithClock()
+    const to = newNumber()
+    await sendTo(page, to)
+    const onItsWay = 'A code of 4 digits is on its way.'
+    await said(page).toBe(onItsWay)
+    await page.clock.fastForward('00:58')
+    await expect.poll(() => partsOf(page).again.textContent()).toMatch(/^Send again in 0:0[12]$/)
+    await page.clock.fastForward('00:03')
+    const canResend = 'If it does not arrive, you can ask for a new one now.'
+    await said(page).toBe(`${onItsWay} ${canResend}`)
+    expect(await partsOf(page).again.textContent()).toBe('Send again')
+    await page.clock.fastForward('03:55')
+    await said(page).toBe(`${onItsWay} ${canResend}`)
+    await page.clock.fastForward('00:10')
+    await said(page).toBe('This code has run out. Ask for a new one.')
+    expect(await partsOf(page).code.getAttribute('readonly')).toBe('')
+    expect((await spoken(page)).filter((text) => text !== 'Sending…')).toEqual([
+      onItsWay,
+      canResend,
+      'This code has run out.',
+      'Ask for a new one.',
+    ])
+  })
+
+  test('the countdown of the last second; then a resend: the old code does not pass, and that is said', async () => {
+    const page = await openWithClock()
+    const first = newNumber()
+    await sendTo(page, first)
+    const { again } = partsOf(page)
+    await page.clock.pauseAt(Date.now() + 59_500)
+    await page.clock.runFor(300)
+    await expect.poll(() => again.textContent()).toMatch(/^Send again in 0:0[01]$|^Send again$/)
+    await page.clock.resume()
+    await page.clock.fastForward('00:02')
+    await expect.poll(() => again.textContent()).toBe('Send again')
+    await postern.redis.client.del(...(await limiterKeys()))
+    await again.click()
+    await said(page).toBe('A new code of 4 digits is on its way. The old code no longer works.')
+    await expect.poll(() => again.textContent()).toMatch(/^Send again in /)
+  })
+
+  test('by email, and in Chinese', async () => {
+    const page = await openWithClock({ attributes: 'channels="email"', lang: 'zh-CN' })
+    await sendTo(page, 'resend@shop.example')
+    await page.clock.fastForward('01:01')
+    await said(page).toBe(
+      '4 位验证码已发出，请查收邮件，也请查看垃圾邮件。如未收到，现在可以重新获取。',
+    )
+    await postern.redis.client.del(...(await limiterKeys()))
+    await partsOf(page).again.click()
+    await said(page).toBe(
+      '新的 4 位验证码已发出，请查收邮件，也请查看垃圾邮件。之前的验证码已失效。',
+    )
+    await page.clock.fastForward('05:01')
+    await said(page).toBe('验证码已过期。请重新获取。')
+  })
+
+  test('no try is left: a new code is advised once it can be had', async () => {
+    const page = await openWithClock()
+    const code = await sendTo(page, newNumber())
+    for (const left of ['2 tries left', 'one try left', 'no try is left. You can ask']) {
+      await partsOf(page).code.fill(wrongFor(code))
+      await said(page).toContain(left)
+    }
+    await page.clock.fastForward('01:01')
+    await said(page).toBe('This code was wrong, and no try is left. Ask for a new one.')
+  })
+
+  test('a reload after the life of the code begins anew, with the wait that still holds', async () => {
+    const page = await openWithClock()
+    const to = newNumber()
+    await sendTo(page, to)
+    const inSession = JSON.parse(await saved(page)) as Record<string, string>
+    const [name = '', text = ''] = Object.entries(inSession)[0] ?? []
+    const { sent, waits, ...rest } = JSON.parse(text)
+    const untilMs = sent.expiresAtMs + 60_000
+    const longer = { ...rest, sent, waits: { sms: { to, untilMs } } }
+    await page.evaluate(
+      `sessionStorage.setItem('${name}', ${JSON.stringify(JSON.stringify(longer))})`,
+    )
+    await page.clock.fastForward('05:01')
+    await page.reload()
+    const { address, send, message } = partsOf(page)
+    expect(await address.isVisible()).toBe(true)
+    expect(await message.textContent()).toBe('')
+    await address.fill(to)
+    await expect.poll(() => send.textContent()).toMatch(/^Send code in 0:5\d$/)
+    await address.fill(newNumber())
+    expect(await send.textContent()).toBe('Send code')
+  })
+
+  test('what is saved in another shape is left', async () => {
+    const page = await openField(browser, postern)
+    await sendTo(page, newNumber())
+    const [name = ''] = Object.keys(JSON.parse(await saved(page)))
+    for (const text of ['null', '{}', '7', '{"channel":"sms"}', 'x']) {
+      await page.evaluate(`sessionStorage.setItem('${name}', '${text}')`)
+      await page.reload()
+      await expect.poll(() => partsOf(page).address.isVisible()).toBe(true)
+    }
+  })
+})
+
+describe('a lock of checks', () => {
+  const lockedForMs = 900_000
+  const wrong = (more: object) => answerWith(422, { code: 'code_mismatch', triesLeft: 0, ...more })
+
+  test('begun by a wrong code: until when, a countdown, nothing that would fail; a reload keeps it; then it is over', async () => {
+    const page = await openField(browser, postern, { lang: 'en-GB' })
+    await page.clock.install({ time: new Date(2026, 10, 23, 14, 20, 30) })
+    await page.reload()
+    const to = newNumber()
+    await sendTo(page, to)
+    await page.route('**/v1/captchas/check', wrong({ lockedForMs }))
+    await partsOf(page).code.fill('1234')
+    const locked = 'Too many wrong codes. You can ask for a new one at 14:36.'
+    await said(page).toBe(locked)
+    const { again, address, code, send } = partsOf(page)
+    const isClosed = async () => {
+      await expect.poll(() => again.textContent()).toMatch(/^Send again in 1[45]:\d\d$/)
+      expect(await again.getAttribute('aria-disabled')).toBe('true')
+      expect(await code.getAttribute('readonly')).toBe('')
+    }
+    await isClosed()
+    await page.getByText('Change number').click()
+    await said(page).toBe(locked)
+    expect(await send.getAttribute('aria-disabled')).toBe('true')
+    await address.fill(newNumber())
+    await said(page).toBe('')
+    expect(await send.textContent()).toBe('Send code')
+    await page.reload()
+    await address.fill(to)
+    await said(page).toBe(locked)
+    await expect.poll(() => send.textContent()).toMatch(/^Send code in 1[45]:\d\d$/)
+    await page.clock.fastForward('15:01')
+    await said(page).toBe('')
+    expect(await send.textContent()).toBe('Send code')
+  })
+
+  test.each([
+    ['tries are left, the lock ends before the code does', 1, 30_000, 'You can type the code now.'],
+    ['no try is left', 0, 90_000, 'You can ask for a code now.'],
+  ])('%s: what can be done then is said', async (_, triesLeft, lockedForMs, then) => {
+    const page = await openField(browser, postern)
+    await page.clock.install()
+    await page.reload()
+    const code = await sendTo(page, newNumber())
+    await page.route('**/v1/captchas/check', wrong({ triesLeft, lockedForMs }), { times: 1 })
+    await partsOf(page).code.fill(wrongFor(code))
+    await said(page).toContain('Too many wrong codes.')
+    await page.clock.fastForward(lockedForMs + 1_000)
+    await said(page).toBe(then)
+    if (triesLeft === 0) return
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('Confirmed.')
+  })
+
+  test.each([
+    [
+      'ends in time: the code may be typed then',
+      30_000,
+      'A code is on its way.',
+      'You can type the code now.',
+    ],
+    [
+      'outlives the code: a new one may be had then',
+      600_000,
+      'Too many wrong codes.',
+      'You can ask for a code now.',
+    ],
+  ])('a code is sent under a lock that %s', async (_, lockedForMs, first, then) => {
+    const page = await openField(browser, postern)
+    await page.clock.install()
+    await page.reload()
+    await page.route('**/v1/captchas', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), lockedForMs } })
+    })
+    await sendTo(page, newNumber())
+    await said(page).toContain(first)
+    expect(await partsOf(page).code.getAttribute('readonly')).toBe('')
+    await page.clock.fastForward(lockedForMs + 1_000)
+    await said(page).toBe(then)
+    expect(await partsOf(page).code.getAttribute('readonly')).toBe(
+      then.includes('type') ? null : '',
+    )
+  })
+
+  test('checks of a whole address are limited: the same', async () => {
+    const page = await openField(browser, postern)
+    await sendTo(page, newNumber())
+    const limited = { code: 'limited', policy: 'browser', rule: 'checks', retryAfterMs: 600_000 }
+    await page.route('**/v1/captchas/check', answerWith(429, limited))
+    await partsOf(page).code.fill('1234')
+    await said(page).toContain('Too many wrong codes.')
+    await expect
+      .poll(() => partsOf(page).again.textContent())
+      .toMatch(/^Send again in (10:00|9:5\d)$/)
+  })
+})
+
+describe('while a request is under way', () => {
+  /** Answers wait until they are let go. */
+  async function hold(page: Page, path: string) {
+    const waiting: (() => void)[] = []
+    let asked = 0
+    await page.route(path, async (route) => {
+      asked++
+      await new Promise<void>((resolve) => waiting.push(resolve))
+      await route.continue()
+    })
+    return { asked: () => asked, letGo: () => waiting.splice(0).map((resolve) => resolve()) }
+  }
+
+  test('the button pressed again, Enter, and the form sent: one code is asked for', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'required',
+      body: '{field}<button>Go</button>',
+    })
+    const { address, send, code } = partsOf(page)
+    const requests = await hold(page, '**/v1/captchas')
+    await address.fill(newNumber())
+    await send.click()
+    await expect.poll(requests.asked).toBe(1)
+    await send.click({ force: true })
+    await address.press('Enter')
+    await page.getByRole('button', { name: 'Go' }).click()
+    await said(page).toBe('Sending…')
+    expect(await address.getAttribute('readonly')).toBe('')
+    requests.letGo()
+    await expect.poll(() => code.isVisible()).toBe(true)
+    expect(requests.asked()).toBe(1)
+    expect(new URL(page.url()).pathname).toBe('/page')
+  })
+
+  test('a code is checked once, and its pass is not lost by a button pressed meanwhile', async () => {
+    const page = await openField(browser, postern)
+    const right = await sendTo(page, newNumber())
+    const requests = await hold(page, '**/v1/captchas/check')
+    const { code, again, links } = partsOf(page)
+    await code.fill(right)
+    await expect.poll(requests.asked).toBe(1)
+    await code.press('Enter')
+    for (const link of await links.all()) {
+      expect(await link.getAttribute('aria-disabled')).toBe('true')
+      await link.click({ force: true })
+    }
+    await again.click({ force: true })
+    await page.evaluate(`{
+      const data = new DataTransfer()
+      data.setData('text', '9999')
+      document.querySelector('.postern-code').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, cancelable: true }))
+    }`)
+    expect(await code.inputValue()).toBe(right)
+    requests.letGo()
+    await said(page).toBe('Confirmed.')
+    expect(requests.asked()).toBe(1)
+  })
+
+  test('left while a code is asked for: the same number asks under the same key, and nothing is sent twice', async () => {
+    const page = await openField(browser, postern)
+    const keys: (string | undefined)[] = []
+    page.on('request', (request) => {
+      if (request.method() === 'POST') keys.push(request.headers()['idempotency-key'])
+    })
+    const { address, send } = partsOf(page)
+    const to = newNumber()
+    const requests = await hold(page, '**/v1/captchas')
+    await address.fill(to)
+    await send.click()
+    await expect.poll(requests.asked).toBe(1)
+    await page.getByText('Use email instead').click()
+    requests.letGo()
+    await postern.codeFor(to)
+    await page.unroute('**/v1/captchas')
+    await page.getByText('Use a text message instead').click()
+    await address.fill(to)
+    await send.click()
+    await said(page).toBe('A code of 4 digits is on its way.')
+    expect(keys).toHaveLength(2)
+    expect(keys[1]).toBe(keys[0])
+    expect(await postern.messages(to)).toHaveLength(1)
+  })
+})
+
+describe('phone numbers', () => {
+  const numberSent = async (page: Page) => (await seen(page)).at(-1)?.to
+
+  test('one country: digits are grouped while they are typed, and E.164 is sent', async () => {
+    const page = await openField(browser, postern, { attributes: 'country="CN" channels="sms"' })
+    let asked: Record<string, unknown> = {}
+    page.on('request', (request) => {
+      if (request.method() === 'POST') asked = request.postDataJSON()
+    })
+    const { address, send, code } = partsOf(page)
+    expect(await address.getAttribute('autocomplete')).toBe('tel')
+    expect(await page.locator('.postern-prefix').textContent()).toBe('+86')
+    expect(await page.locator('.postern-countries').isVisible()).toBe(false)
+    const to = newNumber()
+    const national = to.slice(3)
+    await address.pressSequentially(national)
+    const written = `${national.slice(0, 3)} ${national.slice(3, 7)} ${national.slice(7)}`
+    expect(await address.inputValue()).toBe(written)
+    await send.click()
+    await expect.poll(() => code.isVisible()).toBe(true)
+    expect(asked.to).toBe(to)
+    await code.fill(await postern.codeFor(to))
+    await said(page).toBe('Confirmed.')
+    expect(await numberSent(page)).toBe(to)
+    expect(await page.locator('[name=postern-to]').inputValue()).toBe(to)
+  })
+
+  test('the caret stays where a number is changed, and every digit can be taken away', async () => {
+    const page = await openField(browser, postern, { attributes: 'country="CN"' })
+    const { address } = partsOf(page)
+    const caret = () => page.evaluate('document.activeElement.selectionStart')
+    await address.pressSequentially('13800138')
+    expect(await address.inputValue()).toBe('138 0013 8')
+    await page.keyboard.press('Backspace')
+    expect(await address.inputValue()).toBe('138 0013')
+    for (let n = 0; n < 5; n++) await page.keyboard.press('ArrowLeft')
+    await page.keyboard.type('99')
+    expect(await address.inputValue()).toBe('13899 0013')
+    expect(await caret()).toBe(5)
+    await page.keyboard.press('Backspace')
+    expect(await caret()).toBe(4)
+    await page.keyboard.press('Tab')
+    expect(await address.inputValue()).toBe('138 9001 3')
+    await address.press('End')
+    for (let n = 0; n < 10; n++) await page.keyboard.press('Backspace')
+    expect(await address.inputValue()).toBe('')
+    await page.keyboard.type('ada')
+    expect(await address.inputValue()).toBe('ada')
+  })
+
+  test('a list of countries, by their names; a number with + overrides it, and a pick overrides the number', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'countries="cn, HK,GB,XX,GB" country="HK"',
+    })
+    const { address } = partsOf(page)
+    const list = page.getByRole('combobox', { name: 'Country or region' })
+    const prefix = page.locator('.postern-prefix')
+    expect(await list.locator('option').allTextContents()).toEqual([
+      'China (+86)',
+      expect.stringMatching(/^Hong Kong.* \(\+852\)$/),
+      'United Kingdom (+44)',
+    ])
+    expect(await list.inputValue()).toBe('HK')
+    await address.pressSequentially('91234567')
+    expect(await address.inputValue()).toBe('9123 4567')
+    await list.selectOption('CN')
+    expect([await prefix.textContent(), await address.inputValue()]).toEqual(['+86', '912 3456 7'])
+    // As a browser fills it in, or a person pastes it.
+    await address.fill('+447400123456')
+    expect(await address.inputValue()).toBe('+44 7400 123456')
+    expect([await prefix.textContent(), await list.inputValue()]).toEqual(['GB', 'GB'])
+    await list.selectOption('HK')
+    expect([await prefix.textContent(), await address.inputValue()]).toEqual([
+      '+852',
+      '7400 123456',
+    ])
+    await address.fill('+33612345678')
+    expect([await prefix.textContent(), await list.inputValue()]).toEqual(['', ''])
+    const to = newNumber()
+    await address.fill(to)
+    await partsOf(page).send.click()
+    await partsOf(page).code.fill(await postern.codeFor(to))
+    await said(page).toBe('Confirmed.')
+  })
+
+  test('the form’s reset goes back to the first country; its fields are ours alone', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'countries="GB,CN"',
+      body: '{field}<input name="nick"><button type="reset">Clear</button>',
+    })
+    const list = page.getByRole('combobox')
+    await list.selectOption('CN')
+    await page.getByRole('button', { name: 'Clear' }).click()
+    expect(await list.inputValue()).toBe('GB')
+    expect(await page.locator('.postern-prefix').textContent()).toBe('+44')
+    const names = await page.evaluate('[...new FormData(document.forms[0]).keys()]')
+    expect(names).toEqual(['postern-pass', 'postern-channel', 'postern-to', 'nick'])
+  })
+
+  test('an input of the page, and an address that it knows: with the country of the field', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'for="mine" country="CN"',
+      body: '<label>Number <input id="mine" type="tel"></label>{field}',
+    })
+    const to = newNumber()
+    await page.locator('#mine').fill(to.slice(3))
+    expect(await page.locator('.postern-country').isVisible()).toBe(false)
+    await partsOf(page).send.click()
+    await partsOf(page).code.fill(await postern.codeFor(to))
+    await said(page).toBe('Confirmed.')
+    expect(await numberSent(page)).toBe(to)
+  })
+
+  test('no country is known: what to add is said, in both languages', async () => {
+    for (const [lang, advice] of [
+      [
+        'en',
+        'No code can be sent to this number. Write it with + and its country code, as in +86 138 0013 8000.',
+      ],
+      ['zh-CN', '无法向该号码发送短信，请写上 + 和国家/地区代码，例如 +86 138 0013 8000。'],
+    ] as const) {
+      const page = await openField(browser, postern, { lang })
+      await partsOf(page).address.fill('13800138000')
+      await partsOf(page).send.click()
+      await said(page).toBe(advice)
+      expect(await page.locator('.postern-country').isVisible()).toBe(false)
+    }
+  })
+
+  test.each([
+    ['zh-CN', '中国 (+86)'],
+    ['ar', 'الصين (+86)'],
+    ['not a language', 'China (+86)'],
+  ])('names in the language of the page: %s', async (lang, name) => {
+    const page = await openField(browser, postern, { lang, attributes: 'countries="CN,GB"' })
+    expect(await page.locator('.postern-countries option').allTextContents()).toContain(name)
+  })
+
+  test.each([
+    ['360 px, light, left to right', 360, 'light', 'ltr'],
+    ['1440 px, dark, right to left', 1440, 'dark', 'rtl'],
+  ] as const)(
+    '%s: axe finds nothing, nothing scrolls sideways, nothing moves',
+    async (_, width, colorScheme, dir) => {
+      const page = await openField(browser, postern, {
+        attributes: `countries="SA,CN" dir="${dir}"`,
+        context: { viewport: { width, height: 700 }, colorScheme, reducedMotion: 'reduce' },
+      })
+      const { address } = partsOf(page)
+      const height = async () => (await page.locator('postern-code').boundingBox())?.height
+      await page.locator('.postern-field').waitFor()
+      const before = await height()
+      for (const text of ['', '501234567', '+8613800138000', '+33612345678']) {
+        await address.fill(text)
+        expect({ text, axe: await axe(page) }).toEqual({ text, axe: [] })
+        expect(await page.evaluate('document.documentElement.scrollWidth > innerWidth')).toBe(false)
+        expect(await height()).toBe(before)
+      }
+      // A number is read from left to right everywhere: its country stands before it.
+      const box = await page.locator('.postern-country').boundingBox()
+      expect(box?.x).toBeLessThan((await address.boundingBox())?.x ?? 0)
+    },
+  )
+})
+
+describe('what a visitor stumbles over', () => {
+  const paste = (page: Page, text: string, type = 'paste') =>
+    page.evaluate(`{
+      const data = new DataTransfer()
+      data.setData('text', ${JSON.stringify(text)})
+      const event = '${type}' === 'paste'
+        ? new ClipboardEvent('paste', { clipboardData: data, cancelable: true })
+        : new DragEvent('drop', { dataTransfer: data, cancelable: true })
+      document.querySelector('.postern-code').dispatchEvent(event)
+    }`)
+
+  test('a message pasted or dropped: the code in it; with none or several nothing is put in, and no try is lost', async () => {
+    const page = await openField(browser, postern)
+    const code = await sendTo(page, newNumber())
+    let checks = 0
+    page.on('request', (request) => request.url().endsWith('/check') && checks++)
+    const unclear = 'That text has no code of 4 digits, or several. Type the code.'
+    // As a keyboard puts a whole text in.
+    const insert = (page: Page, text: string) => page.keyboard.insertText(text)
+    for (const put of [paste, insert]) {
+      for (const text of ['Acme24', `${code} or ${wrongFor(code)}`, `2024${code}`]) {
+        await page.keyboard.type('7')
+        await put(page, text)
+        await said(page).toBe(unclear)
+        expect(await partsOf(page).code.inputValue()).toBe('7')
+        await page.keyboard.press('Backspace')
+        await said(page).toBe('')
+      }
+    }
+    expect(checks).toBe(0)
+    await paste(page, `Acme24: your code is ${wrongFor(code)}`, 'drop')
+    await said(page).toContain('2 tries left')
+    await paste(page, `Acme24: your code is ${code}`)
+    await said(page).toBe('Confirmed.')
+    expect(checks).toBe(2)
+  })
+
+  test('a letter typed between digits changes nothing', async () => {
+    const page = await openField(browser, postern)
+    await sendTo(page, newNumber())
+    await page.keyboard.type('1a2')
+    expect(await partsOf(page).code.inputValue()).toBe('12')
+  })
+
+  test.each([360, 600, 1440])(
+    '%i px: while the script is loaded nothing is said, and nothing moves when it is there',
+    async (width) => {
+      const context = { viewport: { width, height: 700 } }
+      const page = await openField(browser, postern, { context, head: reservedRoom })
+      await page.locator('.postern-field').waitFor()
+      const height = async () => (await page.locator('postern-code').boundingBox())?.height
+      const after = await height()
+      let letGo = () => {}
+      await page.route('**/browser/*.js', async (route) => {
+        await new Promise<void>((resolve) => (letGo = resolve))
+        await route.continue()
+      })
+      await page.reload({ waitUntil: 'commit' })
+      await page.locator('postern-code').waitFor()
+      expect(await page.locator('main').innerText()).toBe('Sign up')
+      expect(await height()).toBe(after)
+      letGo()
+      await page.locator('.postern-field').waitFor()
+      expect(await height()).toBe(after)
+    },
+  )
 })
 
 describe('challenges', () => {
@@ -420,7 +963,7 @@ describe('challenges', () => {
 
 describe('in a page of another origin', () => {
   /** At `localhost`, while the service is at 127.0.0.1: another origin, and one that has `crypto.subtle`. */
-  async function openForeign(policyFile: Record<string, unknown> = {}) {
+  async function openForeign(policyFile: Record<string, unknown> = {}, listed?: string[]) {
     const service = await startPostern({ policyFile: { policies: noLimits, ...policyFile } })
     const script = `${service.url}${scriptPath}`
     const bytes = Buffer.from(await (await fetch(script)).arrayBuffer())
@@ -439,7 +982,7 @@ describe('in a page of another origin', () => {
       server.close()
     })
     const origin = `http://localhost:${(server.address() as AddressInfo).port}`
-    const key = await publishableKey(service.database, { origins: [origin] })
+    const key = await publishableKey(service.database, { origins: listed ?? [origin] })
     const context = await browser.newContext()
     releaseLater(() => context.close())
     const page = await context.newPage()
@@ -450,8 +993,34 @@ describe('in a page of another origin', () => {
       <script type="module" src="${script}" integrity="${integrity}" crossorigin></script>
       <postern-code key="${key}" src="${service.url}" channels="email"></postern-code>`
     await page.goto(origin)
-    return { page, service, complaints, script }
+    return { page, service, complaints, script, origin }
   }
+
+  test.each([
+    ['no key lists: neither key nor address is sent', false, ['GET 403']],
+    ['only another key lists', true, ['POST 403']],
+  ])('that %s; the field and the console say so', async (_, hasOther, expected) => {
+    const { page, service, origin, complaints } = await openForeign({}, ['https://shop.example'])
+    if (hasOther) await publishableKey(service.database, { origins: [origin] })
+    const answers: string[] = []
+    page.on('response', (answer) => {
+      answers.push(`${answer.request().method()} ${answer.status()}`)
+    })
+    await partsOf(page).address.fill('f@shop.example')
+    await partsOf(page).send.click()
+    const told = `This form may not be used at ${origin}. Please tell the people of this site.`
+    await said(page).toBe(told)
+    expect(answers).toEqual(expected)
+    expect(complaints.join()).toContain('was refused')
+  })
+
+  test('with nobody there: no answer, as ever', async () => {
+    const { page } = await openForeign()
+    await page.route('**/v1/**', (route) => route.abort())
+    await partsOf(page).address.fill('g@shop.example')
+    await partsOf(page).send.click()
+    await said(page).toContain('The service does not answer right now.')
+  })
 
   test('a strict Content-Security-Policy, integrity, and a challenge: all of it works, and the browser has nothing to say', async () => {
     const rules = [{ name: 'human', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }]
@@ -520,10 +1089,11 @@ describe('for everyone', () => {
 
   test('without JavaScript what the page put into the element is there to read', async () => {
     const page = await openField(browser, postern, { context: { javaScriptEnabled: false } })
-    expect(await page.getByText('Switch JavaScript on to get a code.').isVisible()).toBe(true)
+    expect(await page.locator('noscript').innerText()).toBe('Switch JavaScript on to get a code.')
+    expect(await page.locator('noscript').isVisible()).toBe(true)
     const with_ = await openField(browser, postern)
     await with_.locator('.postern-field').waitFor()
-    expect(await with_.getByText('Switch JavaScript on to get a code.').isVisible()).toBe(false)
+    expect(await with_.locator('noscript').isVisible()).toBe(false)
   })
 
   test.each([

@@ -1,6 +1,14 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { idTimeMs as idTimeOfServer, newId } from '../../src/base/ids.ts'
-import { clockAheadMs, digitsIn, idTimeMs, lifeOfPassMs, timeLeft } from '../../web/readings.ts'
+import {
+  clockAheadMs,
+  clockTime,
+  codeIn,
+  digitsIn,
+  idTimeMs,
+  lifeOfPassMs,
+  timeLeft,
+} from '../../web/readings.ts'
 
 test.each([
   ['1234', '1234'],
@@ -12,7 +20,43 @@ test.each([
 ])('digits in %j: %j', (text, digits) => expect(digitsIn(text)).toBe(digits))
 
 test.each([
+  ['1234', '1234'],
+  ['12', '12'],
+  ['', ''],
+  ['12 34', '1234'],
+  ['12-3', '123'],
+  ['１２３４', '1234'],
+  ['Your code: 1 2 3 4.', '1234'],
+  ['Acme24: your code is 8629', '8629'],
+  ['8629 is your code, valid for 5 minutes.\n@acme24.example #8629', '8629'],
+  ['Acme24: your code is 86 29', '8629'],
+  ['8629 or 1234', undefined],
+  ['8629, 12 34', '8629'],
+  ['12345', undefined],
+  ['Acme24', undefined],
+  ['1a', undefined],
+  ['no code', undefined],
+])('the code of 4 digits in %j: %j', (written, code) => expect(codeIn(written, 4)).toBe(code))
+
+test('a message about a code of 6 digits, and a number in it', () => {
+  expect(codeIn('Acme 2024: 123 456 is your code. Call 13800138000.', 6)).toBe('123456')
+})
+
+test('a clock shows the next full minute, with its day when that is another one', () => {
+  vi.useFakeTimers({ now: new Date(2026, 10, 23, 14, 20, 1) })
+  expect(clockTime(14 * 60_000 + 59_000, 'en-GB')).toBe('14:35')
+  expect(clockTime(14 * 60_000 + 58_000, 'zh-CN')).toBe('14:35')
+  expect(clockTime(15 * 60_000, 'en-US')).toMatch(/^2:36\sPM$/)
+  expect(clockTime(24 * 3_600_000, 'en-GB')).toBe('Tue 24 Nov, 14:21')
+  expect(clockTime(60_000, 'no language')).toMatch(/2:22/)
+  vi.useRealTimers()
+})
+
+test.each([
   [0, '0:00'],
+  [999, '0:01'],
+  [1_000, '0:01'],
+  [1_001, '0:02'],
   [1, '0:01'],
   [42_000, '0:42'],
   [59_001, '1:00'],

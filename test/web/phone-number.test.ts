@@ -1,0 +1,136 @@
+import { createRequire } from 'node:module'
+import {
+  type CountryCode,
+  getCountries,
+  getCountryCallingCode,
+  getExampleNumber,
+} from 'libphonenumber-js/max'
+import { describe, expect, test } from 'vitest'
+import { createPhoneReader } from '../../src/recipient/phone-number.ts'
+import { callingCodeIn, callingCodeOf } from '../../web/calling-codes.ts'
+import {
+  countryOf,
+  grouped,
+  isInternational,
+  toE164,
+  withoutCallingCode,
+} from '../../web/phone-number.ts'
+
+const examples = createRequire(import.meta.url)('libphonenumber-js/examples.mobile.json')
+const exampleOf = (country: CountryCode) => {
+  const number = getExampleNumber(country, examples)
+  if (!number) throw new Error(`no example of ${country}`)
+  return number
+}
+
+describe('calling codes', () => {
+  test('are those of the library of the service, for each of its countries and no other', () => {
+    const countries = getCountries()
+    expect(countries.length).toBeGreaterThan(200)
+    for (const country of countries) {
+      expect(callingCodeOf(country), country).toBe(getCountryCallingCode(country))
+    }
+    const known = new Set<string>(countries)
+    const letters = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ']
+    for (const country of letters.flatMap((first) => letters.map((second) => first + second))) {
+      if (!known.has(country)) expect(callingCodeOf(country), country).toBeUndefined()
+    }
+  })
+
+  test('are found before a number, and nothing else is', () => {
+    for (const country of getCountries()) {
+      const code = getCountryCallingCode(country)
+      expect(callingCodeIn(`${code}${exampleOf(country).nationalNumber}`)).toBe(code)
+    }
+    for (const digits of ['', '0', '999123', '8']) expect(callingCodeIn(digits)).toBeUndefined()
+  })
+})
+
+describe('E.164', () => {
+  test.each(getCountries())(
+    '%s: a mobile number as its people write it, grouped or not',
+    (country) => {
+      const { number, nationalNumber } = exampleOf(country)
+      const national = exampleOf(country).formatNational()
+      // Argentina writes 15 inside a number; the service knows.
+      const read = createPhoneReader(undefined)
+      const sent = toE164(national, country)
+      expect(country === 'AR' ? read(sent)?.to : sent).toBe(number)
+      expect(toE164(nationalNumber, country)).toBe(number)
+      expect(toE164(grouped(national, country), country)).toBe(sent)
+      expect(toE164(grouped(number, country), country)).toBe(number)
+      expect(toE164(number, 'CN')).toBe(number)
+    },
+  )
+
+  test.each([
+    ['a + overrides the country', '+852 9123 4567', 'CN', '+85291234567'],
+    ['and so does 00', '00852 9123 4567', 'CN', '+85291234567'],
+    ['no country: as it was written', '138 0013 8000', '', '138 0013 8000'],
+    ['no country, with a +', '+86 138-0013-8000', '', '+8613800138000'],
+    ['full-width', '＋８６１３８００１３８０００', '', '+8613800138000'],
+    ['Arabic digits', '٠٥٠١٢٣٤٥٦٧', 'SA', '+966501234567'],
+    ['the code is there, without its +', '8613800138000', 'CN', '+8613800138000'],
+    ['the code is there, without its +, in Britain', '447400123456', 'GB', '+447400123456'],
+    ['a number that begins as its code does', '861234567', 'DE', '+49861234567'],
+    ['a zero in brackets', '+44 (0)7400 123456', 'GB', '+447400123456'],
+    ['the 8 of Belarus', '8 029 491-19-11', 'BY', '+375294911911'],
+    ['the 1 of America', '1 (201) 555-0123', 'US', '+12015550123'],
+    ['a landline of Italy keeps its zero', '06 1234 5678', 'IT', '+390612345678'],
+    ['spaces around', '  13800138000 ', 'CN', '+8613800138000'],
+    ['what is no number is left to the service', 'call me', 'CN', 'call me'],
+    ['two numbers too', '13800138000,13900139000', 'CN', '13800138000,13900139000'],
+    ['an address', 'a@shop.example', 'CN', 'a@shop.example'],
+    ['nothing', '', 'CN', ''],
+    ['a country that has no numbers', '13800138000', 'QQ', '13800138000'],
+  ])('%s: %j of %j is %j', (_, written, country, e164) =>
+    expect(toE164(written, country)).toBe(e164),
+  )
+})
+
+test.each([
+  ['1', 'CN', '1'],
+  ['138', 'CN', '138'],
+  ['1380', 'CN', '138 0'],
+  ['13800138000', 'CN', '138 0013 8000'],
+  ['1380013800012', 'CN', '138 0013 800012'],
+  ['138-0013-8000', 'CN', '138 0013 8000'],
+  ['07400123456', 'GB', '07400 123456'],
+  ['7400123456', 'GB', '7400 123456'],
+  ['2015550123', 'US', '201 555 0123'],
+  ['91234567', 'HK', '9123 4567'],
+  ['501234567', 'SA', '501 234 567'],
+  ['+8613800138000', 'GB', '+86 138 0013 8000'],
+  ['+86', 'CN', '+86'],
+  ['+8', 'CN', '+8'],
+  ['+', 'CN', '+'],
+  ['+99912', 'CN', '+99912'],
+  ['008613800138000', 'CN', '008613800138000'],
+  ['', 'CN', ''],
+  ['a1', 'CN', 'a1'],
+  ['13800138000', '', '13800138000'],
+])('%j of %j is grouped as %j', (written, country, text) => {
+  expect(grouped(written, country)).toBe(text)
+  // What is grouped stays as it is.
+  expect(grouped(text, country)).toBe(text)
+})
+
+test('the country of a number: the first of those that may be picked', () => {
+  expect(countryOf('+1 201 555 0123', ['CA', 'US'])).toBe('CA')
+  expect(countryOf('+852', ['CN', 'HK'])).toBe('HK')
+  expect(countryOf('0085291234567', ['CN', 'HK'])).toBe('HK')
+  expect(countryOf('+44', ['CN', 'HK'])).toBeUndefined()
+  expect(countryOf('+', ['CN', 'HK'])).toBeUndefined()
+})
+
+test('another country is picked for an international number: its own code goes', () => {
+  expect(withoutCallingCode('+852 9123 4567')).toBe('91234567')
+  expect(withoutCallingCode('00852 9123')).toBe('9123')
+  expect(withoutCallingCode('+')).toBe('')
+  expect(withoutCallingCode('138 0013')).toBe('138 0013')
+})
+
+test('written for the whole world', () => {
+  for (const text of ['+1', ' +1', '00852', '＋86']) expect(isInternational(text)).toBe(true)
+  for (const text of ['', '138', '0138']) expect(isInternational(text)).toBe(false)
+})

@@ -1,0 +1,79 @@
+/** Takes a code as it is typed, pasted, filled in or read from a message, and has it checked. */
+import { createPosternClient, type Passed } from './client.ts'
+import type { Parts } from './parts.ts'
+import { codeIn, lifeOfPassMs } from './readings.ts'
+import { canType } from './state.ts'
+import { readCodeFromMessage } from './web-otp.ts'
+
+export function createChecking(parts: Parts & { passExpired: () => void }) {
+  const { settings, view, screen, memory, work, tell, refused, passExpired } = parts
+  const { state, addressOf, change } = screen
+  let messageReader = new AbortController()
+  let passTimer: ReturnType<typeof setTimeout> | undefined
+
+  return {
+    typed,
+    check,
+    readMessage,
+
+    /** A text that may have the code in it somewhere. */
+    pasted(text: string): void {
+      const { sent } = state
+      if (!sent || !canType(state, sent.to)) return
+      const { codeLength: n } = sent
+      if (codeIn(text, n) !== undefined) typed(text)
+      else change({ message: { name: 'noCode', values: { n }, tone: 'wrong' } })
+    },
+
+    /** Nothing is waited for any more. */
+    stop(): void {
+      messageReader.abort()
+      clearTimeout(passTimer)
+    },
+  }
+
+  /** What can't be read as a code, or as its first digits, changes nothing. */
+  function typed(written: string): void {
+    const { sent, message } = state
+    const code = sent && canType(state, sent.to) ? codeIn(written, sent.codeLength) : undefined
+    const isOver = message?.tone === 'wrong' && (code || message.name === 'noCode')
+    if (code === undefined) screen.draw()
+    else change({ code, wrong: '', ...(isOver ? { message: undefined } : {}) })
+    if (code) void check()
+  }
+
+  async function check(): Promise<void> {
+    const { sent, channel, code } = state
+    if (!sent || code.length !== sent.codeLength || !canType(state, sent.to)) return
+    const { id, to } = sent
+    const { scene } = settings
+    const result = await work.run('check', (challenge) =>
+      createPosternClient(settings).check({ channel, to, scene, code, id, challenge }),
+    )
+    if (!result) return
+    if (result.ok) passed(result.answer)
+    else refused('check', to, result.problem)
+  }
+
+  function passed({ pass, id, scene, verifiedAt }: Passed): void {
+    messageReader.abort()
+    memory.forget()
+    const { channel } = state
+    const to = addressOf()
+    view.carry(pass ?? '', channel, to)
+    const message = { name: 'passed', tone: 'right' } as const
+    change({ busyWith: undefined, isPassed: true, wrong: '', message })
+    const lifeMs = pass && lifeOfPassMs(pass)
+    if (lifeMs) passTimer = setTimeout(passExpired, lifeMs)
+    tell('passed', { pass, id, scene, verifiedAt, channel, to })
+  }
+
+  /** Where the browser can, and the person lets it. */
+  async function readMessage(): Promise<void> {
+    messageReader.abort()
+    messageReader = new AbortController()
+    const { signal } = messageReader
+    const code = await readCodeFromMessage(signal)
+    if (code && !signal.aborted) typed(code)
+  }
+}

@@ -1,0 +1,26 @@
+/** A refusal on view: what it means, how long it holds, and where the person goes on. */
+import type { Parts, Refused } from './parts.ts'
+import { isUnanswered, refusalOf } from './refusal.ts'
+
+export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): Refused {
+  const { settings, screen, memory, tell } = parts
+  const { state, change, complain } = screen
+
+  return (during, to, problem) => {
+    const { channel, sent } = state
+    const hasOther = settings.channels.length > 1
+    const isNational = channel === 'sms' && !to.startsWith('+')
+    const refusal = refusalOf(problem, { during, channel, hasOther, isNational })
+    const { name, values, about = '', waitMs, lockMs, isGone, isFault } = refusal
+    if (isFault) console.error('<postern-code> was refused:', problem)
+    // What was not compared may be sent again as it stands.
+    if (during === 'check' && !isUnanswered(problem)) change({ code: '' })
+    if (isGone && sent) change({ sent: { ...sent, expiresAtMs: 0 } })
+    if (waitMs !== undefined) memory.hold('waits', waitMs)
+    if (lockMs !== undefined) memory.hold('locks', lockMs)
+    if (about === 'address') change({ step: 'address', sent: undefined })
+    memory.save()
+    complain(name, about, values)
+    tell('refused', { during, problem, channel })
+  }
+}

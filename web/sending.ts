@@ -1,0 +1,55 @@
+/** Has a code sent, and says that it is on its way. */
+import { createPosternClient, type Sent } from './client.ts'
+import type { Parts } from './parts.ts'
+import { clockAheadMs } from './readings.ts'
+import { isUnanswered } from './refusal.ts'
+import { type Asked, askedFor } from './send-key.ts'
+import { sentMessage, waitMsOf } from './state.ts'
+
+export function createSending(parts: Parts & { onSent: (channel: Sent['channel']) => void }) {
+  const { settings, view, screen, memory, work, tell, refused, onSent } = parts
+  const { state, addressOf, change, complain } = screen
+  let unanswered: Asked | undefined
+
+  return async function send(): Promise<void> {
+    const { channel, busyWith } = state
+    const to = addressOf()
+    if (busyWith || waitMsOf(state, to) > 0) return
+    if (!to) return complain(channel === 'sms' ? 'smsEmpty' : 'emailEmpty', 'address')
+    const { scene, language: locale } = settings
+    unanswered = askedFor(`${channel} ${to} ${scene} ${locale}`, unanswered)
+    const { key: idempotencyKey, sinceMs } = unanswered
+    const result = await work.run('send', (challenge) =>
+      createPosternClient(settings).send({ channel, to, scene, locale, challenge, idempotencyKey }),
+    )
+    if (!result) return
+    if (result.ok || !isUnanswered(result.problem)) unanswered = undefined
+    if (result.ok) sent(to, sinceMs, result.answer)
+    else refused('send', to, result.problem)
+  }
+
+  function sent(to: string, sinceMs: number, answer: Sent): void {
+    const { id, channel, to: shownTo, codeLength, expiresAt, resendAt, lockedForMs = 0 } = answer
+    const aheadMs = clockAheadMs(id, sinceMs)
+    const endsAtMs = Date.parse(expiresAt) + aheadMs
+    const isOpenInTime = Date.now() + lockedForMs < endsAtMs
+    const expiresAtMs = isOpenInTime ? endsAtMs : 0
+    const isAgain = state.sent?.to === to
+    change({
+      step: 'code',
+      busyWith: undefined,
+      code: '',
+      sent: { id, to, shownTo, codeLength, expiresAtMs },
+      message: sentMessage(channel, codeLength, isAgain),
+      wrong: '',
+    })
+    memory.hold('waits', Date.parse(resendAt) + aheadMs - Date.now())
+    if (lockedForMs > 0) {
+      memory.hold('locks', lockedForMs)
+      change({ message: { name: isOpenInTime ? 'sentLocked' : 'locked', tone: 'wrong' } })
+    }
+    view.code.focus()
+    tell('sent', { id, channel, to: shownTo, expiresAt, resendAt })
+    onSent(channel)
+  }
+}
