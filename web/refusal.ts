@@ -26,9 +26,11 @@ export function refusalOf(
     hasOther: boolean
     /** A number without its country. */
     isNational: boolean
+    /** Of the page. */
+    origin: string
   },
 ): Refusal {
-  const { during, channel, hasOther, isNational } = asked
+  const { during, channel, hasOther, isNational, origin } = asked
   const another = (name: string): Refusal => ({ name: ofChannel(channel, name), about: 'address' })
   const invalid = another(isNational ? 'National' : 'Invalid')
   switch (problem.code) {
@@ -55,7 +57,7 @@ export function refusalOf(
       return { name: 'offline' }
     case 'forbidden':
       return problem.reason === 'origin'
-        ? { name: 'otherOrigin', values: { origin: location.origin }, isFault: true }
+        ? { name: 'otherOrigin', values: { origin }, isFault: true }
         : { name: 'setup', isFault: true }
     case 'invalid_request':
       return problem.errors.some(({ path }) => path === 'to')

@@ -10,7 +10,8 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
     const { channel, sent } = state
     const hasOther = settings.channels.length > 1
     const isNational = channel === 'sms' && !to.startsWith('+')
-    const refusal = refusalOf(problem, { during, channel, hasOther, isNational })
+    const { origin } = location
+    const refusal = refusalOf(problem, { during, channel, hasOther, isNational, origin })
     const { name, values, about = '', waitMs, lockMs, isGone, isFault } = refusal
     if (isFault) console.error('<postern-code> was refused:', problem)
     // What was not compared may be sent again as it stands.

@@ -14,6 +14,7 @@ const saved: Saved = {
   channel: 'sms',
   sent,
   waits: { sms: { to: sent.to, untilMs: 3_600_000 } },
+  locks: { sms: { to: sent.to, untilMs: 900_000 } },
 }
 
 beforeEach(() => {
@@ -47,4 +48,11 @@ test('another field, a removed one and an unreadable one begin anew', () => {
   expect(createSavedCode('field').read()).toBe(undefined)
   createSavedCode('field').write(undefined)
   expect(stored.size).toBe(0)
+})
+
+test('what an earlier version of the field saved is read; what is no such thing begins anew', () => {
+  stored.set('field', '{"channel":"sms"}')
+  expect(createSavedCode('field').read()).toEqual({ channel: 'sms', waits: {}, locks: {} })
+  stored.set('field', 'null')
+  expect(createSavedCode('field').read()).toBe(undefined)
 })

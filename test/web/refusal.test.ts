@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import type { Problem } from '../../web/client.ts'
+import { refusalOf } from '../../web/refusal.ts'
+import { textsOf } from '../../web/texts.ts'
+
+const origin = 'https://shop.example'
+const asked = {
+  during: 'check',
+  channel: 'sms',
+  hasOther: false,
+  isNational: false,
+  origin,
+} as const
+const mismatch = (triesLeft: number, lockedForMs?: number): Problem => ({
+  code: 'code_mismatch',
+  triesLeft,
+  ...(lockedForMs ? { lockedForMs } : {}),
+})
+
+test.each([
+  [mismatch(2), { name: 'wrong', about: 'code', values: { n: 2 } }],
+  [mismatch(1), { name: 'wrongOne', about: 'code', values: { n: 1 } }],
+  [mismatch(0), { name: 'wrongLast', about: 'code', isGone: true }],
+  // Under a lock a new code would not help, whatever is left of this one.
+  [mismatch(0, 900_000), { name: 'locked', lockMs: 900_000, isGone: true }],
+  [mismatch(1, 900_000), { name: 'locked', lockMs: 900_000, isGone: false }],
+  [{ code: 'code_gone' }, { name: 'gone', about: 'code', isGone: true }],
+  [
+    { code: 'locked', policy: 'check', rule: 'guesses', retryAfterMs: 5 },
+    { name: 'locked', lockMs: 5 },
+  ],
+  [
+    { code: 'limited', policy: 'check', rule: 'page', retryAfterMs: 5 },
+    { name: 'locked', lockMs: 5 },
+  ],
+] as [Problem, object][])('a check is refused with %j: %j', (problem, refusal) =>
+  expect(refusalOf(problem, asked)).toEqual(refusal),
+)
+
+test.each([
+  ['with another channel', true, 'limitedOther'],
+  ['with none', false, 'limited'],
+])(
+  'a send is refused by a limit or a lock, %s: a wait, and no lock of codes',
+  (_, hasOther, name) => {
+    for (const code of ['limited', 'locked'] as const) {
+      const problem = { code, policy: 'captcha', rule: 'recipient', retryAfterMs: 7 }
+      const sending = { ...asked, during: 'send', hasOther } as const
+      expect(refusalOf(problem, sending)).toEqual({ name, waitMs: 7 })
+    }
+  },
+)
+
+test('a number that is none: what to add, where it has no country', () => {
+  const problems: Problem[] = [
+    { code: 'invalid_recipient' },
+    { code: 'invalid_request', errors: [{ path: 'to', message: 'too long' }] },
+  ]
+  for (const problem of problems) {
+    const nameOf = (more: object) => refusalOf(problem, { ...asked, ...more }).name
+    expect(nameOf({ isNational: true })).toBe('smsNational')
+    expect(nameOf({})).toBe('smsInvalid')
+    expect(nameOf({ channel: 'email' })).toBe('emailInvalid')
+  }
+})
+
+test('what the author of the page has to mend', () => {
+  const ofOrigin = refusalOf({ code: 'forbidden', reason: 'origin' }, asked)
+  expect(ofOrigin).toEqual({ name: 'otherOrigin', values: { origin }, isFault: true })
+  const codes = ['forbidden', 'unauthorized', 'idempotency_key_reused'] as const
+  for (const code of codes) {
+    expect(refusalOf({ code }, asked)).toEqual({ name: 'setup', isFault: true })
+  }
+})
+
+test('one try is said in the singular, and no other number has that sentence', () => {
+  expect(textsOf('en').wrongOne).toMatch(/one try left/)
+  expect(textsOf('en').wrong).toMatch(/\{n\} tries left/)
+  expect(textsOf('zh').wrongOne).toContain('1 次')
+})
