@@ -43,22 +43,45 @@ export function waitMs(durationMs: number, signal: AbortSignal): Promise<boolean
   })
 }
 
+const countdownParts = 5
+
 /**
- * What the work comes to, or after `timeoutMs` what `late` returns or throws; the work goes on unheard. After a time
- * in which this process itself was busy the timer is told before an answer that has long arrived: that is read first.
+ * Calls `onEnd` after `timeoutMs` of time in which this process runs, unless the returned function is called before.
+ *
+ * While a process is busy, frozen or without a core it can neither read an answer nor ask again, so that time says
+ * nothing about a server. Hence a timer per part: however long the process stood still, one part ends at most. After
+ * each part the event loop reads its sockets.
+ */
+export function startCountdown(timeoutMs: number, onEnd: () => void): () => void {
+  let stop: () => void
+  function startPart(left: number): void {
+    const timer = setTimeout(endPart, timeoutMs / countdownParts, left)
+    stop = () => clearTimeout(timer)
+  }
+  function endPart(left: number): void {
+    const turn = setImmediate(() => (left > 1 ? startPart(left - 1) : onEnd()))
+    stop = () => clearImmediate(turn)
+  }
+  startPart(countdownParts)
+  return () => stop()
+}
+
+/**
+ * The result of `work`, or after a countdown of `timeoutMs` what `late` returns or throws; then the work goes on, and
+ * its result is dropped.
  */
 export async function orLate<Result>(
   work: Promise<Result>,
   timeoutMs: number,
   late: () => Result,
 ): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined
+  let stop = () => {}
   const deadline = new Promise<void>((resolve) => {
-    timer = setTimeout(() => setImmediate(resolve), timeoutMs)
+    stop = startCountdown(timeoutMs, resolve)
   }).then(late)
   try {
     return await Promise.race([work, deadline])
   } finally {
-    clearTimeout(timer)
+    stop()
   }
 }

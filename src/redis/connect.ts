@@ -1,13 +1,14 @@
 import { once } from 'node:events'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { startCountdown } from '../base/deadline.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 
 /**
  * What a connection is for decides how it behaves when Redis is away.
  *
  * - `limiter`: one script call per event-loop tick. Fails at once or within its deadline and never
- *   queues, because a caller is waiting and 503 is a better answer than silence. The deadline is the limiter's;
- *   the time-out here only clears up after it. Without auto-pipelining, which halves script throughput and
+ *   queues, because a caller is waiting and 503 is a better answer than silence. The deadline is the limiter's, and
+ *   shorter than the one here. Without auto-pipelining, which halves script throughput and
  *   quadruples p99.
  * - `code`: the same, with more patience: a check that we stop waiting for may have used the code up.
  * - `command`: many small commands, one or two per request. The same, but with auto-pipelining: one
@@ -22,12 +23,17 @@ const failFast: RedisOptions = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 2_000,
+  // For what ioredis asks by itself on a new connection; our commands end sooner, see `limitCommands`.
+  commandTimeout: 10_000,
 }
 
+/** How long a command of a fail-fast connection may take, in time in which this process runs. */
+const commandMs = 800
+
 const roleOptions: Record<ConnectionRole, RedisOptions> = {
-  limiter: { ...failFast, commandTimeout: 800 },
-  code: { ...failFast, commandTimeout: 800 },
-  command: { ...failFast, commandTimeout: 800, enableAutoPipelining: true },
+  limiter: failFast,
+  code: failFast,
+  command: { ...failFast, enableAutoPipelining: true },
   producer: {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
@@ -50,8 +56,24 @@ export function connectRedis(
 ): RedisClient {
   const options = { ...roleOptions[role], retryStrategy }
   const client = openClient(url, options)
+  if (role !== 'producer' && role !== 'worker') limitCommands(client)
   client.on('error', onError)
   return client
+}
+
+/**
+ * A command fails when it has no answer in time. Not by `commandTimeout` of ioredis: after a time in which this process
+ * was busy that fails commands whose answers have arrived.
+ */
+function limitCommands(client: RedisClient): void {
+  const send: Cluster['sendCommand'] = client.sendCommand.bind(client)
+  const sendLimited: Cluster['sendCommand'] = (command, stream, node) => {
+    const sent = send(command, stream, node)
+    const stop = startCountdown(commandMs, () => command.reject(new Error('Command timed out')))
+    command.promise.then(stop, stop)
+    return sent
+  }
+  client.sendCommand = sendLimited
 }
 
 function openClient(url: string, options: RedisOptions): RedisClient {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { orLate } from '../../src/base/deadline.ts'
 import { testRedis } from '../support/redis.ts'
 
@@ -10,15 +10,45 @@ test('orLate: work that takes longer → late, at the time', async () => {
   expect(performance.now() - startMs).toBeGreaterThan(45)
 })
 
-test('orLate: this process was busy for longer than the time, and the answer had come → the answer', async () => {
+/** Keeps this process from reading what servers answer. */
+function beBusy(durationMs: number): void {
+  const untilMs = performance.now() + durationMs
+  while (performance.now() < untilMs);
+}
+
+test('orLate: this process was busy for longer than the time, and the server must be asked twice → the answer', async () => {
   const { client } = await testRedis()
   await client.ping()
-  const answers: unknown[] = []
-  for (let times = 0; times < 5; times++) {
-    const asked = orLate<unknown>(client.ping(), 50, late)
-    const busyUntilMs = performance.now() + 100
-    while (performance.now() < busyUntilMs);
-    answers.push(await asked)
+  const asked = orLate<unknown>(
+    client.ping().then(() => client.ping()),
+    1_000,
+    late,
+  )
+  beBusy(1_200)
+  expect(await asked).toBe('PONG')
+})
+
+test('orLate: this process is busy again and again, and there is no answer → late all the same', async () => {
+  let turns = 0
+  const busy = setInterval(() => {
+    turns++
+    beBusy(20)
+  }, 0)
+  expect(await orLate(new Promise(() => {}), 50, late)).toBe('late')
+  clearInterval(busy)
+  expect(turns).toBeLessThan(20)
+})
+
+test('orLate: an answer in any part of the time → no timer is left', async () => {
+  vi.useFakeTimers()
+  for (let answerMs = 0; answerMs < 50; answerMs += 5) {
+    const asked = orLate(
+      new Promise((resolve) => setTimeout(resolve, answerMs, 'answer')),
+      50,
+      late,
+    )
+    await vi.advanceTimersByTimeAsync(answerMs)
+    expect([answerMs, await asked, vi.getTimerCount()]).toEqual([answerMs, 'answer', 0])
   }
-  expect(answers).toEqual(Array(5).fill('PONG'))
+  vi.useRealTimers()
 })
