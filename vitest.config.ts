@@ -68,10 +68,10 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/each-file.ts'],
     pool: 'forks',
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // As long as a busy machine may need.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 30_000 } },
     teardownTimeout: 20_000,
     sequence: { sequencer: LongestFirst },
     reporters: resultsFile ? ['default', ['json', { outputFile: resultsFile }]] : ['default'],

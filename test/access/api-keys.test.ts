@@ -55,14 +55,18 @@ test('find: a key is asked for once, by a hundred requests at once and by those 
   expect(asked() - before).toBe(2)
 })
 
-test('revoke: a process that knew the key refuses it within a second', async () => {
+test('revoke: a process that knew the key asks again after 700 ms, and refuses it', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
   const [here, there] = [openKeys(), openKeys()]
   const { id, token } = await here.keys.create({ name: 'web', app: 'shop' })
   expect(await there.keys.find(token)).toMatchObject({ app: 'shop' })
-  const revokedAt = performance.now()
   expect(await here.keys.revoke(id)).toBe(true)
-  await eventually(async () => (await there.keys.find(token)) === null, { withinMs: 1_000 })
-  expect(performance.now() - revokedAt).toBeLessThan(1_000)
+  vi.advanceTimersByTime(699)
+  expect(await there.keys.find(token)).toMatchObject({ app: 'shop' })
+  vi.advanceTimersByTime(1)
+  // A slow PostgreSQL is waited for a quarter of a second.
+  await eventually(async () => (await there.keys.find(token)) === null)
+  vi.useRealTimers()
   expect(await here.keys.revoke(id)).toBe(true)
   expect(await here.keys.revoke('019aa000-0000-7000-8000-000000000000')).toBe(false)
 })

@@ -77,6 +77,6 @@ test('a terminal that takes nothing any more → the process goes on and ends wi
     fd,
   )
   handOver()
-  await eventually(() => existsSync(ended), { withinMs: 15_000 })
+  await eventually(() => existsSync(ended))
   expect(readFileSync(ended, 'utf8')).toMatch(/^0 [1-9]/)
 })

@@ -56,7 +56,7 @@ test.each([
   far.behave = behave
   const startMs = performance.now()
   await expect(challenge.prove(asked, 'good-1')).rejects.toMatchObject({ part: 'challenge' })
-  expect(performance.now() - startMs).toBeLessThan(2_000)
+  expect(performance.now() - startMs).toBeLessThan(15_000)
   far.behave = undefined
   expect(await challenge.prove(asked, 'good-1')).toBe(true)
 })

@@ -50,4 +50,4 @@ test('pages, forms and the door: 503 in words while a server is away or silent, 
       await eventually(async () => (await anna.get('/operations')).status === 200)
     }
   }
-}, 60_000)
+})

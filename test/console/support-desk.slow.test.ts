@@ -126,10 +126,10 @@ test('three people ask; reset and reveal are recorded; the page keeps itself fre
   const done = await page.locator('tbody').textContent()
   expect(done).toMatch(/anna.*shown in full.*ticket 4712.*anna.*limits reset.*ticket 4711/)
   expect(complaints).toEqual([])
-}, 60_000)
+})
 
 /** The page's clock also ends requests that take too long: an answer needs real time to come. */
-const unhurried = { everyMs: 400, withinMs: 20_000 }
+const unhurried = { everyMs: 400 }
 
 test('a page that is looked at follows what happens, and leaves alone what its reader does', async () => {
   const to = '+8613800138002'
@@ -184,7 +184,7 @@ test('a page that is looked at follows what happens, and leaves alone what its r
   await context.clearCookies()
   await page.clock.runFor(5_000)
   await page.locator('#key').waitFor()
-}, 60_000)
+})
 
 // Every page in every width and both colour schemes at least once; all of them in all would take a minute.
 test.each([

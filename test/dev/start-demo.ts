@@ -20,7 +20,7 @@ export async function startDemo(): Promise<Demo> {
       BOOTSTRAP_SECRET_KEY: key,
     },
     args: ['--no-guide'],
-    withinMs: 60_000,
+    withinMs: 120_000,
   })
   return { ...demo, ...clientOf(demo.url, key) }
 }

@@ -41,19 +41,16 @@ test('a receiver that gave no answer: its events are put off without a call, the
       await outbox.pool.query(`UPDATE event SET due_at = now()`)
       return silent.told.length > 1
     },
-    { withinMs: 20_000, everyMs: 500 },
+    { everyMs: 500 },
   )
   expect(performance.now() - silentSinceMs).toBeGreaterThan(9_000)
   // Those that we made due again after they were taken are put off when the call has timed out.
-  await eventually(
-    async () => {
-      const { rows } = await outbox.pool.query('SELECT 1 FROM event WHERE due_at <= now()')
-      return rows.length === 0
-    },
-    { withinMs: 15_000 },
-  )
+  await eventually(async () => {
+    const { rows } = await outbox.pool.query('SELECT 1 FROM event WHERE due_at <= now()')
+    return rows.length === 0
+  })
   expect(silent.told).toHaveLength(2)
-}, 60_000)
+})
 
 test('a receiver that hangs does not hold up the others, and gets all of its events when it is back', async () => {
   const [hanging, healthy] = [await startReceiver(), await startReceiver()]
@@ -69,7 +66,7 @@ test('a receiver that hangs does not hold up the others, and gets all of its eve
   )
   await eventually(() => hanging.told.length > 0)
   await outbox.add(1, 'fast')
-  await eventually(() => healthy.told.length === 1, { withinMs: 10_000 })
+  await eventually(() => healthy.told.length === 1)
 
   const before = new Set(hanging.told.map(({ id }) => id)).size
   expect(before).toBeLessThan(300)
@@ -77,18 +74,18 @@ test('a receiver that hangs does not hold up the others, and gets all of its eve
   await eventually(() => new Set(hanging.told.map(({ id }) => id)).size === 300, {
     withinMs: 60_000,
   })
-  await eventually(async () => (await outbox.count()) === 0, { withinMs: 20_000 })
+  await eventually(async () => (await outbox.count()) === 0)
 }, 120_000)
 
-test('1,000 events do not wait a second for every fifty', async () => {
+test('2,000 events do not wait a second for every fifty', async () => {
   const receiver = await startReceiver()
   const outbox = await openOutbox()
   await outbox.pool.query(
     `INSERT INTO event (app, type, data)
-     SELECT 'shop', 'notice.sent', jsonb_build_object('n', n) FROM generate_series(1, 1000) AS n`,
+     SELECT 'shop', 'notice.sent', jsonb_build_object('n', n) FROM generate_series(1, 2000) AS n`,
   )
   outbox.start([{ url: receiver.url, secret }])
-  // One pass each second would take fifteen at least.
-  await eventually(async () => (await outbox.count()) === 0, { withinMs: 13_000 })
-  expect(receiver.told).toHaveLength(1_000)
-}, 30_000)
+  // One pass each second would take thirty at least.
+  await eventually(async () => (await outbox.count()) === 0, { withinMs: 28_000 })
+  expect(receiver.told).toHaveLength(2_000)
+})

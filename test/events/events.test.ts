@@ -44,15 +44,12 @@ const send = (postern: Postern, to = freshPhone()) =>
 
 /** Until it is in this state. */
 const untilState = (postern: Postern, id: string, state: string) =>
-  eventually(
-    async () => {
-      const { rows } = await postern.database.pool.query('SELECT state FROM notice WHERE id = $1', [
-        id,
-      ])
-      expect(rows[0].state).toBe(state)
-    },
-    { withinMs: 20_000 },
-  )
+  eventually(async () => {
+    const { rows } = await postern.database.pool.query('SELECT state FROM notice WHERE id = $1', [
+      id,
+    ])
+    expect(rows[0].state).toBe(state)
+  })
 
 /** Standard Webhooks as its text describes it, by WebCrypto and nothing of ours. */
 async function isSigned({ headers, raw }: Told): Promise<boolean> {
@@ -154,7 +151,7 @@ test('a worker killed between the move and the telling: another tells it, under 
   receiver.statusOf = () => 204
   await startPostern({ policyFile, on, roles: { api: false, worker: true } })
   await letPass(postern)
-  const again = await eventually(() => receiver.told[1] ?? false, { withinMs: 10_000 })
+  const again = await eventually(() => receiver.told[1] ?? false)
   expect(again.id).toBe(first.id)
   expect(again.event).toMatchObject({ type: 'notice.sent', data: { id: body.id } })
   await eventually(async () => (await left(postern)) === 0)
@@ -165,7 +162,7 @@ test('a receiver that is down: told again with growing pauses, and given up afte
   const { postern } = await startTelling([{ url: receiver.url, secret }])
   await send(postern)
   for (let tries = 1; tries <= 4; tries++) {
-    await eventually(() => receiver.told.length === tries, { withinMs: 10_000 })
+    await eventually(() => receiver.told.length === tries)
     // Half of 5 s and more, doubled with each try, and no longer the lease of the call.
     await eventually(async () => {
       const { rows } = await postern.database.pool.query(
@@ -182,10 +179,10 @@ test('a receiver that is down: told again with growing pauses, and given up afte
 
   await postern.database.pool.query(`UPDATE event SET created_at = created_at - interval '25 h'`)
   await letPass(postern)
-  await eventually(async () => (await left(postern)) === 0, { withinMs: 10_000 })
+  await eventually(async () => (await left(postern)) === 0)
   const metrics = await (await fetch(`${postern.adminUrl}/metrics`)).text()
   expect(metrics).toMatch(/^postern_events_total\{.*outcome="given_up".*\} 1$/m)
-}, 60_000)
+})
 
 test('delivered by a receipt is told too', async () => {
   const receiver = await startReceiver()
@@ -216,7 +213,7 @@ describe('who is told what', () => {
     ])
     farEnd.behave = () => ({ status: 422 })
     await send(postern)
-    await eventually(() => failures.told.length === 1, { withinMs: 10_000 })
+    await eventually(() => failures.told.length === 1)
     await eventually(async () => (await left(postern)) === 0)
     expect(others.told).toEqual([])
   })

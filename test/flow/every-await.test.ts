@@ -183,7 +183,7 @@ async function walk<Facts>(way: Way, { prepare, request, holds, calls }: Walk<Fa
 }
 
 const everyWay = Object.keys(ways) as Way[]
-const inTime = { withinMs: 10_000, everyMs: 100 }
+const inTime = { everyMs: 100 }
 
 async function newPersonWithCode() {
   const to = newPerson()

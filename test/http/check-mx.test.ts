@@ -39,7 +39,7 @@ test('a null MX, no such domain: 422 for captchas and notices, no quota and no r
   expect((await send('ada@good.test')).status).toBe(202)
   const startedAt = performance.now()
   expect((await send('ada@silent.test')).status).toBe(202)
-  expect(performance.now() - startedAt).toBeLessThan(1_500)
+  expect(performance.now() - startedAt).toBeLessThan(10_000)
   expect((await send('eve@good.test')).status).toBe(202)
   expect((await send('bob@good.test')).status).toBe(429)
 })

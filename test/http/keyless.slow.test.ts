@@ -37,21 +37,18 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
     })
 
     // Again, where the machine itself was too busy: a kind that starves others does so every time.
-    await eventually(
-      async () => {
-        const [, beside] = await Promise.all([
-          ask(kind, 0.3, 500),
-          flood(api.url, {
-            perSecond: 10,
-            seconds: 0.3,
-            connections: 3,
-            next: () => validSend(key),
-          }),
-        ])
-        expect({ kind, statuses: [...beside.statuses] }).toEqual({ kind, statuses: [[202, 3]] })
-      },
-      { withinMs: 10_000 },
-    )
+    await eventually(async () => {
+      const [, beside] = await Promise.all([
+        ask(kind, 0.3, 500),
+        flood(api.url, {
+          perSecond: 10,
+          seconds: 0.3,
+          connections: 3,
+          next: () => validSend(key),
+        }),
+      ])
+      expect({ kind, statuses: [...beside.statuses] }).toEqual({ kind, statuses: [[202, 3]] })
+    })
     accepted += 3
   }
   expect(dear).toEqual([])
@@ -61,18 +58,15 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
 test('1,000 different wrong keys a second, each with its checksum: 27 of 27 sends are accepted', async () => {
   const { api, key } = await startApi()
   const next = keylessKinds['a wrong key with its checksum'] as () => string
-  await eventually(
-    async () => {
-      const [wrong, valid] = await Promise.all([
-        flood(api.url, { perSecond: 1_000, seconds: 3, connections: 64, next }),
-        flood(api.url, { perSecond: 9, seconds: 3, connections: 9, next: () => validSend(key) }),
-      ])
-      expect([...valid.statuses]).toEqual([[202, 27]])
-      expect([...wrong.statuses]).toEqual([[401, 3_000]])
-    },
-    { withinMs: 30_000 },
-  )
-}, 60_000)
+  await eventually(async () => {
+    const [wrong, valid] = await Promise.all([
+      flood(api.url, { perSecond: 1_000, seconds: 3, connections: 64, next }),
+      flood(api.url, { perSecond: 9, seconds: 3, connections: 9, next: () => validSend(key) }),
+    ])
+    expect([...valid.statuses]).toEqual([[202, 27]])
+    expect([...wrong.statuses]).toEqual([[401, 3_000]])
+  })
+})
 
 async function startApi(more: Readonly<Record<string, string>> = {}) {
   const [redis, database] = [await testRedis(), await testDatabase()]
@@ -107,7 +101,7 @@ test('I21: answers that nobody fetches are not held: 300 connections that ask fo
     },
     { withinMs: 40_000 },
   )
-}, 60_000)
+})
 
 /** Buffers that the process holds. */
 async function bytesBesideHeap(adminUrl: string): Promise<number> {

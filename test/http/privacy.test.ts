@@ -307,15 +307,12 @@ test('many numbers, addresses, callers and paths add no metric series (I16)', as
   for (let start = 10; start < 110; start += 20) {
     await Promise.all(Array.from({ length: 20 }, (_, offset) => visit(start + offset)))
   }
-  await eventually(
-    async () => {
-      const { rows } = await postern.database.pool.query(
-        `SELECT count(*)::int AS sent FROM notice WHERE state = 'sent'`,
-      )
-      return rows[0].sent === 206
-    },
-    { withinMs: 12_000 },
-  )
+  await eventually(async () => {
+    const { rows } = await postern.database.pool.query(
+      `SELECT count(*)::int AS sent FROM notice WHERE state = 'sent'`,
+    )
+    return rows[0].sent === 206
+  })
   const after = await seriesNames()
   expect(after.filter((name) => !before.includes(name))).toEqual([])
 })

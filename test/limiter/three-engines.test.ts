@@ -11,9 +11,9 @@ test(`I20: Redis engine, in-process engine and a reference that keeps every even
     await runRound({ servers: [client], redis: client, keyPrefix: prefix }, seed)
     await client.flushdb()
   }
-}, 60_000)
+})
 
 test(`I20: the same in ${long.histories} histories of ${long.steps} steps, with limits of up to 160 uses`, async () => {
   const { client, prefix } = await testRedis()
   await runRound({ servers: [client], redis: client, keyPrefix: prefix }, 5, long)
-}, 60_000)
+})

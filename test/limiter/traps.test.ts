@@ -299,7 +299,7 @@ describe('traps: what Redis holds', () => {
     releaseLater(() => master.disconnect())
     const keys = (await master.keys('*')).sort()
     expect(keys).toHaveLength(2)
-    await eventually(async () => (await copy.dbsize()) === 2, { withinMs: 15_000 })
+    await eventually(async () => (await copy.dbsize()) === 2)
     for (const key of keys) {
       expect(await copy.getBuffer(key)).toEqual(await master.getBuffer(key))
       expect(await copy.pexpiretime(key)).toBe(await master.pexpiretime(key))
@@ -341,8 +341,8 @@ describe('traps: Redis away', () => {
       for (let asks = 0; asks < 3; asks++) {
         const askedAt = performance.now()
         await expect(limiter.acquire('p', u)).rejects.toThrow(LimiterUnavailable)
-        // The deadline, and what a busy machine adds; these connections themselves would wait for seconds at least.
-        expect(performance.now() - askedAt).toBeLessThan(1_000)
+        // The deadline, and what a busy machine adds; the connection without a limit would wait for ever.
+        expect(performance.now() - askedAt).toBeLessThan(10_000)
       }
       await server.start()
       await eventually(() => limiter.acquire('p', { u: 'other' }))

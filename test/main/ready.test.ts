@@ -35,9 +35,7 @@ test('an API that says it is ready listens, also when its bootstrap key had to w
     )
     await holder.query('ROLLBACK')
     const { post } = clientOf(api.url, env.BOOTSTRAP_SECRET_KEY as string)
-    await eventually(async () => (await post('/v1/notices/search', {})).status === 200, {
-      withinMs: 8_000,
-    })
+    await eventually(async () => (await post('/v1/notices/search', {})).status === 200)
   } finally {
     holder.release(true)
   }
@@ -274,7 +272,7 @@ describe('the log', () => {
       ...env
     } = posternEnv({ redis, database: { url } as never, policyFile: { policies: noLimits } })
     const api = await startProcess('api', { env: { ...env, LOG_LEVEL: 'info' }, isReady: isUp })
-    const says = (line: RegExp) => eventually(() => line.test(api.output()), { withinMs: 15_000 })
+    const says = (line: RegExp) => eventually(() => line.test(api.output()))
     await says(/postgresql has no such database \(database \\"later\\" does not exist\)/)
     const { post } = clientOf(api.url, env.BOOTSTRAP_SECRET_KEY as string)
     await eventually(async () => (await readyz(api)).reasons.length > 0)

@@ -155,7 +155,7 @@ test('a worker whose admin port is taken ends with code 1 and one line', async (
 
 test('SIGTERM at any moment of the start ends a process in time, with code 0 once it listens to it', async () => {
   await Promise.all(['api', 'worker'].map(terminateAtEveryMoment))
-}, 60_000)
+})
 
 async function terminateAtEveryMoment(role: string): Promise<void> {
   for (let delayMs = 100; delayMs <= 1_500; delayMs += 350) {
@@ -191,13 +191,13 @@ test('a SIGHUP that ends npm leaves no process behind that it has started', asyn
   })
   releaseLater(() => npm.kill('SIGKILL'))
   const isUp = async () => (await fetch(`http://127.0.0.1:${adminPort}/livez`)).status === 200
-  await eventually(isUp, { withinMs: 20_000 })
+  await eventually(isUp)
   const [api] = childrenOf(npm.pid as number) as [number]
   releaseLater(() => isRunning(api) && process.kill(api, 'SIGKILL'))
   npm.kill('SIGHUP')
   await once(npm, 'exit')
-  await eventually(() => !isRunning(api), { withinMs: 20_000 })
-}, 60_000)
+  await eventually(() => !isRunning(api))
+})
 
 function isRunning(pid: number): boolean {
   try {

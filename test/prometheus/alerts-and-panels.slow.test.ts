@@ -34,11 +34,11 @@ const alerts: Target[] = groups.flatMap(({ rules }) =>
 const { panels } = JSON.parse(read('deploy/grafana/dashboards/postern.json')) as {
   panels: { title: string; targets?: { expr: string; legendFormat: string }[] }[]
 }
-/** As Grafana asks: the process variable at All. */
+/** As Grafana asks: the process variable at All. The load is over in minutes, however busy the machine. */
 const queries: Target[] = panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr, legendFormat }) => ({
     title: `${title}: ${legendFormat}`,
-    expr: expr.replaceAll('$process', '.*').replaceAll('$__rate_interval', '1m'),
+    expr: expr.replaceAll('$process', '.*').replaceAll('$__rate_interval', '10m'),
   })),
 )
 
@@ -80,17 +80,16 @@ const prometheus = await startPrometheus({
   ],
 })
 await eventually(
-  async () => (await prometheus.query('count_over_time(postern_ready[5m]) > 1')).length === 2,
-  { withinMs: 30_000 },
+  async () => (await prometheus.query('count_over_time(postern_ready[10m]) > 1')).length === 2,
+  { withinMs: 60_000 },
 )
 const wrongGuesses = 132
 await load()
 const last = { api: await scrape(api), worker: await scrape(worker) }
 await eventually(
   async () =>
-    (await prometheus.query('max_over_time(postern_receipts_total{result="forged"}[5m]) == 1'))
+    (await prometheus.query('max_over_time(postern_receipts_total{result="forged"}[10m]) == 1'))
       .length === 1,
-  { withinMs: 30_000 },
 )
 
 test.each(
@@ -213,19 +212,16 @@ test.each(queries)('panel "$title" shows a number', async ({ expr }) => {
       const samples = await prometheus.query(expr)
       expect(samples.filter(({ value }) => Number.isFinite(value))).not.toEqual([])
     },
-    { withinMs: 20_000, everyMs: 200 },
+    { everyMs: 200 },
   )
 })
 
 test('a code that waits is seen whichever process is asked, and is no bulk notice', async () => {
-  const ages = await eventually(
-    async () => {
-      const both = [await scrape(api), await scrape(worker)]
-      const found = both.map((samples) => numberOf(samples, oldest, { kind: 'captcha' }) as number)
-      return Math.min(...found) > 1 && { found, both }
-    },
-    { withinMs: 20_000 },
-  )
+  const ages = await eventually(async () => {
+    const both = [await scrape(api), await scrape(worker)]
+    const found = both.map((samples) => numberOf(samples, oldest, { kind: 'captcha' }) as number)
+    return Math.min(...found) > 1 && { found, both }
+  })
   for (const samples of ages.both) expect(numberOf(samples, oldest, { kind: 'notice' })).toBe(0)
   for (const samples of ages.both) {
     expect(numberOf(samples, 'postern_oldest_event_seconds', {})).toBeGreaterThan(0)
@@ -289,13 +285,10 @@ async function load(): Promise<void> {
   const number = (index: number) => `+86138001380${String(index).padStart(2, '0')}`
   // A busy machine may make us ask again; what ended in 503 has changed nothing.
   const taken = (path: string, body: object) =>
-    eventually(
-      async () => {
-        const reply = await post(path, body)
-        return reply.status !== 503 && reply
-      },
-      { withinMs: 30_000 },
-    )
+    eventually(async () => {
+      const reply = await post(path, body)
+      return reply.status !== 503 && reply
+    })
   const send = (to: string, channel = 'sms') => taken('/v1/captchas', { channel, to })
   const check = (to: string, code: string) =>
     taken('/v1/captchas/check', { channel: 'sms', to, code })
@@ -313,7 +306,7 @@ async function load(): Promise<void> {
   const people = Array.from({ length: wrongGuesses / 3 }, (_, index) => number(index))
   const ids: string[] = []
   for (const { body } of await Promise.all(people.map((to) => send(to)))) ids.push(body.id)
-  await eventually(() => people.every((to) => codes.has(to)), { withinMs: 30_000 })
+  await eventually(() => people.every((to) => codes.has(to)))
   await Promise.all(
     people.map(async (to) => {
       const right = Number(codes.get(to))
@@ -327,7 +320,7 @@ async function load(): Promise<void> {
 
   const passing = number(60)
   ids.push((await send(passing)).body.id)
-  await eventually(() => codes.has(passing), { withinMs: 30_000 })
+  await eventually(() => codes.has(passing))
   await check(passing, codes.get(passing) as string)
   await check(passing, codes.get(passing) as string) // gone
   await send('a@acme.test', 'email')
@@ -335,10 +328,10 @@ async function load(): Promise<void> {
   const notice = { channel: 'email', to: 'b@acme.test', template: 'welcome', params: { name: 'B' } }
   const { body } = await taken('/v1/notices', notice)
   const isSent = async (id: string) => (await get(`/v1/notices/${id}`)).body.state === 'sent'
-  await eventually(() => isSent(body.id), { withinMs: 30_000 })
+  await eventually(() => isSent(body.id))
   await get(`/v1/notices/${body.id}`, { key: 'psk_wrong' })
 
-  for (const id of ids) await eventually(() => isSent(id), { withinMs: 30_000 })
+  for (const id of ids) await eventually(() => isSent(id))
   const [failed, ...delivered] = ids
   await signed(
     [...delivered, ...delivered].map((noticeId) => ({ noticeId, outcome: 'delivered' })),

@@ -145,7 +145,7 @@ describe('sandbox', () => {
     await provider.close()
     expect((await underWay).kind).toBe('unavailable')
     expect((await provider.send({ ...message, noticeId: 'n-3' }, never)).kind).toBe('unavailable')
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(performance.now() - startedAt).toBeLessThan(30_000)
     expect(await outbox.list()).toEqual([])
   })
 

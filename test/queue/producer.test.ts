@@ -85,7 +85,7 @@ test('Redis frozen: add is Unavailable within its deadline, and works again afte
   server.freeze()
   const startMs = performance.now()
   const settled = await Promise.allSettled([1, 2, 3].map(() => own.add(captcha())))
-  expect(performance.now() - startMs).toBeLessThan(3_000)
+  expect(performance.now() - startMs).toBeLessThan(10_000)
   for (const outcome of settled) {
     expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(Unavailable) })
   }

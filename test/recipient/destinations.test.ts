@@ -71,10 +71,10 @@ describe('mail.refuse', () => {
     const refuse = Array.from({ length: 100_000 }, (_, index) => `d${index}.test`)
     const normalise = createRecipientNormaliser({ mail: { refuse } })
     const addresses = Array.from({ length: 20_000 }, (_, index) => `a@x.d${index * 10}.test`)
-    const startedAt = performance.now()
+    const before = process.threadCpuUsage()
     const kinds = new Set(addresses.map((to) => normalise('email', to).kind))
     // A scan of the list would take a hundred times as long.
-    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(2_000)
     expect(kinds).toEqual(new Set(['not_allowed', 'ok']))
   })
 })

@@ -47,16 +47,18 @@ test.each(answers)('%s', async (_, answer, takesMail) => {
 
 test('silence: let through after 300 ms, a second caller waits no longer than the first', async () => {
   const dns = await startDns({ 'acme.test': 'silence' })
-  const domains = open(dns)
+  useDns(dns)
+  const domains = open(dns, { resolver: createDnsResolver(30_000) })
   const first = timed(domains.takesMail('shop', 'acme.test'))
   await new Promise((resolve) => setTimeout(resolve, 150))
   const second = timed(domains.takesMail('shop', 'acme.test'))
   expect(await first).toMatchObject({ takesMail: true })
-  expect((await first).tookMs).toBeGreaterThan(250)
+  expect((await first).tookMs).toBeGreaterThan(290)
   expect((await second).takesMail).toBe(true)
   expect((await second).tookMs).toBeLessThan((await first).tookMs)
-  // One that is still waiting for an answer does not wait at all.
-  expect((await timed(domains.takesMail('shop', 'acme.test'))).tookMs).toBeLessThan(250)
+  // The look-up goes on, and the next caller does not wait for it at all.
+  const later = domains.takesMail('shop', 'acme.test')
+  expect(await Promise.race([later, new Promise((resolve) => setImmediate(resolve))])).toBe(true)
   expect(dns.queries).toHaveLength(1)
 })
 
@@ -94,9 +96,8 @@ test('a hundred callers at once ask once; while too many domains are looked up o
   const domains = open(dns, { maxLookUps: 8, waitMs: 300 })
   const callers = Array.from({ length: 100 }, () => domains.takesMail('shop', 'a.test'))
   const other = domains.takesMail('shop', 'b.test')
-  const third = await timed(domains.takesMail('shop', 'c.test'))
-  expect(third).toMatchObject({ takesMail: true })
-  expect(third.tookMs).toBeLessThan(250)
+  const third = domains.takesMail('shop', 'c.test')
+  expect(await Promise.race([third, new Promise((resolve) => setImmediate(resolve))])).toBe(true)
   expect(new Set(await Promise.all([...callers, other]))).toEqual(new Set([true]))
   expect(dns.queries.filter((query) => query === 'MX a.test')).toHaveLength(1)
   expect(dns.queries).not.toContain('MX c.test')
@@ -132,5 +133,6 @@ test('a resolver ends a look-up within its time', async () => {
   await expect(createDnsResolver(1_000).resolveMx('acme.test')).rejects.toMatchObject({
     code: 'ETIMEOUT',
   })
-  expect(performance.now() - startedAt).toBeLessThan(2_000)
+  // By itself Node would ask for twenty seconds and more.
+  expect(performance.now() - startedAt).toBeLessThan(10_000)
 })

@@ -15,13 +15,10 @@ afterAll(async () => {
   vi.restoreAllMocks()
   vi.useRealTimers()
   // Vitest's own timers end within a moment, sockets kept alive by fetch within some seconds.
-  await eventually(
-    () => {
-      const left = openHandles()
-      if (left.length > 0) throw new Error(`left open by this file: ${left.join(', ')}`)
-    },
-    { withinMs: 8_000 },
-  )
+  await eventually(() => {
+    const left = openHandles()
+    if (left.length > 0) throw new Error(`left open by this file: ${left.join(', ')}`)
+  })
 })
 
 const watchedKinds = new Set([

@@ -57,7 +57,7 @@ export async function startProcess(
   entryPoint: 'api' | 'worker' | 'demo',
   options: StartOptions = {},
 ): Promise<PosternProcess> {
-  const { isReady = readyzAnswers, withinMs = 40_000 } = options
+  const { isReady = readyzAnswers, withinMs = 120_000 } = options
   const [port, adminPort] = [await findFreePort(), await findFreePort()]
   const child = spawn(
     process.execPath,
@@ -122,7 +122,7 @@ export function runCommand(
   cwd = root,
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   return new Promise((done) => {
-    const options = { cwd, timeout: 30_000, env: { ...commonEnv, ...env } }
+    const options = { cwd, timeout: 120_000, env: { ...commonEnv, ...env } }
     execFile(process.execPath, [entryPath(command), ...args], options, (error, stdout, stderr) => {
       done({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr })
     })

@@ -42,7 +42,7 @@ export async function ownSentinel(): Promise<{
       }
       return true
     },
-    { withinMs: 15_000, everyMs: 100 },
+    { everyMs: 100 },
   )
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',')
   return { url: `redis+sentinel://:${password}@${hosts}/postern`, primary, replica }
@@ -113,13 +113,10 @@ export async function ownCluster(): Promise<{ url: string; nodes: OwnServer[] }>
   }
   for (const { node } of nodes) {
     await withClient(node.port, (client) =>
-      eventually(
-        async () => {
-          const info = (await client.call('CLUSTER', 'INFO')) as string
-          return /cluster_state:ok/.test(info) && /cluster_known_nodes:3/.test(info)
-        },
-        { withinMs: 15_000 },
-      ),
+      eventually(async () => {
+        const info = (await client.call('CLUSTER', 'INFO')) as string
+        return /cluster_state:ok/.test(info) && /cluster_known_nodes:3/.test(info)
+      }),
     )
   }
   const hosts = nodes.map(({ node }) => `127.0.0.1:${node.port}`).join(',')

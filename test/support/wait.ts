@@ -8,7 +8,7 @@ export async function eventually<T>(
   check: () => T | Promise<T>,
   options: { withinMs?: number; everyMs?: number } = {},
 ): Promise<Exclude<T, false>> {
-  const { withinMs = 20_000, everyMs = 20 } = options
+  const { withinMs = 30_000, everyMs = 20 } = options
   const deadline = performance.now() + withinMs
   for (;;) {
     let reason: unknown = new Error('the condition stayed false')
