@@ -99,14 +99,17 @@ const f15: Fault = {
       async () => (await total(fleet.workers, 'postern_provider_circuit_open{provider="far"')) > 0,
       { withinMs: 10_000 },
     )
+    // Two seconds; on a machine on which a calm mail takes long already, so much longer.
+    const soonMs = 2_000 + 20 * calmMs
     const openedMs = performance.now()
     const moved = await Promise.all(Array.from({ length: 20 }, () => fleet.send(freshPhone())))
-    for (const { body } of moved) expect(await settleOne(fleet, body.id, 2_000)).toBe('sent')
-    expect(performance.now() - openedMs).toBeLessThan(2_000)
+    for (const { body } of moved) expect(await settleOne(fleet, body.id, soonMs)).toBe('sent')
+    expect(performance.now() - openedMs).toBeLessThan(soonMs)
     expect(moved.filter(({ body }) => spare.taken.has(body.id)).length).toBeGreaterThan(15)
     // Only now: the first probe, three seconds after the opening, takes one message to the dead provider.
     const stormMs = await medianMailMs(fleet, lab, mails)
-    expect(stormMs).toBeLessThan(calmMs * 2 + 50)
+    // Behind calls that hang it would be seconds.
+    expect(stormMs).toBeLessThan(calmMs * 3 + 500)
 
     fleet.farEnd.behave = takesAll
     for (const { body } of hung) {

@@ -165,8 +165,9 @@ const tookMs = ({ createdAt, sentAt }: Notice) =>
 
 const breathe = () => new Promise((resolve) => setTimeout(resolve, breathMs))
 
-const newDigits = () => String(Math.floor(Math.random() * 10_000)).padStart(4, '0')
-/** Most likely nobody has asked from it yet. */
+let drawn = Math.floor(Math.random() * 10_000)
+/** Never twice in one page, and most likely in no other. */
+const newDigits = () => String(drawn++ % 10_000).padStart(4, '0')
 const newNumber = () => `+861380013${newDigits()}`
 
 /** Three that are not it. */
