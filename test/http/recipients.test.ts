@@ -138,7 +138,6 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     await send(to)
     const askedAtMs = Date.now()
     const { body } = await send(to, { template: 'captcha' })
-    const answeredAtMs = Date.now()
     expect(body).toMatchObject({ policy: 'captcha', rule: 'recipient' })
     const told = await story(to, ({ refusals }) => refusals.length > 0)
     expect(told.refusals).toEqual([
@@ -152,7 +151,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     ])
     const refusedAtMs = Date.parse(told.refusals[0].at)
     expect(refusedAtMs).toBeGreaterThanOrEqual(askedAtMs)
-    expect(refusedAtMs).toBeLessThanOrEqual(answeredAtMs)
+    expect(refusedAtMs).toBeLessThanOrEqual(Date.now())
     expect(told.limits).toContainEqual(
       expect.objectContaining({ rule: 'recipient', window: '60s', used: 1, limit: 1 }),
     )
