@@ -25,6 +25,8 @@ export interface Message {
   readonly subject?: string
   readonly text: string
   readonly html?: string
+  /** An address of `https:` or `mailto:` by which the recipient wants no more such mails; never of a code. */
+  readonly listUnsubscribe?: string
   /**
    * By `performance.now()`: a message that arrives later is of no use, so the far end shouldn't deliver it to a phone
    * that is switched on the next morning. Absent: no end.

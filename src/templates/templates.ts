@@ -1,6 +1,7 @@
 /**
  * Messages: `templates/<template>/<channel>.<locale>.txt`, and beside a mail's text its
- * `email.<locale>.html`. A mail's text begins with its subject line and an empty line.
+ * `email.<locale>.html`. A mail's text begins with its subject line, perhaps a line `List-Unsubscribe: https://…`, and an
+ * empty line.
  *
  * Everything is read, compiled and checked once, at start. Variables are strict: a template names what
  * it needs, a request that lacks one is refused at the door, and rendering can't leave a hole. Values
@@ -20,6 +21,8 @@ export interface Rendered {
   subject?: string
   text: string
   html?: string
+  /** An address of `https:` or `mailto:`, as the header of that name has it between < and >. */
+  listUnsubscribe?: string
 }
 
 /** One template in one channel and locale. */
@@ -167,14 +170,16 @@ function readSources(
   const source = readFileSync(join(folder, `${channel}.${locale}.txt`), 'utf8').trimEnd()
   const sources: Record<string, string> = { text: source }
   if (channel === 'email') {
-    const match = /^Subject: (.+)\n\n([\s\S]+)$/.exec(source)
+    const match = /^Subject: (.+)\n(?:List-Unsubscribe: (.+)\n)?\n([\s\S]+)$/.exec(source)
     if (!match) throw new Error('begins with "Subject: …" and an empty line')
     sources.subject = match[1] as string
-    sources.text = match[2] as string
+    sources.text = match[3] as string
+    if (match[2] !== undefined) sources.listUnsubscribe = match[2]
     if (hasHtml) sources.html = readFileSync(join(folder, `${channel}.${locale}.html`), 'utf8')
   }
 
   if (channel === 'sms') checkWebOtp(source)
+  checkUnsubscribe(sources)
   return sources
 }
 
@@ -188,13 +193,15 @@ function createVariant(sources: Readonly<Record<string, string>>): Variant {
       knownHelpersOnly: true,
       knownHelpers: noHelpers,
     })
-    return [part, fill] as const
+    const isLink = part === 'listUnsubscribe'
+    const render = (values: Values) => fill(own(isLink ? encoded(values) : values))
+    return [part, render] as const
   })
   return {
     variables,
     render: (values) =>
       Object.fromEntries(
-        parts.map(([part, fill]) => [part, fill(own(values))]),
+        parts.map(([part, render]) => [part, render(values)]),
       ) as unknown as Rendered,
   }
 }
@@ -210,10 +217,36 @@ function checkWebOtp(source: string): void {
   })
 }
 
+/** Callers choose what stands in the variables, so they must not be able to choose where the link leads. */
+function checkUnsubscribe({ listUnsubscribe: link, ...others }: Readonly<Record<string, string>>) {
+  if (link === undefined) return
+  const url = URL.parse(link)
+  const target = url?.protocol === 'https:' ? url.host : link.split('?')[0]
+  const isAddress = url && ['https:', 'mailto:'].includes(url.protocol) && /^[!-~]+$/.test(link)
+  if (!isAddress || target?.includes('{') || /[<>]/.test(link)) {
+    throw new Error(
+      'List-Unsubscribe: is one address, https://host/…{{variable}} or mailto:name@host?subject={{variable}}',
+    )
+  }
+  if (Object.values(others).some((text) => variablesOf(text).includes('code'))) {
+    throw new Error(
+      'List-Unsubscribe: nobody subscribes to a code, and mail servers take it for advertising',
+    )
+  }
+}
+
 /** Without these, `{{log}}` would call Handlebars' own helper instead of naming a variable. */
 const noHelpers = Object.fromEntries(
   Object.keys(Handlebars.helpers).map((name) => [name, false]),
 ) as unknown as NonNullable<CompileOptions['knownHelpers']>
+
+/** As parts of an address. */
+const encoded = (values: Values) =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, encodeURIComponent(value)]),
+  )
+
+type Values = Readonly<Record<string, string>>
 
 /** Without a prototype, so that a missing `{{constructor}}` is missing. */
 function own(values: Readonly<Record<string, string>>): Record<string, string> {

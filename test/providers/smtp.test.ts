@@ -148,6 +148,57 @@ describe('smtp', () => {
     },
   )
 
+  it.each([
+    ['https://acme.test/off/a%20b', 'List-Unsubscribe=One-Click'],
+    ['mailto:off@acme.test?subject=7', undefined],
+  ])('List-Unsubscribe: %s, with One-Click (RFC 8058) for https alone', async (link, post) => {
+    const { port, taken } = await start()
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    await provider.send({ ...message, noticeId: newId(), listUnsubscribe: link }, never)
+    const { headers } = await PostalMime.parse(taken[0]?.mail ?? '')
+    const headerOf = (name: string) => headers.find(({ key }) => key === name)?.value
+    expect(headerOf('list-unsubscribe')).toBe(`<${link}>`)
+    expect(headerOf('list-unsubscribe-post')).toBe(post)
+  })
+
+  it('List-Unsubscribe: none where the template has none; an address that fits no line is refused', async () => {
+    const { port, taken } = await start()
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    await provider.send({ ...message, noticeId: newId() }, never)
+    expect(taken[0]?.mail).not.toMatch(/unsubscribe/i)
+    const linkOf = (length: number) => `https://acme.test/${'a'.repeat(length - 18)}`
+    const send = (listUnsubscribe: string) =>
+      provider.send({ ...message, noticeId: newId(), listUnsubscribe }, never)
+    expect((await send(linkOf(978))).kind).toBe('accepted')
+    expect(
+      taken[1]?.mail.split('\r\n').find((line) => /^List-Unsubscribe:/.test(line)),
+    ).toHaveLength(998)
+    expect(await send(linkOf(979))).toMatchObject({ kind: 'rejected' })
+    expect(taken).toHaveLength(2)
+  })
+
+  it('greets the server by the name of the settings', async () => {
+    const greetings: string[] = []
+    const { port } = await start({
+      onMailFrom: (_address, { hostNameAppearsAs }, done) => {
+        greetings.push(String(hostNameAppearsAs))
+        done()
+      },
+    })
+    const settings = smtp.settings.parse({
+      ...{ url: `smtp://127.0.0.1:${port}`, from, ehlo: 'mail.acme.test' },
+    })
+    const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+    const provider = smtp.create('mail', settings, deps)
+    closers.push(provider.close)
+    await provider.send({ ...message, noticeId: newId() }, never)
+    expect(greetings).toEqual(['mail.acme.test'])
+  })
+
+  it.each(['mail', 'mail acme.test', 'mail.acme.test\r\nRSET', ''])('refuses ehlo: %j', (ehlo) => {
+    expect(smtp.settings.safeParse({ url: 'smtp://host', from, ehlo }).success).toBe(false)
+  })
+
   describe('with a login', () => {
     const login = {
       authOptional: false,

@@ -61,12 +61,19 @@ describe('webhook', () => {
   }
 
   it('posts the fields of the contract', async () => {
-    const { farEnd } = await sendTo({ status: 202 }, { endsAtMs: performance.now() + 299_500 })
+    const { farEnd } = await sendTo(
+      { status: 202 },
+      {
+        endsAtMs: performance.now() + 299_500,
+        listUnsubscribe: 'https://acme.test/off',
+      },
+    )
     const { variables, ...posted } = message
     expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
       noticeId: farEnd.requests[0]?.headers['webhook-id'],
       ...posted,
       validForSeconds: 299,
+      listUnsubscribe: 'https://acme.test/off',
     })
   })
 

@@ -54,6 +54,46 @@ describe('render', () => {
     expect(() => templates.render('t', 'sms', 'en', {})).toThrow(`t/sms: no value for ${name}`)
   })
 
+  test('List-Unsubscribe: values are parts of its address and can not change where it leads', () => {
+    const templates = load({
+      't/email.en.txt':
+        'Subject: News\nList-Unsubscribe: https://acme.test/off/{{who}}?l={{list}}\n\nHello\n',
+    })
+    expect([...templates.variables('t', 'email', 'en')].sort()).toEqual(['list', 'who'])
+    const values = { who: '../a>\r\nBcc: <b@c.test>', list: 'a&b=ü' }
+    expect(templates.render('t', 'email', 'en', values)).toEqual({
+      subject: 'News',
+      text: 'Hello',
+      listUnsubscribe:
+        'https://acme.test/off/..%2Fa%3E%0D%0ABcc%3A%20%3Cb%40c.test%3E?l=a%26b%3D%C3%BC',
+    })
+  })
+
+  test.each([
+    ['http://acme.test/off', /List-Unsubscribe: is one address/],
+    ['https://{{host}}/off', /List-Unsubscribe: is one address/],
+    ['https://acme.test{{host}}/off', /List-Unsubscribe: is one address/],
+    ['{{link}}', /List-Unsubscribe: is one address/],
+    ['mailto:{{who}}@acme.test', /List-Unsubscribe: is one address/],
+    ['<https://acme.test/off>', /List-Unsubscribe: is one address/],
+    ['https://acme.test/off, mailto:off@acme.test', /List-Unsubscribe: is one address/],
+    ['https://acme.test/ü', /List-Unsubscribe: is one address/],
+  ])('List-Unsubscribe: %s is refused at the start', (link, problem) => {
+    const file = `Subject: News\nList-Unsubscribe: ${link}\n\nHello\n`
+    expect(() => load({ 't/email.en.txt': file })).toThrow(problem)
+  })
+
+  test.each(['Subject: {{code}}', 'Subject: News'])(
+    'List-Unsubscribe: none on a code (%s)',
+    (subject) => {
+      const files = {
+        't/email.en.txt': `${subject}\nList-Unsubscribe: mailto:off@acme.test\n\nHello\n`,
+        't/email.en.html': '<p>{{code}}</p>',
+      }
+      expect(() => load(files)).toThrow(/nobody subscribes to a code/)
+    },
+  )
+
   test('a variant that is not there throws', () => {
     expect(() => sms('x').render('t', 'sms', 'zh', {})).toThrow(/t\/sms\.zh/)
   })

@@ -8,6 +8,7 @@ import { createConnections } from './connections.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
 import { subjectHeader } from './subject.ts'
+import { unsubscribeHeaders } from './unsubscribe.ts'
 
 /**
  * Mail over SMTP through connections that are kept open (connections.ts).
@@ -38,13 +39,14 @@ async function probeSmtp(settings: SmtpSettings, timeoutMs: number): Promise<str
   }
 }
 
-function connectionOf({ url: server }: SmtpSettings, timeoutMs: number) {
+function connectionOf({ url: server, ehlo }: SmtpSettings, timeoutMs: number) {
   return {
     host: server.host,
     port: server.port,
     secure: server.secure,
     ignoreTLS: server.tls === 'off',
     requireTLS: server.tls === 'required',
+    ...(ehlo === undefined ? {} : { name: ehlo }),
     ...(server.auth ? { auth: server.auth } : {}),
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
@@ -62,6 +64,10 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     if (!isAddrSpec(message.to)) {
       return { kind: 'invalid_recipient', detail: 'not one plain address' }
+    }
+    const unsubscribe = unsubscribeHeaders(message.listUnsubscribe)
+    if (unsubscribe === 'tooLong') {
+      return { kind: 'rejected', detail: 'List-Unsubscribe is longer than a line' }
     }
     let isHandedOver = false
     const messageId = `<${message.noticeId}@${domain}>`
@@ -84,6 +90,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
         headers: {
           Subject: subjectHeader(message.subject ?? ''),
           'Auto-Submitted': 'auto-generated',
+          ...unsubscribe,
         },
         signal: deadline.signal,
       }

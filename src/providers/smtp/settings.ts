@@ -70,6 +70,14 @@ const from = z.string().transform((text, context): Sender => {
 export const smtpSettings = z.strictObject({
   url,
   from,
+  /** The name by which this machine greets the server. */
+  ehlo: z
+    .string()
+    .regex(
+      /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/i,
+      'not the full name of a host, e.g. mail.acme.test',
+    )
+    .optional(),
   /** Connections kept open at most, per process. */
   connections: z.int().min(1).max(100).default(5),
 })

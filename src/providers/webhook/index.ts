@@ -27,9 +27,11 @@ function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDe
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const { noticeId, channel, to, template, locale, subject, text, html } = message
+    const { listUnsubscribe } = message
     const validForSeconds = secondsLeft(message, Number.POSITIVE_INFINITY)
     const body = JSON.stringify({
       ...{ noticeId, channel, to, template, locale, subject, text, html },
+      listUnsubscribe,
       validForSeconds,
     })
     const headers = {
