@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { testDatabase } from '../support/database.ts'
 import { docsPages, type Fence, fencesOf, nameOf } from '../support/markdown.ts'
+import { environmentWithNode } from '../support/node-versions.ts'
 import { type Postern, startPostern } from '../support/postern.ts'
 import { testRedis } from '../support/redis.ts'
 import { releaseLater } from '../support/release.ts'
@@ -22,6 +23,8 @@ const pages = docsPages
   .filter(({ fences }) => fences.some((fence) => fence.language === 'sh' && isRun(fence)))
 
 const database = await testDatabase()
+/** A reader's own Node may be the oldest that is promised. */
+const readersEnv = await environmentWithNode(20)
 let compared = 0
 
 test.each(pages)('$page: each command runs, and answers what is shown', async ({ fences }) => {
@@ -83,12 +86,9 @@ async function passFor({ post, codeFor }: Postern, to: string, scene: string): P
   return checked.body.pass
 }
 
-/** As a reader would type it: with the ids of the answers before it, and the code that was sent. */
+/** What a reader would type: with the ids of the answers before it, and the code that was sent. */
 async function commandOf({ text }: Fence, postern: Postern, real: Map<string, string>) {
-  let command = text
-    .replaceAll(/https?:\/\/(localhost:3000|codes\.example)/g, postern.url)
-    // What npm would start, without npm.
-    .replaceAll(/npm run (keys|policy) --/g, 'node src/main/$1.ts')
+  let command = text.replaceAll(/https?:\/\/(localhost:3000|codes\.example)/g, postern.url)
   for (const [told, found] of real) command = command.replaceAll(told, found)
   const recipient = /"to":"([^"]+)"/.exec(command)?.[1] ?? ''
   if (/"code":"\d+"/.test(command)) {
@@ -111,7 +111,7 @@ const told = (program: string, args: string[], env: NodeJS.ProcessEnv = process.
 async function run(command: string, env: Record<string, string>, name: string): Promise<string> {
   const script = `curl() { command curl -sS --fail-with-body --max-time 10 "$@"; }\n${command}`
   const args = ['-euo', 'pipefail', '-c', script]
-  const { failed, output } = await told('bash', args, { ...process.env, ...env })
+  const { failed, output } = await told('bash', args, { ...readersEnv, ...env })
   expect(failed ? output : '', name).toBe('')
   return output.replaceAll('\r', '')
 }
