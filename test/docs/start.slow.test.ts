@@ -8,6 +8,7 @@ import { expect, inject, test } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
 import { launchBrowser, openPage } from '../support/browser.ts'
 import { fencesOf } from '../support/markdown.ts'
+import { environmentWithNode } from '../support/node-versions.ts'
 import { startPostern } from '../support/postern.ts'
 import { releaseLater } from '../support/release.ts'
 import { repositoryRoot } from '../support/source-files.ts'
@@ -38,7 +39,8 @@ test('from a key to "Welcome!", and a pass of one’s own making is none', async
 
   const [makeKeys, readMessages] = commands.map(({ text }) => here(text))
   expect(commands).toHaveLength(2)
-  const shell = (script = '') => run('bash', ['-euo', 'pipefail', '-c', script], { cwd })
+  const env = await environmentWithNode(20)
+  const shell = (script = '') => run('bash', ['-euo', 'pipefail', '-c', script], { cwd, env })
   await shell(makeKeys?.replace('npm run', npmRun))
   for (const { file, text } of fences) {
     if (file) writeFileSync(join(base, 'my-page', file), here(text))
@@ -46,6 +48,7 @@ test('from a key to "Welcome!", and a pass of one’s own making is none', async
   const startServer = fences.find(({ text }) => text.includes('node my-server.mjs'))?.text
   const server = spawn('bash', ['-ec', `${startServer?.trim().replace('\nnode', '\nexec node')}`], {
     cwd,
+    env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   releaseLater(() => {
