@@ -88,4 +88,13 @@ test('in-process receipts take the same way: late, double ones end delivered onc
   const to = await postern({ receipts: { outcome: 'delivered', delay: '50ms', copies: 3 } })
   const id = await sendOne(to)
   await eventually(async () => (await rowOf(to, id)).state === 'delivered')
+  await eventually(async () => {
+    const metrics = await (await fetch(`${to.adminUrl}/metrics`)).text()
+    const counted = (result: string) =>
+      new RegExp(`^postern_receipts_total\\{[^}]*result="${result}"[^}]*\\} (\\d+)$`, 'm').exec(
+        metrics,
+      )?.[1]
+    expect([counted('delivered'), counted('repeated')]).toEqual(['1', '2'])
+  })
+  expect((await rowOf(to, id)).state).toBe('delivered')
 })
