@@ -27,11 +27,15 @@ export function createCheckLimits(deps: {
   const refusingRules = (policy: string) =>
     (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
 
-  /** Undefined when a guess would be admitted after all; it is not counted then. */
-  async function refusalOfNext(owner: CodeOwner, origin: Origin): Promise<Refusal | undefined> {
+  /** Undefined when a guess would be admitted after all; it is not counted then. `isSilent`: as in quota.acquire. */
+  async function refusalOfNext(
+    owner: CodeOwner,
+    origin: Origin,
+    isSilent: boolean,
+  ): Promise<Refusal | undefined> {
     const { policy, fields } = guessOf(owner, origin)
     const requestId = randomUUID()
-    const decision = await quota.acquire(policy, fields, requestId)
+    const decision = await quota.acquire(policy, fields, requestId, true, isSilent)
     if (!decision.admitted) return decision
     quota.release(policy, fields, requestId)
     return undefined
@@ -58,7 +62,7 @@ export function createCheckLimits(deps: {
     async findLock(owner: CodeOwner, origin: Origin): Promise<Refusal | undefined> {
       const states = await peek(owner, origin)
       const isLocked = states.some(({ lockedForMs }) => lockedForMs !== undefined)
-      return isLocked ? refusalOfNext(owner, origin) : undefined
+      return isLocked ? refusalOfNext(owner, origin, false) : undefined
     },
 
     /**
@@ -74,7 +78,7 @@ export function createCheckLimits(deps: {
         .filter(({ kind }) => kind === 'lockout')
         .map(({ name }) => name)
       const isFull = remaining.some(({ rule, left }) => left === 0 && lockouts.includes(rule))
-      const refusal = isFull ? await refusalOfNext(owner, origin) : undefined
+      const refusal = isFull ? await refusalOfNext(owner, origin, true) : undefined
       return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
     },
 

@@ -35,7 +35,7 @@ function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
     ...limiter,
     tryAcquire(policy, fields, asked) {
       const check = checkOf(policy, fields, asked)
-      return decide(check, store.acquire(check))
+      return decide(check, store.acquire(check), asked)
     },
   }
 }

@@ -7,7 +7,7 @@ import { InvalidOption, LimiterUnavailable, UnknownRule } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
 import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
-import type { Answer, Check, IsMeant, Store } from './store.ts'
+import type { Answer, Check, IsMeant, Store, Taken } from './store.ts'
 
 /** Timers beyond it fire at once. */
 const maxTimerMs = 2 ** 31 - 1
@@ -22,8 +22,8 @@ export interface EngineOptions extends LimiterEvents {
 export interface Engine {
   readonly limiter: Limiter
   checkOf(policy: string, fields: Fields, asked?: AcquireOptions): Check
-  /** What the caller of `acquire` gets. Counts it. */
-  decide(check: Check, answer: Answer): Decision
+  /** What the caller of `acquire` gets. Reports it, unless the call is silent. */
+  decide(check: Check, answer: Answer, asked?: AcquireOptions): Decision
 }
 
 /** `clientId` keeps the counts of rules with `scope: per-client` apart; there is none in process. */
@@ -68,28 +68,32 @@ export function createEngine(
     return { policy, asks, requestId, isNew, isSolved, group }
   }
 
-  function decide(check: Check, answer: Answer): Decision {
+  function decide(check: Check, answer: Answer, { isSilent }: AcquireOptions = {}): Decision {
     const policy = check.policy.name
     if (!answer.taken) {
       const refusal = refusalOf(answer)
-      options.onRefused?.({ policy, rule: refusal.rule })
+      if (!isSilent) options.onRefused?.({ policy, rule: refusal.rule })
       return refusal
     }
+    if (!isSilent) reportAdmission(policy, answer.taken)
+    return admissionOf(answer.taken)
+  }
+
+  function reportAdmission(policy: string, taken: readonly Taken[]): void {
     let reported: Rule | undefined
-    for (const { ask, isFull } of answer.taken) {
+    for (const { ask, isFull } of taken) {
       const { rule } = ask.part
       if (!isFull || rule.mode !== 'observe' || rule === reported) continue
       reported = rule
       options.onObserved?.({ policy, rule: rule.name })
     }
     options.onAdmitted?.({ policy })
-    return admissionOf(answer.taken)
   }
 
   async function acquire(name: string, fields: Fields, asked?: AcquireOptions): Promise<Decision> {
     const check = checkOf(name, fields, asked)
     try {
-      return decide(check, await store.acquire(check))
+      return decide(check, await store.acquire(check), asked)
     } catch (error) {
       if (!(error instanceof LimiterUnavailable)) throw error
       options.onUnavailable?.({ policy: name })
@@ -127,6 +131,11 @@ export function createEngine(
         await sleep(decision.retryAfterMs, closing.signal)
         if (closing.signal.aborted) return decision
       }
+    },
+
+    recall(name, fields, asked) {
+      const refused = store.recall?.(checkOf(name, fields, asked))
+      return refused && refusalOf(refused)
     },
 
     release: (name, fields, requestId, rules) =>

@@ -52,6 +52,8 @@ export interface AcquireOptions {
   readonly requestId?: string | undefined
   /** The id was made for this very call, so a remembered refusal may answer it. */
   readonly isNewRequest?: boolean | undefined
+  /** The answer raises no event: no caller's request was admitted, observed or refused. */
+  readonly isSilent?: boolean | undefined
   /** The caller has solved a challenge: rules in `mode: challenge` count it if there is room, and pass it. */
   readonly isSolved?: boolean | undefined
 }
@@ -77,6 +79,11 @@ export interface Limiter {
     timeoutMs: number,
     options?: AcquireOptions,
   ): Promise<Decision>
+  /**
+   * The refusal that this process remembers of such a call, without a question to Redis. Undefined where it remembers none,
+   * which tells nothing of what `acquire` would answer; always so in process. Raises no event.
+   */
+  recall(policy: string, fields: Fields, options?: AcquireOptions): Refusal | undefined
   /**
    * Gives back exactly what that request took, once; with `rules`, what it took from those. True if the
    * request is remembered. When it throws, it is done as soon as Redis answers again.

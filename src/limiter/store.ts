@@ -51,6 +51,8 @@ export type IsMeant = (part: Part) => boolean
 export interface Store {
   /** Takes from every part, or from none; a repeat of an admitted request takes nothing more. */
   acquire(check: Check): MaybeLater<Answer>
+  /** The answer where it is a refusal that is known without a question to a server. */
+  recall?(check: Check): Refused | undefined
   /** Gives back what the request took from the parts that are meant. True if the request is remembered. */
   release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>

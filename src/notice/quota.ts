@@ -93,15 +93,16 @@ export function createQuota(deps: {
      * Takes from every rule of the policy, or from none, under an id by which it can be given back. A flood
      * is answered from the limiter's memory of refusals, because the id was made for this request.
      * `isSolved`: rules that ask for a challenge let it pass. Of what is decided about test recipients no
-     * record is kept.
+     * record is kept. `isSilent`: no request of a caller's, so no metric counts it.
      */
     async acquire(
       policy: string,
       fields: Fields,
       requestId: string,
       isSolved = true,
+      isSilent = false,
     ): Promise<Decision> {
-      const options = { requestId, isNewRequest: true, isSolved }
+      const options = { requestId, isNewRequest: true, isSolved, isSilent }
       const decision = await limiter.acquire(asked(policy, fields), fields, options)
       if (!isTest(fields)) onDecided?.({ policy, fields, requestId, decision, isSolved })
       return decision

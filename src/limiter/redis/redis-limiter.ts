@@ -142,11 +142,12 @@ function createRedisStore(options: RedisLimiterOptions, clock: (() => number) | 
     return answer
   }
 
+  const recall = (check: Check) =>
+    check.isNew ? refusals.find(check.asks, check.isSolved) : undefined
+
   return {
-    acquire(check) {
-      const known = check.isNew ? refusals.find(check.asks, check.isSolved) : undefined
-      return known ?? askAndRemember(check)
-    },
+    acquire: (check) => recall(check) ?? askAndRemember(check),
+    recall,
 
     async release(check, isMeant) {
       const releaseOne = (slot: Slot) =>
