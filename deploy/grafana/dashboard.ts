@@ -58,6 +58,14 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         isStacked: true,
         queries: [['{{policy}} {{rule}}', sumRate('policy, rule', 'postern_observed_total')]],
       },
+      {
+        title: 'Refused by load',
+        description:
+          'Answered with 503 because too many requests of the kind were under way. No fault, and not in PosternErrors.',
+        unit: 'reqps',
+        isStacked: true,
+        queries: [['{{route}}', sumRate('route', 'postern_shed_total')]],
+      },
     ],
     [
       {

@@ -11,7 +11,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBatcher } from '../base/batcher.ts'
-import { Unavailable } from '../base/problems.ts'
+import { Overloaded, Unavailable } from '../base/problems.ts'
 import type { Database } from '../db/database.ts'
 import { createKeyStore, hashOf, type NewKey } from './key-store.ts'
 import { type KeyKind, keyKindOf } from './key-token.ts'
@@ -99,7 +99,7 @@ export function createApiKeys(
     let answer = asking.get(token)
     if (!answer) {
       if (!right && asking.size >= maxAsking) {
-        throw new Unavailable('postgresql', undefined, 'too many unknown keys are asked for')
+        throw new Overloaded('postgresql', 'too many unknown keys are asked for')
       }
       answer = ask(token, right !== undefined).finally(() => asking.delete(token))
       asking.set(token, answer)

@@ -81,7 +81,8 @@ export function createLog(options: {
     },
     /** Refusals come in floods and the metrics count all: only so many a second are worth a line. */
     requestFinished(facts: RequestFacts) {
-      if (facts.status === 429 && !isInSample()) logger.debug(facts, 'request')
+      const isRefusal = facts.status === 429 || facts.reason === 'load'
+      if (isRefusal && !isInSample()) logger.debug(facts, 'request')
       else logger.info(facts, 'request')
     },
     requestFailed(requestId: string, error: unknown) {

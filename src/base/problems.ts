@@ -141,4 +141,4 @@ export class Problem extends Error {
   }
 }
 
-export { Unavailable } from './unavailable.ts'
+export { Overloaded, Unavailable } from './unavailable.ts'

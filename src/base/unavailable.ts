@@ -10,3 +10,16 @@ export class Unavailable extends Error {
     this.part = part
   }
 }
+
+/**
+ * Too many wait for the part already, so this request is not begun: no fault of the part. It comes in floods, and its
+ * stack is never read.
+ */
+export class Overloaded extends Unavailable {
+  constructor(part: Part, message: string) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(part, undefined, message)
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}

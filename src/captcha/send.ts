@@ -6,6 +6,7 @@
  *
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
+import { randomUUID } from 'node:crypto'
 import { pagePolicy } from '../base/page-policy.ts'
 import { Problem } from '../base/problems.ts'
 import type { Policies } from '../limiter/index.ts'
@@ -31,6 +32,7 @@ export interface Refund {
   fields: Fields
 }
 
+type RefusedSend = Extract<SendOutcome, { accepted: false }>
 type PreparedCaptcha = PreparedNotice & { readonly scene: string }
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
@@ -97,6 +99,25 @@ export function createSendCaptcha(deps: {
   }
 
   return {
+    /**
+     * How to refuse the request, where this process remembers that the limits do. Undefined instead of the refusal if that
+     * has changed meanwhile; nothing is taken then.
+     */
+    recall(
+      request: CaptchaRequest,
+      isHuman: boolean,
+    ): (() => Promise<RefusedSend | undefined>) | undefined {
+      const { policy, fields } = draftOf(request)
+      if (!quota.isRefused(policy, fields, isHuman)) return undefined
+      return async () => {
+        const id = randomUUID()
+        const decision = await quota.acquire(policy, fields, id, isHuman)
+        if (!decision.admitted) return { accepted: false, policy: 'captcha', refusal: decision }
+        quota.release(policy, fields, id)
+        return undefined
+      }
+    },
+
     /**
      * `isHuman`: rules that ask for a challenge let it pass. Throws Unavailable when Redis or PostgreSQL is out of
      * reach, and Problem when the recipient can't be; nothing was taken then.

@@ -5,7 +5,7 @@
  * request of that person is asked for another.
  */
 import { randomUUID } from 'node:crypto'
-import { Unavailable } from '../base/problems.ts'
+import { Overloaded, Unavailable } from '../base/problems.ts'
 import { returnOnce, takeOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
@@ -61,13 +61,14 @@ export function createChallenges(deps: {
     key: string,
     requestId: string,
     answer: string,
+    ip: string,
   ): Promise<boolean> {
     try {
       const isRight = await inTurn(
-        asked.app,
+        { app: asked.app, caller: ip },
         () => kind.prove(asked, answer),
         () => {
-          throw new Unavailable('challenge', undefined, 'too many answers are asked about')
+          throw new Overloaded('challenge', 'too many answers are asked about')
         },
       )
       // A wrong one stays wrong: it is not worth remembering.
@@ -87,8 +88,8 @@ export function createChallenges(deps: {
       return kind.offer(asked, pressure.raise(asked.app, ip))
     },
 
-    /** Throws Unavailable when it can't be said whether the answer is right and new; it is not used up then. */
-    async take(asked: Asked, answer: string): Promise<Taken> {
+    /** `ip` is the caller's address. Throws Unavailable when it can't be said whether the answer is right and new; it is not used up then. */
+    async take(asked: Asked, answer: string, ip: string): Promise<Taken> {
       const reading = kind.read(asked, answer)
       if (reading.kind !== 'right' && reading.kind !== 'unproven') {
         metrics.challenges.inc({ result: reading.kind })
@@ -102,7 +103,7 @@ export function createChallenges(deps: {
         return { kind: 'refused' }
       }
       const isProven = reading.kind === 'right' || taken === 2
-      if (!isProven && !(await prove(asked, key, requestId, answer))) {
+      if (!isProven && !(await prove(asked, key, requestId, answer, ip))) {
         metrics.challenges.inc({ result: 'wrong' })
         return { kind: 'refused' }
       }

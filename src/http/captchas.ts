@@ -4,7 +4,7 @@ import type { CheckCaptcha } from '../captcha/check.ts'
 import type { CaptchaRequest, SendCaptcha } from '../captcha/send.ts'
 import type { Passes } from '../pass/passes.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import type { PastChallenge } from './challenges.ts'
+import type { PastChallenge, RefuseLimited } from './challenges.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
 import {
@@ -28,6 +28,7 @@ export function captchaRoutes(
     normaliseRecipient: NormaliseRecipient
     passes: Passes
     pastChallenge: PastChallenge
+    refuseLimited: RefuseLimited
     codeLength: number
     /** PostgreSQL's clock. */
     nowMs: () => number
@@ -40,6 +41,7 @@ export function captchaRoutes(
     checkCaptcha,
     passes,
     pastChallenge,
+    refuseLimited,
     templates,
     normaliseRecipient,
     codeLength,
@@ -87,6 +89,18 @@ export function captchaRoutes(
         )
         if (outcome instanceof Problem) return outcome
         return acceptedAnswer(request, outcome, { scene: request.body.scene, codeLength })
+      },
+      recall(request, attempt) {
+        // An answer to a challenge may be good, so it is not remembered that one is asked for.
+        const isHuman = request.body.challenge !== undefined
+        const refuse = sendCaptcha.recall(captchaOf(request, attempt), isHuman)
+        return (
+          refuse &&
+          (async () => {
+            const refused = await refuse()
+            return refused && refuseLimited(request, refused)
+          })
+        )
       },
       async adopt(request, attempt) {
         const outcome = await sendCaptcha.adopt(captchaOf(request, attempt))

@@ -16,7 +16,8 @@ interface Limited {
 
 const askedOf = ({ app, id, origins }: ApiKey): Asked => ({ app, keyId: id, origins })
 
-export type PastChallenge = ReturnType<typeof createPastChallenge>
+export type PastChallenge = ReturnType<typeof createPastChallenge>['pastChallenge']
+export type RefuseLimited = ReturnType<typeof createPastChallenge>['refuseLimited']
 
 /**
  * Does a request's work once the answer it carries, if any, is found right and taken. `isHuman`: rules that ask let it pass;
@@ -31,14 +32,26 @@ export function createPastChallenge(challenges: Challenges) {
     return new Problem('challenge_required', { ...members, challenge })
   }
 
-  return async function pastChallenge<Outcome>(
+  /** The answer to a request that the limits refused: a challenge, where one would open them. */
+  async function refuseLimited(
+    request: Pick<RouteRequest, 'key' | 'ip'>,
+    { policy, refusal }: Limited,
+  ): Promise<Problem> {
+    return refusal.challenge && request.key.kind === 'publishable'
+      ? challengeProblem(request, { policy, rule: refusal.rule })
+      : refusalProblem(policy, refusal)
+  }
+
+  async function pastChallenge<Outcome>(
     request: RouteRequest<{ challenge?: string | undefined }>,
     work: (isHuman: boolean) => Promise<Outcome>,
     limitedOf: (outcome: Outcome) => Limited | undefined,
   ): Promise<Outcome | Problem> {
-    const { key, body } = request
+    const { key, body, ip } = request
     const taken =
-      body.challenge === undefined ? undefined : await challenges.take(askedOf(key), body.challenge)
+      body.challenge === undefined
+        ? undefined
+        : await challenges.take(askedOf(key), body.challenge, ip)
     if (taken?.kind === 'malformed') throw invalid('challenge', 'is no answer to a challenge')
     if (taken?.kind === 'refused') return challengeProblem(request)
     let outcome: Outcome
@@ -51,11 +64,10 @@ export function createPastChallenge(challenges: Challenges) {
     const limited = limitedOf(outcome)
     if (!limited) return outcome
     taken?.giveBack()
-    const { policy, refusal } = limited
-    return refusal.challenge && key.kind === 'publishable'
-      ? challengeProblem(request, { policy, rule: refusal.rule })
-      : refusalProblem(policy, refusal)
+    return refuseLimited(request, limited)
   }
+
+  return { pastChallenge, refuseLimited }
 }
 
 export function challengeRoute(challenges: Challenges): Route {

@@ -5,7 +5,7 @@
 import type { ApiKey } from '../access/api-keys.ts'
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
-import { Problem, Unavailable } from '../base/problems.ts'
+import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
 import { createTurns } from '../base/turns.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
 import { type Answer, invalid } from './problem.ts'
@@ -17,8 +17,11 @@ const answerWithinMs = 2_200
 /**
  * Keys are reserved in PostgreSQL before the limits are asked, or a repeat would be refused by what it counted
  * itself. Anybody may send with the key of a page: pages reserve so many at a time, so that a flood of them leaves
- * the other connections of the pool to servers, and no more than so many requests of one app wait for that. A
+ * the other connections of the pool to servers. Apps share the turns, and within an app its visitors do. A
  * refused send costs two statements, one to reserve and one to free; one that got no turn costs none.
+ *
+ * A visitor whose request is known to be refused takes no turn: it is refused from memory, unless its key stands for
+ * something already, so that the repeat of an accepted send gets the first answer.
  */
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
@@ -60,24 +63,19 @@ export function createOncePerKey(idempotency: Idempotency) {
       return idempotency.reserve(app, key, asked, attempt.id)
     }
     const reserveInTurn = () =>
-      inTurn(app, reserve, () => {
-        throw new Unavailable(
-          'postgresql',
-          undefined,
-          'too many pages wait for their Idempotency-Key',
-        )
+      inTurn({ app, caller: request.ip }, reserve, () => {
+        throw new Overloaded('postgresql', 'too many pages wait for their Idempotency-Key')
       })
     let answer: Answer | Problem | null = null
     try {
+      const refusal =
+        request.key.kind === 'publishable'
+          ? await inTime(refuseFromMemory(route, request, attempt, key), notInTime)
+          : undefined
+      if (refusal) return refusal
       const reservation = await inTime(
         request.key.kind === 'publishable' ? reserveInTurn() : reserve(),
-        () => {
-          throw new Unavailable(
-            'postgresql',
-            undefined,
-            'the Idempotency-Key was not reserved in time',
-          )
-        },
+        notInTime,
       )
       if (reservation.kind === 'in_progress') return new Problem('idempotency_in_progress')
       if (reservation.kind === 'reused') return new Problem('idempotency_key_reused')
@@ -105,6 +103,31 @@ export function createOncePerKey(idempotency: Idempotency) {
     )
     return answer
   }
+
+  async function refuseFromMemory(
+    route: SendRoute,
+    request: RouteRequest,
+    attempt: SendAttempt,
+    key: string,
+  ): Promise<Problem | undefined> {
+    const refuse = recall(route, request, attempt)
+    if (!refuse || (await idempotency.isKnown(request.key.app, key))) return undefined
+    return refuse()
+  }
+}
+
+function recall(route: SendRoute, request: RouteRequest, attempt: SendAttempt) {
+  try {
+    return route.recall?.(request, attempt)
+  } catch (error) {
+    // What is wrong with the request is said after what is wrong with its key.
+    if (error instanceof Problem) return undefined
+    throw error
+  }
+}
+
+function notInTime(): never {
+  throw new Unavailable('postgresql', undefined, 'the Idempotency-Key was not reserved in time')
 }
 
 /**

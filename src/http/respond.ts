@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { Log } from '../base/log.ts'
-import { Problem, Unavailable } from '../base/problems.ts'
+import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import { createUnderWay, type UnderWay } from './under-way.ts'
@@ -42,8 +42,12 @@ export function createRespond(deps: {
       outcome = isTaken ? await work(requestId, facts) : unavailable()
     } catch (error) {
       outcome = asProblem(error, requestId)
-      if (outcome.code === 'internal' || outcome.code === 'unavailable')
+      if (isByLoad(error)) {
+        facts.reason = 'load'
+        metrics.shed.inc({ route })
+      } else if (outcome.code === 'internal' || outcome.code === 'unavailable') {
         log.requestFailed(requestId, error)
+      }
     }
     if (outcome instanceof Problem) {
       Object.assign(facts, factsOf(outcome))
@@ -76,6 +80,10 @@ function factsOf({ code, members }: Problem): Facts {
   }
   return facts
 }
+
+/** Refused because of how much is under way: no fault, and it comes in floods. */
+const isByLoad = (error: unknown) =>
+  error instanceof Overloaded || (error instanceof Problem && error.code === 'unavailable')
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error

@@ -81,6 +81,14 @@ export interface SendAttempt {
 /** Routes that make a notice honour `Idempotency-Key`. */
 export interface SendRoute<Body = unknown> extends RouteFacts<Body> {
   send(request: RouteRequest<Body>, attempt: SendAttempt): Promise<Answer | Problem>
+  /**
+   * How to refuse the request, where this process remembers that the limits do. The refusal is undefined if that has changed
+   * meanwhile; nothing is taken then.
+   */
+  recall?(
+    request: RouteRequest<Body>,
+    attempt: SendAttempt,
+  ): (() => Promise<Problem | undefined>) | undefined
   /** The answer to what an earlier request made under this id; null if it was not and will not be sent. */
   adopt(request: RouteRequest<Body>, attempt: SendAttempt): Promise<Answer | Problem | null>
 }

@@ -9,7 +9,9 @@
  * an id of its own, so that nothing which is still being undone for the first can meet it.
  */
 import { createHash } from 'node:crypto'
+import { createBatcher } from '../base/batcher.ts'
 import { newId } from '../base/ids.ts'
+import { Overloaded } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Database } from '../db/database.ts'
 
@@ -30,6 +32,10 @@ const perRemoval = 1_000
 /** How long an answer that could not be kept is tried again; soon after it a repeat takes over. */
 const keepTryingForMs = 20_000
 const maxUnanswered = 10_000
+const keysPerLook = 100
+const looksApartMs = 10
+/** Some twenty statements' worth. */
+const maxLooking = 2_000
 
 interface Row {
   requestHash: Buffer
@@ -43,8 +49,34 @@ export type Idempotency = ReturnType<typeof createIdempotency>
 export function createIdempotency(database: Database) {
   const sha256 = (text: string) => createHash('sha256').update(text).digest()
   const unanswered = createUntilAnswered({ maxAgeMs: keepTryingForMs, maxEntries: maxUnanswered })
+  let looking = 0
+  const look = createBatcher<{ app: string; hash: Buffer }, boolean>({
+    async run(keys) {
+      const values = [keys.map(({ app }) => app), keys.map(({ hash }) => hash), keptForMs]
+      const rows = await database.query<{ place: string }>('idempotency-look', lookSql, values)
+      const places = new Set(rows.map(({ place }) => Number(place)))
+      return keys.map((_, index) => places.has(index + 1))
+    },
+    maxItems: keysPerLook,
+    maxConcurrent: 1,
+    spacingMs: looksApartMs,
+  })
 
   return {
+    /**
+     * Whether the key stands for something, now. For those who know that the request will be refused otherwise: any
+     * number of them share one statement at a time, which writes nothing.
+     */
+    async isKnown(app: string, key: string): Promise<boolean> {
+      if (looking >= maxLooking) throw new Overloaded('postgresql', 'too many keys are looked for')
+      looking += 1
+      try {
+        return await look({ app, hash: sha256(key) })
+      } finally {
+        looking -= 1
+      }
+    },
+
     /** `request` is the canonical text of what was asked; `noticeId` the id to reserve. */
     async reserve(
       app: string,
@@ -128,6 +160,11 @@ const reserveSql = `
   UNION ALL
   SELECT request_hash, notice_id, answer, false FROM idempotency_key
   WHERE app = $1 AND key_hash = $2 AND NOT EXISTS (SELECT FROM mine)`
+
+const lookSql = `
+  SELECT place FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY AS asked (app, key_hash, place)
+  WHERE EXISTS (SELECT FROM idempotency_key AS kept WHERE kept.app = asked.app AND kept.key_hash = asked.key_hash
+                  AND created_at >= now() - $3 * interval '1 millisecond')`
 
 const renameSql =
   'UPDATE idempotency_key SET notice_id = $4 WHERE app = $1 AND key_hash = $2 AND notice_id = $3'

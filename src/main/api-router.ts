@@ -143,7 +143,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
         },
       }),
       passes,
-      pastChallenge: createPastChallenge(challenges),
+      ...createPastChallenge(challenges),
       codeLength: file.code.length,
       nowMs: database.nowMs,
       pageTemplates: file.browser.templates,

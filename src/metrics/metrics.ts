@@ -105,6 +105,11 @@ export function createMetrics(options: {
     'Requests answered, by route, method and status.',
     { route: [] as string[], method: [] as string[], status: [] as string[] },
   )
+  const shed = counter(
+    'postern_shed_total',
+    'Requests answered 503 because too many of their kind were under way; no fault of a server.',
+    { route: [] as string[] },
+  )
   const requestSeconds = histogram(
     'postern_http_request_duration_seconds',
     'Time from the first byte of a request to its answer, by route.',
@@ -128,6 +133,7 @@ export function createMetrics(options: {
     /** Names the answers that a route may give. */
     startRequestsAtZero(route: string, answers: readonly { method: string; status: number }[]) {
       requestSeconds.zero({ route })
+      shed.inc({ route }, 0)
       for (const { method, status } of answers) {
         requests.inc({ route, method, status: String(status) }, 0)
       }
@@ -149,6 +155,7 @@ export function createMetrics(options: {
       registers,
     }),
     requests,
+    shed,
     requestSeconds,
     refusalSeconds: histogram(
       'postern_refusal_duration_seconds',

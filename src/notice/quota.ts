@@ -108,6 +108,10 @@ export function createQuota(deps: {
       return decision
     },
 
+    /** This process remembers that the limits refuse such a request. Asks no server, and counts nothing. */
+    isRefused: (policy: string, fields: Fields, isSolved: boolean): boolean =>
+      limiter.recall(asked(policy, fields), fields, { isSolved }) !== undefined,
+
     /** Now, or when Redis answers again; with `rules`, what was taken from those. */
     release(policy: string, fields: Fields, requestId: string, rules?: readonly string[]): void {
       if (!rules && !isTest(fields)) onReleased?.(fields, requestId)

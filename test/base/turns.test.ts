@@ -6,9 +6,9 @@ function open(options: Partial<Parameters<typeof createTurns>[0]> = {}) {
   const inTurn = createTurns({ maxUnderWay: 2, maxWaiting: 3, maxWaitMs: 5_000, ...options })
   const begun: string[] = []
   const ends: (() => void)[] = []
-  const work = (app: string, name: string) =>
+  const work = (app: string, name: string, caller = 'a') =>
     inTurn(
-      app,
+      { app, caller },
       async () => {
         begun.push(name)
         await new Promise<void>((resolve) => ends.push(resolve))
@@ -40,6 +40,49 @@ test('so many at a time; those of another app wait behind one of a flood and not
   expect(await Promise.all(others)).toEqual(['shop-0', 'shop-1', 'bank-0'])
 })
 
+test('callers of one app take turns: a flood of one holds up its own requests', async () => {
+  const { begun, work, endOne } = open({ maxUnderWay: 1, maxWaiting: 10 })
+  const flood = Array.from({ length: 5 }, (_, at) => work('shop', `flood-${at}`, 'flood'))
+  const others = [
+    work('shop', 'ada-0', 'ada'),
+    work('shop', 'ada-1', 'ada'),
+    work('shop', 'bob-0', 'bob'),
+    work('bank', 'bank-0', 'flood'),
+  ]
+  for (let count = 0; count < 9; count++) await endOne()
+  expect(begun).toEqual([
+    ...['flood-0', 'flood-1', 'bank-0', 'ada-0', 'bob-0'],
+    ...['flood-2', 'ada-1', 'flood-3', 'flood-4'],
+  ])
+  expect(await Promise.all([...flood, ...others])).not.toContain('refused')
+})
+
+test('a full room: a caller with fewer takes the place of the newest of the caller with most, and of no other', async () => {
+  const { begun, work, endOne } = open({ maxUnderWay: 1, maxWaiting: 4 })
+  const flood = Array.from({ length: 5 }, (_, at) => work('shop', `flood-${at}`, 'flood'))
+  const late = work('shop', 'flood-5', 'flood')
+  const ada = [work('shop', 'ada-0', 'ada'), work('shop', 'ada-1', 'ada')]
+  // Two each: neither has more than a third request would.
+  const third = work('shop', 'ada-2', 'ada')
+  expect(await late).toBe('refused')
+  expect(await third).toBe('refused')
+  for (let count = 0; count < 5; count++) await endOne()
+  expect(begun).toEqual(['flood-0', 'flood-1', 'ada-0', 'flood-2', 'ada-1'])
+  expect(await Promise.all(ada)).toEqual(['ada-0', 'ada-1'])
+  expect(await Promise.all(flood)).toEqual([
+    ...['flood-0', 'flood-1', 'flood-2', 'refused', 'refused'],
+  ])
+})
+
+test('a full room of another app takes no place', async () => {
+  const { work, endOne } = open({ maxUnderWay: 1, maxWaiting: 1 })
+  const first = [work('shop', 'shop-0'), work('shop', 'shop-1')]
+  const other = work('bank', 'bank-0')
+  expect(await work('shop', 'shop-2', 'b')).toBe('refused')
+  for (let count = 0; count < 3; count++) await endOne()
+  expect(await Promise.all([...first, other])).toEqual(['shop-0', 'shop-1', 'bank-0'])
+})
+
 test('who got no turn in time is refused, and its work is never begun', async () => {
   const { begun, work, endOne } = open({ maxUnderWay: 1, maxWaitMs: 20 })
   const first = work('shop', 'first')
@@ -56,7 +99,7 @@ test('work that fails ends its turn', async () => {
   const inTurn = createTurns({ maxUnderWay: 1, maxWaiting: 1, maxWaitMs: 20 })
   const fail = () =>
     inTurn(
-      'shop',
+      { app: 'shop', caller: 'a' },
       () => Promise.reject(new Error('broken')),
       () => 'refused',
     )

@@ -28,6 +28,7 @@ async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) 
   releaseLater(() => challenges.close())
   return {
     ...challenges,
+    take: (by: typeof asked, answer: string, ip = '203.0.113.1') => challenges.take(by, answer, ip),
     keyPrefix,
     async answer() {
       const offer = await challenges.offer(asked, '203.0.113.1')
@@ -179,6 +180,37 @@ test('a flood of made-up tokens: 32 of them are with the vendor at a time, 64 of
   expect(outcomes.filter((outcome) => outcome === 'challenge').length).toBeGreaterThanOrEqual(24)
   expect(await room.results()).toMatchObject({ wrong: proving })
   await eventually(async () => expect(await server.client.keys(`${room.keyPrefix}*`)).toEqual([]))
+})
+
+test('a flood of made-up tokens from one address: another visitor of the same page gets the next turn', async () => {
+  const waiting: (() => void)[] = []
+  const proving: string[] = []
+  const room = await openRoom({
+    offer: () => expect.unreachable(),
+    read: (_, answer) => ({ kind: 'unproven', id: answer, aliveMs: 60_000 }),
+    prove(_, answer) {
+      proving.push(answer)
+      return new Promise((resolve) => waiting.push(() => resolve(false)))
+    },
+    close() {},
+  })
+  const take = (answer: string, ip: string) => room.take(asked, answer, ip).catch(() => undefined)
+  const flood = Array.from({ length: 120 }, (_, at) => take(`flood-${at}`, '203.0.113.1'))
+  await eventually(() => proving.length === 32)
+  const visitor = take('visitor', '203.0.113.2')
+  await eventually(async () =>
+    expect(await server.client.keys(`${room.keyPrefix}*visitor`)).toHaveLength(1),
+  )
+  // One turn for the flood, which waits already, and the next is the visitor's.
+  for (const end of waiting.splice(0, 2)) end()
+  await eventually(() => proving.length === 34)
+  expect(proving.slice(32)).toContain('visitor')
+  const endAll = setInterval(() => {
+    for (const end of waiting.splice(0)) end()
+  }, 5)
+  expect(await visitor).toEqual({ kind: 'refused' })
+  await Promise.all(flood)
+  clearInterval(endAll)
 })
 
 test('malformed is told apart from refused', async () => {

@@ -1,9 +1,15 @@
+import type { Request, Response } from 'express'
 import { describe, expect, test } from 'vitest'
+import type { Log } from '../../src/base/log.ts'
+import { Overloaded, Problem, Unavailable } from '../../src/base/problems.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createOncePerKey } from '../../src/http/once-per-key.ts'
+import { createRespond } from '../../src/http/respond.ts'
 import type { RouteRequest, SendRoute } from '../../src/http/route.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
 import { noLimits, type Reply, startPostern } from '../support/postern.ts'
+import { publishableKey } from '../support/publishable-key.ts'
 import { releaseLater } from '../support/release.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { templatesFolder } from '../support/templates-folder.ts'
@@ -188,6 +194,105 @@ test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at
   expect(freed).toBe(0)
   // There is room again.
   expect(await sendAs('publishable', 'page', 'later')).toEqual({ status: 202 })
+})
+
+test('a page whose send is known to be refused: refused from memory, without a turn; a key that stands for something gets its answer', async () => {
+  const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
+  let reserved = 0
+  const known = new Set(['accepted'])
+  const idempotency = {
+    newNoticeId: () => 'id',
+    isKnown: async (_: string, key: string) => known.has(key.split(' ')[1] ?? ''),
+    async reserve(_: string, key: string) {
+      reserved += 1
+      if (key.endsWith('accepted')) return { kind: 'answered', answer: { status: 202 } }
+      await isBack
+      return { kind: 'proceed' }
+    },
+    free: async () => {},
+    keep: async () => {},
+  } as unknown as Parameters<typeof createOncePerKey>[0]
+  const oncePerKey = createOncePerKey(idempotency)
+  const refusal = new Problem('limited')
+  let isStillRefused = true
+  const route = {
+    path: '/v1/captchas',
+    recall: ({ body }: RouteRequest) =>
+      body === 'refused' ? async () => (isStillRefused ? refusal : undefined) : undefined,
+    send: async () => ({ status: 202 }),
+    adopt: async () => null,
+  } as unknown as SendRoute
+  const send = (key: string, body: string, kind = 'publishable') =>
+    oncePerKey(route, {
+      ...{ key: { id: 'a', app: 'page', kind, origins: [] }, ip: '192.0.2.1' },
+      ...{ headers: { 'idempotency-key': key }, body },
+    } as unknown as RouteRequest)
+  expect(await send('new', 'refused')).toBe(refusal)
+  expect(reserved).toBe(0)
+  expect(await send('accepted', 'refused')).toEqual({ status: 202 })
+  expect(reserved).toBe(1)
+  // It holds no more: the usual way, and the key is reserved.
+  isStillRefused = false
+  const late = send('late', 'refused')
+  await eventually(() => reserved === 2)
+  comeBack()
+  expect(await late).toEqual({ status: 202 })
+  // A server's requests are asked in order, whatever is remembered.
+  isStillRefused = true
+  expect(await send('server', 'refused', 'secret')).toEqual({ status: 202 })
+})
+
+test('a page repeats an accepted send with its key while the limits refuse: the first answer; with another key: 429 (I26)', async () => {
+  const key = await publishableKey(postern.database)
+  const body = { channel: 'sms', to: '+8613800138555' }
+  const send = (name: string, more = {}) =>
+    postern.post(
+      '/v1/captchas',
+      { ...body, ...more },
+      { key, headers: { 'idempotency-key': name } },
+    )
+  const first = await send('page-first')
+  expect(first.status).toBe(202)
+  for (let round = 0; round < 3; round++) {
+    expect((await send(`page-other-${round}`)).status).toBe(429)
+    expect(await send('page-first')).toMatchObject({ status: 202, body: first.body })
+    const reused = await send('page-first', { scene: 'other' })
+    expect(reused.body.code).toBe('idempotency_key_reused')
+  }
+  // Refused ones leave nothing.
+  const { rows } = await postern.database.pool.query(
+    'SELECT count(*)::int AS count FROM idempotency_key WHERE notice_id = $1 OR answer IS NULL',
+    [first.body.id],
+  )
+  expect(rows[0].count).toBe(1)
+})
+
+test('a page is refused by load: 503, counted as such, and no fault in the log', async () => {
+  const metrics = createMetrics({ process: 'api' })
+  const failed: unknown[] = []
+  const log = {
+    requestFailed: (_: string, error: unknown) => failed.push(error),
+    requestFinished() {},
+  }
+  const respond = createRespond({ metrics, log: log as unknown as Log })
+  const answerTo = async (error: Error) => {
+    const response = { writeHead: () => response, end() {}, headersSent: false, destroyed: false }
+    await respond(
+      '/v1/captchas',
+      { headers: {}, method: 'POST' } as unknown as Request,
+      response as unknown as Response,
+      () => Promise.reject(error),
+    )
+    const { values } = await metrics.shed.get()
+    return values.reduce((sum, { value }) => sum + value, 0)
+  }
+  const overloaded = new Overloaded('postgresql', 'too many wait')
+  expect(overloaded.stack ?? '').not.toContain('\n')
+  expect(await answerTo(overloaded)).toBe(1)
+  expect(failed).toEqual([])
+  const away = new Unavailable('postgresql', undefined)
+  expect(await answerTo(away)).toBe(1)
+  expect(failed).toEqual([away])
 })
 
 /** Takes a lock that statements under way may hold against it. */

@@ -1,0 +1,212 @@
+/**
+ * Strangers with the key of a page: what they can make us keep, and whom they can keep out. Addresses are those of
+ * 127.0.0.0/8, which is this machine. `PAGE_FLOOD_SECONDS=60` is the whole of I31.
+ */
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
+import { testDatabase } from '../support/database.ts'
+import { ownRedis } from '../support/own-servers.ts'
+import { clientOf, posternEnv } from '../support/postern.ts'
+import { startProcess } from '../support/processes.ts'
+import { publishableKey } from '../support/publishable-key.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { eventually } from '../support/wait.ts'
+
+const seconds = Number(process.env.PAGE_FLOOD_SECONDS ?? 12)
+const origin = 'https://shop.example'
+
+interface Asked {
+  path: string
+  body?: object
+  method?: string
+  headers?: Record<string, string>
+}
+
+/** A caller with an address of its own. */
+function callerFrom(url: string, localAddress: string, key: string) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+  releaseLater(() => agent.destroy())
+  return ({
+    path,
+    body,
+    method = 'POST',
+    headers = {},
+  }: Asked): Promise<{ status: number; text: string }> =>
+    new Promise((resolve) => {
+      const outgoing = request(
+        url + path,
+        {
+          ...{ method, agent, localAddress },
+          headers: {
+            authorization: `Bearer ${key}`,
+            'content-type': 'application/json',
+            ...headers,
+          },
+        },
+        (response) => {
+          let text = ''
+          response.setEncoding('utf8').on('data', (part: string) => {
+            text += part
+          })
+          response.once('close', () => resolve({ status: response.statusCode ?? 0, text }))
+        },
+      )
+      outgoing.once('error', () => resolve({ status: 0, text: '' }))
+      outgoing.end(body && JSON.stringify(body))
+    })
+}
+
+let numbers = 0
+function newNumber(): string {
+  numbers += 1
+  return `+861${3_800_000_000 + numbers}`
+}
+
+/** How many answers had each status. */
+const tally = () => {
+  const counts = new Map<number, number>()
+  return { counts, add: (status: number) => counts.set(status, (counts.get(status) ?? 0) + 1) }
+}
+
+test(
+  `${seconds} s of every call a page may make, from eight addresses, at a Redis with 24 MB of room: what is kept is bounded, and another app's sends are all 202 (I31, F38)`,
+  async () => {
+    const server = await ownRedis()
+    const redis = connectRedis(server.url, 'command', () => {})
+    releaseLater(() => closeRedis(redis))
+    await eventually(() => redis.status === 'ready')
+    const database = await testDatabase()
+    const env = posternEnv({ redis: { url: server.url } as never, database })
+    const { PORT: _, ADMIN_PORT: __, ...processEnv } = env
+    const api = await startProcess('api', { env: processEnv })
+    await startProcess('worker', { env: processEnv })
+    const pageKey = await publishableKey(database)
+    const pool = openDatabase(database.url, { maxConnections: 1, onError: () => {} })
+    releaseLater(() => pool.close())
+    const { token: otherKey } = await createApiKeys(pool).create({ name: 'other', app: 'other' })
+    const used = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
+    const atStart = await used()
+    await redis.config('SET', 'maxmemory', String(atStart + 24 * 2 ** 20))
+
+    const statuses = tally()
+    let asked = 0
+    let isOver = false
+    async function strangerFrom(address: string): Promise<void> {
+      const call = callerFrom(api.url, address, pageKey)
+      const sent: string[] = []
+      const kinds: (() => Asked)[] = [
+        () => ({ path: '/v1/captchas', body: { channel: 'sms', to: newNumber() } }),
+        () => ({
+          ...{ path: '/v1/captchas', body: { channel: 'sms', to: newNumber() } },
+          headers: { 'idempotency-key': `key-${++asked}` },
+        }),
+        () => ({
+          path: '/v1/captchas/check',
+          body: { channel: 'sms', to: newNumber(), code: '0000' },
+        }),
+        () => {
+          const to = sent[asked % (sent.length || 1)] ?? newNumber()
+          return { path: '/v1/captchas/check', body: { channel: 'sms', to, code: '0000' } }
+        },
+        () => ({
+          path: '/v1/captchas/check',
+          body: { channel: 'email', to: `a${++asked}@b.test`, code: '0000' },
+        }),
+        () => ({ path: '/v1/challenges', body: {} }),
+        () => ({
+          ...{
+            path: '/v1/captchas',
+            body: { channel: 'sms', to: newNumber(), challenge: 'bm9uZQ==' },
+          },
+        }),
+        () => ({
+          ...{ path: '/v1/captchas/check', method: 'OPTIONS' },
+          headers: { origin: `https://${++asked}.test`, 'access-control-request-method': 'POST' },
+        }),
+      ]
+      while (!isOver) {
+        const one = (kinds[++asked % kinds.length] as () => Asked)()
+        const { status } = await call(one)
+        statuses.add(status)
+        const { to } = (one.body ?? {}) as { to?: string }
+        if (status === 202 && to) sent.push(to)
+      }
+    }
+    releaseLater(() => {
+      isOver = true
+    })
+    const strangers = Array.from({ length: 24 }, (_, at) => strangerFrom(`127.0.1.${1 + (at % 8)}`))
+    const other = clientOf(api.url, otherKey)
+    const endsAt = performance.now() + seconds * 1_000
+    let accepted = 0
+    while (performance.now() < endsAt) {
+      accepted += 1
+      const ip = `203.0.${accepted >> 8}.${accepted & 255}`
+      const { status } = await other.post('/v1/captchas', { channel: 'sms', to: newNumber(), ip })
+      expect(status).toBe(202)
+      // Ten a second at most, as a small app has.
+      await sleep(100)
+    }
+    isOver = true
+    await Promise.all(strangers)
+    const answered = [...statuses.counts.values()].reduce((sum, count) => sum + count, 0)
+    // It was a flood, and the other app was there in it.
+    expect(answered).toBeGreaterThan(seconds)
+    expect(accepted).toBeGreaterThan(2)
+    expect(statuses.counts.get(429)).toBeGreaterThan(0)
+    // Sends and checks that the rules by address let through, some kilobytes each; and what history and decisions write in that time.
+    const keptBytes = (await used()) - atStart
+    const boundBytes = 8 * 120 * 3_000 + accepted * 3_000 + seconds * (240 + 50) * 300 + 2 ** 20
+    expect(keptBytes).toBeLessThan(boundBytes)
+    // No lock was begun at a recipient without a code, and no day's budget used: such keys would outlive the code.
+    const { rows } = await database.pool.query('SELECT count(*)::int AS count FROM idempotency_key')
+    expect(rows[0].count).toBeLessThanOrEqual(8 * 60 + 24)
+    console.log({ answered, statuses: Object.fromEntries(statuses.counts), keptBytes, accepted })
+  },
+  seconds * 1_000 + 120_000,
+)
+
+test('one address with 500 requests a second and Idempotency-Keys: eleven other visitors of the page are all answered (I32)', async () => {
+  const redis = await testRedis()
+  const database = await testDatabase()
+  const env = posternEnv({ redis, database })
+  const { PORT: _, ADMIN_PORT: __, ...processEnv } = env
+  const api = await startProcess('api', { env: processEnv })
+  const pageKey = await publishableKey(database, { origins: [origin] })
+  const flood = callerFrom(api.url, '127.0.2.1', pageKey)
+  const statuses = tally()
+  const send = (name: string): Asked => ({
+    ...{ path: '/v1/captchas', body: { channel: 'sms', to: newNumber() } },
+    headers: { 'idempotency-key': name },
+  })
+  let asked = 0
+  const pending = new Set<Promise<void>>()
+  const timer = setInterval(() => {
+    for (let index = 0; index < 10; index++) {
+      const one = flood(send(`flood-${++asked}`)).then(({ status }) => {
+        statuses.add(status)
+        pending.delete(one)
+      })
+      pending.add(one)
+    }
+  }, 20)
+  releaseLater(() => clearInterval(timer))
+  await eventually(() => (statuses.counts.get(429) ?? 0) > 100, { withinMs: 20_000 })
+  const answers: number[] = []
+  for (let visitor = 1; visitor <= 11; visitor++) {
+    const call = callerFrom(api.url, `127.0.3.${visitor}`, pageKey)
+    answers.push((await call(send(`visitor-${visitor}`))).status)
+  }
+  clearInterval(timer)
+  await Promise.all(pending)
+  expect(answers).toEqual(Array(11).fill(202))
+  // The flood met its limit, and was told so.
+  expect(statuses.counts.get(202)).toBe(60)
+  expect(statuses.counts.get(503) ?? 0).toBeLessThan(asked / 10)
+  expect(api.output()).not.toContain('request failed')
+}, 120_000)
