@@ -171,7 +171,7 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
       {
         title: 'Ended unsent',
         description:
-          'Accepted notices within an hour, by error. All but code_gone (a newer code was asked for), invalid_recipient and rejected are a page, each one.',
+          'Accepted notices within an hour, by error. code_gone (a newer code was asked for), invalid_recipient and postponed are no loss; rejected and outcome_unknown are a ticket, each of the others is a page.',
         unit: 'short',
         isStacked: true,
         queries: [

@@ -68,7 +68,7 @@ function examinePrices({ prices, policies, browser }: PolicyFile): Finding[] {
     return [warning(message, 'set prices')]
   }
   const advice =
-    'add { name: spend, key: "{app}", sliding: 500000 per 24h, permits: price } to captcha'
+    'let one of captcha refuse: { name: spend, key: "{app}", sliding: 500000 per 24h, permits: price }'
   const found = [
     ...forAll.map((rule) => `${rule.name} ${whyNoBound(rule)}`),
     ...forPages.map(({ name }) => `${name} is asked for pages alone`),
