@@ -1,7 +1,7 @@
 /**
  * How fast and how small is the limiter, beside what else one would use and the version before it was made
  * plain? All in one run, interleaved, medians over rounds; the rules are 1 per 60 s, 5 per 1 h and 10 per
- * 24 h unless a contender can't. Ends with the goals that stand.
+ * 24 h unless a contender can't. Ends with the goals that stand, and with exit code 1 if one is missed.
  */
 import { setImmediate } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -315,6 +315,7 @@ function printGoals(goals: Goal[]): void {
   const addRow = openTable('goal', 'bound', 'here', '', 'the version before', 'batched floor')
   for (const [what, side, bound, [here = Number.NaN, ...others]] of goals) {
     const isMet = side === 'at least' ? here >= bound : here <= bound
+    if (!isMet) process.exitCode = 1
     const [before = '', floor = ''] = others.map(shown)
     addRow(what, `${side} ${bound}`, shown(here), isMet ? 'met' : 'MISSED', before, floor)
   }

@@ -5,6 +5,7 @@
 import { execFile } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { repositoryRoot } from '../support/source-files.ts'
 
@@ -108,7 +109,7 @@ describe.concurrent('.ci/run', () => {
     const ending = await runCi({ fail: 'made' })
     expect(ending).toMatchObject({
       code: 1,
-      notOk: ['src/db/generated and web/dist are committed as they are made'],
+      notOk: ['what is made from the sources is committed'],
     })
   })
 
@@ -125,5 +126,37 @@ describe.concurrent('.ci/run', () => {
     const ending = await runCi({ results: results ? JSON.stringify(results) : '' })
     expect(ending.code).toBe(1)
     expect(ending.lastLine).toMatch(new RegExp(`^\\d+ passed, ${failures} failed$`))
+  })
+})
+
+describe('.ci/try-readme.mjs', () => {
+  async function tryReadme(readme: string): Promise<string> {
+    const file = join(mkdtempSync(join(folder, 'readme-')), 'README.md')
+    writeFileSync(file, readme)
+    const args = [join(repositoryRoot, '.ci/try-readme.mjs'), file, 'http://localhost:1']
+    const { stdout } = await promisify(execFile)(process.execPath, args)
+    return stdout
+  }
+  const section = (command: string, answer: string) =>
+    `## Try it\n\n\`\`\`sh\n${command}\n\`\`\`\n\`\`\`json\n${answer}\n\`\`\`\n`
+  const printed = `echo '{"verified":true,"at":1}'`
+
+  test('the answer has the members, types and booleans that are shown → ok', async () => {
+    expect(await tryReadme(section(printed, '{"verified":true,"at":2}'))).toContain('ok: README')
+  })
+
+  test.each([
+    ['another boolean', section(printed, '{"verified":false,"at":2}')],
+    ['another type', section(printed, '{"verified":true,"at":"2"}')],
+    ['a member that is not there', section(printed, '{"verified":true,"at":2,"to":"x"}')],
+    ['a member that is not shown', section(printed, '{"verified":true}')],
+    ['no JSON', section('echo', '{"verified":true}')],
+    ['a command that fails', '## Try it\n\n```sh\nfalse\n```\n'],
+    ['no command', '## Try that\n\n```sh\ntrue\n```\n'],
+  ])('%s → exit code 1, and NOT OK', async (_, readme) => {
+    await expect(tryReadme(readme)).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('NOT OK: '),
+    })
   })
 })
