@@ -5,13 +5,13 @@
 export function createPlaces(longestMs = Number.POSITIVE_INFINITY) {
   let lastMs = 0
   /**
-   * How long to stay away: at least `soonestMs`, and `spacingMs` longer than the one before. The line is no longer than
-   * `longestMs`, unless `soonestMs` is.
+   * How long to stay away: at least `soonestMs`, and `spacingMs` longer than the one before. The line behind the
+   * soonest place is no longer than `longestMs`.
    */
   return function waitMs(soonestMs: number, spacingMs: number): number {
     const nowMs = performance.now()
-    const latestMs = nowMs + Math.max(soonestMs, longestMs)
-    lastMs = Math.min(Math.max(nowMs + soonestMs, lastMs + spacingMs), latestMs)
+    const soonestAtMs = nowMs + soonestMs
+    lastMs = Math.min(Math.max(soonestAtMs, lastMs + spacingMs), soonestAtMs + longestMs)
     return lastMs - nowMs
   }
 }

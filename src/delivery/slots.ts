@@ -45,8 +45,8 @@ export function createSlots(count: number, maxWaiting: number) {
   let isClosed = false
   /** How long a slot is usually held. */
   let usualMs = 100
-  const urgentPlaces = createPlaces(longestAwayMs)
-  const bulkPlaces = createPlaces(longestAwayMs)
+  const urgentPlaces = createPlaces(longestAwayMs / 2)
+  const bulkPlaces = createPlaces(longestAwayMs / 2)
 
   function grant(weight: number): Slot {
     const startMs = performance.now()
@@ -79,7 +79,7 @@ export function createSlots(count: number, maxWaiting: number) {
     const spacingMs = usualMs / count
     const lineMs = (urgent.length + bulk.length) * spacingMs
     const places = isUrgent ? urgentPlaces : bulkPlaces
-    return { granted: false, retryInMs: places(Math.min(lineMs / 2, longestAwayMs), spacingMs) }
+    return { granted: false, retryInMs: places(Math.min(lineMs, longestAwayMs) / 2, spacingMs) }
   }
 
   return {

@@ -118,6 +118,25 @@ describe('the story', () => {
     expect(text).toContain('login: 3 tries left')
   })
 
+  test('many calls of one outage are one entry: how many, and until when', async () => {
+    const to = newNumber()
+    const { body } = await send(to)
+    await postern.messageFor(body.id)
+    const outage = [{ provider: 'sandbox', outcome: 'unavailable', durationMs: 2 }].map((one) => ({
+      ...one,
+      at: new Date(Date.now() - 60_000).toISOString(),
+      latestAt: new Date().toISOString(),
+      count: 12,
+    }))
+    await postern.database.pool.query(
+      'UPDATE notice SET attempts = $2::jsonb || attempts WHERE id = $1',
+      [body.id, JSON.stringify(outage)],
+    )
+    const text = await storyWith(to, 'sandbox: did not take it')
+    expect(text).toContain('12 times until')
+    expect(text.match(/times until/g)).toHaveLength(1)
+  })
+
   test('checked wrongly until it locked', async () => {
     const to = newNumber()
     const { body } = await send(to)

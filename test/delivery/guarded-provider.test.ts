@@ -239,7 +239,7 @@ describe('its breaker is open', () => {
     expect(code).toMatchObject({ reason: 'circuit', retryInMs: 3_000 })
   })
 
-  test('however many wait, a notice comes back within 50 s, a code within 30 s', async () => {
+  test('however many wait, a notice comes back within 50 s of the next probe, a code within 30 s', async () => {
     const { guarded } = await broken()
     const latest = (isUrgent: boolean) => {
       let waitMs = 0
@@ -248,7 +248,7 @@ describe('its breaker is open', () => {
       }
       return waitMs
     }
-    expect([latest(false), latest(true)]).toEqual([50_000, 30_000])
+    expect([latest(false), latest(true)]).toEqual([53_000, 33_000])
   })
 
   test('the probe is withdrawn, or fails before its call: the next message is the probe, and closes it', async () => {
@@ -270,4 +270,14 @@ describe('its breaker is open', () => {
     expect(await sendTo('later')).toMatchObject({ kind: 'postponed' })
     expect(circuit).toEqual([true, false])
   })
+})
+
+test('it asked for a pause: those it keeps waiting come back one after the other, not all when it ends', async () => {
+  const { sendTo, guarded } = open(async () => throttled)
+  await sendTo('one')
+  const waits = Array.from({ length: 100 }, () => guarded.away(false)?.retryInMs ?? 0)
+  expect(waits[0]).toBeGreaterThan(59_000)
+  for (const [index, waitMs] of waits.entries()) {
+    if (index > 0) expect(waitMs - (waits[index - 1] as number)).toBeGreaterThan(10)
+  }
 })
