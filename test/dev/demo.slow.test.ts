@@ -60,10 +60,12 @@ test('asks twice → refused with the wait, as a cross and a ring in the lane', 
 })
 
 test('three wrong guesses → the right code fails as well, and start over lets the visitor in again', async () => {
-  expect(await play('guess')).toMatch(/1 left\.\n.*The code is dead\.\n.*\n.*locked for 1[45]:\d\d/)
-  await expect.poll(() => words('#lanes')).toContain('locked, ')
+  const told = await play('guess')
+  expect(told).toMatch(/1 left\.\n.*The code is dead\.\n.*\n.*nobody can use this code any more/)
+  await expect.poll(() => words('#lanes')).toMatch(/guesses\s+9 per 15m\s+6 of 9 left/)
   await page.getByRole('button', { name: 'Start over' }).click()
   await expect.poll(() => page.locator('#lanes .full').count()).toBe(0)
+  await expect.poll(() => words('#lanes')).toMatch(/guesses\s+9 per 15m\s+9 of 9 left/)
 })
 
 test('the provider is off → the other takes over, and from the sixth on nothing is tried in vain; on again', async () => {
