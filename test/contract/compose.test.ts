@@ -195,7 +195,7 @@ test('a missing SECRET stops Compose instead of starting with a known one', () =
 
 test('the image is small, not root, and holds no development dependency', () => {
   expect(dockerfile).toMatch(/^FROM node:24\.\d+\.\d+-slim AS base$/m)
-  expect(dockerfile).toMatch(/npm ci --ignore-scripts --omit=dev$/m)
+  expect(dockerfile).toMatch(/npm ci --ignore-scripts --omit=dev --omit=optional --omit=peer$/m)
   const lastStage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
   expect(lastStage).not.toContain('npm ')
   expect(lastStage).toMatch(/^USER [1-9]/m)

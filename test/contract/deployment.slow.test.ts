@@ -62,7 +62,7 @@ test('no folder above the clone holds packages, and its Node is the oldest that 
   expect(`>=${(await shell('node --version')).slice(1, 3)}`).toBe(engines.node)
 })
 
-test('I36: from `npm ci --omit=dev` to a code that is sent: every line does what the README says', async () => {
+test('I36: from `npm ci` to a code that is sent: every line does what the README says', async () => {
   expect(lines).toHaveLength(7)
   const [install = '', copy = '', migrate = '', doctor = '', keys = '', api = '', worker = ''] =
     lines

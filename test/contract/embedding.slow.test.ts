@@ -48,7 +48,7 @@ describe('postern from a packed tarball, in a project outside the repository', (
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
     const ours = JSON.parse(await readFile(join(repositoryRoot, 'package.json'), 'utf8'))
     const versions = { ...ours.dependencies, ...ours.devDependencies }
-    const typescript = `typescript@${ours.devDependencies['typescript-cli'].split('@')[1]}`
+    const typescript = `typescript@${ours.devDependencies.typescript}`
     const beside = ['express', '@types/express', '@types/node'].map(
       (name) => `${name}@${versions[name]}`,
     )
