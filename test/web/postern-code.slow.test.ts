@@ -18,11 +18,8 @@ let browser: Browser
 let postern: Postern
 beforeAll(async () => {
   browser = await launchBrowser()
-  const check = [
-    { name: 'guesses', key: '{channel}:{to}', lockout: { limit: 4, window: '5m', lock: '15m' } },
-  ]
   const captcha = [{ name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }]
-  postern = await startPostern({ policyFile: { policies: { captcha, notice: [], check } } })
+  postern = await startPostern({ policyFile: { policies: { captcha, notice: [], check: [] } } })
 })
 
 let drawn = 0
@@ -259,18 +256,23 @@ describe('refusals say what to do', () => {
     expect(await send.textContent()).toBe('Send code')
   })
 
-  test('locked: no digit is taken until the countdown ends', async () => {
+  test('locked by wrong guesses elsewhere: no digit is taken until the countdown ends', async () => {
+    const lockout = { limit: 2, window: '5m', lock: '15m' }
+    const check = [{ name: 'guesses', key: '{channel}:{to}', lockout }]
+    const service = await startPostern({ policyFile: { policies: { ...noLimits, check } } })
+    const page = await openField(browser, service)
+    const { address, send, message, again, code: input } = partsOf(page)
     const to = newNumber()
-    const page = await openField(browser, postern)
-    const code = await sendTo(page, to)
-    const wrong = { channel: 'sms', to, code: wrongFor(code) }
-    for (let n = 0; n < 4; n++) await postern.post('/v1/captchas/check', wrong)
-    await partsOf(page).code.fill(code)
-    await said(page).toMatch(
-      /^Too many wrong codes. You can ask for a new one at \d+:\d\d\s[AP]M\.$/,
-    )
-    expect(await partsOf(page).again.textContent()).toMatch(/^Send again in 1[45]:\d\d$/)
-    expect(await partsOf(page).code.getAttribute('readonly')).toBe('')
+    await address.fill(to)
+    await send.click()
+    const code = await service.codeFor(to)
+    const wrong = { channel: 'sms', to, scene: 'signup', code: wrongFor(code) }
+    for (let n = 0; n < 2; n++) await service.post('/v1/captchas/check', wrong)
+    await input.fill(code)
+    const locked = /^Too many wrong codes. You can ask for a new one at \d+:\d\d\s[AP]M\.$/
+    await expect.poll(() => message.textContent()).toMatch(locked)
+    expect(await again.textContent()).toMatch(/^Send again in 1[45]:\d\d$/)
+    expect(await input.getAttribute('readonly')).toBe('')
   })
 
   test('gone: a newer code has replaced it', async () => {
@@ -469,6 +471,47 @@ describe('what time brings is said, once', () => {
 })
 
 describe('a lock of checks', () => {
+  test('the shipped one: after three wrong guesses a new code passes; after nine it says until when', async () => {
+    const lockout = { limit: 9, window: '15m', lock: '15m' }
+    const check = [{ name: 'guesses', key: '{channel}:{to}:{ip}', lockout }]
+    const service = await startPostern({ policyFile: { policies: { ...noLimits, check } } })
+    const page = await openField(browser, service)
+    const { address, code, send, again } = partsOf(page)
+    const to = newNumber()
+    const guessWrong = async (right: string, expected: string[]) => {
+      for (const words of expected) {
+        await code.fill(wrongFor(right))
+        await said(page).toContain(words)
+      }
+    }
+    const advised = 'no try is left. Ask for a new one.'
+    const codeSent = async () => {
+      await said(page).toContain('on its way')
+      const { id } = (await seen(page)).at(-1) as unknown as { id: string }
+      return service.codeFor(id)
+    }
+    await address.fill(to)
+    await send.click()
+    await guessWrong(await codeSent(), ['2 tries left', 'one try left', advised])
+    await again.click()
+    await code.fill(await codeSent())
+    await said(page).toBe('Confirmed.')
+
+    await page.evaluate(`document.querySelector('postern-code').reset()`)
+    await address.fill(to)
+    await send.click()
+    await guessWrong(await codeSent(), ['2 tries left', 'one try left', advised])
+    await again.click()
+    await guessWrong(await codeSent(), ['2 tries left', 'one try left', advised])
+    await again.click()
+    await guessWrong(await codeSent(), ['2 tries left', 'one try left', 'Too many wrong codes.'])
+    await said(page).toMatch(
+      /^Too many wrong codes. You can ask for a new one at \d+:\d\d\s[AP]M\.$/,
+    )
+    await expect.poll(() => again.textContent()).toMatch(/^Send again in (15:00|14:\d\d)$/)
+    expect(await again.getAttribute('aria-disabled')).toBe('true')
+  })
+
   const lockedForMs = 900_000
   const wrong = (more: object) => answerWith(422, { code: 'code_mismatch', triesLeft: 0, ...more })
 
