@@ -12,9 +12,9 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
   let unanswered: Asked | undefined
 
   return async function send(): Promise<void> {
-    const { channel, busyWith } = state
+    const { channel, busyWith, isPassed } = state
     const to = addressOf()
-    if (busyWith || waitMsOf(state, to) > 0) return
+    if (busyWith || isPassed || waitMsOf(state, to) > 0) return
     if (!to) return complain(channel === 'sms' ? 'smsEmpty' : 'emailEmpty', 'address')
     const { scene, language: locale } = settings
     unanswered = askedFor(`${channel} ${to} ${scene} ${locale}`, unanswered)

@@ -13,12 +13,11 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
   let current = new AbortController()
 
   return {
-    /** Undefined: something else goes on, or it was given up. */
+    /** Undefined: it was given up. Nothing else may go on. */
     async run<Answer>(
       kind: 'send' | 'check',
       ask: (challenge?: string) => Promise<Result<Answer>>,
     ): Promise<Result<Answer> | undefined> {
-      if (state.busyWith || state.isPassed) return undefined
       current = new AbortController()
       const { signal } = current
       begin(kind)

@@ -109,9 +109,11 @@ describe('the whole way', () => {
     })
     const go = page.getByRole('button', { name: 'Go' })
     await go.click()
+    await said(page).toBe('Confirm this with a code first.')
     expect(body).toBe('')
     const code = await sendTo(page, 'a@shop.example')
     await go.click()
+    await said(page).toBe('Confirm this with a code first.')
     expect(body).toBe('')
     await partsOf(page).code.fill(code)
     await said(page).toBe('Confirmed.')
@@ -142,8 +144,11 @@ describe('the whole way', () => {
     await page.keyboard.type(wrongFor(code))
     await said(page).toContain('wrong')
     expect(await path()).toBe('postern-code')
+    const caret = () => page.locator('.postern-active').count()
+    expect(await caret()).toBe(1)
     await page.keyboard.press('Tab')
     expect(await path()).toContain('postern-again')
+    expect(await caret()).toBe(0)
     await page.keyboard.press('Tab')
     expect(await path()).toBe('postern-link')
     await page.keyboard.press('Shift+Tab')
@@ -645,6 +650,8 @@ describe('while a request is under way', () => {
 
   test('a code is checked once, and its pass is not lost by a button pressed meanwhile', async () => {
     const page = await openField(browser, postern)
+    await page.clock.install()
+    await page.reload()
     const right = await sendTo(page, newNumber())
     const requests = await hold(page, '**/v1/captchas/check')
     const { code, again, links } = partsOf(page)
@@ -665,6 +672,12 @@ describe('while a request is under way', () => {
     requests.letGo()
     await said(page).toBe('Confirmed.')
     expect(requests.asked()).toBe(1)
+    await page.clock.fastForward('01:01')
+    let sends = 0
+    page.on('request', () => sends++)
+    await page.evaluate(`document.querySelector('.postern-again').click()`)
+    await said(page).toBe('Confirmed.')
+    expect(sends).toBe(0)
   })
 
   test('left while a code is asked for: the same number asks under the same key, and nothing is sent twice', async () => {
