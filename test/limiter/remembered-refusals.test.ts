@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { createLimiter, type Limiter } from '../../src/limiter/index.ts'
+import { createLimiter, type Limiter, type RawPolicies } from '../../src/limiter/index.ts'
 import {
   type CompiledPolicy,
   compilePolicies,
@@ -204,5 +204,46 @@ describe('remembered refusals (trap 21)', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
     nowMs += 1
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
+  })
+
+  test('recall: the refusal that is remembered, without an event; nothing before it and after a reset', async () => {
+    const events: string[] = []
+    const { limiter } = await realLimiter(policies, {
+      onAdmitted: ({ policy }) => events.push(`admitted ${policy}`),
+      onRefused: ({ rule }) => events.push(`refused ${rule}`),
+    })
+    expect(limiter.recall('p', u)).toBeUndefined()
+    await limiter.acquire('p', u)
+    expect(limiter.recall('p', u)).toBeUndefined()
+    await limiter.acquire('p', u)
+    expect(limiter.recall('p', u)).toMatchObject({ admitted: false, rule: 'r', window: '1h' })
+    expect(limiter.recall('p', { u: 'other' })).toBeUndefined()
+    // A repeat of an earlier request may have been admitted.
+    expect(limiter.recall('p', u, { requestId: 'earlier' })).toBeUndefined()
+    await limiter.reset('p', u)
+    expect(limiter.recall('p', u)).toBeUndefined()
+    expect(events).toEqual(['admitted p', 'refused r'])
+    expect(createLimiter({ policies }).recall('p', u)).toBeUndefined()
+  })
+
+  test('a silent call is decided like any, and raises no event', async () => {
+    const events: string[] = []
+    const told = {
+      onAdmitted: () => events.push('admitted'),
+      onObserved: () => events.push('observed'),
+      onRefused: () => events.push('refused'),
+    }
+    const observing = { ...policies.p[0], name: 'seen', mode: 'observe' }
+    const both = { p: [...policies.p, observing], q: [observing] } as RawPolicies
+    for (const limiter of [
+      (await realLimiter(both, told)).limiter,
+      createLimiter({ policies: both, ...told }),
+    ]) {
+      for (const admitted of [true, false]) {
+        expect(await limiter.acquire('p', u, { isSilent: true })).toMatchObject({ admitted })
+        expect(await limiter.acquire('q', u, { isSilent: true })).toMatchObject({ admitted: true })
+      }
+    }
+    expect(events).toEqual([])
   })
 })
