@@ -144,7 +144,9 @@ test(
     const other = clientOf(api.url, otherKey)
     const endsAt = performance.now() + seconds * 1_000
     let accepted = 0
-    while (performance.now() < endsAt) {
+    // On a busy machine until the limits were met, too.
+    const isMet = () => (statuses.counts.get(429) ?? 0) > 50
+    while (performance.now() < endsAt || !isMet()) {
       accepted += 1
       const ip = `203.0.${accepted >> 8}.${accepted & 255}`
       const { status } = await other.post('/v1/captchas', { channel: 'sms', to: newNumber(), ip })
@@ -158,7 +160,7 @@ test(
     // It was a flood, and the other app was there in it.
     expect(answered).toBeGreaterThan(seconds)
     expect(accepted).toBeGreaterThan(2)
-    expect(statuses.counts.get(429)).toBeGreaterThan(0)
+    expect(statuses.counts.get(429)).toBeGreaterThan(50)
     // Sends and checks that the rules by address let through, some kilobytes each; and what history and decisions write in that time.
     const keptBytes = (await used()) - atStart
     const boundBytes = 8 * 120 * 3_000 + accepted * 3_000 + seconds * (240 + 50) * 300 + 2 ** 20
@@ -168,7 +170,7 @@ test(
     expect(rows[0].count).toBeLessThanOrEqual(8 * 60 + 24)
     console.log({ answered, statuses: Object.fromEntries(statuses.counts), keptBytes, accepted })
   },
-  seconds * 1_000 + 120_000,
+  seconds * 1_000 + 240_000,
 )
 
 test('one address with 500 requests a second and Idempotency-Keys: eleven other visitors of the page are all answered (I32)', async () => {
