@@ -57,7 +57,7 @@ test.each(pages)('$page: each command runs, and answers what is shown', async ({
     for (const [told, found] of pairsOf(expected, answer)) real.set(told, found)
   }
   await postern.stop()
-})
+}, 180_000)
 
 /** The shipped policies, and those that the page has a reader add. */
 function policiesWith(fences: readonly Fence[]): object {
@@ -102,7 +102,7 @@ async function commandOf({ text }: Fence, postern: Postern, real: Map<string, st
 /** What a program prints; for one that fails, that it did and what it said. */
 const told = (program: string, args: string[], env: NodeJS.ProcessEnv = process.env) =>
   new Promise<{ failed: boolean; output: string }>((resolve) => {
-    const options = { cwd: repositoryRoot, timeout: 25_000, env }
+    const options = { cwd: repositoryRoot, timeout: 60_000, env }
     execFile(program, args, options, (error, stdout, stderr) => {
       resolve({ failed: error !== null, output: error ? `${stdout}${stderr}` : stdout })
     })

@@ -18,9 +18,10 @@ const machinePath = (process.env.PATH ?? '')
  * nothing of the npm that started the tests.
  */
 export async function environmentWithNode(major: number): Promise<Record<string, string>> {
-  const { PATH, HOME = '' } = { ...process.env, PATH: machinePath }
-  const [own] = await versionOn(PATH)
-  if (own === major) return { PATH, HOME }
+  // Without a level Bash takes itself for a remote shell, and reads the start-up file of terminals.
+  const env = { PATH: machinePath, HOME: process.env.HOME ?? '', SHLVL: '1' }
+  const [own] = await versionOn(env.PATH)
+  if (own === major) return env
   const folder = await mkdtemp(join(inject('runFolder'), `node-${major}-`))
   await writeFile(join(folder, 'package.json'), '{"allowScripts":{"node":true}}')
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund']
@@ -28,7 +29,7 @@ export async function environmentWithNode(major: number): Promise<Record<string,
   const bin = join(folder, 'node_modules/node/bin')
   const [installed] = await versionOn(bin)
   if (installed !== major) throw new Error(`npm installed Node ${installed} for Node ${major}`)
-  return { PATH: [bin, PATH].join(delimiter), HOME }
+  return { ...env, PATH: [bin, env.PATH].join(delimiter) }
 }
 
 async function versionOn(path: string): Promise<number[]> {
