@@ -71,7 +71,8 @@ test('I36: from `npm ci` to a code that is sent: every line does what the README
   expect(kilobytes).toBeLessThan(420_000)
 
   await shell(copy)
-  const [{ url: database }, { url: redis }] = [await testDatabase(), await testRedis()]
+  const [{ url: database, pool }, { url: redis }] = [await testDatabase(), await testRedis()]
+  await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
   const settings = await readFile(join(clone, '.env'), 'utf8')
   await writeFile(
     join(clone, '.env'),
@@ -92,6 +93,7 @@ test('I36: from `npm ci` to a code that is sent: every line does what the README
 
   const port = await findFreePort()
   await start(`PORT=${port} ${api}`)
+  expect(worker, 'the API has the default one').toMatch(/^ADMIN_PORT=(?!9100 )\d+ /)
   await start(worker)
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const sent = await fetch(`http://127.0.0.1:${port}/v1/captchas`, {
