@@ -215,6 +215,21 @@ test('a key that was unknown passes once it is made elsewhere, after the time of
   expect(await keys.find(token)).toMatchObject({ app: 'shop' })
 })
 
+test('find: an unknown key is asked for again after 5 s, and not sooner', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const { keys, asked } = openKeys()
+  const [stranger = ''] = strangers(1)
+  const before = asked()
+  await keys.find(stranger)
+  vi.advanceTimersByTime(4_999)
+  await keys.find(stranger)
+  expect(asked() - before).toBe(1)
+  vi.advanceTimersByTime(1)
+  await keys.find(stranger)
+  expect(asked() - before).toBe(2)
+  vi.useRealTimers()
+})
+
 test('what is remembered of unknown keys is bounded: beyond it the oldest are asked for again', async () => {
   const { keys, asked } = openKeys(url, { maxWrong: 3 })
   const four = strangers(4)

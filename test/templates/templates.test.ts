@@ -173,6 +173,13 @@ describe('loadTemplates', () => {
     ['a private value', { 't/sms.en.txt': '{{@root}}' }, /only plain/],
     ['a name no request can give', { 't/sms.en.txt': '{{first-name}}' }, /only plain/],
     ['a text', { 't/sms.en.txt': '{{"a"}}' }, /only plain/],
+    [
+      'a WebOTP line that is not the last',
+      { 't/sms.en.txt': 'x\n@shop.example #{{code}}\ny' },
+      /line 2: a WebOTP line is the last one/,
+    ],
+    ['a WebOTP line alone', { 't/sms.en.txt': '@shop.example #{{code}}' }, /line 1: a WebOTP/],
+    ['a WebOTP line of another form', { 't/sms.en.txt': 'x\n@shop.example {{code}}' }, /line 2: a/],
     ['a brace left open', { 't/sms.en.txt': 'x {{a' }, /t\/sms\.en\.txt: /],
   ]
   test.each(faults)('%s is refused at start with its file', (_, files, message) => {
