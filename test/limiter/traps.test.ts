@@ -64,6 +64,24 @@ describe('traps: numbers and time', () => {
     expect(await acquire()).toMatchObject({ retryAfterMs: 55_000 })
   })
 
+  test.each([{ sliding: '2 per 60s' }, { fixed: '2 per 60s' }])(
+    'trap 7: a clock that steps back 5 s between two uses: neither comes back before the first: %j',
+    async (rule) => {
+      const { ask, wait } = await bothEngines(onePolicy(rule))
+      const acquire = () => ask((limiter) => limiter.acquire('p', u))
+      await acquire()
+      await wait(-5_000)
+      expect(await acquire()).toMatchObject({ admitted: true })
+      expect(await acquire()).toMatchObject({ retryAfterMs: 65_000 })
+      await wait(60_000)
+      expect(await acquire()).toMatchObject({ retryAfterMs: 5_000 })
+      await wait(5_000)
+      expect(await acquire()).toMatchObject({ admitted: true })
+      expect(await acquire()).toMatchObject({ admitted: true })
+      expect(await acquire()).toMatchObject({ retryAfterMs: 60_000 })
+    },
+  )
+
   test.each([
     { sliding: '1 per 60s' },
     { fixed: '1 per 60s' },

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { idFloor, newId } from '../../src/base/ids.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
-import { type RetentionPolicy, retain } from '../../src/upkeep/retention.ts'
+import { type RetentionPolicy, retain, startRetention } from '../../src/upkeep/retention.ts'
 import { moveDatabaseClock, testDatabase } from '../support/database.ts'
 import { releaseLater } from '../support/release.ts'
 import { eventually } from '../support/wait.ts'
@@ -359,4 +359,31 @@ test('what support did goes with the rows, however much it is; the rest stays', 
   await run()
   const { rows } = await pool.query('SELECT count(*)::int AS n FROM operation')
   expect(rows[0].n).toBe(2)
+})
+
+test('a pass that could not begin is logged, and tried again in a minute and not in an hour', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const away = openDatabase('postgresql://127.0.0.1:9/away', {
+    maxConnections: 1,
+    onError: () => {},
+  })
+  releaseLater(() => away.close())
+  const begin = vi.spyOn(away, 'onOwnConnection').mockRejectedValue(new Error('away'))
+  const logged: string[] = []
+  const retention = startRetention({
+    database: away,
+    policy,
+    removeOldKeys: async () => 0,
+    log: { backgroundFailed: (task) => void logged.push(task) },
+  })
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(begin).toHaveBeenCalledTimes(1)
+  await vi.advanceTimersByTimeAsync(42_000)
+  expect(begin).toHaveBeenCalledTimes(1)
+  // A pause varies by a quarter.
+  await vi.advanceTimersByTimeAsync(35_000)
+  expect(begin).toHaveBeenCalledTimes(2)
+  expect(logged).toEqual(['retention', 'retention'])
+  await retention.stop()
+  vi.useRealTimers()
 })
