@@ -66,9 +66,9 @@ export function connectRedis(
  * was busy that fails commands whose answers have arrived.
  */
 function limitCommands(client: RedisClient): void {
-  const send: Cluster['sendCommand'] = client.sendCommand.bind(client)
+  const kind: Cluster = Object.getPrototypeOf(client)
   const sendLimited: Cluster['sendCommand'] = (command, stream, node) => {
-    const sent = send(command, stream, node)
+    const sent = kind.sendCommand.call(client, command, stream, node)
     const stop = startCountdown(commandMs, () => command.reject(new Error('Command timed out')))
     command.promise.then(stop, stop)
     return sent
