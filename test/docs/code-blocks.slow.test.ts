@@ -27,37 +27,41 @@ const database = await testDatabase()
 const readersEnv = await environmentWithNode(20)
 let compared = 0
 
-test.each(pages)('$page: each command runs, and answers what is shown', async ({ fences }) => {
-  const policyFile = { policies: policiesWith(fences) }
-  const postern = await startPostern({ on: { redis: await testRedis(), database }, policyFile })
-  const env = await environmentOf(postern, fences)
-  /** What the page shows of values that are another one here: ids. */
-  const real = new Map<string, string>()
-  for (const [index, fence] of fences.entries()) {
-    if (fence.language !== 'sh' || !isRun(fence)) continue
-    const output = await run(await commandOf(fence, postern, real), env, nameOf(fence))
-    const shown = fences[index + 1]
-    // Right below it, or it is another story.
-    if (!shown || shown.line > fence.lastLine + 2) continue
-    const [body, status] = partsOf(shown)
-    if (status) expect(output, nameOf(shown)).toContain(status)
-    if (body === '') continue
-    compared += 1
-    const expected = JSON.parse(body)
-    let answer = answerIn(output)
-    const compare = () =>
-      expect(differenceOf(expected, answer, 'answer'), nameOf(shown)).toBeUndefined()
-    const readAgain = async () => {
-      answer = answerIn(await run(await commandOf(fence, postern, real), env, nameOf(fence)))
-      compare()
+test.each(pages)(
+  '$page: each command runs, and answers what is shown',
+  async ({ fences }) => {
+    const policyFile = { policies: policiesWith(fences) }
+    const postern = await startPostern({ on: { redis: await testRedis(), database }, policyFile })
+    const env = await environmentOf(postern, fences)
+    /** What the page shows of values that are another one here: ids. */
+    const real = new Map<string, string>()
+    for (const [index, fence] of fences.entries()) {
+      if (fence.language !== 'sh' || !isRun(fence)) continue
+      const output = await run(await commandOf(fence, postern, real), env, nameOf(fence))
+      const shown = fences[index + 1]
+      // Right below it, or it is another story.
+      if (!shown || shown.line > fence.lastLine + 2) continue
+      const [body, status] = partsOf(shown)
+      if (status) expect(output, nameOf(shown)).toContain(status)
+      if (body === '') continue
+      compared += 1
+      const expected = JSON.parse(body)
+      let answer = answerIn(output)
+      const compare = () =>
+        expect(differenceOf(expected, answer, 'answer'), nameOf(shown)).toBeUndefined()
+      const readAgain = async () => {
+        answer = answerIn(await run(await commandOf(fence, postern, real), env, nameOf(fence)))
+        compare()
+      }
+      // What only reads may be read before the worker was there.
+      if (isReading(fence) && differenceOf(expected, answer, 'answer')) await eventually(readAgain)
+      else compare()
+      for (const [told, found] of pairsOf(expected, answer)) real.set(told, found)
     }
-    // What only reads may be read before the worker was there.
-    if (isReading(fence) && differenceOf(expected, answer, 'answer')) await eventually(readAgain)
-    else compare()
-    for (const [told, found] of pairsOf(expected, answer)) real.set(told, found)
-  }
-  await postern.stop()
-}, 180_000)
+    await postern.stop()
+  },
+  180_000,
+)
 
 /** The shipped policies, and those that the page has a reader add. */
 function policiesWith(fences: readonly Fence[]): object {
