@@ -168,7 +168,6 @@ test(
     // No lock was begun at a recipient without a code, and no day's budget used: such keys would outlive the code.
     const { rows } = await database.pool.query('SELECT count(*)::int AS count FROM idempotency_key')
     expect(rows[0].count).toBeLessThanOrEqual(8 * 60 + 24)
-    console.log({ answered, statuses: Object.fromEntries(statuses.counts), keptBytes, accepted })
   },
   seconds * 1_000 + 240_000,
 )
