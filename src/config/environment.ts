@@ -28,6 +28,7 @@ const environmentSchema = z.object({
   POSTERN_CONFIG: z.string().default('./postern.yaml'),
   SECRET: secret,
   SECRET_PREVIOUS: secret.optional(),
+  CA_FILE: z.string().optional(),
   BOOTSTRAP_SECRET_KEY: z
     .string()
     .regex(/^[\x21-\x7e]{16,200}$/, 'needs 16 to 200 visible ASCII characters')

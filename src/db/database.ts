@@ -7,6 +7,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { Unavailable } from '../base/problems.ts'
 import { PrismaClient } from './generated/client.ts'
+import { openSession } from './session.ts'
 
 export interface Database {
   readonly pool: pg.Pool
@@ -43,9 +44,8 @@ export function openDatabase(
   options: { maxConnections: number; onError: (error: Error) => void },
 ): Database {
   let clockAheadMs = () => Date.now() - performance.now()
-  async function askTime(client: pg.ClientBase): Promise<void> {
-    const { rows } = await client.query(timeSql)
-    const aheadMs = Number(rows[0].nowMs) - performance.now()
+  async function onConnect(client: pg.ClientBase): Promise<void> {
+    const aheadMs = (await openSession(client, statementTimeoutMs)) - performance.now()
     clockAheadMs = () => aheadMs
   }
 
@@ -58,7 +58,7 @@ export function openDatabase(
     idle_in_transaction_session_timeout: 10_000,
     keepAlive: true,
     maxLifetimeSeconds: connectionLivesS,
-    onConnect: askTime,
+    onConnect,
   })
   pool.on('error', options.onError)
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
@@ -96,6 +96,7 @@ export function openDatabase(
       signal?.addEventListener('abort', end)
       try {
         await client.connect()
+        await openSession(client, statementTimeoutMs)
         return await work(client)
       } finally {
         signal?.removeEventListener('abort', end)
@@ -108,8 +109,6 @@ export function openDatabase(
     },
   }
 }
-
-const timeSql = 'SELECT (extract(epoch FROM now()) * 1000)::float8 AS "nowMs"'
 
 /**
  * True for everything that says nothing about the statement itself: no connection, connection lost,
@@ -127,8 +126,8 @@ export function isOutOfReach(error: unknown): boolean {
   if (code === undefined) return error.name === 'Error' || error.name === 'DriverAdapterError'
   if (/^P\d{4}$/.test(code)) return /^P1/.test(code) || code === 'P2024'
   // Classes of SQLSTATE: 08 connection, 28 user, 3D database, 53 resources, 57 operator intervention;
-  // 25006 read-only, 42501 rights.
-  if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|28|3D|53|57|25006|42501)/.test(code)
+  // 25006 read-only, 42501 rights; 26000 and 42P05 a session that is not ours (session.ts).
+  if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|28|3D|53|57|25006|26000|42501|42P05)/.test(code)
   return true
 }
 

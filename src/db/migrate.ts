@@ -15,11 +15,15 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { openSession } from './session.ts'
 
 const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
 
 /** Any fixed number: it names the lock, not a thing. */
 const migrationLockId = 7_022_026
+
+/** Far above what any migration takes. */
+const statementTimeoutMs = 86_400_000
 
 interface Migration {
   name: string
@@ -39,9 +43,15 @@ export async function migrate(
   { folder = migrationsFolder, patience = defaultPatience } = {},
 ): Promise<string[]> {
   const migrations = await readMigrations(folder)
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 })
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: statementTimeoutMs,
+  })
   await client.connect()
   try {
+    // Behind a pooler the lock below could outlive this process.
+    await openSession(client, statementTimeoutMs)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLockId])
     await client.query(createMigrationsTable)
     const applied = await appliedChecksums(client)

@@ -1,6 +1,7 @@
 /** Whether PostgreSQL can be relied on now, and its errors in words an operator can act on. */
 import type { Database } from './database.ts'
 import { pendingMigrations } from './migrate.ts'
+import { poolerCode } from './session.ts'
 
 /** Why no send could succeed now; empty when one could. Never throws. */
 export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
@@ -48,7 +49,16 @@ function noRight(message: string): string {
   return `postgresql does not give our user the rights it needs: ${message}`
 }
 
+const throughPooler =
+  'postgresql is reached through a pooler that does not keep our session; point DATABASE_URL at PostgreSQL itself'
+
 const problems: readonly (readonly [RegExp, (message: string) => string])[] = [
+  [new RegExp(`^(${poolerCode}|26000|42P05)$`), () => throughPooler],
+  [
+    /^08P01$/,
+    (message) =>
+      message.includes('startup parameter') ? throughPooler : `postgresql says: ${message} (08P01)`,
+  ],
   [/^3D000$/, (message) => `postgresql has no such database (${message}); look at DATABASE_URL`],
   [/^28/, () => 'postgresql refuses our user or password; look at DATABASE_URL'],
   [/^42501$/, noRight],

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
+import { trustCaFile } from './trust-ca-file.ts'
 
 /** Far above any settings; something else that is called .env would be read for minutes. */
 const maxBytes = 1_048_576
@@ -7,9 +8,14 @@ const maxBytes = 1_048_576
 /**
  * Reads `.env` of the current folder into the environment, as every command does first. What is set
  * already wins, and counts as set although it is empty. Ends the process when the file is there and can
- * not be read: its secrets would be missing without a reason.
+ * not be read: its secrets would be missing without a reason. Then trusts the authorities of CA_FILE.
  */
 export function loadEnvFile(): void {
+  readEnvFile()
+  trustCaFile(process.env.CA_FILE)
+}
+
+function readEnvFile(): void {
   let text: string
   try {
     if (statSync('.env').size > maxBytes) throw Object.assign(new Error(), { code: 'above 1 MB' })

@@ -2,13 +2,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent, type ClientRequest, request } from 'node:http'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { askPort, findFreePort, readIfThere } from '../../src/dev/server-process.ts'
 import {
   findProgram,
+  isOpen,
   makeCertificate,
   serverFolder,
   startDebianServer,
@@ -225,16 +225,6 @@ async function openHaproxy(ports: readonly Ports[]): Promise<Way> {
         .match(/^.* 50\d .*$/gm)
         ?.join('\n') ?? '',
   }
-}
-
-function isOpen(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
 }
 
 const i34: Fault = {

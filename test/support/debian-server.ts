@@ -1,6 +1,7 @@
 /** Servers of other people that no npm package carries, run privately on loopback from a configuration of the test's. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import { findOrInstall } from '../../src/dev/find-or-install.ts'
@@ -68,4 +69,15 @@ export function makeCertificate(folder: string): {
     ...['-addext', 'basicConstraints=critical,CA:FALSE'],
   )
   return { caFile, keyFile, certFile }
+}
+
+/** Whether this loopback port accepts connections. */
+export function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
 }

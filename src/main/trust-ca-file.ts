@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+import tls from 'node:tls'
+
+/**
+ * Trusts the certificates of a file in PEM, beside those that Node trusts, in every TLS connection that this process opens
+ * from now on: PostgreSQL, Redis, SMTP and HTTPS. Node reads NODE_EXTRA_CA_CERTS before `.env` is read, so that can't name
+ * them there. Ends the process when the file holds no usable certificate: servers would be refused without a reason.
+ */
+export function trustCaFile(file: string | undefined): void {
+  if (!file) return
+  try {
+    const text = readFileSync(file, 'utf8')
+    const certificates = text.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g)
+    if (!certificates) throw Object.assign(new Error(), { code: 'no certificate in PEM' })
+    tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...certificates])
+  } catch (error) {
+    const { code } = error as { code?: string }
+    console.error(`Postern can not start: CA_FILE can not be read (${code}).`)
+    process.exit(1)
+  }
+}

@@ -1,0 +1,99 @@
+/** Servers whose certificates are signed by a private authority: CA_FILE, also where it stands in .env. */
+
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect, createServer as createTcpServer } from 'node:net'
+import { join } from 'node:path'
+import { createServer as createTlsServer, TLSSocket } from 'node:tls'
+import { expect, inject, test } from 'vitest'
+import { testDatabase } from '../support/database.ts'
+import { makeCertificate } from '../support/debian-server.ts'
+import { posternEnv } from '../support/postern.ts'
+import { runCommand } from '../support/processes.ts'
+import { testRedis } from '../support/redis.ts'
+import { releaseLater } from '../support/release.ts'
+import { startSmtp } from '../support/smtp.ts'
+
+const folder = mkdtempSync(join(inject('runFolder'), 'tls-'))
+const { caFile, keyFile, certFile } = makeCertificate(folder)
+const identity = { key: readFileSync(keyFile), cert: readFileSync(certFile) }
+const [redis, database] = [await testRedis(), await testDatabase()]
+
+/** TLS before a server on loopback, as it ends TLS itself: Redis at once, PostgreSQL after it was asked. */
+async function startTls(url: string, isPostgres: boolean): Promise<number> {
+  const target = new URL(url)
+  const join = (client: TLSSocket) => {
+    const server = connect(Number(target.port), '127.0.0.1')
+    for (const socket of [client, server]) socket.on('error', () => {})
+    client.pipe(server).pipe(client)
+  }
+  const listener = isPostgres
+    ? createTcpServer((socket) => {
+        socket.on('error', () => {})
+        // The eight bytes of an SSLRequest.
+        socket.once('data', () => {
+          socket.write('S')
+          join(new TLSSocket(socket, { isServer: true, ...identity }))
+        })
+      })
+    : createTlsServer(identity, join).on('tlsClientError', () => {})
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  releaseLater(() => listener.close())
+  return (listener.address() as { port: number }).port
+}
+
+async function settings(): Promise<Record<string, string>> {
+  const smtp = await startSmtp({ secure: true, ...identity })
+  const [redisPort, postgresPort] = await Promise.all([
+    startTls(redis.url, false),
+    startTls(database.url, true),
+  ])
+  const redisUrl = new URL(redis.url.replace('redis:', 'rediss:'))
+  redisUrl.port = String(redisPort)
+  const postgresUrl = new URL(database.url)
+  postgresUrl.port = String(postgresPort)
+  postgresUrl.searchParams.set('sslmode', 'verify-full')
+  const providers = {
+    mail: { kind: 'smtp', url: smtp.url, from: 'no-reply@acme.test' },
+    box: { kind: 'sandbox' },
+  }
+  const routes = { email: [{ use: ['mail'] }], sms: [{ use: ['box'] }] }
+  return posternEnv({
+    redis: { ...redis, url: redisUrl.href },
+    database: { ...database, url: postgresUrl.href },
+    policyFile: { providers, routes },
+  })
+}
+
+test('PostgreSQL, Redis and SMTP of a private authority: out of reach without CA_FILE, in order with it', async () => {
+  const env = await settings()
+  const examined = async (more: Record<string, string>, cwd?: string) => {
+    const { stdout } = await runCommand('doctor', ['--json'], { ...env, ...more }, cwd)
+    const found = JSON.parse(stdout) as { subject: string; state: string; message: string }[]
+    const stateOf = (subject: string) => found.find((one) => one.subject === subject)?.state
+    return ['postgresql', 'redis', 'provider mail'].map(stateOf)
+  }
+  const place = mkdtempSync(join(inject('runFolder'), 'ca-'))
+  writeFileSync(join(place, '.env'), `CA_FILE=${caFile}\n`)
+  const [without, set, inFile] = await Promise.all([
+    examined({}),
+    examined({ CA_FILE: caFile }),
+    examined({}, place),
+  ])
+  expect(without).toEqual(['error', 'error', 'error'])
+  expect(set).toEqual(['ok', 'ok', 'ok'])
+  expect(inFile).toEqual(['ok', 'ok', 'ok'])
+})
+
+test.each([
+  ['is not there', 'ENOENT', 'nothing.pem'],
+  ['holds no certificate', 'no certificate in PEM', 'server.key'],
+])('a CA_FILE that %s stops a command with one line', async (_, reason, name) => {
+  const env = { DATABASE_URL: database.url, CA_FILE: join(folder, name) }
+  expect(await runCommand('migrate', [], env)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `Postern can not start: CA_FILE can not be read (${reason}).\n`,
+  })
+})
