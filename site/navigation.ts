@@ -14,6 +14,7 @@ const reference: Entries = [
   ['Calls and their fields', '/reference/calls'],
   ['Policy file', '/policy-file'],
   ['Environment', '/reference/environment'],
+  ['PostgreSQL and Redis', '/servers'],
   ['Metrics', '/metrics'],
   ['Limiter', '/limiter'],
   ['Code field', '/code-field'],

@@ -36,9 +36,11 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
     /** A preflight carries no key, so it is answered for what any valid key lists. */
     async preflight(
       { headers: { origin = '' } }: Request,
+      response: Response,
       methods: readonly string[],
     ): Promise<Answer | Problem> {
       if (!(await isListed(origin))) return new Problem('forbidden', unlisted)
+      response.vary('Origin')
       return {
         status: 204,
         headers: {
@@ -46,7 +48,6 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
           'access-control-allow-methods': methods.join(', '),
           'access-control-allow-headers': requestHeaders,
           'access-control-max-age': String(preflightGoodForS),
-          vary: 'Origin',
         },
       }
     },

@@ -80,7 +80,7 @@ export function createRouter(deps: {
     router.all(path, (request, response) =>
       respond(path, request, response, async () => {
         if (pageMethods.length > 0) {
-          if (isPreflight(request)) return cors.preflight(request, pageMethods)
+          if (isPreflight(request)) return cors.preflight(request, response, pageMethods)
           await cors.admitUnknown(tokenOf(request), request, response)
           const refusal = await cors.refuseUnlisted(tokenOf(request), request, response)
           if (refusal) return refusal

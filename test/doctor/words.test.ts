@@ -1,6 +1,6 @@
 /** What needs no server: secrets, the policy file, keys, clocks, and how it is all told. */
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { policyFileSchema } from '../../src/config/policy-schema.ts'
 import { lookAtClock } from '../../src/doctor/clock.ts'
@@ -192,6 +192,22 @@ test.each([
   [600_000, 'error: this machine is 600 s behind redis'],
 ])('a server that is %d ms ahead', async (aheadMs, expected) => {
   expect(told([await lookAtClock('redis', async () => Date.now() + aheadMs)])).toEqual([expected])
+})
+
+test('a server that answers late is not one whose clock differs', async () => {
+  vi.useFakeTimers()
+  const slow = async (readAfterMs: number) => {
+    vi.advanceTimersByTime(readAfterMs)
+    const read = Date.now()
+    vi.advanceTimersByTime(5_000 - readAfterMs)
+    return read
+  }
+  for (const readAfterMs of [0, 2_500, 5_000]) {
+    expect(told([await lookAtClock('redis', () => slow(readAfterMs))])).toEqual([
+      'ok: this machine and redis agree',
+    ])
+  }
+  vi.useRealTimers()
 })
 
 test('the report: aligned, with what to do below, and counted', () => {

@@ -1,6 +1,14 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
+import { createLog } from '../../src/base/log.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { defineRoute } from '../../src/http/route.ts'
+import { createRouter } from '../../src/http/router.ts'
+import type { Idempotency } from '../../src/idempotency/idempotency.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
 import { testDatabase } from '../support/database.ts'
 import { startPostern } from '../support/postern.ts'
 import { testRedis } from '../support/redis.ts'
@@ -60,4 +68,41 @@ test('PostgreSQL away: 503 that the page may read, for a known key and an unknow
   expect(late.headers.get('access-control-allow-origin')).toBe(origin)
   expect(performance.now() - startMs).toBeLessThan(15_000)
   proxy.forward()
+})
+
+test('the Vary of a host stays beside ours, in answers and in preflights', async () => {
+  const origin = 'https://shop.example'
+  const router = createRouter({
+    routes: [
+      defineRoute({
+        ...{ method: 'post', path: '/page', name: 'page', summary: 'A test.', access: 'page' },
+        ...{ answers: {}, problems: [], run: async () => ({ status: 204 }) },
+      }),
+    ],
+    findKey: async () => ({ id: 'k', app: 'default', kind: 'publishable', origins: [origin] }),
+    isListedOrigin: async () => true,
+    idempotency: {} as Idempotency,
+    metrics: createMetrics({ process: 'api' }),
+    log: createLog({ level: 'silent', process: 'test' }),
+  })
+  const host = express().use((_, response, next) => {
+    response.vary('Accept-Encoding')
+    next()
+  })
+  const server = host.use(router).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/page`
+  for (const init of [
+    { method: 'POST', headers: { origin, authorization: 'Bearer ppk_any' } },
+    { method: 'POST', headers: { origin } },
+    { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } },
+  ]) {
+    const { headers } = await fetch(url, init as RequestInit)
+    expect(headers.get('access-control-allow-origin')).toBe(origin)
+    expect(headers.get('vary')).toBe('Accept-Encoding, Origin')
+  }
 })
