@@ -21,6 +21,7 @@ import type { Fault, Lab } from './fault.ts'
 const callers = 8
 /** Between two sends of a caller; all of them make 80 a second. */
 const pauseMs = 100
+const maxTries = 10
 
 /** What came of the sends of all callers. */
 interface Tally {
@@ -39,10 +40,12 @@ async function call(addresses: readonly string[], tally: Tally, isOver: () => bo
   let at = 0
   while (!isOver()) {
     const to = freshPhone()
-    let outcome = 'ECONNREFUSED'
-    for (let tries = 0; tries < 2 * addresses.length && outcome === 'ECONNREFUSED'; tries++) {
+    let outcome = ''
+    for (let tries = 0; tries < maxTries; tries++) {
       outcome = await sendOnce(`${addresses[at % addresses.length]}/v1/captchas`, agent, to)
       if (outcome === 'ECONNREFUSED') at += 1
+      // A busy machine; had it taken the quota of this number, the next try would be refused.
+      else if (outcome !== 'unavailable') break
     }
     if (outcome === '202') tally.accepted += 1
     else tally.others.push({ to, outcome })
@@ -63,9 +66,15 @@ function sendOnce(url: string, agent: Agent, to: string): Promise<string> {
     const outgoing: ClientRequest = send(url, { agent, method: 'POST', headers })
     outgoing.once('error', ({ code, message }: NodeJS.ErrnoException) => resolve(code ?? message))
     outgoing.once('response', (response) => {
-      response.resume()
+      let text = ''
+      response.on('data', (chunk) => {
+        text += chunk
+      })
       response.once('error', ({ message }) => resolve(message))
-      response.once('end', () => resolve(String(response.statusCode)))
+      response.once('end', () => {
+        const isOurs = response.statusCode === 503 && text.includes('"unavailable"')
+        resolve(isOurs ? 'unavailable' : String(response.statusCode))
+      })
     })
     outgoing.end(body)
   })
@@ -129,7 +138,10 @@ async function roll(
 
 /** Nothing was taken for a caller that heard of no acceptance. */
 async function expectNothingLost(fleet: Fleet, { accepted }: Tally): Promise<void> {
-  const [rows] = await fleet.query<{ count: number }>('SELECT count(*)::int AS count FROM notice')
+  // A row whose 503 was said before its commit is closed again.
+  const counted =
+    "SELECT count(*)::int AS count FROM notice WHERE error IS DISTINCT FROM 'abandoned'"
+  const [rows] = await fleet.query<{ count: number }>(counted)
   expect(rows?.count).toBe(accepted)
 }
 
