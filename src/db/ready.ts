@@ -1,7 +1,6 @@
 /** Whether PostgreSQL can be relied on now, and its errors in words an operator can act on. */
 import type { Database } from './database.ts'
 import { pendingMigrations } from './migrate.ts'
-import { poolerCode } from './session.ts'
 
 /** Why no send could succeed now; empty when one could. Never throws. */
 export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
@@ -53,7 +52,7 @@ const throughPooler =
   'postgresql is reached through a pooler that does not keep our session; point DATABASE_URL at PostgreSQL itself'
 
 const problems: readonly (readonly [RegExp, (message: string) => string])[] = [
-  [new RegExp(`^(${poolerCode}|26000|42P05)$`), () => throughPooler],
+  [/^(POOLER|26000|42P05)$/, () => throughPooler],
   [
     /^08P01$/,
     (message) =>

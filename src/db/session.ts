@@ -6,9 +6,6 @@
  */
 import type pg from 'pg'
 
-/** By which `postgresProblem` knows it. */
-export const poolerCode = 'POOLER'
-
 /** Returns PostgreSQL's time in milliseconds since 1970. Throws when the time limit that was asked for does not apply. */
 export async function openSession(
   client: pg.ClientBase,
@@ -18,7 +15,7 @@ export async function openSession(
   const [session] = rows
   if (session?.limitMs === statementTimeoutMs) return session.nowMs
   throw Object.assign(new Error('a pooler has dropped the settings of the session'), {
-    code: poolerCode,
+    code: 'POOLER',
   })
 }
 

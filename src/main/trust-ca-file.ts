@@ -9,9 +9,10 @@ import tls from 'node:tls'
 export function trustCaFile(file: string | undefined): void {
   if (!file) return
   try {
-    const text = readFileSync(file, 'utf8')
-    const certificates = text.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g)
-    if (!certificates) throw Object.assign(new Error(), { code: 'no certificate in PEM' })
+    const parts = readFileSync(file, 'utf8').split(/(?<=-----END CERTIFICATE-----)/)
+    const certificates = parts.filter((part) => part.includes('-----BEGIN CERTIFICATE-----'))
+    if (certificates.length === 0)
+      throw Object.assign(new Error(), { code: 'no certificate in PEM' })
     tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...certificates])
   } catch (error) {
     const { code } = error as { code?: string }
