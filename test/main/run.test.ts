@@ -191,12 +191,12 @@ test('a SIGHUP that ends npm leaves no process behind that it has started', asyn
   })
   releaseLater(() => npm.kill('SIGKILL'))
   const isUp = async () => (await fetch(`http://127.0.0.1:${adminPort}/livez`)).status === 200
-  await eventually(isUp)
+  await eventually(isUp, { withinMs: 120_000 })
   const [api] = childrenOf(npm.pid as number) as [number]
   releaseLater(() => isRunning(api) && process.kill(api, 'SIGKILL'))
   npm.kill('SIGHUP')
   await once(npm, 'exit')
-  await eventually(() => !isRunning(api))
+  await eventually(() => !isRunning(api), { withinMs: 120_000 })
 })
 
 function isRunning(pid: number): boolean {

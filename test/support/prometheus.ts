@@ -19,7 +19,7 @@ const find = (program: 'prometheus' | 'promtool') => findOrInstall([program], 'p
 
 /** What it prints; throws when it finds a fault. */
 export function promtool(cwd: string, ...args: string[]): string {
-  return execFileSync(find('promtool'), args, { cwd, encoding: 'utf8', timeout: 30_000 })
+  return execFileSync(find('promtool'), args, { cwd, encoding: 'utf8', timeout: 120_000 })
 }
 
 export interface Sample {
