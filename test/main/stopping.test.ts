@@ -38,7 +38,10 @@ async function mount() {
   })
   const { port } = server.address() as AddressInfo
   const { post } = clientOf(`http://127.0.0.1:${port}/otp`, key)
-  return { postern, send: (to: string) => post('/v1/captchas', { channel: 'sms', to }) }
+  const send = (to: string) => post('/v1/captchas', { channel: 'sms', to })
+  // It resolves before its connections stand.
+  await eventually(async () => (await send(freshPhone())).status === 202)
+  return { postern, send }
 }
 
 let phone = 13_800_000_000 + randomInt(90_000_000)
