@@ -206,7 +206,7 @@ test('the image is small, not root, and holds no development dependency', () => 
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, list = '']) =>
     list.split(' '),
   )
-  for (const source of copied) expect(allowed).toContain(source)
+  for (const source of copied) expect(allowed).toContain(source.split('/')[0])
 })
 
 test('the image runs the same Node as npm does', () => {
