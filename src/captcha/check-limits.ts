@@ -3,9 +3,9 @@
  * and a send wants to know what a check would meet.
  */
 import { randomUUID } from 'node:crypto'
-import { pageCheckPolicy, pageGuessPolicy } from '../base/page-policy.ts'
 import type { Admission, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Fields, Origin, Quota } from '../notice/quota.ts'
+import { pageCheckPolicy, pageGuessPolicy } from '../rules/policies.ts'
 import type { CodeOwner } from './code-store.ts'
 
 export type CheckLimits = ReturnType<typeof createCheckLimits>

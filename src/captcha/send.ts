@@ -7,7 +7,6 @@
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
 import { randomUUID } from 'node:crypto'
-import { pagePolicy } from '../base/page-policy.ts'
 import { Problem } from '../base/problems.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, PreparedNotice } from '../notice/create.ts'
@@ -17,6 +16,7 @@ import type { NoticeStore } from '../notice/store.ts'
 import type { TakeTestNotice } from '../notice/test-notice.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import { pagePolicy } from '../rules/policies.ts'
 import type { CheckLimits } from './check-limits.ts'
 import type { CodeStore } from './code-store.ts'
 import { drawCode } from './draw-code.ts'

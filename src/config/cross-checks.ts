@@ -11,9 +11,9 @@ import {
   pageCheckPolicy,
   pageGuessPolicy,
   pagePolicy,
-  pagePolicyPlaces,
+  pageSectionOf,
   withPageRules,
-} from '../base/page-policy.ts'
+} from '../rules/policies.ts'
 import type { Finding } from './located-yaml.ts'
 import {
   codeLength,
@@ -67,11 +67,11 @@ function policyFindings(
   checks: SectionChecks,
 ): Finding[] {
   if (policies === undefined) return []
-  const taken = Object.keys(pagePolicyPlaces).filter((name) => Object.hasOwn(policies, name))
+  const taken = Object.keys(policies).filter((name) => pageSectionOf(name) !== undefined)
   if (taken.length > 0) {
     return taken.map((name) => ({
       path: ['policies', name],
-      message: `"${name}" is the name of ${pagePolicyPlaces[name]}`,
+      message: `"${name}" is the name of ${pageSectionOf(name)}`,
     }))
   }
   return checks

@@ -2,8 +2,9 @@
  * The answer before the story: what of a recipient's story explains why a code did not come, or did not pass, in the
  * order of docs/support.md. A finding names words of the console with what they speak of; what to do stands there too.
  */
-import { isCheckPolicy, pageCheckPolicy } from '../base/page-policy.ts'
+
 import type { Story } from '../lookup/look-up.ts'
+import { isCheckPolicy, pageCheckPolicy } from '../rules/policies.ts'
 import type { Tone } from './parts.ts'
 import type { Words } from './words.ts'
 

@@ -4,9 +4,9 @@
  * memory is src/history, which leaves out what a flood repeats.
  */
 import type { Decided, Lane } from '../../web/demo/demo-state.ts'
-import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../base/page-policy.ts'
 import type { Limiter, Policies, Rule, WindowState } from '../limiter/index.ts'
 import type { Fields, OnDecided } from '../notice/quota.ts'
+import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
 
 /** Enough for a visitor, and nothing that a flood could fill. */
 const maxDecisions = 500

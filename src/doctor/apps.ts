@@ -1,5 +1,5 @@
-import { type PageRules, pageCheckPolicy, pagePolicy } from '../base/page-policy.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
+import { type PageRules, pageCheckPolicy, pagePolicy } from '../rules/policies.ts'
 import { about, type Finding } from './finding.ts'
 
 /** Of the policies whose counts are about people: a count without an app is seen, moved and forgotten by every app's keys. */

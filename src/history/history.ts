@@ -13,12 +13,12 @@
 import { createAsideWriter } from '../base/aside-writer.ts'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import type { Channel } from '../base/channel.ts'
-import { isCheckPolicy } from '../base/page-policy.ts'
 import { Unavailable } from '../base/problems.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { OnDecided } from '../notice/quota.ts'
+import { isCheckPolicy } from '../rules/policies.ts'
 import { findRule, namesRecipient, valuesBeside } from './rules.ts'
 
 /** Whose history it is: another app's is another one. */

@@ -1,20 +1,19 @@
 /** What rules have to do with one recipient. */
 import type { Policies, Rule } from '../limiter/index.ts'
 import type { Fields } from '../notice/quota.ts'
+import { fieldsThat } from '../rules/fields.ts'
 
 export function findRule(policies: Policies, policy: string, name: string): Rule | undefined {
   return policies[policy]?.find((rule) => rule.name === name)
 }
 
-/** Each stands for the recipient, or for what one message says to the recipient. */
-const personalFields = ['to', 'mailbox', 'dedupe']
+const personalFields = fieldsThat(({ isPersonal }) => isPersonal)
 
 /** What it counts is this recipient's alone, or that of the few addresses of one mailbox. */
 export const namesRecipient = ({ fields }: Rule) =>
   personalFields.some((field) => fields.includes(field))
 
-/** Known of any recipient of an app. */
-const knownFields = ['to', 'channel', 'app', 'country', 'prefix', 'mailbox']
+const knownFields = fieldsThat(({ isKnown }) => isKnown)
 
 /** The fields that are known only from a request. */
 export const fieldsBeside = ({ fields }: Rule) =>

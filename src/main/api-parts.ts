@@ -1,6 +1,5 @@
 /** Parts of the API role that are put together of several rooms, or only where the policy file asks for them. */
 import type { Log } from '../base/log.ts'
-import { pageCheckPolicy, pagePolicy } from '../base/page-policy.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
 import { createAltcha } from '../challenge/altcha.ts'
 import { createChallenges } from '../challenge/challenges.ts'
@@ -16,6 +15,7 @@ import { type CanReach, createCanReach } from '../recipient/can-reach.ts'
 import { createMailDomains } from '../recipient/mail-domains.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import { declaringPolicies } from '../rules/policies.ts'
 import type { Closers } from './closers.ts'
 import type { Shared } from './shared.ts'
 
@@ -38,7 +38,6 @@ export function createSupport(shared: Shared, quota: Quota, history: History) {
   const { limiter, policies } = shared.limits
   const { secrets, servers } = shared
   const operations = createOperations(servers.database)
-  const policyNames = ['captcha', pagePolicy, 'notice', 'check', pageCheckPolicy]
   const asked = {
     store,
     operations,
@@ -47,7 +46,7 @@ export function createSupport(shared: Shared, quota: Quota, history: History) {
     limiter,
     quota,
     secrets,
-    policyNames,
+    policyNames: declaringPolicies,
     policies,
   }
   const { lookUp, findKnown } = createLookUp(asked)

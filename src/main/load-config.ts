@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { channels } from '../base/channel.ts'
-import { pageCheckPolicy, pagePolicy } from '../base/page-policy.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import type { Finding } from '../config/located-yaml.ts'
@@ -8,9 +7,14 @@ import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { type Policies, parsePolicies, type Rule } from '../limiter/index.ts'
-import { testPolicyNames } from '../notice/test-policies.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
+import {
+  declaringPolicies,
+  fieldsOfPolicy,
+  pagePolicy,
+  testPolicyNames,
+} from '../rules/policies.ts'
 import { loadTemplates, type Templates } from '../templates/templates.ts'
 
 export interface Config {
@@ -93,18 +97,6 @@ function readTemplates(folder: string): Templates | { problems: string[] } {
   }
 }
 
-const checkFields = ['to', 'channel', 'scene', 'app', 'ip', 'country', 'prefix', 'mailbox', 'keyId']
-const sendFields = [...checkFields, 'template', 'dedupe']
-
-/** The policies the product itself asks, and the fields it has for their keys. */
-const ownPolicies: Readonly<Record<string, readonly string[]>> = {
-  captcha: sendFields,
-  notice: sendFields,
-  check: checkFields,
-  [pagePolicy]: sendFields,
-  [pageCheckPolicy]: checkFields,
-}
-
 /** What would otherwise be found out by the first request, as a 500. */
 function policyFindings(policies: Policies, prices: Prices | undefined): Finding[] {
   const reserved = testPolicyNames.filter((name) => Object.hasOwn(policies, name))
@@ -112,7 +104,7 @@ function policyFindings(policies: Policies, prices: Prices | undefined): Finding
     path: [name],
     message: 'is the name of what test recipients are asked; choose another',
   }))
-  const ofRules = Object.entries(ownPolicies).flatMap(([name, fields]): Finding[] => {
+  const ofRules = declaringPolicies.flatMap((name): Finding[] => {
     const rules = policies[name]
     if (!rules) {
       return [{ path: [], message: `${name} is missing; write "${name}: []" for no limits` }]
@@ -122,10 +114,12 @@ function policyFindings(policies: Policies, prices: Prices | undefined): Finding
     const isBehindCaptcha = name === pagePolicy && policies.captcha !== undefined
     const first = own.length < rules.length || isBehindCaptcha ? 1 : 0
     return own.flatMap((rule, index) =>
-      [...fieldFindings(rule, fields), ...priceFindings(rule, prices)].map(({ path, message }) => ({
-        path: [name, first + index, ...path],
-        message,
-      })),
+      [...fieldFindings(rule, fieldsOfPolicy(name)), ...priceFindings(rule, prices)].map(
+        ({ path, message }) => ({
+          path: [name, first + index, ...path],
+          message,
+        }),
+      ),
     )
   })
   return [...ofNames, ...ofRules]

@@ -3,13 +3,13 @@
  * `quotas` of providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
  */
 
-import { withPageRules } from '../base/page-policy.ts'
 import { changedSections } from '../config/changed-sections.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { withTestPolicies } from '../notice/test-policies.ts'
+import { withPageRules } from '../rules/policies.ts'
 import type { Closers } from './closers.ts'
 import type { Config } from './load-config.ts'
 import type { Servers } from './servers.ts'

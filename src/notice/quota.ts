@@ -10,8 +10,8 @@ import type { Secrets } from '../crypto/secrets.ts'
 import type { Decision, Limiter } from '../limiter/index.ts'
 import { mailboxOf, prefixOf } from '../recipient/facets.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import { testPolicyOf } from '../rules/policies.ts'
 import type { NoticeDraft, Params } from './create.ts'
-import { testPolicyOf } from './test-policies.ts'
 
 /** Facts of a request that only limits look at. */
 export interface Origin {

@@ -5,19 +5,11 @@
  * tested takes nothing from what is sent. A stand-in for the recipient would leave a new count behind with
  * every request, which is what an open test number must not do.
  */
-import { pagePolicy } from '../base/page-policy.ts'
+import { fieldsThat } from '../rules/fields.ts'
+import { policiesWithTestVariant, testPolicyOf } from '../rules/policies.ts'
 
-const policies: readonly string[] = ['captcha', 'notice', pagePolicy]
-
-/** The policy itself where test recipients are asked nothing else. */
-export const testPolicyOf = (policy: string) =>
-  policies.includes(policy) ? `${policy}-test` : policy
-
-/** No policy of an operator may have one of these names. */
-export const testPolicyNames: readonly string[] = policies.map(testPolicyOf)
-
-/** Also the price: nothing is sent, so nothing is spent. */
-const aboutRecipient = ['to', 'mailbox', 'prefix', 'country', 'dedupe', 'price']
+/** Also of the price: nothing is sent, so nothing is spent. */
+const ofRecipient = fieldsThat(({ isOfRecipient }) => isOfRecipient)
 
 type Rule = { readonly key: string; readonly permits?: unknown }
 type Entry = Rule | { readonly include: string }
@@ -26,7 +18,7 @@ type Entry = Rule | { readonly include: string }
 export function withTestPolicies<Policy extends readonly Entry[]>(
   all: Readonly<Record<string, Policy>>,
 ): Record<string, Policy> {
-  const made = policies.map((name) => {
+  const made = policiesWithTestVariant.map((name) => {
     const rules = rulesOf(all, name).filter((rule) => !isAboutRecipient(rule))
     return [testPolicyOf(name), rules as unknown as Policy] as const
   })
@@ -40,5 +32,5 @@ function rulesOf(all: Readonly<Record<string, readonly Entry[]>>, name: string):
 }
 
 function isAboutRecipient({ key, permits }: Rule): boolean {
-  return aboutRecipient.some((field) => key.includes(`{${field}}`) || permits === field)
+  return ofRecipient.some((field) => key.includes(`{${field}}`) || permits === field)
 }

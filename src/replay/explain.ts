@@ -1,23 +1,17 @@
 /** Policies in words. */
-import { pageGuessPolicy } from '../base/page-policy.ts'
-import type { Kind, Policies, Rule, Window } from '../limiter/index.ts'
 
-/** Of the policies the product itself asks; the others are asked by callers of the limiter. */
-const asked: Readonly<Record<string, string>> = {
-  captcha: 'asked before a code is sent',
-  browser: "asked together with captcha's rules, for publishable keys (browser.rules)",
-  notice: 'asked before a notice is sent',
-  check: 'asked before a code is compared',
-  'browser-check':
-    "asked together with check's rules, for publishable keys (browser.checkRules); alone where no code lives",
-}
+import type { Kind, Policies, Rule, Window } from '../limiter/index.ts'
+import { fields } from '../rules/fields.ts'
+import { onlyJoinsOthers, whenAsked } from '../rules/policies.ts'
 
 export function explain(policies: Policies): string {
   return ownRulesOf(policies)
     .map(([policy, own]) => {
       const lines = own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`)
-      const when = asked[policy] ?? 'asked by callers of the limiter and of login attempts'
-      return [`${policy}, ${when}:`, ...(lines.length > 0 ? lines : ['  No limits.'])].join('\n')
+      return [
+        `${policy}, ${whenAsked(policy)}:`,
+        ...(lines.length > 0 ? lines : ['  No limits.']),
+      ].join('\n')
     })
     .join('\n\n')
     .concat('\n')
@@ -26,7 +20,7 @@ export function explain(policies: Policies): string {
 /** The rules that each policy declares, without policies that only put others together. */
 export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][] {
   return Object.entries(policies)
-    .filter(([policy]) => policy !== pageGuessPolicy)
+    .filter(([policy]) => !onlyJoinsOthers(policy))
     .map(([policy, rules]) => [policy, rules.filter((rule) => rule.policy === policy)])
 }
 
@@ -79,27 +73,13 @@ function extrasOf({ permits, refund, scope, kind }: Rule): string[] {
   ]
 }
 
-const nouns: Readonly<Record<string, string>> = {
-  to: 'one recipient',
-  mailbox: 'one mailbox',
-  dedupe: 'one message with the same words to the same recipient',
-  ip: 'one IP address',
-  prefix: 'one prefix of numbers or domain of mail',
-  country: 'one country',
-  channel: 'one channel',
-  scene: 'one scene',
-  template: 'one template',
-  keyId: 'one API key',
-  subject: 'one subject',
-}
-
 /** Whom a rule counts: `one recipient and one IP address of one app`. */
-function subjectOf(fields: readonly string[]): string {
-  const isPerson = fields.includes('to') || fields.includes('mailbox')
-  const named = [...new Set(fields)]
+function subjectOf(names: readonly string[]): string {
+  const isPerson = names.includes('to') || names.includes('mailbox')
+  const named = [...new Set(names)]
     .filter((field) => field !== 'app' && !(field === 'channel' && isPerson))
-    .map((field) => nouns[field] ?? `one {${field}}`)
-  const isOfApp = fields.includes('app')
+    .map((field) => fields[field]?.noun ?? `one {${field}}`)
+  const isOfApp = names.includes('app')
   if (named.length === 0) return isOfApp ? 'one app' : 'all requests together'
   return `${list(named)}${isOfApp ? ' of one app' : ''}`
 }

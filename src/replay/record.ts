@@ -5,6 +5,7 @@
  */
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Fields } from '../notice/quota.ts'
+import { fields as fieldFacts } from '../rules/fields.ts'
 
 /** What came of a request: let through, or held by a rule. */
 export type Outcome = 'admitted' | { rule: string; isAsked: boolean }
@@ -37,13 +38,8 @@ export type DecisionRecord =
   /** No request: only that so much is recorded from now on. */
   | { kind: 'share'; atMs: number; share: number }
 
-/** What identifies somebody, or could be counted back to them. */
-const hashedFields = ['to', 'mailbox', 'ip', 'prefix', 'dedupe', 'subject']
-/** In this order in a record. */
-const fieldNames = [
-  ...hashedFields,
-  ...['channel', 'app', 'scene', 'country', 'template', 'price', 'keyId'],
-]
+const fieldNames = Object.keys(fieldFacts)
+
 const hashLength = 8
 const idLength = 12
 
@@ -118,7 +114,7 @@ function storedOf(
     if (value === undefined) return null
     if (name === 'mailbox' && value === fields.to) return 0
     if (name === 'keyId') return shortId(String(value))
-    return hashedFields.includes(name) && value !== '' ? hashOf(name, String(value)) : value
+    return fieldFacts[name]?.isHashed && value !== '' ? hashOf(name, String(value)) : value
   })
   return [
     'd',

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { pageCheckPolicy, pagePolicy, withPageRules } from '../../src/base/page-policy.ts'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
 import { createLimiter, type RawPolicies, type RawRule } from '../../src/limiter/index.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
+import { pageCheckPolicy, pagePolicy, withPageRules } from '../../src/rules/policies.ts'
 
 const names = ['starter', 'strict', 'china', 'global']
 const pathOf = (name: string) =>

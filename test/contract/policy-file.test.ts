@@ -9,6 +9,7 @@ import { policyFileSchema } from '../../src/config/policy-schema.ts'
 import { ruleSchema } from '../../src/limiter/policy/schema.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
 import { providerKinds } from '../../src/providers/index.ts'
+import { fields } from '../../src/rules/fields.ts'
 import { loadTemplates } from '../../src/templates/templates.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -103,6 +104,12 @@ test('docs/policy-file.md has every key of a rule and no other, with its default
   }
 })
 
+test('docs/policy-file.md has every field of the catalogue with its meaning, and no other', () => {
+  const rows = [...docs.matchAll(/^\| `\{(\w+)\}` \| (.+) \| ([a-z ]+) \|$/gm)]
+  const expected = Object.entries(fields).map(([name, { meaning, of }]) => [name, meaning, of])
+  expect(rows.map(([, ...row]) => row)).toEqual(expected)
+})
+
 test('docs/policy-file.md has every kind of provider with its channels and its page', () => {
   const rows = [...docs.matchAll(/^\| \[`(\w+)`\]\((.+?)\) \| ((?:sms|email|, )+) \|/gm)]
   expect(rows.map(([, kind]) => kind).sort()).toEqual(providerKinds.map(({ kind }) => kind).sort())
@@ -118,7 +125,7 @@ test('a policy that the product asks for may not be missing, nor use a field it 
   expect(parse(text.replace('  check:', '  checks:'), 'postern.yaml')).toEqual({
     ok: false,
     problems: [
-      'postern.yaml:10: policies.captcha.2.key: there is no field {subject} here; there are to, channel, scene, app, ip, country, prefix, mailbox, keyId, template, dedupe',
+      'postern.yaml:10: policies.captcha.2.key: there is no field {subject} here; there are to, mailbox, ip, prefix, dedupe, channel, app, scene, country, template, keyId',
       'postern.yaml:6: policies: check is missing; write "check: []" for no limits',
     ],
   })
