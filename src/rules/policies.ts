@@ -24,13 +24,13 @@ interface OwnPolicy {
 
 const catalogue: Readonly<Record<string, OwnPolicy>> = {
   captcha: { of: 'sends', place: 'policies.captcha', asked: 'asked before a code is sent' },
+  notice: { of: 'sends', place: 'policies.notice', asked: 'asked before a notice is sent' },
+  check: { of: 'checks', place: 'policies.check', asked: 'asked before a code is compared' },
   [pagePolicy]: {
     of: 'sends',
     place: 'browser.rules',
     asked: "asked together with captcha's rules, for publishable keys (browser.rules)",
   },
-  notice: { of: 'sends', place: 'policies.notice', asked: 'asked before a notice is sent' },
-  check: { of: 'checks', place: 'policies.check', asked: 'asked before a code is compared' },
   [pageCheckPolicy]: {
     of: 'checks',
     place: 'browser.checkRules',
