@@ -23,7 +23,7 @@ COPY prisma/migrations prisma/migrations
 COPY templates templates
 COPY src src
 COPY web/console web/console
-COPY --from=generated /app/src/db/generated src/db/generated
+COPY --from=generated /app/src/storage/generated src/storage/generated
 COPY --from=generated /app/web/dist web/dist
 
 # The image's user "node", by number so that Kubernetes can see it is not root.

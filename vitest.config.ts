@@ -65,8 +65,8 @@ const overlapping = { maxWorkers: 4, isolate: false, sequence: { groupOrder: 1 }
 export default defineConfig({
   test: {
     provide: { mountAt: '' },
-    globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/each-file.ts'],
+    globalSetup: ['test/tools/global-setup.ts'],
+    setupFiles: ['test/tools/each-file.ts'],
     pool: 'forks',
     testTimeout: 180_000,
     hookTimeout: 180_000,

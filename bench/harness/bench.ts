@@ -9,11 +9,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { createKeyToken } from '../../src/access/key-token.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
 import { startPrivateRedis } from '../../src/dev/private-redis.ts'
 import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { findFreePort } from '../../src/dev/server-process.ts'
+import { migrate } from '../../src/storage/migrate.ts'
 
 export const repository = resolve(import.meta.dirname, '../..')
 export const secret = 'a secret for the benchmark, 32 bytes or more'

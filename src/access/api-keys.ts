@@ -12,7 +12,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBatcher } from '../base/batcher.ts'
 import { Overloaded, Unavailable } from '../base/problems.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import { createKeyStore, hashOf, type NewKey } from './key-store.ts'
 import { type KeyKind, keyKindOf } from './key-token.ts'
 import { createLastUse } from './last-use.ts'

@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto'
 import { newId } from '../base/ids.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import { createKeyToken, type KeyKind, keyKindOf, shownPrefixOf } from './key-token.ts'
 
 /** In the place of an app: an operator's key that sees all of them. */

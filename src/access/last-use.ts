@@ -3,7 +3,7 @@
  * process writes it once a minute for a key at most. No request waits for it or fails with it.
  */
 import { createBatcher } from '../base/batcher.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 
 const everyMs = 60_000
 

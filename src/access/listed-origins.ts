@@ -4,7 +4,7 @@
  * While it is away its last word stays good.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 
 const defaultFreshMs = 1_000
 /** How long a request waits for news when there is an older word. */

@@ -1,6 +1,6 @@
 /**
  * A receipt is the far end's later word on a message it had accepted. A provider's kind reads it, the
- * API takes it, and `src/receipt` moves the notice by it: the three agree on these types.
+ * API takes it, and `src/delivery/receipts.ts` moves the notice by it: the three agree on these types.
  */
 export interface Receipt {
   /** The far end's id, as `accepted` gave it. At least one of the two ids is there. */

@@ -6,8 +6,8 @@
 import type { EventType } from '../base/event-types.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import type { Refusal } from '../limiter/index.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
+import type { Refusal } from '../rules/quota.ts'
 import type { CodeOwner } from './code-store.ts'
 
 export interface CaptchaEvent {

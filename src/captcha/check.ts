@@ -7,15 +7,12 @@
  * recipients of their choice. Such a caller's own rules (`browser.checkRules`) count it all the same.
  */
 import { randomUUID } from 'node:crypto'
-import type { Admission, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { afterPass } from '../notice/after-pass.ts'
-import type { Fields, Origin, Quota } from '../notice/quota.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { CheckLimits } from '../rules/check-limits.ts'
+import type { Admission, Origin, Quota, Refusal } from '../rules/quota.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
-import type { CheckLimits } from './check-limits.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
-import type { Refund } from './send.ts'
 
 export interface CheckRequest extends CodeOwner {
   code: string
@@ -37,9 +34,6 @@ export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 export function createCheckCaptcha(deps: {
   quota: Quota
   limits: CheckLimits
-  limiter: Limiter
-  /** The rules as they are now. */
-  policies: () => Policies
   codes: CodeStore
   metrics: Metrics
   events: CaptchaEvents
@@ -47,8 +41,7 @@ export function createCheckCaptcha(deps: {
   /** For those who keep a record. Must not throw, and is not waited for. */
   onChecked?: (request: CheckRequest, requestId: string, outcome: CheckOutcome) => void
 }) {
-  const { quota, limits, limiter, policies, codes, metrics, events, testRecipients, onChecked } =
-    deps
+  const { quota, limits, codes, metrics, events, testRecipients, onChecked } = deps
 
   /** `isHuman`: rules that ask for a challenge let it pass. */
   return async function checkCaptcha(request: CheckRequest, isHuman = true): Promise<CheckOutcome> {
@@ -89,9 +82,9 @@ export function createCheckCaptcha(deps: {
     // It ended since it was looked for, so nothing was compared.
     if (guess.result === 'gone') quota.release(policy, fields, requestId)
     // The next request of this person comes after this one on the same connection: no need to wait.
-    if (guess.result === 'passed') forgive(policy, fields, requestId).catch(() => {})
+    if (guess.result === 'passed') limits.forgive(policy, fields, requestId).catch(() => {})
     if (guess.result === 'passed' && guess.onPass) {
-      giveBack(guess.noticeId, guess.onPass).catch(() => {})
+      limits.refund(guess.onPass, guess.noticeId).catch(() => {})
     }
     if (guess.result !== 'mismatch' || decision.nextInMs === 0) return guess
     const lockedForMs = await lockAfter(request, decision)
@@ -115,17 +108,5 @@ export function createCheckCaptcha(deps: {
     } catch {
       return 0
     }
-  }
-
-  /** What the code's send took from rules with `refund: passed`. The code has passed, whatever comes of this. */
-  async function giveBack(noticeId: string, refund: string): Promise<void> {
-    const { policy, fields } = JSON.parse(refund) as Refund
-    await limiter.refund(policy, fields, noticeId)
-  }
-
-  async function forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
-    const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
-    if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)
-    await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
   }
 }

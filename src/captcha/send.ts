@@ -8,28 +8,21 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Problem } from '../base/problems.ts'
-import type { Policies } from '../limiter/index.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, PreparedNotice } from '../notice/create.ts'
-import type { Fields, Origin, Quota } from '../notice/quota.ts'
 import type { SendOutcome, SendRequest } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { TakeTestNotice } from '../notice/test-notice.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { CheckLimits } from '../rules/check-limits.ts'
 import { pagePolicy } from '../rules/policies.ts'
-import type { CheckLimits } from './check-limits.ts'
+import type { Origin, Quota } from '../rules/quota.ts'
 import type { CodeStore } from './code-store.ts'
 import { drawCode } from './draw-code.ts'
 import { createValidity } from './validity.ts'
 
 export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sendAt'> {
   scene: string
-}
-
-/** Kept with a code until it passes: what its send took from rules with `refund: passed`. */
-export interface Refund {
-  policy: string
-  fields: Fields
 }
 
 type RefusedSend = Extract<SendOutcome, { accepted: false }>
@@ -39,7 +32,7 @@ export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
 export function createSendCaptcha(deps: {
   quota: Quota
-  checkLimits: Pick<CheckLimits, 'waitMsOf'>
+  checkLimits: Pick<CheckLimits, 'waitMsOf' | 'refundOf'>
   codes: CodeStore
   createNotice: CreateNotice
   store: NoticeStore
@@ -47,11 +40,9 @@ export function createSendCaptcha(deps: {
   testRecipients: Pick<TestRecipients, 'codeOf'>
   takeTestNotice: TakeTestNotice
   canReach: CanReach
-  /** The rules as they are now. */
-  policies: () => Policies
 }) {
   const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
-  const { canReach, policies, checkLimits } = deps
+  const { canReach, checkLimits } = deps
   const validityIn = createValidity(code.ttlMs)
 
   function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
@@ -64,12 +55,6 @@ export function createSendCaptcha(deps: {
   async function lockOf(notice: NoticeDraft & { scene: string }, origin: Origin) {
     const waitMs = await checkLimits.waitMsOf(notice, origin).catch(() => 0)
     return waitMs > 0 ? { lockedForMs: waitMs } : {}
-  }
-
-  /** What a pass gives back, where a rule of the policy wants that. */
-  function refundOf(policy: string, fields: Fields): string | undefined {
-    const isRefunded = policies()[policy]?.some(({ refund }) => refund === 'passed')
-    return isRefunded ? JSON.stringify({ policy, fields } satisfies Refund) : undefined
   }
 
   /** A code, remembered; its notice, committed; and then the code is the one that passes. */
@@ -131,7 +116,7 @@ export function createSendCaptcha(deps: {
         if (!(await canReach(notice))) throw new Problem('invalid_recipient')
         const testCode = testRecipients.codeOf(notice.channel, notice.to)
         const created = await (testCode === undefined
-          ? makeCode(request, notice, refundOf(policy, fields))
+          ? makeCode(request, notice, checkLimits.refundOf(policy, fields))
           : makeTestCode(notice, testCode))
         const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
         return { accepted: true, notice: created, resendAt, ...(await lock) }

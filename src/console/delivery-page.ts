@@ -5,7 +5,7 @@
 import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
 import type { Browse } from '../notice/browse.ts'
-import type { Producer } from '../queue/producer.ts'
+import type { Producer } from '../notice/producer.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, stateBadge, table } from './parts.ts'

@@ -3,8 +3,8 @@
  * order of docs/support.md. A finding names words of the console with what they speak of; what to do stands there too.
  */
 
-import type { Story } from '../lookup/look-up.ts'
 import { isCheckPolicy, pageCheckPolicy } from '../rules/policies.ts'
+import type { Story } from '../support/look-up.ts'
 import type { Tone } from './parts.ts'
 import type { Words } from './words.ts'
 

@@ -1,9 +1,9 @@
 /** The plain lists: rules in words, keys without their secrets, events that wait, what was done. */
 import type { KeyFacts } from '../access/key-store.ts'
-import type { EventOutbox } from '../events/outbox.ts'
 import type { Policies } from '../limiter/index.ts'
-import type { Operations } from '../lookup/operations.ts'
-import { ownRulesOf, sentenceOf } from '../replay/explain.ts'
+import type { EventOutbox } from '../notice/event-outbox.ts'
+import { ownRulesOf, sentenceOf } from '../rules/explain.ts'
+import type { Operations } from '../support/operations.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, NavName, Outcome, View } from './page.ts'
 import { badge, csrfField, pager, table, time } from './parts.ts'

@@ -1,6 +1,6 @@
 /** How a story looks: what explains it, what holds now, what happened, what may be done. */
-import type { LimitState, Story } from '../lookup/look-up.ts'
-import { resettable } from '../lookup/operations.ts'
+import type { LimitState, Story } from '../support/look-up.ts'
+import { resettable } from '../support/operations.ts'
 import type { Finding } from './diagnose.ts'
 import { type Html, html } from './html.ts'
 import type { LookedAt } from './looked-at.ts'

@@ -1,9 +1,9 @@
 /** A story as one line of time, the latest first: asked, refused, tried at whom, receipt, checked, reset. */
 
-import type { RefusalEntry } from '../history/history.ts'
-import type { Story } from '../lookup/look-up.ts'
 import type { Attempt, Outcome } from '../notice/states.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
+import type { RefusalEntry } from '../support/history.ts'
+import type { Story } from '../support/look-up.ts'
 import { type Html, html } from './html.ts'
 import type { View } from './page.ts'
 import { errorText, icon, type Shape, type Tone, time } from './parts.ts'

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { Message } from '../providers/provider.ts'
-import type { Templates } from '../templates/templates.ts'
+import type { Templates } from './templates.ts'
 
 export function createComposeMessage(deps: { templates: Templates; secrets: Secrets; log: Log }) {
   const { templates, secrets, log } = deps

@@ -12,7 +12,6 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
-import type { Templates } from '../templates/templates.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { Deferred, GuardedProvider } from './guarded-provider.ts'
 import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './outcome.ts'
@@ -20,6 +19,7 @@ import { createPasses, done, type Pass, type Verdict } from './pass.ts'
 import type { Routable } from './provider-order.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
 import type { RetryPolicy } from './retry.ts'
+import type { Templates } from './templates.ts'
 
 /**
  * Added to a pause that a provider asked for: the message that was told "too fast" comes back after those it

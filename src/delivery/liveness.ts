@@ -5,7 +5,7 @@
  * a supervisor can start a new process. Nothing is known while Redis is away, so nothing is said.
  */
 import type { Channel } from '../base/channel.ts'
-import type { Producer } from '../queue/producer.ts'
+import type { Producer } from '../notice/producer.ts'
 
 const stuckAfterMs = 60_000
 const lookEveryMs = 5_000

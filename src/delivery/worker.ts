@@ -2,7 +2,7 @@ import { type ConnectionOptions, DelayedError, type Job, Worker } from 'bullmq'
 import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { type JobData, queueName, queuePrefix, workerTimings } from '../queue/contract.ts'
+import { type JobData, queueName, queuePrefix, workerTimings } from '../notice/job.ts'
 import type { Verdict } from './pass.ts'
 
 /** A job whose row could not even be claimed waits about this long. */

@@ -1,12 +1,12 @@
 /**
  * What the limits have decided lately about the recipient that asked last, told as lanes: one for each window of each rule,
  * with what is used of it now and when it was taken. Kept in this process and for the demo page alone; the product's own
- * memory is src/history, which leaves out what a flood repeats.
+ * record is src/support/history.ts, which leaves out what a flood repeats.
  */
 import type { Decided, Lane } from '../../web/demo/demo-state.ts'
 import type { Limiter, Policies, Rule, WindowState } from '../limiter/index.ts'
-import type { Fields, OnDecided } from '../notice/quota.ts'
 import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
+import type { Fields, OnDecided } from '../rules/quota.ts'
 
 /** Enough for a visitor, and nothing that a flood could fill. */
 const maxDecisions = 500

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const makers = ['prisma', 'rolldown']
 const sources = ['package.json', 'package-lock.json', 'prisma.config.ts', 'prisma', 'web']
-const made = ['src/db/generated', 'web/dist']
+const made = ['src/storage/generated', 'web/dist']
 
 function run(command: string, folder: string): void {
   execFileSync('npm', command.split(' '), { cwd: folder, stdio: 'inherit' })

@@ -1,8 +1,8 @@
 /** How callers from pages are asked whether they are human, and what their answer opens. */
 import type { ApiKey } from '../access/api-keys.ts'
+import type { Asked } from '../access/challenge-kind.ts'
+import type { Challenges } from '../access/challenges.ts'
 import { Problem } from '../base/problems.ts'
-import type { Asked } from '../challenge/challenge-kind.ts'
-import type { Challenges } from '../challenge/challenges.ts'
 import type { Refusal } from '../limiter/index.ts'
 import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'

@@ -1,7 +1,7 @@
 /** The limiter for other services: any policy of the policy file, and login attempts. */
 import { Problem } from '../base/problems.ts'
 import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
-import { type LoginThrottle, subjectOfApp } from '../login-throttle/login-throttle.ts'
+import { type LoginThrottle, subjectOfApp } from '../rules/login-throttle.ts'
 import { invalid, refusalProblem } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas/limits.ts'

@@ -1,13 +1,13 @@
 /**
  * `Idempotency-Key` for the routes that make a notice: a repeated request gets the first answer and makes no
- * second message. What a key stands for, and for how long, is kept by src/idempotency.
+ * second message. What a key stands for, and for how long, is kept by src/notice/idempotency.ts.
  */
 import type { ApiKey } from '../access/api-keys.ts'
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
 import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
 import { createTurns } from '../base/turns.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import type { Idempotency } from '../notice/idempotency.ts'
 import { type Answer, invalid } from './problem.ts'
 import type { RouteRequest, SendAttempt, SendRoute } from './route.ts'
 

@@ -1,5 +1,5 @@
 /** Passes: the keys they are signed with, and whether one is good. */
-import type { Passes } from '../pass/passes.ts'
+import type { Passes } from '../captcha/passes.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'

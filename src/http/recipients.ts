@@ -1,11 +1,11 @@
 /** "Why did my code not come?": what support asks about a recipient, and what it may take back. */
 import type { Channel } from '../base/channel.ts'
-import type { LookUp } from '../lookup/look-up.ts'
-import type { Reset } from '../lookup/reset.ts'
 import { isNamedIn } from '../recipient/is-named-in.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { LookUp } from '../support/look-up.ts'
+import type { Reset } from '../support/reset.ts'
 import { viewOf } from './notice-view.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'

@@ -9,7 +9,7 @@
  *   409, 422 the Idempotency-Key (once-per-key.ts)
  *   422, 403 the recipient; 400 route, template and variables (send-body.ts)
  *   400, 403 the answer to a challenge (challenges.ts)
- *   429, 403 the limits (src/notice/quota.ts, src/captcha)
+ *   429, 403 the limits (src/rules/quota.ts, src/captcha)
  * So nothing is read from a body before the key is known to be good, and nothing is counted before all else
  * passed. A path that is not ours goes on to the next handler.
  */
@@ -24,8 +24,8 @@ import type { ApiKey } from '../access/api-keys.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problems.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { Idempotency } from '../notice/idempotency.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'

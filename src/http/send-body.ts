@@ -6,8 +6,8 @@ import type { ApiKey } from '../access/api-keys.ts'
 import type { Channel } from '../base/channel.ts'
 import { Problem } from '../base/problems.ts'
 import type { Params } from '../notice/create.ts'
-import type { Origin } from '../notice/quota.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
+import type { Origin } from '../rules/quota.ts'
 import { invalid } from './problem.ts'
 
 /** One normalised recipient, or the problem that says why not. */

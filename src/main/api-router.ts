@@ -4,11 +4,9 @@ import { createApiKeys } from '../access/api-keys.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
-import { createCheckLimits } from '../captcha/check-limits.ts'
+import { createPasses } from '../captcha/passes.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
-import { createPriceOf } from '../config/price-of.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
-import { createHistory } from '../history/history.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { challengeRoute, createPastChallenge } from '../http/challenges.ts'
 import { limitRoutes } from '../http/limits.ts'
@@ -20,16 +18,18 @@ import { recipientRoutes } from '../http/recipients.ts'
 import { createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createUnderWay } from '../http/under-way.ts'
-import { createIdempotency } from '../idempotency/idempotency.ts'
-import { createLoginThrottle } from '../login-throttle/login-throttle.ts'
 import { createNoticeCreator } from '../notice/create.ts'
-import { createQuota, type OnDecided } from '../notice/quota.ts'
+import { createIdempotency } from '../notice/idempotency.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { createTakeTestNotice } from '../notice/test-notice.ts'
-import { createPasses } from '../pass/passes.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients } from '../recipient/test-recipients.ts'
-import { createRecorder } from '../replay/recorder.ts'
+import { createCheckLimits } from '../rules/check-limits.ts'
+import { createLoginThrottle } from '../rules/login-throttle.ts'
+import { createPriceOf } from '../rules/price-of.ts'
+import { createQuota, type OnDecided } from '../rules/quota.ts'
+import { createHistory } from '../support/history.ts'
+import { createRecorder } from '../support/recorder.ts'
 import {
   createSupport,
   keepTrying,
@@ -118,13 +118,10 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
         testRecipients,
         takeTestNotice,
         canReach,
-        policies,
       }),
       checkCaptcha: createCheckCaptcha({
         quota,
         limits: checkLimits,
-        limiter,
-        policies,
         codes,
         metrics,
         testRecipients,

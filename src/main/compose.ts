@@ -4,11 +4,11 @@
  * a test's (both in one) are made of the same.
  */
 import type { createLog } from '../base/log.ts'
-import { reasonsPostgresNotReady } from '../db/ready.ts'
 import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
-import { firstTry } from '../redis/connect.ts'
-import { lookAtRedis } from '../redis/ready.ts'
+import { reasonsPostgresNotReady } from '../storage/database-ready.ts'
+import { firstTry } from '../storage/redis.ts'
+import { lookAtRedis } from '../storage/redis-ready.ts'
 import { type ApiRole, type Beside, startApiRole } from './api-role.ts'
 import { listen } from './listen.ts'
 import type { Config } from './load-config.ts'

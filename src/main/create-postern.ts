@@ -76,4 +76,4 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   }
 }
 
-export { migrate } from '../db/migrate.ts'
+export { migrate } from '../storage/migrate.ts'

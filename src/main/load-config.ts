@@ -6,6 +6,7 @@ import type { Finding } from '../config/located-yaml.ts'
 import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
+import { loadTemplates, type Templates } from '../delivery/templates.ts'
 import { type Policies, parsePolicies, type Rule } from '../limiter/index.ts'
 import { findProviderKind, providerKinds } from '../providers/index.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
@@ -15,7 +16,6 @@ import {
   pagePolicy,
   testPolicyNames,
 } from '../rules/policies.ts'
-import { loadTemplates, type Templates } from '../templates/templates.ts'
 
 export interface Config {
   readonly environment: Environment

@@ -5,7 +5,7 @@
  * latest notices by their ids, keeps what fits, and says how far it came; the next page goes on from there. What it costs is the
  * same for every question and any number of rows.
  */
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import type { NoticeState } from './states.ts'
 
 export interface BrowseFilter {

@@ -6,7 +6,7 @@
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import { columns } from '../base/columns.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import type { Attempt } from './states.ts'
 
 /** An open notice that no worker holds, as it was when it was looked at. */

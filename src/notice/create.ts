@@ -14,7 +14,7 @@ import { Unavailable } from '../base/problems.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Producer } from '../queue/producer.ts'
+import type { Producer } from './producer.ts'
 import type { NoticeStore } from './store.ts'
 
 /** Variables of a template: what the caller gave, and the code. */

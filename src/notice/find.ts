@@ -1,5 +1,5 @@
 /** Notices as their senders look for them: by id, or by recipient, channel and state. */
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import type { NoticeState } from './states.ts'
 
 /** So many of a recipient's codes are looked at, the latest. */

@@ -5,7 +5,7 @@
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import { columns } from '../base/columns.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 
 export interface NewNotice {
   id: string

@@ -1,7 +1,7 @@
 /**
  * Events about notices are written by the statement that moves the row, so there is never a move
  * without its event nor an event without its move, whenever a process dies. Carrying them is the work
- * of src/events.
+ * of event-outbox.ts.
  */
 import type { EventType } from '../base/event-types.ts'
 

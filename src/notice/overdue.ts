@@ -1,6 +1,6 @@
 /** Open notices as a whole: which of them are carried by no job, how many wait, and for how long. */
 import type { Channel } from '../base/channel.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import { attemptsWithLostOne } from './claim.ts'
 
 export function createOverdue(database: Database) {

@@ -1,7 +1,7 @@
 /** What became of a notice: one move, its events with it, and only by the worker that had it last. */
 import { createBatcher } from '../base/batcher.ts'
 import { columns } from '../base/columns.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import { byIndex, workerSpacingMs } from './claim.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'

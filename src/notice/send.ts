@@ -3,11 +3,10 @@
  * promise. When it can't be made the quota is given back. For a test recipient there is none to be made.
  */
 import { Problem } from '../base/problems.ts'
-import type { Refusal } from '../limiter/index.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { Origin, Quota, Refusal } from '../rules/quota.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
-import type { Origin, Quota } from './quota.ts'
 import type { NoticeStore } from './store.ts'
 import type { TakeTestNotice } from './test-notice.ts'
 

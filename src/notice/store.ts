@@ -4,7 +4,7 @@
  * Inserts, claims and outcomes run at the speed of traffic and go many rows to a statement. Times that
  * decide anything (is it due, is it over) are PostgreSQL's, because workers' clocks differ.
  */
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
 import { createClaim, createFindOpen } from './claim.ts'
 import { createFinder } from './find.ts'

@@ -2,7 +2,7 @@
  * Rows whose request never heard its answer. Either the request's process gives the row up, or a repeat
  * of the request takes it for its own: one row must never meet both.
  */
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 
 /** A notice that an earlier request made. */
 export interface AdoptedNotice {

@@ -11,8 +11,8 @@
 import type { Log } from '../base/log.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import type { Producer } from '../queue/producer.ts'
 
 /** With these a notice that no job or worker carries is back on the queue within 10 s. */
 const defaultEveryMs = 4_000

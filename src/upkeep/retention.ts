@@ -9,7 +9,7 @@
 import type { ClientBase } from 'pg'
 import type { Log } from '../base/log.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
-import type { Database } from '../db/database.ts'
+import type { Database } from '../storage/database.ts'
 import { deleteOldOperations, deleteOldRows, eraseRecipients } from './erase.ts'
 import { createPartitions, monthsToMake } from './partitions.ts'
 

@@ -2,9 +2,9 @@ import { afterEach, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { keyKindOf } from '../../src/access/key-token.ts'
-import { type Database, openDatabase } from '../../src/db/database.ts'
-import { moveDatabaseClock, testDatabase } from '../support/database.ts'
-import { releaseLater } from '../support/release.ts'
+import { type Database, openDatabase } from '../../src/storage/database.ts'
+import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const hourMs = 3_600_000
 const postgres = await testDatabase()

@@ -2,11 +2,11 @@ import { expect, test, vi } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { createListedOrigins } from '../../src/access/listed-origins.ts'
 import { Unavailable } from '../../src/base/problems.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import { testDatabase } from '../support/database.ts'
-import { releaseLater } from '../support/release.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { eventually } from '../support/wait.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
+import { eventually } from '../tools/wait.ts'
 
 const { url } = await testDatabase()
 

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { orLate } from '../../src/base/deadline.ts'
-import { testRedis } from '../support/redis.ts'
+import { testRedis } from '../tools/redis.ts'
 
 const late = () => 'late'
 

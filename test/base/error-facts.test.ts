@@ -2,9 +2,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
 import { Unavailable } from '../../src/base/problems.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import { testDatabase } from '../support/database.ts'
-import { releaseLater } from '../support/release.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const { url } = await testDatabase()
 const database = openDatabase(url, { maxConnections: 1, onError: () => {} })

@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import { createLogOutput } from '../../src/base/log-output.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 /** Like Node's standard output: a failed write is an event as well, and the next one is tried anew. */
 function standIn() {

@@ -6,9 +6,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, inject, test } from 'vitest'
-import { openBrokenOutput } from '../support/broken-output.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { openBrokenOutput } from '../tools/broken-output.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const logModule = new URL('../../src/base/log.ts', import.meta.url).href
 

@@ -3,8 +3,8 @@ import { type EventType, eventTypes } from '../../src/base/event-types.ts'
 import { type CaptchaEvent, createCaptchaEvents } from '../../src/captcha/captcha-events.ts'
 import type { CodeOwner } from '../../src/captcha/code-store.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
-import { testRedis } from '../support/redis.ts'
-import { eventually } from '../support/wait.ts'
+import { testRedis } from '../tools/redis.ts'
+import { eventually } from '../tools/wait.ts'
 
 const server = await testRedis()
 const redis = await server.connect()

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createCheckCaptcha } from '../../src/captcha/check.ts'
-import { createCheckLimits } from '../../src/captcha/check-limits.ts'
 import { type CodeOwner, type CodeStore, createCodeStore } from '../../src/captcha/code-store.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import {
@@ -11,12 +10,13 @@ import {
   type Refusal,
 } from '../../src/limiter/index.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import { createQuota, type Origin } from '../../src/notice/quota.ts'
+import { createCheckLimits } from '../../src/rules/check-limits.ts'
 import { withPageRules } from '../../src/rules/policies.ts'
-import { noTestRecipients } from '../support/no-test-recipients.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { createQuota, type Origin } from '../../src/rules/quota.ts'
+import { noTestRecipients } from '../tools/no-test-recipients.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const origin: Origin = { ip: '203.0.113.1', country: 'CN', keyId: 'key', isPage: false }
 
@@ -76,13 +76,10 @@ async function openRoom(
     ...noTestRecipients,
     onDecided: ({ policy }) => decided.push(policy),
   })
-  const rules = () => parsed.policies
-  const limits = createCheckLimits({ quota, limiter, policies: rules })
+  const limits = createCheckLimits({ quota, limiter, policies: () => parsed.policies })
   const checkCaptcha = createCheckCaptcha({
     quota,
     limits,
-    limiter,
-    policies: rules,
     codes,
     metrics,
     testRecipients: noTestRecipients,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { eventually } from '../support/wait.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
+import { eventually } from '../tools/wait.ts'
 
 const policies = {
   captcha: [],

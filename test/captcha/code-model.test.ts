@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { type CodeOwner, createCodeStore } from '../../src/captcha/code-store.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const redis = await testRedis()
 const store = createCodeStore(

@@ -1,8 +1,8 @@
 /** The script of the codes, one step after the other: what no single request shows. */
 import { expect, test } from 'vitest'
 import { loadScript } from '../../src/base/redis-script.ts'
-import { testRedis } from '../support/redis.ts'
-import { eventually } from '../support/wait.ts'
+import { testRedis } from '../tools/redis.ts'
+import { eventually } from '../tools/wait.ts'
 
 const server = await testRedis()
 const redis = await server.connect('code')

@@ -1,8 +1,8 @@
 /** `refund: passed`: what a send took is given back when its code passes. */
 import { expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
-import { eventually } from '../support/wait.ts'
+import { startPostern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { eventually } from '../tools/wait.ts'
 
 const unverified = { name: 'unverified', key: '{country}', sliding: '3 per 24h', refund: 'passed' }
 const all = { name: 'all', key: '{app}', sliding: '20 per 24h' }

@@ -6,13 +6,14 @@ import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { checkedPolicies } from '../../src/limiter/policy/parse.ts'
 import type { CreatedNotice, Params, PreparedNotice } from '../../src/notice/create.ts'
-import { createQuota } from '../../src/notice/quota.ts'
 import { createSendNotice } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
-import { noTestRecipients } from '../support/no-test-recipients.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { createCheckLimits } from '../../src/rules/check-limits.ts'
+import { createQuota } from '../../src/rules/quota.ts'
+import { noTestRecipients } from '../tools/no-test-recipients.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const server = await testRedis()
 const secrets = createSecrets('the first secret, of thirty-two bytes or more')
@@ -60,6 +61,7 @@ async function openRoom(
   const canReach = async () => isReached
   const waits = { ms: 0 }
   const checkLimits = {
+    ...createCheckLimits({ quota, limiter, policies }),
     waitMsOf: async () => {
       if (waits.ms < 0) throw new Error('away')
       return waits.ms
@@ -80,7 +82,7 @@ async function openRoom(
     locks: (ms: number) => {
       waits.ms = ms
     },
-    captcha: createSendCaptcha({ ...deps, codes, code, policies, checkLimits }),
+    captcha: createSendCaptcha({ ...deps, codes, code, checkLimits }),
     notice: createSendNotice({ ...deps, ttlMs: 86_400_000 }),
     onCommit: (work: typeof commit) => {
       commit = work

@@ -1,9 +1,9 @@
 /** The console while Redis or PostgreSQL gives no answer: it says so, in time, and works again by itself. */
 import { expect, test } from 'vitest'
-import { testDatabase } from '../support/database.ts'
-import { testRedis } from '../support/redis.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { eventually } from '../support/wait.ts'
+import { testDatabase } from '../tools/database.ts'
+import { testRedis } from '../tools/redis.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
+import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
 /** Our deadlines end within four seconds, twice that on a busy machine; without one a silent server would hold a page for ever. */

@@ -6,7 +6,7 @@ import { Unavailable } from '../../src/base/problems.ts'
 import { sessionLivesMs } from '../../src/console/sessions.ts'
 import { createSignIn, signInPolicies } from '../../src/console/sign-in.ts'
 import { createLimiter } from '../../src/limiter/index.ts'
-import { eventually } from '../support/wait.ts'
+import { eventually } from '../tools/wait.ts'
 import { clientOf, openConsole } from './open-console.ts'
 
 const { postern, keys, createOperator, client } = await openConsole({

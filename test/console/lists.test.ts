@@ -1,10 +1,10 @@
 /** The lists of the console, with real rows: what they show, filter and page; and what is said while a server is away. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { openDatabase } from '../../src/db/database.ts'
 import { createBrowse } from '../../src/notice/browse.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
 const { postern, createOperator, client } = await openConsole({

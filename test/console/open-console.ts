@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { everyApp, type NewKey } from '../../src/access/key-store.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import { type Postern, type PosternOptions, startPostern } from '../support/postern.ts'
-import { releaseLater } from '../support/release.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { type Postern, type PosternOptions, startPostern } from '../tools/postern.ts'
+import { releaseLater } from '../tools/release.ts'
 
 export interface Reply {
   status: number

@@ -1,6 +1,6 @@
 /** One recipient's story in the console: what it says, what it never shows, what support does there. */
 import { describe, expect, test } from 'vitest'
-import { eventually } from '../support/wait.ts'
+import { eventually } from '../tools/wait.ts'
 import { type Client, openConsole } from './open-console.ts'
 
 const testNumber = '+15005550006'

@@ -9,9 +9,9 @@ import type { AddressInfo } from 'node:net'
 import axeCore from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { launchBrowser } from '../support/browser.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { launchBrowser } from '../tools/browser.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
 const rejecting = createServer((request, response) => {

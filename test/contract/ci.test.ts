@@ -7,7 +7,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
-import { repositoryRoot } from '../support/source-files.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 
 const passedTest = { status: 'passed' }
 const good = { status: 'passed', assertionResults: [passedTest, passedTest] }

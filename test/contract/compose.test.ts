@@ -292,7 +292,7 @@ test('the pods of Kubernetes are probed on their admin port, are not root and wr
     expect(securityContext?.runAsNonRoot).toBe(true)
     for (const { command, ports, readinessProbe, livenessProbe, securityContext } of containers) {
       expect(securityContext?.readOnlyRootFilesystem).toBe(true)
-      if (command?.at(-1) === 'src/main/migrate.ts') continue
+      if (command?.at(-1) === 'src/commands/migrate.ts') continue
       expect(ports).toContainEqual({ name: 'admin', containerPort: 9100 })
       expect(readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'admin' })
       expect(livenessProbe?.httpGet).toEqual({ path: '/livez', port: 'admin' })

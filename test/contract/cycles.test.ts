@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findFiles, findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
+import { findFiles, findSourceFiles, importsIn, readSource } from '../tools/source-files.ts'
 
 /** The files of one cycle in the order they import each other, or undefined where there is none. */
 function findCycle(imports: ReadonlyMap<string, readonly string[]>): string[] | undefined {
@@ -40,7 +40,7 @@ test('every imported file of ours exists', () => {
   const files = new Set([...sources, ...findFiles('web/**/*.ts')])
   const missing = sources.flatMap((file) =>
     importsIn(file, readSource(file))
-      .filter(({ target }) => !files.has(target) && !target.startsWith('src/db/generated/'))
+      .filter(({ target }) => !files.has(target) && !target.startsWith('src/storage/generated/'))
       .map(({ target }) => `${file} imports ${target}`),
   )
   expect(missing).toEqual([])

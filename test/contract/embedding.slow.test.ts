@@ -7,11 +7,11 @@ import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
-import { testDatabase } from '../support/database.ts'
-import { fencesOf } from '../support/markdown.ts'
-import { environmentWithNode } from '../support/node-versions.ts'
-import { testRedis } from '../support/redis.ts'
-import { repositoryRoot } from '../support/source-files.ts'
+import { testDatabase } from '../tools/database.ts'
+import { fencesOf } from '../tools/markdown.ts'
+import { environmentWithNode } from '../tools/node-versions.ts'
+import { testRedis } from '../tools/redis.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 
 const run = promisify(execFile)
 

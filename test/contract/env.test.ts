@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { environmentNames, readEnvironment } from '../../src/config/environment.ts'
-import { readSource } from '../support/source-files.ts'
+import { readSource } from '../tools/source-files.ts'
 
 /** A name that is given a value, or offered as a comment: `PORT=3000`, `# SECRET_PREVIOUS=`. */
 const assignment = /^(?:# ?)?([A-Z][A-Z0-9_]*)=(.*)$/gm

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { problems } from '../../src/base/problems.ts'
-import { startPostern } from '../support/postern.ts'
+import { startPostern } from '../tools/postern.ts'
 
 const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
 

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { expect, test } from 'vitest'
-import { findSourceFiles, readSource } from '../support/source-files.ts'
+import { findSourceFiles, readSource } from '../tools/source-files.ts'
 
 test('a file that a comment in src names is there', () => {
   const files = findSourceFiles()

@@ -1,7 +1,7 @@
 import { matchesGlob } from 'node:path'
 import { expect, test } from 'vitest'
-import { docsPages, fencesOf } from '../support/markdown.ts'
-import { readSource } from '../support/source-files.ts'
+import { docsPages, fencesOf } from '../tools/markdown.ts'
+import { readSource } from '../tools/source-files.ts'
 
 const patterns = readSource('.gitignore')
   .split('\n')

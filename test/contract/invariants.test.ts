@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findFiles, readSource } from '../support/source-files.ts'
+import { findFiles, readSource } from '../tools/source-files.ts'
 
 const page = readSource('docs/invariants.md')
 const defined = [...page.matchAll(/^\| ([IFS]\d+) \|/gm)].map(([, name = '']) => name)

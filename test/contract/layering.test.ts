@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
-import { findFiles, findSourceFiles, importsIn, readSource } from '../support/source-files.ts'
+import { findFiles, findSourceFiles, importsIn, readSource } from '../tools/source-files.ts'
 
 /**
  * Who may know whom. A request goes http → captcha → limiter / notice → queue → delivery → provider
@@ -10,83 +10,48 @@ import { findFiles, findSourceFiles, importsIn, readSource } from '../support/so
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   base: [],
   crypto: [],
-  config: ['crypto'],
   metrics: [],
-  redis: [],
-  db: [],
+  storage: [],
   recipient: [],
-  templates: [],
-  queue: [],
-  limiter: ['crypto', 'redis', 'recipient'],
+  limiter: [],
   providers: ['crypto'],
-  access: ['types:db'],
-  challenge: ['crypto', 'redis', 'types:metrics'],
-  events: ['crypto', 'types:db', 'types:metrics'],
-  idempotency: ['types:db'],
-  'login-throttle': ['types:limiter'],
-  pass: ['redis', 'types:crypto'],
-  notice: [
-    'recipient',
-    'types:crypto',
-    'types:db',
-    'types:queue',
-    'types:limiter',
-    'types:metrics',
-  ],
-  history: ['redis', 'types:crypto', 'types:limiter', 'types:notice'],
-  lookup: ['history', 'types:captcha', 'types:crypto', 'types:db', 'types:limiter', 'types:notice'],
-  replay: ['limiter', 'notice', 'redis', 'types:crypto'],
-  captcha: ['notice', 'recipient', 'redis', 'types:crypto', 'types:limiter', 'types:metrics'],
+  rules: ['recipient', 'types:crypto', 'types:limiter'],
+  config: ['crypto', 'rules'],
+  access: ['crypto', 'types:metrics', 'types:storage'],
+  notice: ['types:crypto', 'types:metrics', 'types:recipient', 'types:rules', 'types:storage'],
+  captcha: ['recipient', 'rules', 'types:crypto', 'types:metrics', 'types:notice'],
   delivery: [
-    'queue',
-    'redis',
+    'notice',
     'types:crypto',
     'types:limiter',
     'types:metrics',
-    'types:notice',
     'types:providers',
-    'types:templates',
+    'types:storage',
   ],
-  receipt: ['notice', 'types:db', 'types:metrics'],
-  upkeep: ['types:db', 'types:metrics', 'types:notice', 'types:queue'],
+  upkeep: ['crypto', 'types:metrics', 'types:notice', 'types:storage'],
+  support: ['limiter', 'rules', 'types:captcha', 'types:crypto', 'types:notice', 'types:storage'],
   http: [
-    'history',
+    'captcha',
     'limiter',
-    'login-throttle',
-    'lookup',
     'notice',
-    'pass',
     'recipient',
+    'rules',
+    'support',
     'types:access',
-    'types:captcha',
-    'types:challenge',
-    'types:idempotency',
     'types:metrics',
   ],
   console: [
     'crypto',
-    'lookup',
     'notice',
     'recipient',
-    'replay',
+    'rules',
+    'support',
     'types:access',
     'types:delivery',
-    'types:events',
-    'types:history',
     'types:limiter',
-    'types:queue',
-    'types:redis',
-  ],
-  doctor: [
-    'db',
-    'recipient',
-    'redis',
-    'types:access',
-    'types:config',
-    'types:providers',
-    'types:templates',
   ],
   main: ['*'],
+  commands: ['*'],
   dev: ['*', 'types:web/demo'],
 }
 
@@ -124,12 +89,12 @@ test('web/ runs in browsers: it imports nothing of src, and nothing from outside
 
 test('every kind of forbidden import is seen: static, of a type, re-exported, on many lines, for effect, dynamic, out of src', () => {
   const forbidden = [
-    "import { a } from '../db/a.ts'",
-    "import type { A } from '../db/a.ts'",
-    "export * from '../db/a.ts'",
-    "import {\n  a,\n  b,\n} from '../db/a.ts'",
-    "import '../db/a.ts'",
-    "const a = await import('../db/a.ts')",
+    "import { a } from '../storage/a.ts'",
+    "import type { A } from '../storage/a.ts'",
+    "export * from '../storage/a.ts'",
+    "import {\n  a,\n  b,\n} from '../storage/a.ts'",
+    "import '../storage/a.ts'",
+    "const a = await import('../storage/a.ts')",
     "import a from '../../test/a.ts'",
     "import { a } from '../main/compose.ts'",
   ]
@@ -141,10 +106,8 @@ test('what the table allows passes: the same room, packages, and types alone whe
   const source =
     "import { a } from './a.ts'\nimport { b } from 'b'\nimport { c } from '../base/c.ts'"
   expect(violationsIn('src/providers/x.ts', source)).toEqual([])
-  expect(violationsIn('src/notice/x.ts', "import type { L } from '../limiter/index.ts'")).toEqual(
-    [],
-  )
-  expect(violationsIn('src/notice/x.ts', "import { l } from '../limiter/index.ts'")).toHaveLength(1)
+  expect(violationsIn('src/notice/x.ts', "import type { Q } from '../rules/quota.ts'")).toEqual([])
+  expect(violationsIn('src/notice/x.ts', "import { q } from '../rules/quota.ts'")).toHaveLength(1)
   const page = "import { a } from '../../web/demo/a.ts'"
   expect(violationsIn('src/dev/x.ts', page.replace('import', 'import type'))).toEqual([])
   expect(violationsIn('src/dev/x.ts', page)).toHaveLength(1)

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
-import { anchorsOf, linksOf } from '../support/markdown.ts'
-import { findFiles, readSource, repositoryRoot } from '../support/source-files.ts'
+import { anchorsOf, linksOf } from '../tools/markdown.ts'
+import { findFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
 const pages = findFiles('{*.md,docs/**/*.md,lua/*.md,limiter-package/*.md}')
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readSource } from '../support/source-files.ts'
+import { readSource } from '../tools/source-files.ts'
 
 interface LockedPackage {
   readonly resolved?: string

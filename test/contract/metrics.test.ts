@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { createMetrics, unsentReasons } from '../../src/metrics/metrics.ts'
-import { anchorsOf } from '../support/markdown.ts'
+import { anchorsOf } from '../tools/markdown.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const read = (path: string) => readFileSync(pathOf(path), 'utf8')

@@ -1,7 +1,7 @@
 /** What is said of Node: 20 or newer installs Postern, 22 or newer imports it, and 24 runs its processes. */
 import { expect, test } from 'vitest'
-import { docsPages } from '../support/markdown.ts'
-import { findFiles, readSource } from '../support/source-files.ts'
+import { docsPages } from '../tools/markdown.ts'
+import { findFiles, readSource } from '../tools/source-files.ts'
 
 const manifest = (path: string) => JSON.parse(readSource(path))
 
@@ -42,12 +42,16 @@ test('no page and no file names a command that needs a newer Node than the one t
 })
 
 test('a bare command is seen, and those that bring their Node pass', () => {
-  for (const line of ['node src/main/keys.ts', 'run `node bench/a.ts`', 'A=b node --x src/a.ts']) {
+  for (const line of [
+    'node src/commands/keys.ts',
+    'run `node bench/a.ts`',
+    'A=b node --x src/a.ts',
+  ]) {
     expect(bareCommandsIn(line), line).toHaveLength(1)
   }
   const fine = [
     'npx node a/b.ts',
-    'exec api node src/main/keys.ts',
+    'exec api node src/commands/keys.ts',
     'x/node_modules/.bin/node src/a.ts',
   ]
   for (const line of fine) expect(bareCommandsIn(line), line).toEqual([])

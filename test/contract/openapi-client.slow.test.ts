@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { docsPages, fencesOf, nameOf } from '../support/markdown.ts'
-import { startPostern } from '../support/postern.ts'
+import { docsPages, fencesOf, nameOf } from '../tools/markdown.ts'
+import { startPostern } from '../tools/postern.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-client-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

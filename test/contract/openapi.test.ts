@@ -7,7 +7,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { noticeView } from '../../src/http/schemas/notices.ts'
 import { noticeStates } from '../../src/notice/states.ts'
-import { startPostern } from '../support/postern.ts'
+import { startPostern } from '../tools/postern.ts'
 
 const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
 

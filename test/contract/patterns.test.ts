@@ -7,7 +7,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { parse } from 'acorn'
 import { isSafe } from 'redos-detector'
 import { expect, test } from 'vitest'
-import { findSourceFiles, readSource } from '../support/source-files.ts'
+import { findSourceFiles, readSource } from '../tools/source-files.ts'
 
 const known: Readonly<Record<string, string>> = {
   '/\\$\\{([A-Za-z_][A-Za-z0-9_]*)\\}/g':
@@ -65,7 +65,7 @@ test('every pattern in src is linear, or stands here with its reason', () => {
 /** Patterns made at run time can't be read here. */
 const making: Readonly<Record<string, string>> = {
   'src/recipient/phone-number.ts': 'of numbering plans, over fifteen digits at most',
-  'src/redis/ready.ts': 'of names of ours, over what Redis says of itself',
+  'src/storage/redis-ready.ts': 'of names of ours, over what Redis says of itself',
 }
 
 test('patterns are made at run time only where it stands here', () => {

@@ -6,11 +6,11 @@ import { z } from 'zod'
 import { formatDuration } from '../../src/base/durations.ts'
 import { type PolicyFileResult, parsePolicyFile } from '../../src/config/policy-file.ts'
 import { policyFileSchema } from '../../src/config/policy-schema.ts'
+import { loadTemplates } from '../../src/delivery/templates.ts'
 import { ruleSchema } from '../../src/limiter/policy/schema.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
 import { providerKinds } from '../../src/providers/index.ts'
 import { fields } from '../../src/rules/fields.ts'
-import { loadTemplates } from '../../src/templates/templates.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const read = (path: string) => readFileSync(pathOf(path), 'utf8')

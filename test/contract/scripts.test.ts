@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { findFiles, findSourceFiles, readSource } from '../support/source-files.ts'
+import { findFiles, findSourceFiles, readSource } from '../tools/source-files.ts'
 
 /** The promises of `lua/README.md`, kept by every script. */
 function problemsOf(file: string, source: string): string[] {

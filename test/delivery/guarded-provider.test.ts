@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createGuardedProvider, type GuardedCall } from '../../src/delivery/guarded-provider.ts'
 import type { SendPermit } from '../../src/delivery/provider-limits.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const accepted: SendResult = { kind: 'accepted' }
 

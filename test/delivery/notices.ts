@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
-import type { Postern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import type { Postern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 
 const digits = (count: number) => String(randomInt(10 ** count)).padStart(count, '0')
 

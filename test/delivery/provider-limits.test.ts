@@ -5,8 +5,8 @@ import {
   providerPolicies,
 } from '../../src/delivery/provider-limits.ts'
 import { createLimiter } from '../../src/limiter/index.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const server = await testRedis()
 const redis = await server.connect('limiter')

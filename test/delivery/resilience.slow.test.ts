@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { noLimits, type Postern, startPostern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 import { freshEmail, freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
 const dead = (result: string) => ({ kind: 'sandbox', query: false, faults: [{ result }] })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 import { freshEmail, freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
 test('throttled: the provider is left alone for its time, no try is used, then all are sent (F17)', async () => {

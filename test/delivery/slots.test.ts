@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createSlots, type Slot, type SlotRequest } from '../../src/delivery/slots.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const bulk: SlotRequest = { isUrgent: false, weight: 1, withinMs: 60_000, isPatient: true }
 const code: SlotRequest = { ...bulk, isUrgent: true }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { noLimits, type Postern, startPostern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
 const outcomesOf = (row: { attempts: { provider: string; outcome: string }[] }) =>

@@ -4,9 +4,9 @@ import {
   readWorkerNotes,
   startWorkerNotes,
 } from '../../src/delivery/worker-notes.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const { client: redis, prefix: keyPrefix } = await testRedis()
 const read = () => readWorkerNotes(redis, keyPrefix)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
 test('a notice with sendAt whose job is lost with Redis: the reconciler carries it at its time', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { loadDemoConfig, reserveName, switchableIn } from '../../src/dev/demo-config.ts'
-import { repositoryRoot } from '../support/source-files.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 
 const shipped = readFileSync(join(repositoryRoot, 'postern.yaml'), 'utf8')
 

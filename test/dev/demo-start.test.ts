@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
-import { runCommand } from '../support/processes.ts'
+import { runCommand } from '../tools/processes.ts'
 
 // Node's own `mkdir -p` would try for ever in a folder that is there and can hold no other.
 test('a data folder that can not be made: the demo ends and names the setting', async () => {

@@ -12,11 +12,11 @@ import {
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, test } from 'vitest'
-import { testDatabase } from '../support/database.ts'
-import { startProcess } from '../support/processes.ts'
-import { testRedis } from '../support/redis.ts'
-import { repositoryRoot } from '../support/source-files.ts'
-import { eventually } from '../support/wait.ts'
+import { testDatabase } from '../tools/database.ts'
+import { startProcess } from '../tools/processes.ts'
+import { testRedis } from '../tools/redis.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
+import { eventually } from '../tools/wait.ts'
 
 const checkout = mkdtempSync(join(inject('runFolder'), 'checkout-'))
 const copied = [

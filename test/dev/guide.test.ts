@@ -8,8 +8,8 @@ import express from 'express'
 import { describe, expect, inject, test } from 'vitest'
 import { createGuide, type Guide } from '../../src/dev/guide.ts'
 import { startGuideBuild } from '../../src/dev/guide-build.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 type Files = Readonly<Record<string, string>>
 

@@ -9,8 +9,8 @@ import { expect, inject, test } from 'vitest'
 import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
 import { startPrivateRedis } from '../../src/dev/private-redis.ts'
 import type { PrivateServer } from '../../src/dev/private-server.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 /** Mode 0700 and owned by whoever runs the tests, as a folder under /root or of `mktemp -d` is. */
 function closedFolder(): string {

@@ -1,10 +1,10 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject } from 'vitest'
-import { testDatabase } from '../support/database.ts'
-import { clientOf, type Postern } from '../support/postern.ts'
-import { type PosternProcess, startProcess } from '../support/processes.ts'
-import { testRedis } from '../support/redis.ts'
+import { testDatabase } from '../tools/database.ts'
+import { clientOf, type Postern } from '../tools/postern.ts'
+import { type PosternProcess, startProcess } from '../tools/processes.ts'
+import { testRedis } from '../tools/redis.ts'
 
 export type Demo = PosternProcess & Pick<Postern, 'post' | 'get' | 'messages' | 'codeFor'>
 

@@ -6,8 +6,8 @@
 import { expect, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
-import { docsPages, type Fence, fencesOf, nameOf } from '../support/markdown.ts'
-import { readSource, repositoryRoot } from '../support/source-files.ts'
+import { docsPages, type Fence, fencesOf, nameOf } from '../tools/markdown.ts'
+import { readSource, repositoryRoot } from '../tools/source-files.ts'
 
 const fences = ['README.md', ...docsPages].flatMap(fencesOf)
 const runnable = fences.filter(({ language, reason }) => language !== '' && reason === undefined)

@@ -1,5 +1,5 @@
 /** A panel of the dashboard as a picture: the series of its queries over time, drawn as lines. */
-import type { Series } from '../support/prometheus.ts'
+import type { Series } from '../tools/prometheus.ts'
 
 const [width, height, left, right, top, bottom] = [640, 220, 56, 12, 34, 52]
 /** Told apart by people who don't see red and green alike. */

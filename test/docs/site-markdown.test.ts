@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { MarkdownRenderer } from 'vitepress'
 import { expect, test } from 'vitest'
 import { hideReasons } from '../../site/markdown.ts'
-import { docsPages, fencesOf } from '../support/markdown.ts'
-import { readSource, repositoryRoot } from '../support/source-files.ts'
+import { docsPages, fencesOf } from '../tools/markdown.ts'
+import { readSource, repositoryRoot } from '../tools/source-files.ts'
 
 /** Renders the opening line of a code block, as all that there is. */
 function renderInfo(info: string): string {

@@ -10,10 +10,10 @@ import express from 'express'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createGuide, guidePath } from '../../src/dev/guide.ts'
-import { launchBrowser, openPage } from '../support/browser.ts'
-import { docsPages, fencesOf } from '../support/markdown.ts'
-import { releaseLater } from '../support/release.ts'
-import { repositoryRoot } from '../support/source-files.ts'
+import { launchBrowser, openPage } from '../tools/browser.ts'
+import { docsPages, fencesOf } from '../tools/markdown.ts'
+import { releaseLater } from '../tools/release.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const built = join(repositoryRoot, 'site/dist')

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, test } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
-import { launchBrowser, openPage } from '../support/browser.ts'
-import { fencesOf } from '../support/markdown.ts'
-import { environmentWithNode } from '../support/node-versions.ts'
-import { startPostern } from '../support/postern.ts'
-import { releaseLater } from '../support/release.ts'
-import { repositoryRoot } from '../support/source-files.ts'
+import { launchBrowser, openPage } from '../tools/browser.ts'
+import { fencesOf } from '../tools/markdown.ts'
+import { environmentWithNode } from '../tools/node-versions.ts'
+import { startPostern } from '../tools/postern.ts'
+import { releaseLater } from '../tools/release.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 
 const run = promisify(execFile)
 const fences = fencesOf('docs/start.md')

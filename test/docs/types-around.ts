@@ -1,5 +1,5 @@
 /** What a reader has around a block of code that a page shows: names, with their types. */
-import type { Fence } from '../support/markdown.ts'
+import type { Fence } from '../tools/markdown.ts'
 
 const around: Readonly<Record<string, string>> = {
   'README.md': `

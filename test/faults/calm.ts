@@ -11,10 +11,10 @@ import {
   farEndSecret,
   freshPhone,
   startFleet,
-} from '../support/fleet.ts'
-import { releaseLater } from '../support/release.ts'
-import { startSmtp } from '../support/smtp.ts'
-import { eventually } from '../support/wait.ts'
+} from '../tools/fleet.ts'
+import { releaseLater } from '../tools/release.ts'
+import { startSmtp } from '../tools/smtp.ts'
+import { eventually } from '../tools/wait.ts'
 import type { Fault } from './fault.ts'
 
 /** How long each far end takes for a message, and how many one worker sends it at once, by default. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type Fleet, startFleet } from '../support/fleet.ts'
+import { type Fleet, startFleet } from '../tools/fleet.ts'
 import { proveCalmFor } from './calm.ts'
 import { expectAllWorks, type Fault, openLab } from './fault.ts'
 import { faults } from './faults.ts'

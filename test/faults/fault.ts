@@ -5,8 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type Fleet, type FleetOptions, freshPhone, startFleet } from '../support/fleet.ts'
-import { eventually } from '../support/wait.ts'
+import { type Fleet, type FleetOptions, freshPhone, startFleet } from '../tools/fleet.ts'
+import { eventually } from '../tools/wait.ts'
 import {
   expectBooksAgree,
   expectCountersAgree,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readSource } from '../support/source-files.ts'
+import { readSource } from '../tools/source-files.ts'
 import { faults } from './faults.ts'
 
 /** The numbers of the list this folder answers to. */

@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { admin, type Fleet, freshPhone } from '../support/fleet.ts'
-import type { PosternProcess } from '../support/processes.ts'
-import { eventually } from '../support/wait.ts'
+import { admin, type Fleet, freshPhone } from '../tools/fleet.ts'
+import type { PosternProcess } from '../tools/processes.ts'
+import { eventually } from '../tools/wait.ts'
 
 export interface Entry {
   readonly to: string

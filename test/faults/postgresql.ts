@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { expect } from 'vitest'
-import { moveDatabaseClock } from '../support/database.ts'
-import { type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
-import { eventually } from '../support/wait.ts'
+import { moveDatabaseClock } from '../tools/database.ts'
+import { type Fleet, freshPhone, startFleet } from '../tools/fleet.ts'
+import { eventually } from '../tools/wait.ts'
 import {
   answersWithinMs,
   expectAllWorks,

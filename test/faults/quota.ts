@@ -1,10 +1,10 @@
 /** The limits and the quota, attacked by many callers at once and by a process that dies in between. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
-import type { PosternProcess } from '../support/processes.ts'
-import { ownCluster } from '../support/redis-topologies.ts'
-import { eventually } from '../support/wait.ts'
+import { type Fleet, freshPhone, startFleet } from '../tools/fleet.ts'
+import type { PosternProcess } from '../tools/processes.ts'
+import { ownCluster } from '../tools/redis-topologies.ts'
+import { eventually } from '../tools/wait.ts'
 import type { Fault, Lab } from './fault.ts'
 
 const perRecipient = 5

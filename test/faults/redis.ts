@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { expect } from 'vitest'
-import { admin, type Fleet, freshPhone, startFleet } from '../support/fleet.ts'
-import type { PosternProcess } from '../support/processes.ts'
-import { ownCluster, ownSentinel } from '../support/redis-topologies.ts'
-import { eventually } from '../support/wait.ts'
+import { admin, type Fleet, freshPhone, startFleet } from '../tools/fleet.ts'
+import type { PosternProcess } from '../tools/processes.ts'
+import { ownCluster, ownSentinel } from '../tools/redis-topologies.ts'
+import { eventually } from '../tools/wait.ts'
 import {
   answersWithinMs,
   expectAllWorks,

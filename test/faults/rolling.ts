@@ -12,10 +12,10 @@ import {
   makeCertificate,
   serverFolder,
   startDebianServer,
-} from '../support/debian-server.ts'
-import { type Fleet, fleetKey, freshPhone, startFleet } from '../support/fleet.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+} from '../tools/debian-server.ts'
+import { type Fleet, fleetKey, freshPhone, startFleet } from '../tools/fleet.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 import type { Fault, Lab } from './fault.ts'
 
 const callers = 8

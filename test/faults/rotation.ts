@@ -1,8 +1,8 @@
 /** `SECRET` replaced by the three steps of docs/operations.md, while people ask for codes at one process and check at another. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { freshPhone, startFleet } from '../support/fleet.ts'
-import { eventually } from '../support/wait.ts'
+import { freshPhone, startFleet } from '../tools/fleet.ts'
+import { eventually } from '../tools/wait.ts'
 import type { Fault } from './fault.ts'
 
 const [before, after] = [

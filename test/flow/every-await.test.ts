@@ -8,8 +8,8 @@ import pg from 'pg'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter } from '../../src/limiter/index.ts'
-import { type Reply, startPostern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import { type Reply, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 
 const SECRET = 'a secret of the walk, of thirty-two bytes or more'
 const policies = {

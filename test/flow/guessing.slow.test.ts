@@ -5,11 +5,11 @@
 import { randomInt } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
-import { releaseLater } from '../support/release.ts'
-import { solveChallenge } from '../support/solve-challenge.ts'
-import { eventually } from '../support/wait.ts'
+import { startPostern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { releaseLater } from '../tools/release.ts'
+import { solveChallenge } from '../tools/solve-challenge.ts'
+import { eventually } from '../tools/wait.ts'
 
 const owner = '+8613800138000'
 const signIns = 100

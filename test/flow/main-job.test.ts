@@ -1,8 +1,8 @@
 /** The main job from end to end: asked for, sent, read, checked once. */
 import { expect, test } from 'vitest'
-import { type Postern, startPostern } from '../support/postern.ts'
-import { startSmtp } from '../support/smtp.ts'
-import { eventually } from '../support/wait.ts'
+import { type Postern, startPostern } from '../tools/postern.ts'
+import { startSmtp } from '../tools/smtp.ts'
+import { eventually } from '../tools/wait.ts'
 
 async function expectPassesOnce(postern: Postern, owner: object, code: string) {
   const check = () => postern.post('/v1/captchas/check', { ...owner, code })

@@ -5,11 +5,11 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { start } from '../../src/main/compose.ts'
 import { loadConfig } from '../../src/main/load-config.ts'
-import { testDatabase } from '../support/database.ts'
-import { clientOf, posternEnv } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
+import { testDatabase } from '../tools/database.ts'
+import { clientOf, posternEnv } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const minuteMs = 60_000
 /** `postern.yaml` is the starter (test/contract/policies.test.ts). */

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import { releaseLater } from '../support/release.ts'
+import { releaseLater } from '../tools/release.ts'
 
 interface Options {
   reasons?: string[]

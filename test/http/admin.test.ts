@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 
 const postern = await startPostern({
   policyFile: {

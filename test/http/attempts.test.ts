@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import { noLimits, startPostern } from '../support/postern.ts'
-import { releaseLater } from '../support/release.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const postern = await startPostern({
   policyFile: {

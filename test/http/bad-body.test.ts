@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
+import { startPostern } from '../tools/postern.ts'
 import { badRequest, expectRefused } from './ledger.ts'
 
 const postern = await startPostern()

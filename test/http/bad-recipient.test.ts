@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
-import { startPostern } from '../support/postern.ts'
+import { startPostern } from '../tools/postern.ts'
 import { badRecipient, badRequest, expectRefused } from './ledger.ts'
 
 const postern = await startPostern({

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
-import { startSmtp } from '../support/smtp.ts'
-import { templatesFolder } from '../support/templates-folder.ts'
-import { eventually } from '../support/wait.ts'
+import { startPostern } from '../tools/postern.ts'
+import { startSmtp } from '../tools/smtp.ts'
+import { templatesFolder } from '../tools/templates-folder.ts'
+import { eventually } from '../tools/wait.ts'
 import { badRequest, expectRefused } from './ledger.ts'
 
 const smtp = await startSmtp()

@@ -13,10 +13,10 @@ import { createBodyRoom, readBytes } from '../../src/http/body.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
-import type { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import type { Idempotency } from '../../src/notice/idempotency.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const maxHeldBodyBytes = 20_000
 

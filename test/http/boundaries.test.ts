@@ -1,6 +1,6 @@
 /** The last value that is taken, and the first that is not. */
 import { describe, expect, test } from 'vitest'
-import { noLimits, type RequestOptions, startPostern } from '../support/postern.ts'
+import { noLimits, type RequestOptions, startPostern } from '../tools/postern.ts'
 import { badRequest, expectRefused } from './ledger.ts'
 
 const postern = await startPostern({

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
+import { startPostern } from '../tools/postern.ts'
 import { scriptPath } from '../web/field-page.ts'
 import { rawHttp } from './raw-http.ts'
 

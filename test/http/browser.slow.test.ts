@@ -3,10 +3,10 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { parseOrigin } from '../../src/access/origins.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import { launchBrowser, openPage, servePage } from '../support/browser.ts'
-import { startPostern } from '../support/postern.ts'
-import { releaseLater } from '../support/release.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { launchBrowser, openPage, servePage } from '../tools/browser.ts'
+import { startPostern } from '../tools/postern.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const postern = await startPostern()
 const browser = await launchBrowser()

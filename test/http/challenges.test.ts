@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
-import { startSiteverify } from '../support/siteverify.ts'
-import { payloadOf, solveChallenge } from '../support/solve-challenge.ts'
-import { eventually } from '../support/wait.ts'
+import { startPostern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { startSiteverify } from '../tools/siteverify.ts'
+import { payloadOf, solveChallenge } from '../tools/solve-challenge.ts'
+import { eventually } from '../tools/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
 const asks = { name: 'asks', key: '{app}', sliding: '0 per 24h', mode: 'challenge' }

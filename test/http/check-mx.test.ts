@@ -1,7 +1,7 @@
 /** `recipients.mail.checkMx` through the whole product: who takes no mail is refused at the door, for nothing. */
 import { expect, test } from 'vitest'
-import { startDns, useDns } from '../support/dns.ts'
-import { startPostern } from '../support/postern.ts'
+import { startDns, useDns } from '../tools/dns.ts'
+import { startPostern } from '../tools/postern.ts'
 
 const dns = await startDns({
   'good.test': { mx: [[10, 'mx.good.test']] },

@@ -2,12 +2,12 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { flood, keylessKinds, receiptProviders, validSend } from '../../bench/flood.ts'
-import { testDatabase } from '../support/database.ts'
-import { noLimits, posternEnv } from '../support/postern.ts'
-import { startProcess } from '../support/processes.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { testDatabase } from '../tools/database.ts'
+import { noLimits, posternEnv } from '../tools/postern.ts'
+import { startProcess } from '../tools/processes.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const policyFile = {
   policies: noLimits,

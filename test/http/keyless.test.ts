@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
 import { flood, keylessKinds, receiptProviders } from '../../bench/flood.ts'
-import { noLimits, startPostern } from '../support/postern.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
 
 const policyFile = {
   policies: noLimits,

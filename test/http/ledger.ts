@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Postern, Reply } from '../support/postern.ts'
+import type { Postern, Reply } from '../tools/postern.ts'
 
 /**
  * Everything a request can use up: the notices in PostgreSQL, and in Redis every count, try and code,

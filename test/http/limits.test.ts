@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
 const postern = await startPostern({

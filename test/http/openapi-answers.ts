@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { expect } from 'vitest'
-import type { Postern, Reply } from '../support/postern.ts'
+import type { Postern, Reply } from '../tools/postern.ts'
 
 /** Checks answers against the document that the product itself serves. */
 export async function openApiAnswers(postern: Postern) {

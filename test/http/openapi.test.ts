@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { problems } from '../../src/base/problems.ts'
-import { noLimits, startPostern } from '../support/postern.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
 import { badRequest, expectRefused } from './ledger.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 

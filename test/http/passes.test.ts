@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
 import { expect, test, vi } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
 const postern = await startPostern({ policyFile: { policies: noLimits } })

@@ -3,8 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
+import { startPostern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
 import { type JsonSchema, spoilt, valuesOf } from './schema-values.ts'
 
 const requests = Number(process.env.REQUESTS ?? 20_000)

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { createReadingPage } from '../../src/http/reading-page.ts'
-import { startPostern } from '../support/postern.ts'
-import { releaseLater } from '../support/release.ts'
+import { startPostern } from '../tools/postern.ts'
+import { releaseLater } from '../tools/release.ts'
 import { rawHttp } from './raw-http.ts'
 
 test('GET /docs: a page that shows openapi.json, made of our own files alone', async () => {

@@ -1,7 +1,7 @@
 /** A page whose name was made to lead to the admin port, in a real browser: what no page can leave out of a request. */
 import { expect, test } from 'vitest'
-import { launchBrowser } from '../support/browser.ts'
-import { startPostern } from '../support/postern.ts'
+import { launchBrowser } from '../tools/browser.ts'
+import { startPostern } from '../tools/postern.ts'
 
 const postern = await startPostern()
 const browser = await launchBrowser()

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
-import type { Postern } from '../support/postern.ts'
-import { eventually } from '../support/wait.ts'
+import type { Postern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 
 /** What `carrier`, a webhook provider, signs its receipts with. */
 export const secret = 'a secret both sides know'

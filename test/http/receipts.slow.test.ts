@@ -1,5 +1,5 @@
 import { test } from 'vitest'
-import { noLimits, startPostern } from '../support/postern.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
 import { secret, shuffleReceipts } from './receipt-calls.ts'
 
 test('10,000 receipts shuffled, doubled, too early, contradicted by forgers: every shuffle ends in the same table (I12, F21)', async () => {

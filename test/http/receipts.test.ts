@@ -5,7 +5,7 @@ import { receiptRoute } from '../../src/http/receipts.ts'
 import { isSendRoute, type RouteRequest } from '../../src/http/route.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
-import { noLimits, type Postern, startPostern } from '../support/postern.ts'
+import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { rawHttp } from './raw-http.ts'
 import { insertNotices, postReceipts, secret, shuffleReceipts, statesOf } from './receipt-calls.ts'
 

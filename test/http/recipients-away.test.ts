@@ -1,10 +1,10 @@
 /** Servers away: a look-up says so, and what is remembered for it never stands in the way of a send. */
 import { expect, test } from 'vitest'
-import { testDatabase } from '../support/database.ts'
-import { startPostern } from '../support/postern.ts'
-import { testRedis } from '../support/redis.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { eventually } from '../support/wait.ts'
+import { testDatabase } from '../tools/database.ts'
+import { startPostern } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
+import { eventually } from '../tools/wait.ts'
 
 const to = '+8613800138000'
 

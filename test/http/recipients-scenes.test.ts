@@ -1,6 +1,6 @@
 /** A look-up and a reset find what is a recipient's, whatever else it was sent since and for whichever scene. */
 import { expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
+import { startPostern } from '../tools/postern.ts'
 
 const testNumber = '+15005550006'
 const postern = await startPostern({

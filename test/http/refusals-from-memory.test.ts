@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { testDatabase } from '../support/database.ts'
-import { startPostern } from '../support/postern.ts'
-import { testRedis } from '../support/redis.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { eventually } from '../support/wait.ts'
+import { testDatabase } from '../tools/database.ts'
+import { startPostern } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
+import { eventually } from '../tools/wait.ts'
 
 test('a send that was refused a moment ago is refused from memory: neither Redis nor PostgreSQL is asked', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]

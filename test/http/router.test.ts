@@ -8,10 +8,10 @@ import { Problem, Unavailable } from '../../src/base/problems.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { Route, RouteRequest } from '../../src/http/route.ts'
 import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
-import type { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import type { Idempotency } from '../../src/notice/idempotency.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 /** The door in front of routes of the test's own. */
 async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {

@@ -1,7 +1,7 @@
 /** Test recipients, through the whole product: a fixed code, and nothing else of a send. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { startPostern } from '../support/postern.ts'
+import { startPostern } from '../tools/postern.ts'
 
 const phone = '+15005550006'
 const mail = 'reviewer@acme.test'

@@ -4,8 +4,8 @@ import {
   type RawPolicies,
   type RedisLimiterOptions,
 } from '../../src/limiter/index.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 import { virtualTime } from './virtual-time.ts'
 
 /** Both engines over one clock that the test sets. */

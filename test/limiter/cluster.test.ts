@@ -1,10 +1,10 @@
 import type { Cluster } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
-import { ownCluster } from '../support/redis-topologies.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { ownCluster } from '../tools/redis-topologies.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const policies = {
   captcha: [

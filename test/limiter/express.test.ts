@@ -9,7 +9,7 @@ import {
   rateLimit,
   rateLimitHeaders,
 } from '../../src/limiter/index.ts'
-import { releaseLater } from '../support/release.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const policies = {
   api: [

@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
-import { environmentWithNode } from '../support/node-versions.ts'
+import { environmentWithNode } from '../tools/node-versions.ts'
 
 const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))

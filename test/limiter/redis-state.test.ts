@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { createKeys } from '../../src/limiter/redis/keys.ts'
-import { testRedis } from '../support/redis.ts'
+import { testRedis } from '../tools/redis.ts'
 import { realLimiter } from './both-engines.ts'
 
 const u = { u: 'somebody' }

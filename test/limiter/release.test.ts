@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createLimiter } from '../../src/limiter/index.ts'
-import { connectRedis } from '../../src/redis/connect.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
-import { eventually } from '../support/wait.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
+import { eventually } from '../tools/wait.ts'
 import { bothEngines } from './both-engines.ts'
 
 const u = { u: 'a' }

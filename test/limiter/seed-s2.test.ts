@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { canonical, canonicalRecord } from '../../src/base/canonical.ts'
 import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
-import { ownRedis } from '../support/own-servers.ts'
-import { releaseLater } from '../support/release.ts'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { ownRedis } from '../tools/own-servers.ts'
+import { releaseLater } from '../tools/release.ts'
 import { bothEngines } from './both-engines.ts'
 
 const policies = {

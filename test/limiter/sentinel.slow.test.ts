@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { createLimiter } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/redis/connect.ts'
-import { ownSentinel } from '../support/redis-topologies.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { ownSentinel } from '../tools/redis-topologies.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const policies = {
   captcha: [

@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis'
 import { describe, test } from 'vitest'
-import { connectRedis } from '../../src/redis/connect.ts'
-import { testRedis } from '../support/redis.ts'
-import { ownCluster } from '../support/redis-topologies.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
+import { testRedis } from '../tools/redis.ts'
+import { ownCluster } from '../tools/redis-topologies.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 import { historiesPerRound, runRound } from './random-histories.ts'
 
 const rounds = Number(process.env.ROUNDS ?? 80)

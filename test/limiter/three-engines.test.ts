@@ -1,5 +1,5 @@
 import { test } from 'vitest'
-import { testRedis } from '../support/redis.ts'
+import { testRedis } from '../tools/redis.ts'
 import { historiesPerRound, long, runRound } from './random-histories.ts'
 
 /** Beside `three-engines.slow.test.ts`, which goes on with other seeds. */

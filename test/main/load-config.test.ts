@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
 import { loadConfig } from '../../src/main/load-config.ts'
-import { noLimits, posternEnv } from '../support/postern.ts'
+import { noLimits, posternEnv } from '../tools/postern.ts'
 
 /** The problems of a policy file with these sections, without file names and lines. */
 function problemsOf(sections: Record<string, unknown>): string[] {

@@ -5,12 +5,12 @@
 import { expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { everyApp } from '../../src/access/key-store.ts'
-import { openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/storage/database.ts'
 import { clientOf } from '../console/open-console.ts'
-import { testDatabase } from '../support/database.ts'
-import { noLimits, type Postern, startPostern } from '../support/postern.ts'
-import { testRedis } from '../support/redis.ts'
-import { releaseLater } from '../support/release.ts'
+import { testDatabase } from '../tools/database.ts'
+import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const on = { redis: await testRedis(), database: await testDatabase() }
 const database = openDatabase(on.database.url, { maxConnections: 1, onError: () => {} })

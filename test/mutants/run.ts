@@ -19,8 +19,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startTestPostgres, startTestRedis } from '../support/global-setup.ts'
-import { makeRunFolder, removeRunFolder } from '../support/run-folder.ts'
+import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
+import { makeRunFolder, removeRunFolder } from '../tools/run-folder.ts'
 import type { Mutant, MutantRoom } from './mutant.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -281,7 +281,7 @@ function listFiles(folder: string): string[] {
 
 function copyTree(): string {
   const copy = mkdtempSync(join(tmpdir(), 'postern-mutants-'))
-  for (const path of [...listFiles('.'), 'src/db/generated']) {
+  for (const path of [...listFiles('.'), 'src/storage/generated']) {
     try {
       cpSync(join(root, path), join(copy, path), { recursive: true })
     } catch (error) {

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { openDatabase } from '../../src/db/database.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { noticeStates } from '../../src/notice/states.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { testDatabase } from '../support/database.ts'
-import { releaseLater } from '../support/release.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const { url, pool } = await testDatabase()
 const claimMs = 10_000

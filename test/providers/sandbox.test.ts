@@ -13,8 +13,8 @@ import {
   maxItems,
   type SandboxOutbox,
 } from '../../src/providers/sandbox/outbox.ts'
-import { type TestRedis, testRedis } from '../support/redis.ts'
-import { eventually } from '../support/wait.ts'
+import { type TestRedis, testRedis } from '../tools/redis.ts'
+import { eventually } from '../tools/wait.ts'
 
 const message: Omit<Message, 'noticeId'> = {
   channel: 'email',

@@ -15,7 +15,7 @@ import {
   encodeShortMessage,
 } from '../../src/providers/smpp/pdu.ts'
 import { readReceipt } from '../../src/providers/smpp/receipts.ts'
-import { eventually } from '../support/wait.ts'
+import { eventually } from '../tools/wait.ts'
 import { testConformance } from './conformance.ts'
 import { makeCertificate } from './far-ends/certificate.ts'
 import { startSmppFarEnd } from './far-ends/smpp.ts'

@@ -1,9 +1,9 @@
 /** Against a real name server: only a clear no refuses, and a send waits for nothing long. */
 import { expect, test } from 'vitest'
 import { createDnsResolver, createMailDomains } from '../../src/recipient/mail-domains.ts'
-import { type DnsAnswer, startDns, type TestDns, useDns } from '../support/dns.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { type DnsAnswer, startDns, type TestDns, useDns } from '../tools/dns.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 function open(dns: TestDns, options: Parameters<typeof createMailDomains>[0] = {}) {
   useDns(dns)

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { idFloor, newId } from '../../src/base/ids.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import { createIdempotency } from '../../src/idempotency/idempotency.ts'
+import { createIdempotency } from '../../src/notice/idempotency.ts'
+import { openDatabase } from '../../src/storage/database.ts'
 import { type RetentionPolicy, retain, startRetention } from '../../src/upkeep/retention.ts'
-import { moveDatabaseClock, testDatabase } from '../support/database.ts'
-import { releaseLater } from '../support/release.ts'
-import { eventually } from '../support/wait.ts'
+import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const dayMs = 86_400_000
 const nowMs = Date.UTC(2026, 10, 21)

@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { createPosternClient } from '../../web/client.ts'
-import { startPostern } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
+import { startPostern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
 
 test('sends and checks; every refusal is a value told apart by its code', async () => {
   const postern = await startPostern()

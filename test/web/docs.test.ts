@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { repositoryRoot } from '../support/source-files.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 import { scriptPath } from './field-page.ts'
 
 const page = readFileSync(`${repositoryRoot}docs/code-field.md`, 'utf8')

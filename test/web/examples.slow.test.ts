@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
-import { launchBrowser, openPage } from '../support/browser.ts'
-import { startPostern } from '../support/postern.ts'
+import { launchBrowser, openPage } from '../tools/browser.ts'
+import { startPostern } from '../tools/postern.ts'
 import { bundleExample, installExamples, servePages, startPlainForm } from './run-example.ts'
 
 const postern = await startPostern()

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import type { Postern } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
-import { releaseLater } from '../support/release.ts'
+import type { Postern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const page = readFileSync(new URL('../../docs/code-field.md', import.meta.url), 'utf8')
 /** As docs/code-field.md tells a page to reserve the field's room. */

@@ -11,10 +11,10 @@ import { promisify } from 'node:util'
 import { type Plugin, rolldown } from 'rolldown'
 import { inject } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
-import type { Postern } from '../support/postern.ts'
-import { publishableKey } from '../support/publishable-key.ts'
-import { releaseLater } from '../support/release.ts'
-import { repositoryRoot } from '../support/source-files.ts'
+import type { Postern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { releaseLater } from '../tools/release.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 
 const examples = join(repositoryRoot, 'examples')
 const contentTypes = { html: 'text/html', js: 'text/javascript', css: 'text/css' }

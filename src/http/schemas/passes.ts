@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { passRefusals } from '../../pass/passes.ts'
+import { passRefusals } from '../../captcha/passes.ts'
 import { channel, recipient, scene, time } from './words.ts'
 
 export const jsonWebKeySet = z

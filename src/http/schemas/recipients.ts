@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { checkResults } from '../../history/history.ts'
-import { operated, resettable } from '../../lookup/operations.ts'
 import { notAllowedBecause } from '../../recipient/normalise-recipient.ts'
+import { checkResults } from '../../support/history.ts'
+import { operated, resettable } from '../../support/operations.ts'
 import { noticeView } from './notices.ts'
 import { channel, ip, plainText, recipient, scene, time } from './words.ts'
 

@@ -1,6 +1,6 @@
 import type { AddressInfo, Socket } from 'node:net'
 import smpp, { type SmppPdu, type SmppSession } from 'smpp'
-import { eventually } from '../../support/wait.ts'
+import { eventually } from '../../tools/wait.ts'
 import type { Behaviour, FarEnd } from '../conformance.ts'
 
 /**

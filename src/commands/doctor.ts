@@ -1,0 +1,30 @@
+/** `npm run doctor`: looks at all that a start needs and production should have. Exit code 1 on an error. */
+import { parseArgs } from 'node:util'
+import { loadEnvFile } from '../main/env-file.ts'
+import { examine } from './doctor/examine.ts'
+import { reportOf } from './doctor/report.ts'
+
+const usage = 'Usage: npm run doctor [-- --json] [--dkim-selector NAME]'
+
+const { json, selector } = readArguments()
+loadEnvFile()
+const findings = await examine(process.env, { dkimSelector: selector })
+const text = json ? JSON.stringify(findings, null, 2) : reportOf(findings)
+const hasError = findings.some(({ state }) => state === 'error')
+// A look that was given up may still hold a connection open.
+process.stdout.write(`${text}\n`, () => process.exit(hasError ? 1 : 0))
+
+function readArguments(): { json: boolean; selector: string | undefined } {
+  try {
+    const { values } = parseArgs({
+      options: { json: { type: 'boolean', default: false }, 'dkim-selector': { type: 'string' } },
+    })
+    const selector = values['dkim-selector']
+    if (selector !== undefined && !/^[a-z0-9._-]{1,63}$/i.test(selector))
+      throw new Error('--dkim-selector is a DNS name')
+    return { json: values.json, selector }
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${usage}`)
+    return process.exit(1)
+  }
+}

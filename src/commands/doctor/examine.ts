@@ -1,0 +1,121 @@
+/**
+ * Everything that the doctor looks at. Each look has a deadline and fails alone: a server that is away must
+ * neither hang the rest nor hide it.
+ */
+import { createApiKeys } from '../../access/api-keys.ts'
+import { orLate } from '../../base/deadline.ts'
+import { readEnvironment } from '../../config/environment.ts'
+import { type Config, loadConfig } from '../../main/load-config.ts'
+import { defaultKeyPrefix } from '../../main/shared.ts'
+import { findProviderKind } from '../../providers/index.ts'
+import { smtpSettings } from '../../providers/smtp/settings.ts'
+import { domainOf } from '../../recipient/facets.ts'
+import { createDnsResolver } from '../../recipient/mail-domains.ts'
+import { examineApps } from './apps.ts'
+import { about, type Finding } from './finding.ts'
+import { examineKeys } from './keys.ts'
+import { examineCheckMx, examineMailDomain } from './mail-domain.ts'
+import { examineMessages } from './messages.ts'
+import { examinePolicy, examineProxy } from './policy.ts'
+import { examinePostgres } from './postgresql.ts'
+import { examineProviders } from './providers.ts'
+import { examineRedis } from './redis.ts'
+import { examineSecrets } from './secrets.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
+
+const lookMs = 8_000
+const providerMs = 5_000
+const dnsMs = 1_500
+const neededNode = 24
+
+export async function examine(
+  env: Env,
+  options: { dkimSelector?: string | undefined } = {},
+): Promise<Finding[]> {
+  const loaded = loadConfig(env)
+  const looks = [
+    look('settings', async () => examineSettings(env)),
+    look('secrets', async () => examineSecrets(env)),
+    ...serverLooks(env, loaded.ok ? loaded.config.file : undefined),
+  ]
+  if (loaded.ok) looks.push(...configLooks(loaded.config, options.dkimSelector))
+  return (await Promise.all(looks)).flat()
+}
+
+/** What it finds, or that it found nothing in time or by an error of its own. */
+async function look(subject: string, work: () => Promise<Finding[]>): Promise<Finding[]> {
+  const { error } = about(subject)
+  try {
+    const late = () => [
+      error(`no answer within ${lookMs / 1_000} s`, 'look at it, and at the way there'),
+    ]
+    return await orLate(work(), lookMs, late)
+  } catch (cause) {
+    return [error((cause as Error).message)]
+  }
+}
+
+function examineSettings(env: Env): Finding[] {
+  const { ok, error } = about('settings')
+  const { node } = process.versions
+  const loaded = loadConfig(env)
+  return [
+    ...(loaded.ok
+      ? [ok('environment, policy file and templates are right')]
+      : loaded.problems.map((problem) => error(problem, 'no process starts with it'))),
+    Number.parseInt(node, 10) >= neededNode
+      ? ok(`Node ${node}`)
+      : error(`Node ${node}`, `Postern needs ${neededNode} or later`),
+  ]
+}
+
+/** They are looked at although other settings are wrong. */
+function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Finding[]>[] {
+  const { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl } = env
+  const read = readEnvironment(env)
+  const isRight = (name: string) =>
+    read.ok || !read.problems.some((problem) => problem.startsWith(name))
+  const looks: Promise<Finding[]>[] = []
+  if (redisUrl && isRight('REDIS_URL')) {
+    looks.push(look('redis', () => examineRedis(redisUrl, defaultKeyPrefix)))
+  }
+  if (databaseUrl && isRight('DATABASE_URL')) {
+    looks.push(
+      look('postgresql', () =>
+        examinePostgres(databaseUrl, async (database) => {
+          const all = await createApiKeys(database).list()
+          const now = Date.now()
+          const keys = all.map((key) => ({
+            ...key,
+            isActive: key.revokedAt === null || key.revokedAt.getTime() > now,
+          }))
+          const ofApps = keys.filter(({ isActive, kind }) => isActive && kind !== 'operator')
+          const apps = ofApps.map(({ app }) => app)
+          return [...examineKeys(keys), ...(file ? examineApps(file, apps) : [])]
+        }),
+      ),
+    )
+  }
+  return looks
+}
+
+function configLooks(
+  { environment, file, templates }: Config,
+  dkimSelector: string | undefined,
+): Promise<Finding[]>[] {
+  const resolver = createDnsResolver(dnsMs)
+  const senders = Object.values(file.providers).flatMap(({ kind, settings }) =>
+    kind === 'smtp' ? [domainOf(smtpSettings.parse(settings).from.address).toLowerCase()] : [],
+  )
+  return [
+    look('policy file', async () => examinePolicy(file, Date.now())),
+    look('proxy', async () => examineProxy(environment)),
+    look('routes', async () => examineMessages(file, templates)),
+    look('providers', () => examineProviders(file.providers, findProviderKind, providerMs)),
+    ...[...new Set(senders)].map((domain) =>
+      look(`mail from ${domain}`, () => examineMailDomain(resolver, domain, dkimSelector)),
+    ),
+    ...(file.recipients.mail.checkMx ? [look('checkMx', () => examineCheckMx(resolver))] : []),
+  ]
+}

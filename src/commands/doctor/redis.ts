@@ -1,0 +1,63 @@
+import { Cluster, type Redis } from 'ioredis'
+import { closeRedis, connectRedis, firstTry } from '../../storage/redis.ts'
+import { lookAtRedis } from '../../storage/redis-ready.ts'
+import { lookAtClock } from './clock.ts'
+import { about, type Finding } from './finding.ts'
+
+const oldestVersion = 7
+const nearlyFull = 0.8
+
+/** Whether a send could succeed now, and what would go wrong later. */
+export async function examineRedis(url: string, keyPrefix: string): Promise<Finding[]> {
+  const { ok, warning, error } = about('redis')
+  const client = connectRedis(url, 'command', () => {})
+  try {
+    await firstTry(client)
+    const { reasons, warnings } = await lookAtRedis(client, keyPrefix)
+    const found = [
+      ...reasons.map((reason) => error(reason, 'see "Ready or not" in docs/operations.md')),
+      ...warnings.map((text) => warning(text, 'set appendonly yes, or add a replica')),
+    ]
+    if (reasons.some((reason) => reason.includes('out of reach'))) return found
+    if (reasons.length === 0) found.unshift(ok('writable master, evicts nothing'))
+    const masters = client instanceof Cluster ? client.nodes('master') : [client]
+    const ofServers = await Promise.all(masters.map(lookAtServer))
+    return [...found, ...unique(ofServers.flat())]
+  } finally {
+    closeRedis(client)
+  }
+}
+
+async function lookAtServer(server: Redis): Promise<Finding[]> {
+  const { ok, warning, error } = about('redis')
+  const info = await server.info('server', 'memory')
+  const facts = new Map(info.split('\r\n').map((line) => line.split(':', 2) as [string, string]))
+  const fact = (name: string) => facts.get(name) ?? ''
+  const version = fact('redis_version')
+  const [used, max] = [Number(fact('used_memory')), Number(fact('maxmemory'))]
+  const usage = max > 0 ? `${megabytes(used)} of ${megabytes(max)} MB used` : ''
+  return [
+    Number.parseInt(version, 10) >= oldestVersion
+      ? ok(`version ${version}`)
+      : error(`version ${version}`, `Postern needs ${oldestVersion} or later`),
+    max === 0
+      ? warning(
+          'no maxmemory: it grows until the machine ends it',
+          'set maxmemory to two thirds of what the machine has',
+        )
+      : used < max * nearlyFull
+        ? ok(usage)
+        : warning(usage, 'raise maxmemory; when it is full nothing is sent'),
+    await lookAtClock('redis', async () => {
+      const [seconds, micros] = (await server.time()) as [number, number]
+      return Number(seconds) * 1_000 + Number(micros) / 1_000
+    }),
+  ]
+}
+
+const megabytes = (bytes: number) => Math.ceil(bytes / 1_048_576)
+
+/** The masters of a cluster say the same of most. */
+function unique(findings: readonly Finding[]): Finding[] {
+  return [...new Map(findings.map((finding) => [JSON.stringify(finding), finding])).values()]
+}

@@ -1,0 +1,186 @@
+/** `npm run keys`: makes, lists, revokes and rotates API keys. Needs DATABASE_URL and nothing else. */
+import { parseArgs } from 'node:util'
+import { createKeyStore, everyApp, type KeyFacts } from '../access/key-store.ts'
+import { type KeyKind, keyKinds } from '../access/key-token.ts'
+import { parseOrigins } from '../access/origins.ts'
+import { formatDuration, parseDurationMs } from '../base/durations.ts'
+import { isId } from '../base/ids.ts'
+import { loadEnvFile } from '../main/env-file.ts'
+import { openDatabase } from '../storage/database.ts'
+
+const usage = `Usage:
+  npm run keys -- create --name NAME [--app APP] [--kind secret]
+  npm run keys -- create --name NAME [--app APP] --kind publishable --origin https://shop.example [--origin …]
+  npm run keys -- create --name NAME [--app APP] --kind operator
+  npm run keys -- list
+  npm run keys -- revoke ID
+  npm run keys -- rotate ID [--overlap 24h]
+
+secret       for servers: everything of its app
+publishable  for pages of the origins it lists: sends and checks codes, nothing else
+operator     opens the console at the admin port, nothing else
+
+A key sees only what belongs to its app. The app is the key's name unless --app gives another; an operator's key
+without --app sees every app. rotate makes another key of the same kind, app, name and origins; the old one ends
+when the overlap is over (0s: at once).`
+
+/** What each command takes besides. */
+const optionsOf: Readonly<Record<string, readonly string[]>> = {
+  create: ['name', 'app', 'kind', 'origin'],
+  list: [],
+  revoke: [],
+  rotate: ['overlap'],
+}
+const maxOverlapMs = 90 * 86_400_000
+
+function stop(message: string): never {
+  console.error(message)
+  process.exit(1)
+}
+
+loadEnvFile()
+const databaseUrl = process.env.DATABASE_URL
+if (!databaseUrl)
+  stop('DATABASE_URL is not set, e.g. postgresql://postern:secret@localhost:5432/postern')
+
+const run = commandOf(readArguments())
+const database = openDatabase(databaseUrl, { maxConnections: 1, onError: () => {} })
+const keys = createKeyStore(database)
+try {
+  await run()
+} catch (error) {
+  console.error(`Failed: ${(error as Error).message}`)
+  process.exitCode = 1
+} finally {
+  await database.close()
+}
+
+function readArguments() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        name: { type: 'string' },
+        app: { type: 'string' },
+        kind: { type: 'string' },
+        origin: { type: 'string', multiple: true },
+        overlap: { type: 'string' },
+      },
+    })
+    const [command = '', id = '', ...more] = positionals
+    const known = Object.hasOwn(optionsOf, command) ? optionsOf[command] : undefined
+    const foreign = Object.keys(values).find((name) => !known?.includes(name))
+    const wantsId = command === 'revoke' || command === 'rotate'
+    if (!known || foreign || more.length > 0 || (wantsId ? !isId(id) : id !== '')) stop(usage)
+    return { command, id, ...values }
+  } catch (error) {
+    return stop(`${(error as Error).message}\n\n${usage}`)
+  }
+}
+
+/** What is wrong with the arguments is said before PostgreSQL is asked. */
+function commandOf(given: ReturnType<typeof readArguments>): () => Promise<void> {
+  const { command, id } = given
+  if (command === 'create') return create(given)
+  if (command === 'revoke') return () => revoke(id)
+  if (command === 'rotate') return rotate(id, given.overlap ?? '24h')
+  return list
+}
+
+function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
+  const { name = '', kind = 'secret', origin = [] } = given
+  const app = given.app ?? (kind === 'operator' ? everyApp : name)
+  const isName = (text: string) => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(text)
+  const misnamed = [name, given.app ?? name].find((text) => !isName(text))
+  if (misnamed !== undefined) {
+    return stop(
+      `"${misnamed}" is no name of a key or an app: 1 to 32 of a-z, 0-9, _ and -, beginning with a letter or digit.\n\n${usage}`,
+    )
+  }
+  if (!isKind(kind)) {
+    return stop(`There is no kind of key "${kind}"; it is one of ${keyKinds.join(', ')}.`)
+  }
+  const parsed = parseOrigins(origin)
+  if (!parsed.ok) return stop(parsed.problems.join('\n'))
+  const { origins, respelled } = parsed
+  if (kind === 'publishable' && origins.length === 0) {
+    stop('A publishable key needs the origins it may be used from: --origin https://shop.example')
+  }
+  if (kind !== 'publishable' && origins.length > 0) {
+    stop(`Only publishable keys have origins. A ${kind} key must never stand in a page.`)
+  }
+  return async () => {
+    const made = await keys.create({ name, app, kind, origins })
+    for (const { from, to } of respelled) console.log(`${from} is ${to} to a browser.`)
+    show({ ...made, kind, app, origins })
+  }
+}
+
+function isKind(text: string): text is KeyKind {
+  return (keyKinds as readonly string[]).includes(text)
+}
+
+function show(made: Pick<KeyFacts, 'id' | 'kind' | 'app' | 'origins'> & { token: string }): void {
+  const { id, kind, app, origins, token } = made
+  console.log(`id:  ${id}\napp: ${app === everyApp ? '* (every app)' : app}\nkey: ${token}`)
+  if (origins.length > 0) console.log(`origins: ${origins.join(' ')}`)
+  console.log(
+    kind === 'publishable'
+      ? '\nThe key is shown only now. It may stand in pages of these origins.'
+      : '\nThe key is shown only now. Keep it secret.',
+  )
+}
+
+async function revoke(id: string): Promise<void> {
+  if (!(await keys.revoke(id))) stop(`There is no key ${id}.`)
+  console.log(`Revoked ${id}. Running processes notice within a second.`)
+}
+
+function rotate(id: string, overlap: string): () => Promise<void> {
+  const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
+  if (overlapMs === undefined || overlapMs > maxOverlapMs) {
+    return stop(
+      `--overlap is a duration such as 30m, 24h or 7d, at most ${formatDuration(maxOverlapMs)}.`,
+    )
+  }
+  return async () => {
+    const rotation = await keys.rotate(id, overlapMs)
+    if (rotation.kind === 'unknown') return stop(`There is no key ${id}.`)
+    if (rotation.kind === 'ending') {
+      const at = rotation.at.toISOString()
+      return stop(
+        rotation.isRevoked
+          ? `${id} ended ${at}. Make a new one with create.`
+          : `${id} is being replaced already and ends ${at}. Rotate its successor (see list).`,
+      )
+    }
+    const { successorOf: old, token } = rotation
+    show({ ...old, id: rotation.id, token })
+    console.log(`\n${id} ${old.isRevoked ? 'has ended' : `ends ${old.revokedAt?.toISOString()}`}.`)
+  }
+}
+
+async function list(): Promise<void> {
+  const all = await keys.list()
+  if (all.length === 0)
+    console.log('There are no keys. Make one: npm run keys -- create --name web')
+  for (const key of all) {
+    const columns = [
+      key.id,
+      key.kind,
+      key.prefix ? `${key.prefix}…` : '-',
+      `name=${key.name}`,
+      `app=${key.app}`,
+      ...(key.origins.length > 0 ? [`origins=${key.origins.join(',')}`] : []),
+      `made ${key.createdAt.toISOString()}`,
+      key.lastUsedAt ? `used ${key.lastUsedAt.toISOString()}` : 'never used',
+      stateOf(key),
+    ]
+    console.log(columns.join('  '))
+  }
+}
+
+function stateOf({ revokedAt, isRevoked }: KeyFacts): string {
+  if (!revokedAt) return 'active'
+  return `${isRevoked ? 'revoked' : 'ends'} ${revokedAt.toISOString()}`
+}

@@ -1,0 +1,33 @@
+import { loadEnvFile } from '../main/env-file.ts'
+import { postgresProblem } from '../storage/database-ready.ts'
+import { migrate } from '../storage/migrate.ts'
+
+/** `npm run migrate`: needs DATABASE_URL and nothing else, so it can run before any secret exists. */
+loadEnvFile()
+const databaseUrl = process.env.DATABASE_URL
+if (!databaseUrl) {
+  console.error('DATABASE_URL is not set, e.g. postgresql://postern:secret@localhost:5432/postern')
+  process.exit(1)
+}
+try {
+  const applied = await migrate(databaseUrl)
+  console.log(applied.length > 0 ? `applied: ${applied.join(', ')}` : 'nothing to apply')
+} catch (error) {
+  console.error(`Postern can not migrate: ${sentenceOf(error)}`)
+  process.exit(1)
+}
+
+function sentenceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.cause)
+    return `${error.message}, and nothing of it was applied: ${sentenceOf(error.cause)}`
+  // An error of ours is a sentence already; PostgreSQL's and the system's carry a code.
+  const { code } = error as { code?: string }
+  if (code === 'ERR_INVALID_URL') return 'DATABASE_URL is not an address'
+  return code === undefined && !isConnectionError(error) ? error.message : postgresProblem(error)
+}
+
+/** The driver's own words for a connection that broke or took too long carry no code. */
+function isConnectionError(error: Error): boolean {
+  return /connection|timeout/i.test(error.message)
+}

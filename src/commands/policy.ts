@@ -1,0 +1,91 @@
+/** `npm run policy`: puts the policies of a file into words, and tries a changed file on recorded decisions. */
+import { parseArgs } from 'node:util'
+import { parseDurationMs } from '../base/durations.ts'
+import { readPolicyFile } from '../config/policy-file.ts'
+import type { PolicyFile } from '../config/policy-schema.ts'
+import { parsePolicies, type RawPolicies } from '../limiter/index.ts'
+import { loadEnvFile } from '../main/env-file.ts'
+import { sectionChecks } from '../main/load-config.ts'
+import { defaultKeyPrefix } from '../main/shared.ts'
+import { explain } from '../rules/explain.ts'
+import { withPageRules } from '../rules/policies.ts'
+import { createPriceOf } from '../rules/price-of.ts'
+import { closeRedis, connectRedis, firstTry } from '../storage/redis.ts'
+import { readDecisions } from '../support/read-decisions.ts'
+import { type Replayed, replay } from '../support/replay.ts'
+import { reportOf } from '../support/report.ts'
+
+const usage = `Usage:
+  npm run policy -- explain [--policy postern.yaml]
+  npm run policy -- replay --policy new.yaml [--since 24h] [--json]
+
+explain says in words what each rule of a policy file does.
+replay decides the recorded requests again by another file's policies, and says who would have been treated
+otherwise. It reads Redis (REDIS_URL) and changes nothing.
+Without --policy, explain reads POSTERN_CONFIG or ./postern.yaml.`
+
+function stop(message: string): never {
+  console.error(message)
+  process.exit(1)
+}
+
+loadEnvFile()
+const { command, policy, sinceMs, isJson } = readArguments()
+const file = readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.yaml'))
+const policies = withPageRules(file.policies, file.browser) as RawPolicies
+if (command === 'explain') {
+  const parsed = parsePolicies(policies)
+  process.stdout.write(parsed.ok ? explain(parsed.policies) : '')
+} else {
+  const replayed = await replayRecorded()
+  process.stdout.write(isJson ? `${JSON.stringify(replayed, null, 2)}\n` : reportOf(replayed))
+}
+
+function readArguments() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        policy: { type: 'string' },
+        since: { type: 'string' },
+        json: { type: 'boolean' },
+      },
+    })
+    const { policy, since, json } = values
+    const [command = '', ...more] = positionals
+    const sinceMs = parseDurationMs(since ?? '24h')
+    const isRight =
+      more.length === 0 &&
+      ((command === 'explain' && since === undefined && json === undefined) ||
+        (command === 'replay' && policy !== undefined))
+    if (!isRight) stop(usage)
+    if (sinceMs === undefined) stop(`"${since}" is not a duration such as 90m, 24h or 7d.`)
+    return { command, policy, sinceMs, isJson: json ?? false }
+  } catch (error) {
+    return stop(`${(error as Error).message}\n\n${usage}`)
+  }
+}
+
+function readFile(path: string): PolicyFile {
+  const read = readPolicyFile(path, process.env, sectionChecks)
+  return read.ok ? read.file : stop(read.problems.join('\n'))
+}
+
+async function replayRecorded(): Promise<Replayed> {
+  const url = process.env.REDIS_URL
+  if (!url) return stop('REDIS_URL is not set, e.g. redis://localhost:6379')
+  if (!/^(redis|rediss|redis\+cluster|redis\+sentinel):\/\/./.test(url)) {
+    return stop('REDIS_URL is redis://, rediss://, redis+cluster:// or redis+sentinel://')
+  }
+  const redis = connectRedis(url, 'command', () => {})
+  try {
+    await firstTry(redis)
+    const { records, nowMs } = await readDecisions(redis, defaultKeyPrefix)
+    const priceOf = createPriceOf(file.prices)
+    return await replay({ records, policies, sinceMs: nowMs - sinceMs, priceOf })
+  } catch (error) {
+    return stop(`Failed: ${(error as Error).message}`)
+  } finally {
+    closeRedis(redis)
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * Receipts: what a provider says later about a message it had accepted. They come twice, late, in any
+ * order, and before our own write of `sent`; whatever way they come, the table ends the same:
+ *
+ * - a receipt moves its notice from `sent` to `delivered` or `failed`, once; nothing else ever;
+ * - one whose notice is not `sent` yet is kept beside it and looked at again, so the far end hears 2xx
+ *   and nothing is lost when it is faster than we are;
+ * - one that fits nothing after an hour is dropped and counted.
+ *
+ * A receipt speaks of its own provider's message only: of two providers that a notice was given to, the
+ * word of the one it was not sent by changes nothing.
+ */
+import { createBatcher } from '../base/batcher.ts'
+import { columns } from '../base/columns.ts'
+import { isForeignId, isId } from '../base/ids.ts'
+import type { Receipt } from '../base/receipt.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { insertEvents, type WantedEvents } from '../notice/outbox.ts'
+import type { Database } from '../storage/database.ts'
+
+interface Row {
+  provider: string
+  messageId: string | null
+  noticeId: string | null
+  outcome: Receipt['outcome']
+  detail: string | null
+}
+
+/** What it moved its notice to; `unmatched`: no notice is `sent` by this provider under this id (yet). */
+type Fate = Receipt['outcome'] | 'repeated' | 'unmatched'
+
+export type Receipts = ReturnType<typeof createReceipts>
+
+const keptForMs = 3_600_000
+const perSweep = 500
+
+export function createReceipts(
+  database: Database,
+  metrics: Metrics,
+  /** Of which moves events are written. */
+  wantedEvents: WantedEvents = [],
+) {
+  const applySql = `${applyMove}${insertEvents(wantedEvents)}${applied}`
+  const apply = createBatcher<Row, Fate>({
+    maxItems: 200,
+    maxConcurrent: 2,
+    async run(rows) {
+      const fates = await database.query<{ n: number; isMoved: boolean }>(
+        'receipt-apply',
+        applySql,
+        columnsOf(rows),
+      )
+      const byRow = new Map(fates.map(({ n, isMoved }) => [Number(n), isMoved]))
+      return rows.map(({ outcome }, index) => {
+        const isMoved = byRow.get(index + 1)
+        return isMoved === undefined ? 'unmatched' : isMoved ? outcome : 'repeated'
+      })
+    },
+  })
+
+  const keep = createBatcher<Row, void>({
+    maxItems: 200,
+    maxConcurrent: 2,
+    async run(rows) {
+      await database.query('receipt-keep', keepSql, columnsOf(rows))
+      return rows.map(() => undefined)
+    },
+  })
+
+  return {
+    /** Resolves once all of them are in the database. Throws Unavailable: the far end should try again. */
+    async take(provider: string, receipts: readonly Receipt[]): Promise<void> {
+      await Promise.all(
+        receipts.map(async (receipt) => {
+          const row = rowOf(provider, receipt)
+          const fate = row === undefined ? 'malformed' : await apply(row)
+          if (row && fate === 'unmatched') await keep(row)
+          metrics.receipts.inc({ provider, result: fate === 'unmatched' ? 'early' : fate })
+        }),
+      )
+    },
+
+    /** Who had a notice, by a receipt that came before we knew it as sent. */
+    async find(noticeId: string): Promise<{ provider: string; messageId?: string } | undefined> {
+      const [row] = await database.query<Row>('receipt-find', findSql, [noticeId])
+      return (
+        row && { provider: row.provider, ...(row.messageId ? { messageId: row.messageId } : {}) }
+      )
+    },
+
+    /** Looks again at kept receipts; safe in any number of workers. */
+    async sweep(): Promise<void> {
+      const rows = await database.query<Row & { isOver: boolean }>('receipt-again', againSql, [
+        perSweep,
+        keptForMs,
+      ])
+      // In the order they came, because the first word stands.
+      const fates = await Promise.all(rows.map((row) => apply(row)))
+      const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
+      if (gone.length > 0) {
+        await database.query('receipt-forget', forgetSql, [
+          gone.map(({ provider }) => provider),
+          gone.map(referenceOf),
+        ])
+      }
+      rows.forEach(({ provider, isOver }, index) => {
+        const fate = fates[index] as Fate
+        if (isOver || fate !== 'unmatched') metrics.receipts.inc({ provider, result: fate })
+      })
+    },
+  }
+}
+
+/** Undefined when there is nothing in it to find a notice by. */
+function rowOf(provider: string, receipt: Receipt): Row | undefined {
+  const { messageId, noticeId, outcome, detail } = receipt
+  const row = {
+    provider,
+    messageId: isForeignId(messageId) ? messageId : null,
+    noticeId: noticeId && isId(noticeId) ? noticeId : null,
+    outcome,
+    detail: detail?.replaceAll(/[^\x20-\x7e]/g, '').slice(0, 100) || null,
+  }
+  return row.messageId === null && row.noticeId === null ? undefined : row
+}
+
+const referenceOf = ({ messageId, noticeId }: Row) => messageId ?? (noticeId as string)
+
+const columnsOf = (rows: readonly Row[]) =>
+  columns(rows, [
+    ({ provider }) => provider,
+    ({ messageId }) => messageId,
+    ({ noticeId }) => noticeId,
+    ({ outcome }) => outcome,
+    ({ detail }) => detail,
+  ])
+
+const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
+    WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, n)`
+
+/** One row per receipt whose notice was found, in any state that `sent` leads to. */
+const applyMove = `
+  WITH found AS (
+    SELECT r.n, r.outcome, r.detail, notice.id, notice.state
+    FROM ${receiptRows}
+    CROSS JOIN LATERAL (
+      SELECT id, state FROM notice
+      WHERE id = r.notice_id AND provider = r.provider
+        AND coalesce(provider_message_id = r.message_id, true)
+      UNION ALL
+      SELECT id, state FROM notice
+      WHERE r.notice_id IS NULL AND provider = r.provider AND provider_message_id = r.message_id
+      ORDER BY id DESC LIMIT 1
+    ) AS notice
+  ), first AS (
+    SELECT DISTINCT ON (id) * FROM found WHERE state = 'sent' ORDER BY id, n
+  ), moved AS (
+    UPDATE notice
+    SET state = first.outcome, finished_at = now(),
+        error = CASE WHEN first.outcome = 'failed'
+                     THEN 'not_delivered' || coalesce(' (' || first.detail || ')', '') END
+    FROM first WHERE notice.id = first.id AND notice.state = 'sent'
+    RETURNING first.n, notice.*
+  )`
+
+const applied = `
+  SELECT found.n, moved.n IS NOT NULL AS "isMoved" FROM found LEFT JOIN moved ON moved.n = found.n`
+
+const keepSql = `
+  INSERT INTO early_receipt (provider, reference, message_id, notice_id, outcome, detail, look_at)
+  SELECT r.provider, coalesce(r.message_id, r.notice_id::text), r.message_id, r.notice_id, r.outcome,
+         r.detail, now() + interval '1 second'
+  FROM ${receiptRows}
+  ON CONFLICT DO NOTHING`
+
+const rowColumns = `provider, message_id AS "messageId", notice_id AS "noticeId", outcome, detail`
+
+const findSql = `SELECT ${rowColumns} FROM early_receipt WHERE notice_id = $1 LIMIT 1`
+
+/** The older, the longer until the next look, but the last one is when its hour is over. */
+const againSql = `
+  WITH again AS (
+    UPDATE early_receipt
+    SET look_at = now() + greatest(interval '1 second', least(
+          now() - received_at, received_at + $2 * interval '1 millisecond' - now()))
+    WHERE (provider, reference) IN (
+      SELECT provider, reference FROM early_receipt WHERE look_at <= now()
+      ORDER BY look_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING *
+  )
+  SELECT ${rowColumns}, received_at <= now() - $2 * interval '1 millisecond' AS "isOver"
+  FROM again ORDER BY received_at`
+
+const forgetSql = `
+  DELETE FROM early_receipt WHERE (provider, reference) IN (SELECT * FROM unnest($1::text[], $2::text[]))`

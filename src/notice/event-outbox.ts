@@ -1,0 +1,112 @@
+/** The outbox of events: the only place but notice/outbox.ts that knows its table. */
+import { createBatcher } from '../base/batcher.ts'
+import type { EventType } from '../base/event-types.ts'
+import type { Database } from '../storage/database.ts'
+
+export interface NewEvent {
+  app: string
+  type: EventType
+  data: Readonly<Record<string, unknown>>
+}
+
+/** An event in the hands of a worker until its lease ends. */
+export interface TakenEvent extends NewEvent {
+  id: string
+  createdAt: Date
+  /** This one included. */
+  tries: number
+  /** Its day is over: this try is the last. */
+  isLast: boolean
+}
+
+/** One that waits, as operators see it. */
+export interface WaitingEvent {
+  id: string
+  app: string
+  type: string
+  createdAt: Date
+  dueAt: Date
+  tries: number
+}
+
+export type EventOutbox = ReturnType<typeof createEventOutbox>
+
+export function createEventOutbox(database: Database) {
+  return {
+    /** For events that no row of ours tells; committed when it resolves. */
+    add: createBatcher<NewEvent, void>({
+      maxItems: 200,
+      maxConcurrent: 1,
+      async run(events) {
+        await database.query('event-add', addSql, [
+          events.map(({ app }) => app),
+          events.map(({ type }) => type),
+          events.map(({ data }) => JSON.stringify(data)),
+        ])
+        return events.map(() => undefined)
+      },
+    }),
+
+    /** Up to `limit` events that are due, for `leaseMs`; several takers never get the same. */
+    take(limit: number, leaseMs: number, giveUpAfterMs: number): Promise<TakenEvent[]> {
+      return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
+    },
+
+    /** Ends what was taken: these rows go, those are due again after their pause. */
+    async settle(
+      gone: readonly string[],
+      again: readonly { id: string; pauseMs: number }[],
+    ): Promise<void> {
+      if (gone.length > 0) await database.query('event-remove', removeSql, [gone])
+      if (again.length > 0) {
+        await database.query('event-again', againSql, [
+          again.map(({ id }) => id),
+          again.map(({ pauseMs }) => pauseMs),
+        ])
+      }
+    },
+
+    /** Those that wait, the next first; `after` is the last of the page before. */
+    list(
+      apps: readonly string[] | undefined,
+      limit: number,
+      after?: { dueAt: Date; id: string },
+    ): Promise<WaitingEvent[]> {
+      const values = [apps ?? null, after?.dueAt ?? null, after?.id ?? null, limit]
+      return database.query('event-list', listSql, values)
+    },
+
+    /** Age of the oldest event, 0 when there is none. */
+    async oldestSeconds(): Promise<number> {
+      const [row] = await database.query<{ seconds: number | null }>('event-oldest', oldestSql, [])
+      return row?.seconds ?? 0
+    },
+  }
+}
+
+const addSql = `
+  INSERT INTO event (app, type, data)
+  SELECT * FROM unnest($1::text[], $2::text[], $3::jsonb[])`
+
+const takeSql = `
+  UPDATE event
+  SET tries = tries + 1, due_at = now() + $2 * interval '1 millisecond'
+  WHERE id IN (
+    SELECT id FROM event WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+  RETURNING id, app, type, data, created_at AS "createdAt", tries,
+            created_at < now() - $3 * interval '1 millisecond' AS "isLast"`
+
+const removeSql = 'DELETE FROM event WHERE id = ANY($1::uuid[])'
+
+const againSql = `
+  UPDATE event SET due_at = now() + again.pause_ms * interval '1 millisecond'
+  FROM unnest($1::uuid[], $2::float8[]) AS again (id, pause_ms) WHERE event.id = again.id`
+
+const oldestSql = `
+  SELECT greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS seconds FROM event`
+
+const listSql = `
+  SELECT id, app, type, created_at AS "createdAt", due_at AS "dueAt", tries FROM event
+  WHERE ($1::text[] IS NULL OR app = ANY($1))
+    AND ($2::timestamptz IS NULL OR (due_at, id) > ($2, $3::uuid))
+  ORDER BY due_at, id LIMIT $4`

@@ -1,0 +1,74 @@
+import { type ConnectionOptions, Queue } from 'bullmq'
+import { createBatcher } from '../base/batcher.ts'
+import { type Channel, channels } from '../base/channel.ts'
+import { orLate } from '../base/deadline.ts'
+import { reachRedis } from '../base/reach-redis.ts'
+import { type JobData, jobOptions, queueName, queuePrefix, type SendJob } from './job.ts'
+
+const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
+type JobState = (typeof jobStates)[number]
+
+export type Producer = ReturnType<typeof createProducer>
+
+/** Adding has a deadline of its own, because BullMQ waits for a connection as long as it takes. */
+const addDeadlineMs = 2_000
+
+/** Puts notices on the queue; all of one event-loop tick go in one command per channel. */
+export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
+  const queues = new Map<Channel, Queue<JobData>>()
+  const batchers = new Map<Channel, (job: SendJob) => Promise<void>>()
+  for (const channel of channels) {
+    const queue = new Queue<JobData>(queueName(channel), {
+      connection,
+      prefix: queuePrefix(keyPrefix),
+      skipVersionCheck: true,
+    })
+    // Every failed command is reported to its caller; this event repeats it.
+    queue.on('error', () => {})
+    queues.set(channel, queue)
+    batchers.set(
+      channel,
+      createBatcher<SendJob, void>({
+        maxItems: 200,
+        maxConcurrent: 4,
+        async run(jobs) {
+          const added = jobs.map((job) => ({
+            name: 'send',
+            data: { id: job.id },
+            opts: jobOptions(job),
+          }))
+          const there = await reachRedis(inTime(queue.addBulk(added)))
+          const overdue = there.filter((_, at) => jobs[at]?.isOverdue)
+          // Refused for all that are not delayed.
+          await reachRedis(inTime(Promise.allSettled(overdue.map((job) => job.promote()))))
+          return jobs.map(() => undefined)
+        },
+      }),
+    )
+  }
+
+  return {
+    /** Throws Unavailable when the queue can't be reached in time; the reconciler then carries it. */
+    async add(job: SendJob): Promise<void> {
+      await batchers.get(job.channel)?.(job)
+    },
+
+    /** Jobs per channel and state. */
+    async depths(): Promise<{ channel: Channel; state: JobState; value: number }[]> {
+      const all = [...queues].map(async ([channel, queue]) => {
+        const counts = await queue.getJobCounts(...jobStates)
+        return jobStates.map((state) => ({ channel, state, value: counts[state] ?? 0 }))
+      })
+      return (await inTime(Promise.all(all))).flat()
+    },
+
+    async close(): Promise<void> {
+      await Promise.all([...queues.values()].map((queue) => queue.close()))
+    },
+  }
+}
+
+const inTime = <Result>(work: Promise<Result>) =>
+  orLate(work, addDeadlineMs, () => {
+    throw new Error(`no answer within ${addDeadlineMs} ms`)
+  })

@@ -1,0 +1,107 @@
+/** Policies in words. */
+
+import type { Kind, Policies, Rule, Window } from '../limiter/index.ts'
+import { fields } from './fields.ts'
+import { onlyJoinsOthers, whenAsked } from './policies.ts'
+
+export function explain(policies: Policies): string {
+  return ownRulesOf(policies)
+    .map(([policy, own]) => {
+      const lines = own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`)
+      return [
+        `${policy}, ${whenAsked(policy)}:`,
+        ...(lines.length > 0 ? lines : ['  No limits.']),
+      ].join('\n')
+    })
+    .join('\n\n')
+    .concat('\n')
+}
+
+/** The rules that each policy declares, without policies that only put others together. */
+export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][] {
+  return Object.entries(policies)
+    .filter(([policy]) => !onlyJoinsOthers(policy))
+    .map(([policy, rules]) => [policy, rules.filter((rule) => rule.policy === policy)])
+}
+
+export function sentenceOf(rule: Rule): string {
+  const isNothing = rule.windows.every(({ limit }) => limit === 0)
+  if (isNothing && rule.mode === 'enforce') return `Nothing passes for ${subjectOf(rule.fields)}.`
+  const limit = limits[rule.kind](rule, subjectOf(rule.fields))
+  return [limit, consequenceOf(rule), ...extrasOf(rule)].join('')
+}
+
+/** The limit in words, by kind. */
+const limits: Readonly<Record<Kind, (rule: Rule, whom: string) => string>> = {
+  sliding: ({ windows }, whom) => `At most ${list(windows.map(perWindow('per')))} for ${whom}`,
+  fixed: ({ windows }, whom) =>
+    `At most ${list(windows.map(perWindow('within')))} of the first for ${whom}`,
+  calendar({ windows: [first], calendar: { cron, timezone } = { cron: '', timezone: '' } }, whom) {
+    return `At most ${number(first?.limit ?? 0)} from one "${cron}" (${timezone}) to the next for ${whom}`
+  },
+  lockout: ({ windows: [first] }, whom) =>
+    `After ${count(first?.limit ?? 0, 'try', 'tries')} within ${first?.window} by ${whom}`,
+}
+
+const perWindow =
+  (per: string) =>
+  ({ limit, window }: Window) =>
+    `${number(limit)} ${per} ${window}`
+
+function consequenceOf({ kind, mode, lock }: Rule): string {
+  if (mode === 'observe') return '; more are counted and reported, and pass.'
+  if (mode === 'challenge')
+    return '; more are asked for a challenge (secret keys are not, and pass).'
+  if (kind !== 'lockout' || !lock) return '; more are refused.'
+  const { lockMs, growth, maxLockMs } = lock
+  const grows =
+    growth > 1 ? `, each further lock ${growth} times longer, up to ${duration(maxLockMs)}` : ''
+  return `, the next one locks for ${duration(lockMs)}${grows}.`
+}
+
+function extrasOf({ permits, refund, scope, kind }: Rule): string[] {
+  return [
+    permits === 'price'
+      ? " Each takes its message's price."
+      : typeof permits === 'string'
+        ? ` Each takes what its field ${permits} says.`
+        : permits > 1
+          ? ` Each takes ${number(permits)}.`
+          : '',
+    refund && kind !== 'lockout' ? ' What a code took is given back when it passes.' : '',
+    scope === 'per-client' ? ' Every process counts for itself.' : '',
+  ]
+}
+
+/** Whom a rule counts: `one recipient and one IP address of one app`. */
+function subjectOf(names: readonly string[]): string {
+  const isPerson = names.includes('to') || names.includes('mailbox')
+  const named = [...new Set(names)]
+    .filter((field) => field !== 'app' && !(field === 'channel' && isPerson))
+    .map((field) => fields[field]?.noun ?? `one {${field}}`)
+  const isOfApp = names.includes('app')
+  if (named.length === 0) return isOfApp ? 'one app' : 'all requests together'
+  return `${list(named)}${isOfApp ? ' of one app' : ''}`
+}
+
+function list(parts: readonly string[]): string {
+  return parts.length < 2
+    ? (parts[0] ?? '')
+    : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+}
+
+const number = (value: number) => value.toLocaleString('en-US')
+const count = (value: number, one: string, many: string) =>
+  `${number(value)} ${value === 1 ? one : many}`
+
+const units = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1_000, 's'],
+] as const
+
+function duration(ms: number): string {
+  const [unitMs, unit] = units.find(([unitMs]) => ms % unitMs === 0) ?? [1, 'ms']
+  return `${number(ms / unitMs)} ${unit}`
+}

@@ -1,0 +1,141 @@
+/**
+ * "Why did my code not come?": everything that is known of a recipient, in one call. What was sent stands in
+ * PostgreSQL, what was refused in the history, what holds now in the limiter and the code store; nothing is kept
+ * for this call alone.
+ */
+import type { CodeStore } from '../captcha/code-store.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import type { Limiter, Policies } from '../limiter/index.ts'
+import type { NoticeStore } from '../notice/store.ts'
+import type { Quota } from '../rules/quota.ts'
+import type { CheckEntry, History, RefusalEntry } from './history.ts'
+import type { Operation, Operations } from './operations.ts'
+import { type Asked, type Subject, subjectsOf } from './subjects.ts'
+
+export interface LimitState {
+  /** The policy that the rule is declared in. */
+  policy: string
+  rule: string
+  window: string
+  used: number
+  limit: number
+  resetsInMs: number
+  /** When it would let one more pass; 0: now, or it only watches. */
+  nextInMs: number
+  lockedForMs?: number
+}
+
+export interface LiveCode {
+  scene: string
+  expiresAt: Date
+  triesLeft: number
+}
+
+type NoticeRow = Awaited<ReturnType<NoticeStore['search']>>[number]
+
+export interface Story {
+  limits: LimitState[]
+  /** The longest lock that holds now. */
+  lockedForMs?: number
+  codes: LiveCode[]
+  refusals: RefusalEntry[]
+  checks: CheckEntry[]
+  notices: NoticeRow[]
+  operations: Operation[]
+}
+
+export type LookUp = ReturnType<typeof createLookUp>['lookUp']
+/** What is known before the limits are asked. */
+export type Known = Awaited<ReturnType<ReturnType<typeof createLookUp>['findKnown']>>
+
+/** Of each list of the story. */
+const maxShown = 20
+export const defaultScene = 'default'
+
+export interface LookupDeps {
+  store: Pick<NoticeStore, 'search' | 'scenesOf'>
+  operations: Operations
+  history: Pick<History, 'find'>
+  codes: Pick<CodeStore, 'look' | 'scenesOf'>
+  limiter: Pick<Limiter, 'peek' | 'reset'>
+  quota: Quota
+  secrets: Pick<Secrets, 'recipientHashes'>
+  /** The policies that sends and checks are asked. */
+  policyNames: readonly string[]
+  /** The rules as they are now. */
+  policies: () => Policies
+}
+
+export function createLookUp(deps: LookupDeps) {
+  const { store, operations, history, codes, limiter, quota, secrets, policyNames, policies } = deps
+
+  /** Throws Unavailable. */
+  async function findKnown(asked: Asked) {
+    const { app, channel, to } = asked
+    const recipientHashes = secrets.recipientHashes(channel, to)
+    const [notices, sentFor, liveFor, done, { refusals, checks }] = await Promise.all([
+      store.search({ app, recipientHashes, limit: maxShown }),
+      store.scenesOf(app, recipientHashes),
+      codes.scenesOf({ app, channel, to }),
+      operations.find(app, recipientHashes),
+      history.find({ app, channel, to }),
+    ])
+    const scenes = [...new Set([defaultScene, ...liveFor, ...sentFor])]
+    const subjects = subjectsOf(
+      asked,
+      { scenes, refusals },
+      { names: policyNames, policies: policies(), quota },
+    )
+    return { notices, operations: done, refusals, checks, scenes, subjects }
+  }
+
+  async function statesOf({ rule, fields, isRemembered }: Subject): Promise<LimitState[]> {
+    const states = await limiter.peek(rule.policy, fields, rule.name)
+    return states
+      .filter(({ used, lockedForMs }) => !isRemembered || used > 0 || lockedForMs !== undefined)
+      .map(({ window, used, limit, resetsInMs, nextInMs, lockedForMs }) => ({
+        policy: rule.policy,
+        rule: rule.name,
+        window,
+        used,
+        limit,
+        resetsInMs,
+        nextInMs: rule.mode === 'enforce' ? nextInMs : 0,
+        ...(lockedForMs !== undefined && rule.mode === 'enforce' ? { lockedForMs } : {}),
+      }))
+  }
+
+  return {
+    findKnown,
+
+    /** Throws Unavailable when PostgreSQL or Redis is out of reach. */
+    async lookUp(asked: Asked): Promise<Story> {
+      const { app, channel, to } = asked
+      const { scenes, subjects, ...known } = await findKnown(asked)
+      const [limits, live] = await Promise.all([
+        Promise.all(shownOf(subjects).map(statesOf)),
+        Promise.all(
+          scenes.map(async (scene) => {
+            const code = await codes.look({ app, scene, channel, to })
+            return code && { scene, ...code }
+          }),
+        ),
+      ])
+      const locks = limits.flat().flatMap(({ lockedForMs }) => lockedForMs ?? [])
+      return {
+        ...known,
+        refusals: known.refusals.slice(0, maxShown),
+        checks: known.checks.slice(0, maxShown),
+        limits: limits.flat(),
+        ...(locks.length > 0 ? { lockedForMs: Math.max(...locks) } : {}),
+        codes: live.filter((code) => code !== null).slice(0, maxShown),
+      }
+    },
+  }
+}
+
+/** Who is locked from a hundred addresses is shown the latest. */
+function shownOf(subjects: readonly Subject[]): Subject[] {
+  const shown = Map.groupBy(subjects, ({ rule }) => rule)
+  return [...shown.values()].flatMap((ofRule) => ofRule.slice(0, maxShown))
+}

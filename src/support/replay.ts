@@ -1,0 +1,227 @@
+/**
+ * Decides recorded requests again, by other rules: through the limiter in process, on the time at which they came.
+ * What came before the span that is asked about is decided too, so that counts are as full as they were.
+ *
+ * What can not be known: who is let through now might have come again, and who is refused now might have waited. And where a
+ * share of recipients was recorded, rules that count several recipients together see that share only.
+ */
+import type { Channel } from '../base/channel.ts'
+import {
+  createLimiter,
+  InvalidPermits,
+  type MemoryLimiter,
+  type Policies,
+  parsePolicies,
+  type RawPolicies,
+} from '../limiter/index.ts'
+import { afterPass } from '../rules/after-pass.ts'
+import type { DecidedRecord, DecisionRecord, Outcome } from './record.ts'
+
+export interface RuleCounts {
+  refused: number
+  asked: number
+}
+
+/** How a rule, or for `rule: null` a policy without any, treated requests: as recorded, and now. */
+export interface Row {
+  policy: string
+  rule: string | null
+  was: RuleCounts & { admitted: number }
+  now: RuleCounts & { admitted: number }
+  /** Requests that passed a full rule in `mode: observe`. */
+  observed: number
+}
+
+export type Treatment = 'admitted' | 'refused' | 'asked'
+
+export interface Change {
+  policy: string
+  was: Treatment
+  now: Treatment
+  requests: number
+  /** By a short hash, most requests first. */
+  recipients: { hash: string; requests: number }[]
+}
+
+export interface Replayed {
+  /** Of the first and the last request that is counted. */
+  fromMs: number | undefined
+  toMs: number | undefined
+  requests: number
+  recipients: number
+  /** 1 of so many recipients was recorded, and is counted here. */
+  oneOf: number
+  rows: Row[]
+  changes: Change[]
+}
+
+/** A hammered rule is asked again so often at most; the rest is treated as the last of those was. */
+const maxRepeats = 50
+/** A code passes so long after its request at most. */
+const rememberRequestsMs = 3_600_000
+const maxSubjects = 2_000_000
+
+export async function replay(options: {
+  records: readonly DecisionRecord[]
+  /** With the policies that sends and checks are asked. */
+  policies: RawPolicies
+  /** Only requests from then on are counted. */
+  sinceMs: number
+  /** What a message costs by the new file. */
+  priceOf: (channel: Channel, country: string) => number
+}): Promise<Replayed> {
+  const { sinceMs, priceOf } = options
+  const parsed = parsePolicies(options.policies)
+  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join('\n'))
+  const { policies } = parsed
+  const share = Math.max(
+    0,
+    ...options.records.filter(({ atMs }) => atMs >= sinceMs).map((record) => record.share),
+  )
+  const records = options.records
+    .filter((one) => one.kind !== 'decided' || one.level >= share)
+    .toSorted((a, b) => a.atMs - b.atMs)
+  const tally = createTally(policies)
+  let nowMs = 0
+  let isCounted = false
+  const limiter = createLimiter({
+    policies: options.policies,
+    clock: () => nowMs,
+    maxSubjects,
+    rememberRequestsMs,
+    onObserved({ policy, rule }) {
+      if (isCounted) tally.observe(policy, rule)
+    },
+  })
+  const decided = new Map<string, DecidedRecord>()
+
+  for (const record of records) {
+    nowMs = record.atMs
+    isCounted = nowMs >= sinceMs
+    if (record.kind === 'decided') {
+      const { channel, country } = record.fields
+      const price = priceOf(channel as Channel, String(country))
+      const fields = { ...record.fields, price }
+      decided.set(record.id, { ...record, fields })
+      decideAgain({ ...record, fields })
+    } else if (record.kind === 'released') {
+      const taken = decided.get(record.id)
+      if (taken) await limiter.release(taken.policy, taken.fields, taken.id)
+    } else if (record.kind === 'passed') {
+      await pass(limiter, policies, decided.get(record.id), decided.get(record.sentId))
+    }
+  }
+  return { ...tally.result(), oneOf: 2 ** share }
+
+  function decideAgain(record: DecidedRecord): void {
+    let outcome: Outcome = 'admitted'
+    for (let time = 0; time < record.times; time++) {
+      if (time < maxRepeats)
+        outcome = outcomeOf(record, time === 0 ? record.id : `${record.id} ${time}`)
+      if (isCounted) tally.add(record, outcome)
+    }
+  }
+
+  function outcomeOf({ policy, fields, isSolved }: DecidedRecord, requestId: string): Outcome {
+    try {
+      const decision = limiter.tryAcquire(policy, fields, { requestId, isSolved })
+      if (decision.admitted) return 'admitted'
+      return { rule: decision.rule, isAsked: decision.challenge === true }
+    } catch (error) {
+      // One message costs more than the rule ever gives.
+      const rule = policies[policy]?.find(({ permits }) => typeof permits === 'string')
+      if (error instanceof InvalidPermits && rule) return { rule: rule.name, isAsked: false }
+      throw error
+    }
+  }
+}
+
+/** What a check does when its code passes (src/captcha/check.ts). */
+async function pass(
+  limiter: MemoryLimiter,
+  policies: Policies,
+  checked: DecidedRecord | undefined,
+  sent: DecidedRecord | undefined,
+): Promise<void> {
+  if (sent) await limiter.refund(sent.policy, sent.fields, sent.id)
+  if (!checked) return
+  const { policy, fields, id } = checked
+  const { cleared, givenBack } = afterPass(policies[policy] ?? [])
+  if (givenBack.length > 0) await limiter.release(policy, fields, id, givenBack)
+  for (const name of cleared) await limiter.reset(policy, fields, name)
+}
+
+function createTally(policies: Policies) {
+  const rows = new Map<string, Row>()
+  const changes = new Map<string, Change & { byRecipient: Map<string, number> }>()
+  const recipients = new Set<string>()
+  let [requests, fromMs, toMs] = [0, Number.POSITIVE_INFINITY, 0]
+  const none = () => ({ refused: 0, asked: 0, admitted: 0 })
+
+  function rowOf(policy: string, rule: string | null): Row {
+    const key = `${policy} ${rule ?? ''}`
+    const row = rows.get(key) ?? { policy, rule, was: none(), now: none(), observed: 0 }
+    rows.set(key, row)
+    return row
+  }
+
+  /** The row of a rule lies under the policy that declares it, under that of the request if it is gone. */
+  function rowFor(policy: string, rule: string): Row {
+    return rowOf(policies[policy]?.find(({ name }) => name === rule)?.policy ?? policy, rule)
+  }
+
+  function count(policy: string, outcome: Outcome, when: 'was' | 'now'): void {
+    const total = rowOf(policy, null)[when]
+    total[treatmentOf(outcome)] += 1
+    if (outcome !== 'admitted') rowFor(policy, outcome.rule)[when][treatmentOf(outcome)] += 1
+  }
+
+  return {
+    add({ policy, fields, outcome, atMs }: DecidedRecord, now: Outcome): void {
+      const to = String(fields.to)
+      requests += 1
+      recipients.add(to)
+      fromMs = Math.min(fromMs, atMs)
+      toMs = Math.max(toMs, atMs)
+      count(policy, outcome, 'was')
+      count(policy, now, 'now')
+      const [wasTreated, nowTreated] = [treatmentOf(outcome), treatmentOf(now)]
+      if (wasTreated === nowTreated) return
+      const key = `${policy} ${wasTreated} ${nowTreated}`
+      const change = changes.get(key) ?? {
+        ...{ policy, was: wasTreated, now: nowTreated, requests: 0, recipients: [] },
+        byRecipient: new Map(),
+      }
+      change.requests += 1
+      change.byRecipient.set(to, (change.byRecipient.get(to) ?? 0) + 1)
+      changes.set(key, change)
+    },
+
+    observe(policy: string, rule: string): void {
+      rowFor(policy, rule).observed += 1
+    },
+
+    result() {
+      return {
+        fromMs: requests > 0 ? fromMs : undefined,
+        toMs: requests > 0 ? toMs : undefined,
+        requests,
+        recipients: recipients.size,
+        rows: [...rows.values()].sort(byPolicyAndRule),
+        changes: [...changes.values()].map(({ byRecipient, ...change }) => ({
+          ...change,
+          recipients: [...byRecipient]
+            .map(([hash, times]) => ({ hash, requests: times }))
+            .sort((a, b) => b.requests - a.requests),
+        })),
+      }
+    },
+  }
+}
+
+const treatmentOf = (outcome: Outcome): Treatment =>
+  outcome === 'admitted' ? 'admitted' : outcome.isAsked ? 'asked' : 'refused'
+
+function byPolicyAndRule(a: Row, b: Row): number {
+  return a.policy.localeCompare(b.policy) || (a.rule ?? '').localeCompare(b.rule ?? '')
+}

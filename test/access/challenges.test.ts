@@ -1,0 +1,219 @@
+import { expect, test } from 'vitest'
+import { createAltcha } from '../../src/access/altcha.ts'
+import type { ChallengeKind } from '../../src/access/challenge-kind.ts'
+import { createChallenges, type Taken } from '../../src/access/challenges.ts'
+import { createSiteverify } from '../../src/access/siteverify.ts'
+import { Unavailable } from '../../src/base/problems.ts'
+import { createSecrets } from '../../src/crypto/secrets.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { ownRedis } from '../tools/own-servers.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { startSiteverify } from '../tools/siteverify.ts'
+import { solveChallenge } from '../tools/solve-challenge.ts'
+import { eventually } from '../tools/wait.ts'
+
+const server = await testRedis()
+const secrets = createSecrets('the first secret, of thirty-two bytes or more')
+const asked = { app: 'shop', keyId: 'key', origins: ['https://shop.example'] }
+const altcha = createAltcha({ secrets, tries: 5, nowMs: Date.now })
+
+let roomCount = 0
+async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) {
+  roomCount += 1
+  const metrics = createMetrics({ process: 'api' })
+  const keyPrefix = `${server.prefix}${roomCount}:`
+  const challenges = createChallenges({ kind, redis: await redis, keyPrefix, metrics })
+  releaseLater(() => challenges.close())
+  return {
+    ...challenges,
+    take: (by: typeof asked, answer: string, ip = '203.0.113.1') => challenges.take(by, answer, ip),
+    keyPrefix,
+    async answer() {
+      const offer = await challenges.offer(asked, '203.0.113.1')
+      return offer.kind === 'altcha' ? solveChallenge(offer.challenge) : expect.unreachable()
+    },
+    results: async () =>
+      Object.fromEntries(
+        (await metrics.challenges.get()).values
+          .filter(({ value }) => value > 0)
+          .map(({ labels, value }) => [labels.result, value]),
+      ),
+  }
+}
+
+function taken(one: Taken) {
+  return one.kind === 'taken' ? one : expect.unreachable()
+}
+
+test('an answer opens one request: of 1,000 at once one has it, and none after', async () => {
+  const room = await openRoom()
+  const answer = await room.answer()
+  const all = await Promise.all(Array.from({ length: 1_000 }, () => room.take(asked, answer)))
+  expect(all.filter(({ kind }) => kind === 'taken')).toHaveLength(1)
+  expect(await room.take(asked, answer)).toEqual({ kind: 'refused' })
+  expect(await room.results()).toEqual({ offered: 1, solved: 1, used: 1_000 })
+})
+
+test('of another app or key: none, and its owner can still use it', async () => {
+  const room = await openRoom()
+  const answer = await room.answer()
+  for (const other of [
+    { ...asked, app: 'bank' },
+    { ...asked, keyId: 'other' },
+  ]) {
+    expect(await room.take(other, answer)).toEqual({ kind: 'refused' })
+  }
+  expect(await room.take(asked, answer)).toMatchObject({ kind: 'taken' })
+  expect(await room.results()).toMatchObject({ wrong: 2, solved: 1 })
+})
+
+/** What was given back is there as soon as Redis has done it. */
+const takenSoon = (take: () => Promise<Taken>) => eventually(async () => taken(await take()))
+
+test('given back: it opens one request more, and not two', async () => {
+  const room = await openRoom()
+  const answer = await room.answer()
+  const first = taken(await room.take(asked, answer))
+  first.giveBack()
+  const second = await takenSoon(() => room.take(asked, answer))
+  // The first, doing it once more, takes nothing from the second.
+  first.giveBack()
+  expect(await room.take(asked, answer)).toEqual({ kind: 'refused' })
+  second.giveBack()
+  await takenSoon(() => room.take(asked, answer))
+})
+
+test('Redis remembers an answer for as long as it could be given again, and nothing that names the caller', async () => {
+  const room = await openRoom()
+  await room.take(asked, await room.answer())
+  const keys = await server.client.keys(`${room.keyPrefix}*`)
+  expect(keys).toHaveLength(1)
+  const [key = ''] = keys
+  const ttlMs = await server.client.pttl(key)
+  expect(ttlMs).toBeGreaterThan(300_000)
+  expect(ttlMs).toBeLessThanOrEqual(330_000)
+  expect(`${key} ${await server.client.get(key)}`).not.toContain('shop')
+})
+
+test('Redis away: unavailable, and the answer is still good when it is back', async () => {
+  const own = await ownRedis()
+  const redis = connectRedis(own.url, 'command', () => {})
+  releaseLater(() => closeRedis(redis))
+  await eventually(() => redis.status === 'ready')
+  const room = await openRoom(altcha, Promise.resolve(redis))
+  const answer = await room.answer()
+  own.freeze()
+  await expect(room.take(asked, answer)).rejects.toBeInstanceOf(Unavailable)
+  own.thaw()
+  await eventually(async () => {
+    const again = await room.take(asked, answer).catch(() => undefined)
+    expect(again?.kind).toBe('taken')
+  })
+})
+
+async function openVendorRoom() {
+  const far = await startSiteverify('secret')
+  const settings = { kind: 'turnstile', siteKey: 's', secret: 'secret', url: far.url } as const
+  return { far, room: await openRoom(createSiteverify(settings)) }
+}
+
+test('a vendor is asked once for a token: not for those beside it, nor when it was given back', async () => {
+  const { far, room } = await openVendorRoom()
+  const all = await Promise.all(Array.from({ length: 50 }, () => room.take(asked, 'good-1')))
+  const [first] = all.filter(({ kind }) => kind === 'taken')
+  expect(far.forms).toHaveLength(1)
+  taken(first as Taken).giveBack()
+  // The vendor would call it a duplicate now; we know that it was right.
+  const second = await takenSoon(() => room.take(asked, 'good-1'))
+  second.giveBack()
+  await takenSoon(() => room.take(asked, 'good-1'))
+  expect(far.forms).toHaveLength(1)
+  expect(await room.take({ ...asked, keyId: 'other' }, 'good-1')).toEqual({ kind: 'refused' })
+})
+
+test('the vendor is away: unavailable, nothing is taken; a wrong token leaves nothing in Redis', async () => {
+  const { far, room } = await openVendorRoom()
+  far.behave = { status: 503, body: '' }
+  await expect(room.take(asked, 'good-1')).rejects.toMatchObject({ part: 'challenge' })
+  far.behave = undefined
+  await takenSoon(() => room.take(asked, 'good-1'))
+  expect(await room.take(asked, 'bad-1')).toEqual({ kind: 'refused' })
+  expect(far.forms).toHaveLength(3)
+  await eventually(async () =>
+    expect(await server.client.keys(`${room.keyPrefix}*`)).toHaveLength(1),
+  )
+  expect(await room.results()).toMatchObject({ unavailable: 1, solved: 1, wrong: 1 })
+})
+
+test('a flood of made-up tokens: 32 of them are with the vendor at a time, 64 of an app wait shortly, the others are 503', async () => {
+  const { promise: isOver, resolve: end } = Promise.withResolvers<boolean>()
+  let proving = 0
+  const room = await openRoom({
+    offer: () => expect.unreachable(),
+    read: (_, answer) => ({ kind: 'unproven', id: answer, aliveMs: 60_000 }),
+    prove() {
+      proving += 1
+      return isOver
+    },
+    close() {},
+  })
+  const settled = (app: string, count: number) =>
+    Array.from({ length: count }, (_, at) =>
+      room.take({ ...asked, app }, `${app}-${at}`).then(
+        ({ kind }) => kind,
+        ({ part }) => part,
+      ),
+    )
+  const flood = settled('flood', 120)
+  await eventually(() => proving === 32)
+  const startMs = performance.now()
+  expect(await Promise.race(flood)).toBe('challenge')
+  const shop = Promise.all(settled('shop', 3))
+  const taken = () => server.client.keys(`${room.keyPrefix}*shop-*`)
+  await eventually(async () => expect(await taken()).toHaveLength(3))
+  end(false)
+  expect(await shop).toEqual(Array(3).fill('refused'))
+  expect(performance.now() - startMs).toBeLessThan(2_000)
+  const outcomes = await Promise.all(flood)
+  expect(outcomes.filter((outcome) => outcome === 'challenge').length).toBeGreaterThanOrEqual(24)
+  expect(await room.results()).toMatchObject({ wrong: proving })
+  await eventually(async () => expect(await server.client.keys(`${room.keyPrefix}*`)).toEqual([]))
+})
+
+test('a flood of made-up tokens from one address: another visitor of the same page gets the next turn', async () => {
+  const waiting: (() => void)[] = []
+  const proving: string[] = []
+  const room = await openRoom({
+    offer: () => expect.unreachable(),
+    read: (_, answer) => ({ kind: 'unproven', id: answer, aliveMs: 60_000 }),
+    prove(_, answer) {
+      proving.push(answer)
+      return new Promise((resolve) => waiting.push(() => resolve(false)))
+    },
+    close() {},
+  })
+  const take = (answer: string, ip: string) => room.take(asked, answer, ip).catch(() => undefined)
+  const flood = Array.from({ length: 120 }, (_, at) => take(`flood-${at}`, '203.0.113.1'))
+  await eventually(() => proving.length === 32)
+  const visitor = take('visitor', '203.0.113.2')
+  await eventually(async () =>
+    expect(await server.client.keys(`${room.keyPrefix}*visitor`)).toHaveLength(1),
+  )
+  // One turn for the flood, which waits already, and the next is the visitor's.
+  for (const end of waiting.splice(0, 2)) end()
+  await eventually(() => proving.length === 34)
+  expect(proving.slice(32)).toContain('visitor')
+  const endAll = setInterval(() => {
+    for (const end of waiting.splice(0)) end()
+  }, 5)
+  expect(await visitor).toEqual({ kind: 'refused' })
+  await Promise.all(flood)
+  clearInterval(endAll)
+})
+
+test('malformed is told apart from refused', async () => {
+  const room = await openRoom()
+  expect(await room.take(asked, '{}')).toEqual({ kind: 'malformed' })
+})

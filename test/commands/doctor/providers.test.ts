@@ -1,0 +1,103 @@
+/** Whether a provider takes our credentials, asked without sending. */
+import { expect, test } from 'vitest'
+import { examineProviders } from '../../../src/commands/doctor/providers.ts'
+import { findProviderKind } from '../../../src/providers/index.ts'
+import { startHttpFarEnd } from '../../providers/far-ends/http.ts'
+import { startSmppFarEnd } from '../../providers/far-ends/smpp.ts'
+import { releaseLater } from '../../tools/release.ts'
+import { startSmtp } from '../../tools/smtp.ts'
+
+const sid = `AC${'0'.repeat(32)}`
+
+async function examine(entry: { kind: string } & Record<string, unknown>) {
+  const { kind, ...settings } = entry
+  const [finding] = await examineProviders(
+    { p: { kind, settings } } as never,
+    findProviderKind,
+    1_000,
+  )
+  return finding
+}
+
+test('smtp: taken, refused, away', async () => {
+  const server = await startSmtp({
+    authOptional: false,
+    allowInsecureAuth: true,
+    onAuth: ({ username, password }, _, done) =>
+      username === 'u' && password === 'right'
+        ? done(null, { user: 'u' })
+        : done(new Error('535 wrong password for u')),
+  })
+  const smtp = (login: string, port = server.port) =>
+    examine({ kind: 'smtp', url: `smtp://${login}@127.0.0.1:${port}`, from: 'a@acme.test' })
+  expect(await smtp('u:right')).toMatchObject({ state: 'ok', subject: 'provider p' })
+  const refused = await smtp('u:wrong')
+  expect(refused).toMatchObject({ state: 'error', message: expect.stringMatching(/^SMTP 535/) })
+  expect(JSON.stringify(refused)).not.toContain('wrong')
+  expect(await smtp('u:right', 1)).toMatchObject({
+    state: 'error',
+    message: expect.stringMatching(/ECONNREFUSED|connection lost/),
+  })
+  expect(server.mails).toEqual([])
+})
+
+test('twilio: taken, refused, suspended, silent', async () => {
+  let status = 'active'
+  const farEnd = await startHttpFarEnd(({ method, path, headers }) => {
+    const isOurs =
+      headers.authorization === `Basic ${Buffer.from(`${sid}:token`).toString('base64')}`
+    if (method !== 'GET' || path !== `/2010-04-01/Accounts/${sid}.json`)
+      return { status: 404, body: '{}' }
+    return { status: isOurs ? 200 : 401, body: JSON.stringify({ sid, status }) }
+  })
+  releaseLater(() => farEnd.close())
+  const twilio = (authToken: string) =>
+    examine({
+      kind: 'twilio',
+      accountSid: sid,
+      authToken,
+      from: '+15005550006',
+      endpoint: `http://127.0.0.1:${farEnd.port}`,
+    })
+  expect(await twilio('token')).toMatchObject({ state: 'ok' })
+  expect(await twilio('other')).toMatchObject({
+    state: 'error',
+    message: 'twilio refuses accountSid and authToken',
+  })
+  status = 'suspended'
+  expect(await twilio('token')).toMatchObject({
+    message: 'twilio: the account is not active (suspended)',
+  })
+  farEnd.behave('hang')
+  expect(await twilio('token')).toMatchObject({
+    state: 'error',
+    message: 'twilio: no answer in time',
+  })
+})
+
+test('smpp: taken, refused, silent', async () => {
+  const farEnd = await startSmppFarEnd()
+  releaseLater(() => farEnd.close())
+  const smpp = (password: string) =>
+    examine({
+      kind: 'smpp',
+      url: `smpp://postern:${password}@127.0.0.1:${farEnd.port}`,
+      from: 'Acme',
+    })
+  expect(await smpp('pass')).toMatchObject({ state: 'ok' })
+  expect(await smpp('nope')).toMatchObject({
+    state: 'error',
+    message: expect.stringMatching(/^SMPP bind refused/),
+  })
+  farEnd.behave('hang')
+  expect(await smpp('pass')).toMatchObject({ state: 'error' })
+})
+
+test('others say that they can not be asked', async () => {
+  const webhook = { kind: 'webhook', url: 'http://127.0.0.1:1', secret: 'a secret of the carrier' }
+  expect(await examine(webhook)).toMatchObject({
+    state: 'ok',
+    message: expect.stringMatching(/can't be asked without sending/),
+  })
+  expect(await examine({ kind: 'sandbox' })).toMatchObject({ state: 'ok' })
+})

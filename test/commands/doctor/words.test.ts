@@ -1,0 +1,227 @@
+/** What needs no server: secrets, the policy file, keys, clocks, and how it is all told. */
+
+import { describe, expect, test, vi } from 'vitest'
+import { parse } from 'yaml'
+import { lookAtClock } from '../../../src/commands/doctor/clock.ts'
+import type { Finding } from '../../../src/commands/doctor/finding.ts'
+import { examineKeys } from '../../../src/commands/doctor/keys.ts'
+import { examineMessages } from '../../../src/commands/doctor/messages.ts'
+import { examinePolicy, examineProxy } from '../../../src/commands/doctor/policy.ts'
+import { reportOf } from '../../../src/commands/doctor/report.ts'
+import { examineSecrets, rotationLasts } from '../../../src/commands/doctor/secrets.ts'
+import { policyFileSchema } from '../../../src/config/policy-schema.ts'
+import { loadTemplates } from '../../../src/delivery/templates.ts'
+import { readSource } from '../../tools/source-files.ts'
+import { templatesFolder } from '../../tools/templates-folder.ts'
+
+const told = (findings: Finding[]) => findings.map(({ state, message }) => `${state}: ${message}`)
+const random = '3b1f9c0e7a5d42868f13e6d90b7c52a4f8e1d3c6b5a79081726354afbecd0912'
+
+describe('secrets', () => {
+  test.each([
+    ['chance', random, /^ok: SECRET is long/],
+    ['sixteen bytes of chance', random.slice(0, 32), /^ok/],
+    ['one letter', 'a'.repeat(64), /^error: SECRET can be guessed: about 0 bits/],
+    ['one word again and again', 'hunter2-'.repeat(8), /^error: SECRET can be guessed/],
+    ['digits in a row', '1111111111222222222233333333334444', /^error/],
+    ['words', 'please change me before production, or else', /^warning: SECRET reads like words/],
+  ])('%s', (_, SECRET, expected) => {
+    const [first = '', ...others] = told(examineSecrets({ SECRET }))
+    expect(first).toMatch(expected)
+    expect(others).toEqual([])
+  })
+
+  test('of all that stands in the environment only ours are looked at, and none is shown', () => {
+    const env = {
+      SECRET: random,
+      HOME: '/root',
+      SECRET_PREVIOUS: random,
+      BOOTSTRAP_SECRET_KEY: 'psk_aaaaaaaaaaaaaaaa',
+    }
+    const findings = examineSecrets(env)
+    expect(told(findings)).toEqual([
+      'ok: SECRET is long and looks like chance',
+      'ok: SECRET_PREVIOUS is long and looks like chance',
+      expect.stringMatching(/^error: BOOTSTRAP_SECRET_KEY can be guessed/),
+      'error: SECRET_PREVIOUS is SECRET',
+    ])
+    for (const value of Object.values(env)) expect(JSON.stringify(findings)).not.toContain(value)
+  })
+
+  test('one that is being replaced', () => {
+    const SECRET_PREVIOUS = [...random].reverse().join('')
+    const findings = examineSecrets({ SECRET: random, SECRET_PREVIOUS })
+    expect(told(findings).at(-1)).toMatch(/^warning: SECRET_PREVIOUS is set/)
+    // As long as the page says.
+    for (const lasts of Object.values(rotationLasts)) {
+      expect(findings.at(-1)?.advice).toContain(lasts)
+      expect(readSource('docs/operations.md')).toContain(`| ${lasts} |`)
+    }
+  })
+})
+
+/** A policy file with these sections, each `name: value`. */
+const fileOf = (text: string) => {
+  const providers = { box: { kind: 'sandbox' }, mail: { kind: 'smtp' } }
+  const { templates, ...file } = policyFileSchema.parse({
+    policies: { captcha: [] },
+    providers,
+    routes: {},
+    ...parse(`{ ${text} }`),
+  })
+  return { ...file, templatesFolder: templates }
+}
+/** A rule that takes a message's price, and a file with prices whose only rule it is. */
+const priced = (fields: string) =>
+  `{ name: spend, sliding: 500000 per 24h, permits: price, ${fields} }`
+const spending = (fields: string) =>
+  `policies: { captcha: [${priced(fields)}] }, prices: { default: 60 }`
+const nowMs = Date.UTC(2026, 10, 22)
+const policyOf = (text: string) => told(examinePolicy(fileOf(text), nowMs))
+
+describe('policy file', () => {
+  test.each([
+    ['code: { length: 4 }', /^warning: 4 digits are below the 20 bits/],
+    ['code: { length: 6 }', /^ok: 6 digits/],
+    ['code: { length: 6, ttl: 11m }', /^warning: a code passes for more than 10 minutes/],
+    ['', /^ok: none/],
+    [
+      'testing: { recipients: [{ to: "a@b.test", code: "0000" }] }',
+      /^error: 1 without an end date/,
+    ],
+    [
+      'testing: { recipients: [{ to: "a@b.test", code: "0000" }], until: "2026-11-22" }',
+      /^warning: 1 until 2026-11-22/,
+    ],
+    [
+      'testing: { recipients: [{ to: "a@b.test", code: "0000" }], until: "2026-11-21" }',
+      /^ok: their time was over/,
+    ],
+    ['', /^warning: no rule bounds what a day may cost/],
+    [
+      `policies: { captcha: [${priced('key: "{app}"')}] }`,
+      /^warning: a rule takes price, and there are no prices/,
+    ],
+    [spending('key: "{app}"'), /^ok: the rule spend bounds what codes may cost/],
+    [spending('key: "{app}:{country}", mode: enforce'), /^ok: the rule spend bounds/],
+    [spending('key: "{app}", mode: observe'), /^warning: no rule bounds .*: spend only observes/],
+    [spending('key: "{app}", mode: challenge'), /^warning: .*: spend lets solved challenges pass/],
+    [
+      spending('key: "{app}", refund: passed'),
+      /^warning: .*: spend does not count codes that passed/,
+    ],
+    [spending('key: "{app}:{to}"'), /^warning: .*: spend counts apart for each {to}/],
+    [
+      `policies: { captcha: [], ours: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
+      /^warning: no rule bounds what a day may cost$/,
+    ],
+    [
+      `policies: { captcha: [{ include: ours }], ours: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
+      /^ok: the rule spend bounds/,
+    ],
+    [
+      `browser: { rules: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
+      /^warning: .*: spend is asked for pages alone/,
+    ],
+    ['', /^ok: no SMS is sent/],
+    ['routes: { sms: [{ use: [box] }] }', /^warning: SMS may go to every country/],
+    ['routes: { sms: [{ use: [box] }] }, recipients: { countries: [CN] }', /^ok: SMS to CN alone/],
+  ])('%s', (text, expected) => {
+    expect(policyOf(text)).toContainEqual(expect.stringMatching(expected))
+  })
+
+  test.each([
+    [0, 'warning'],
+    [1, 'ok'],
+  ])('TRUST_PROXY_HOPS %d: %s', (hops, state) => {
+    expect(examineProxy({ TRUST_PROXY_HOPS: hops })).toMatchObject([{ state }])
+  })
+})
+
+test.each([
+  [
+    'routes: { email: [{ use: [mail] }] }',
+    ['warning: no route carries sms', 'ok: email: 1 route(s), the last resort fits every message'],
+  ],
+  ['routes: { sms: [{ use: [box] }] }', ['error: sms may go to a sandbox, which delivers nothing']],
+  [
+    'routes: { email: [{ match: { app: a }, use: [mail] }] }',
+    ['warning: email: no route fits every message; what none fits is refused'],
+  ],
+])('messages: %s', (text, expected) => {
+  const all = told(examineMessages(fileOf(text), loadTemplates('templates')))
+  for (const each of expected) expect(all).toContain(each)
+  expect(all.at(-1)).toBe('ok: every SMS template fits into one message')
+})
+
+test('messages: an SMS of two parts; a channel without its form of the code', () => {
+  const folder = templatesFolder({ 'captcha/sms.en.txt': `{{code}} ${'word '.repeat(40)}` })
+  const file = fileOf('routes: { email: [{ use: [mail] }] }')
+  expect(told(examineMessages(file, loadTemplates(folder)))).toEqual(
+    expect.arrayContaining([
+      'error: email has a route, and the template captcha has no email form',
+      'warning: captcha/sms.en takes 2 messages; carriers bill each',
+    ]),
+  )
+})
+
+test('keys: none, a page without TLS, a page of this machine, all well; revoked ones do not count', () => {
+  const key = {
+    name: 'shop',
+    kind: 'publishable',
+    origins: [] as string[],
+    isActive: true,
+  } as const
+  expect(told(examineKeys([{ ...key, isActive: false }]))).toEqual(['warning: there is no API key'])
+  const plain = examineKeys([
+    { ...key, origins: ['https://shop.test', 'http://shop.test', 'http://localhost:5173'] },
+  ])
+  expect(told(plain)).toEqual([
+    'warning: publishable key "shop" may be used by a page without TLS, http://shop.test',
+    'warning: publishable key "shop" may be used by a page of this machine, http://localhost:5173',
+  ])
+  expect(told(examineKeys([{ ...key, origins: ['https://shop.test'] }]))).toEqual([
+    'ok: 1 active, no page without TLS',
+  ])
+})
+
+test.each([
+  [0, 'ok: this machine and redis agree'],
+  [5_000, 'warning: this machine is 5 s behind redis'],
+  [-5_000, 'warning: this machine is 5 s ahead of redis'],
+  [600_000, 'error: this machine is 600 s behind redis'],
+])('a server that is %d ms ahead', async (aheadMs, expected) => {
+  expect(told([await lookAtClock('redis', async () => Date.now() + aheadMs)])).toEqual([expected])
+})
+
+test('a server that answers late is not one whose clock differs', async () => {
+  vi.useFakeTimers()
+  const slow = async (readAfterMs: number) => {
+    vi.advanceTimersByTime(readAfterMs)
+    const read = Date.now()
+    vi.advanceTimersByTime(5_000 - readAfterMs)
+    return read
+  }
+  for (const readAfterMs of [0, 2_500, 5_000]) {
+    expect(told([await lookAtClock('redis', () => slow(readAfterMs))])).toEqual([
+      'ok: this machine and redis agree',
+    ])
+  }
+  vi.useRealTimers()
+})
+
+test('the report: aligned, with what to do below, and counted', () => {
+  const findings: Finding[] = [
+    { subject: 'redis', state: 'ok', message: 'version 8', advice: 'nothing' },
+    { subject: 'postgresql', state: 'error', message: 'is away', advice: 'start it' },
+  ]
+  expect(reportOf(findings)).toBe(
+    [
+      'ok       redis       version 8',
+      'ERROR    postgresql  is away',
+      '                     → start it',
+      '',
+      '1 ok, 0 warnings, 1 errors',
+    ].join('\n'),
+  )
+})

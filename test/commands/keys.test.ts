@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest'
+import { createApiKeys } from '../../src/access/api-keys.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { runCommand } from '../tools/processes.ts'
+import { releaseLater } from '../tools/release.ts'
+
+const { url, pool } = await testDatabase()
+const keys = (...args: string[]) => runCommand('keys', args, { DATABASE_URL: url })
+
+test('keys: create shows a key that works once, list never shows it, revoke ends it', async () => {
+  const empty = await keys('list')
+  expect(empty).toMatchObject({ code: 0, stdout: expect.stringContaining('There are no keys') })
+
+  const created = await keys('create', '--name', 'web', '--app', 'shop')
+  expect(created.code).toBe(0)
+  const [, id, app, token] = /id: +(\S+)\napp: +(\S+)\nkey: +(\S+)\n/.exec(created.stdout) ?? []
+  expect(app).toBe('shop')
+  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  expect(await createApiKeys(database).find(token as string)).toEqual({
+    id,
+    app: 'shop',
+    kind: 'secret',
+    origins: [],
+  })
+
+  const listed = await keys('list')
+  const prefix = token?.slice(0, 10)
+  expect(listed.stdout).toMatch(
+    new RegExp(
+      `^${id}  secret  ${prefix}…  name=web  app=shop  made \\S+  used \\S+  active$`,
+      'm',
+    ),
+  )
+  expect(listed.stdout).not.toContain(token)
+
+  expect(await keys('revoke', id as string)).toMatchObject({ code: 0 })
+  expect((await keys('list')).stdout).toMatch(/ revoked \d{4}-/)
+  expect(await createApiKeys(database).find(token as string)).toBe(null)
+  const missing = await keys('revoke', '019aa000-0000-7000-8000-000000000000')
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no key') })
+})
+
+test('keys: a publishable key keeps its origins as browsers spell them, and says what it respelled', async () => {
+  const origins = ['--origin', 'https://Bücher.example:443', '--origin', 'http://localhost:5173']
+  const created = await keys('create', '--name', 'page', '--kind', 'publishable', ...origins)
+  expect(created).toMatchObject({ code: 0, stderr: '' })
+  expect(created.stdout).toContain(
+    'https://Bücher.example:443 is https://xn--bcher-kva.example to a browser.\n',
+  )
+  expect(created.stdout).toMatch(/^key: ppk_[\w-]{49}$/m)
+  expect(created.stdout).toContain('It may stand in pages of these origins.')
+  const { stdout } = await keys('list')
+  expect(stdout).toMatch(
+    / {2}publishable {2}ppk_[\w-]{6}… {2}name=page {2}app=page {2}origins=https:\/\/xn--bcher-kva.example,http:\/\/localhost:5173 {2}made \S+ {2}never used {2}active$/m,
+  )
+})
+
+test('keys: an operator’s key opens the console for every app, or for the one it names', async () => {
+  const every = await keys('create', '--name', 'anna', '--kind', 'operator')
+  expect(every).toMatchObject({ code: 0, stderr: '' })
+  expect(every.stdout).toMatch(/^app: \* \(every app\)\nkey: pok_[\w-]{49}$/m)
+  const one = await keys('create', '--name', 'ben', '--app', 'shop', '--kind', 'operator')
+  expect(one.stdout).toMatch(/^app: shop$/m)
+  const { stdout } = await keys('list')
+  expect(stdout).toMatch(/ {2}operator {2}pok_[\w-]{6}… {2}name=anna {2}app=\* {2}/m)
+  // No other kind may name it.
+  expect(await keys('create', '--name', 'web', '--app', '*')).toMatchObject({ code: 1 })
+})
+
+test('keys: rotate shows another key of the same facts, and until when the old one passes', async () => {
+  const created = await keys('create', '--name', 'turned', '--app', 'shop', '--kind', 'operator')
+  const id = /id: +(\S+)/.exec(created.stdout)?.[1] as string
+  const rotated = await keys('rotate', id, '--overlap', '2h')
+  expect(rotated).toMatchObject({ code: 0, stderr: '' })
+  const [, successor, endsAt] =
+    /id: +(\S+)\napp: shop\nkey: pok_[\w-]{49}\n[\s\S]*\n\S+ ends (\S+)\.\n$/.exec(
+      rotated.stdout,
+    ) ?? []
+  const inMs = Date.parse(endsAt as string) - Date.now()
+  expect(Math.abs(inMs - 7_200_000)).toBeLessThan(60_000)
+  const { stdout } = await keys('list')
+  expect(stdout).toMatch(
+    new RegExp(`^${successor}  operator  .* name=turned  app=shop .* active$`, 'm'),
+  )
+  expect(stdout).toMatch(new RegExp(`^${id}  operator  .* ends ${endsAt}$`, 'm'))
+
+  const again = await keys('rotate', id)
+  expect(again).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('already') })
+  const atOnce = await keys('rotate', successor as string, '--overlap', '0s')
+  expect(atOnce.stdout).toContain(`${successor} has ended.`)
+  expect((await keys('rotate', successor as string)).stderr).toMatch(/ended .* Make a new one/)
+})
+
+const page = ['create', '--name', 'web', '--kind', 'publishable']
+const nobody = '019aa000-0000-7000-8000-000000000000'
+const many = Array.from({ length: 300 }, (_, at) => ['--origin', `https://a${at}.example`]).flat()
+test.each([
+  [[], /Usage:/],
+  [['create', '--name', 'Web Shop'], /^"Web Shop" is no name[\s\S]*Usage:/],
+  [['create', '--name', 'opAll', '--kind', 'operator'], /^"opAll" is no name .* 1 to 32 of a-z/],
+  [['create', '--name', 'web', '--app', 'Shop'], /^"Shop" is no name/],
+  [['create', '--name', 'web', '--colour', 'red'], /Usage:/],
+  [['create', '--name', 'web', '--overlap', '1h'], /Usage:/],
+  [['list', '--origin', 'https://shop.example'], /Usage:/],
+  [['revoke', 'web'], /Usage:/],
+  [['create', '--name', 'web', '--kind', 'constructor'], /one of secret, publishable, operator/],
+  [page, /needs the origins/],
+  [['create', '--name', 'web', '--origin', 'https://shop.example'], /Only publishable keys/],
+  [
+    [...page, '--origin', 'null', '--origin', 'shop.example'],
+    /"null" is [\s\S]*"shop.example" has no/,
+  ],
+  [[...page, ...many], /at most 50 origins, not 300/],
+  [['rotate', nobody], /There is no key/],
+  [['rotate', nobody, '--overlap', '91d'], /at most 90d/],
+])('keys %j: code 1, says what is wrong, changes nothing', async (args, message) => {
+  const count = () => pool.query('SELECT count(*) FROM api_key').then(({ rows }) => rows[0].count)
+  const before = await count()
+  const { code, stdout, stderr } = await keys(...args)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toMatch(/^ +at /m)
+  expect(await count()).toBe(before)
+})
+
+test('keys without DATABASE_URL, or with a database out of reach: code 1 and one clear line', async () => {
+  const none = await runCommand('keys', ['list'])
+  expect(none).toMatchObject({ code: 1, stderr: expect.stringMatching(/^DATABASE_URL is not set/) })
+  const away = await runCommand('keys', ['list'], { DATABASE_URL: 'postgresql://127.0.0.1:9/x' })
+  expect(away).toMatchObject({ code: 1, stderr: 'Failed: postgresql is out of reach\n' })
+})

@@ -1,0 +1,206 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import type { Receipt } from '../../src/base/receipt.ts'
+import { createReceipts } from '../../src/delivery/receipts.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createNoticeStore } from '../../src/notice/store.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
+releaseLater(() => database.close())
+const store = createNoticeStore(database, { claimMs: 10_000 })
+const metrics = createMetrics({ process: 'worker' })
+const receipts = createReceipts(database, metrics)
+
+async function claimed() {
+  const id = newId()
+  await store.insert({
+    id,
+    app: 'default',
+    kind: 'notice',
+    channel: 'sms',
+    recipient: '+8613800138000',
+    recipientHash: randomBytes(16),
+    scene: null,
+    template: 'welcome',
+    locale: 'en',
+    sealedParams: Buffer.from('sealed'),
+    ttlMs: 300_000,
+  })
+  const { claims } = (await store.claim({ id, claims: 0 })) ?? { claims: 0 }
+  const writeSent = (provider = 'a') =>
+    store.record({
+      id,
+      claims,
+      state: 'sent',
+      attempts: [],
+      provider,
+      providerMessageId: `m-${id}`,
+    })
+  return { id, writeSent }
+}
+
+async function sent(provider?: string): Promise<string> {
+  const { id, writeSent } = await claimed()
+  await writeSent(provider)
+  return id
+}
+
+async function stateOf(id: string) {
+  const { rows } = await pool.query('SELECT state, error FROM notice WHERE id = $1', [id])
+  return rows[0]
+}
+
+async function countOf(result: string): Promise<number> {
+  const { values } = await metrics.receipts.get()
+  return values.find(({ labels }) => labels.result === result)?.value ?? 0
+}
+
+describe('a receipt for a sent notice', () => {
+  test.for([
+    ['by message id', (id: string): Receipt => ({ messageId: `m-${id}`, outcome: 'delivered' })],
+    ['by notice id', (id: string): Receipt => ({ noticeId: id, outcome: 'delivered' })],
+    [
+      'by both',
+      (id: string): Receipt => ({ messageId: `m-${id}`, noticeId: id, outcome: 'delivered' }),
+    ],
+  ] as const)('%s: delivered', async ([, receiptOf]) => {
+    const id = await sent()
+    await receipts.take('a', [receiptOf(id)])
+    expect(await stateOf(id)).toEqual({ state: 'delivered', error: null })
+  })
+
+  test('failed: with the reason of the far end', async () => {
+    const id = await sent()
+    await receipts.take('a', [{ noticeId: id, outcome: 'failed', detail: 'twilio 30003' }])
+    expect(await stateOf(id)).toEqual({ state: 'failed', error: 'not_delivered (twilio 30003)' })
+  })
+
+  test('the first word stands: what comes after it changes nothing', async () => {
+    const id = await sent()
+    await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])
+    await receipts.take('a', [
+      { noticeId: id, outcome: 'failed' },
+      { noticeId: id, outcome: 'delivered' },
+    ])
+    expect((await stateOf(id)).state).toBe('delivered')
+    await receipts.sweep()
+    expect((await stateOf(id)).state).toBe('delivered')
+  })
+
+  test.for([
+    ['delivered', 'failed'],
+    ['failed', 'delivered'],
+  ] as const)(
+    'two words in one batch, %s and then %s: the first stands',
+    async ([first, second]) => {
+      const id = await sent()
+      await receipts.take('a', [
+        { noticeId: id, outcome: first },
+        { noticeId: id, outcome: second },
+        { messageId: `m-${id}`, outcome: second },
+      ])
+      expect((await stateOf(id)).state).toBe(first)
+    },
+  )
+
+  test("another provider's word, or one about another message, changes nothing", async () => {
+    const id = await sent('a')
+    await receipts.take('b', [{ noticeId: id, outcome: 'failed' }])
+    await receipts.take('a', [{ noticeId: id, messageId: 'm-other', outcome: 'failed' }])
+    await receipts.sweep()
+    expect((await stateOf(id)).state).toBe('sent')
+  })
+})
+
+test('a receipt that comes before our own `sent` is kept and applied afterwards, once', async () => {
+  const { id, writeSent } = await claimed()
+  const receipt = { messageId: `m-${id}`, noticeId: id, outcome: 'delivered' } as const
+  await receipts.take('a', [receipt, receipt])
+  expect((await stateOf(id)).state).toBe('sending')
+  expect(await receipts.find(id)).toEqual({ provider: 'a', messageId: `m-${id}` })
+  await writeSent()
+  const before = await countOf('delivered')
+  await eventually(async () => {
+    await receipts.sweep()
+    return (await stateOf(id)).state === 'delivered'
+  })
+  expect(await receipts.find(id)).toBeUndefined()
+  expect(await countOf('delivered')).toBe(before + 1)
+})
+
+test.for([
+  ['delivered', 'failed'],
+  ['failed', 'delivered'],
+] as const)(
+  'two that came before our own `sent`, %s and then %s: the first stands',
+  async ([first, second]) => {
+    const { id, writeSent } = await claimed()
+    await receipts.take('a', [{ noticeId: id, outcome: first }])
+    await receipts.take('a', [{ messageId: `m-${id}`, noticeId: id, outcome: second }])
+    await writeSent()
+    await pool.query(
+      `UPDATE early_receipt SET look_at = now() - interval '1 minute' * (reference LIKE 'm-%')::int
+       WHERE notice_id = $1`,
+      [id],
+    )
+    await receipts.sweep()
+    expect((await stateOf(id)).state).toBe(first)
+    expect(await receipts.find(id)).toBeUndefined()
+  },
+)
+
+test('early receipts are looked at less and less often, and for the last time when their hour is over', async () => {
+  const { id } = await claimed()
+  await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])
+  const nextLookAfter = async (age: string) => {
+    await pool.query(
+      `UPDATE early_receipt SET received_at = now() - $2::interval, look_at = now() WHERE notice_id = $1`,
+      [id, age],
+    )
+    await receipts.sweep()
+    const { rows } = await pool.query(
+      `SELECT extract(epoch FROM look_at - received_at)::float8 / 60 AS "atMinutes"
+       FROM early_receipt WHERE notice_id = $1`,
+      [id],
+    )
+    return rows[0]?.atMinutes
+  }
+  expect(await nextLookAfter('10 minutes')).toBeCloseTo(20, 0)
+  expect(await nextLookAfter('40 minutes')).toBeCloseTo(60, 0)
+  expect(await nextLookAfter('60 minutes')).toBeUndefined()
+})
+
+test('a receipt that fits nothing is counted and dropped after an hour', async () => {
+  await receipts.take('a', [{ messageId: 'of-somebody-else', outcome: 'delivered' }])
+  await receipts.sweep()
+  await pool.query(
+    `UPDATE early_receipt SET received_at = received_at - interval '61 minutes', look_at = now()
+     WHERE reference = 'of-somebody-else'`,
+  )
+  const before = await countOf('unmatched')
+  await receipts.sweep()
+  await receipts.sweep()
+  expect(await countOf('unmatched')).toBe(before + 1)
+  const { rows } = await pool.query(
+    "SELECT 1 FROM early_receipt WHERE reference = 'of-somebody-else'",
+  )
+  expect(rows).toHaveLength(0)
+})
+
+test('ids no notice can have are counted as malformed and fail nobody else', async () => {
+  const id = await sent()
+  await receipts.take('a', [
+    { noticeId: "'; DROP TABLE notice", outcome: 'failed' },
+    { messageId: 'a\u0000b', outcome: 'failed' },
+    { outcome: 'failed' },
+    { noticeId: id, outcome: 'delivered', detail: 'fine\u0000' },
+  ])
+  expect(await countOf('malformed')).toBe(3)
+  expect((await stateOf(id)).state).toBe('delivered')
+})

@@ -1,0 +1,201 @@
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { loadTemplates } from '../../src/delivery/templates.ts'
+import { templatesFolder } from '../tools/templates-folder.ts'
+
+const load = (files: Readonly<Record<string, string>>) => loadTemplates(templatesFolder(files))
+const sms = (text: string) => load({ 't/sms.en.txt': text })
+
+test('the default templates load, in English and Chinese for both channels', () => {
+  const templates = loadTemplates(fileURLToPath(new URL('../../templates', import.meta.url)))
+  for (const template of ['captcha', 'welcome']) {
+    for (const channel of ['sms', 'email'] as const) {
+      expect(templates.locales(template, channel).sort()).toEqual(['en', 'zh'])
+    }
+  }
+  expect([...templates.variables('captcha', 'email', 'zh')].sort()).toEqual(['code', 'validity'])
+})
+
+describe('render', () => {
+  test('text takes values as they are, HTML escapes them, nothing in them is interpreted', () => {
+    const templates = load({
+      't/email.en.txt': 'Subject: For {{name}}\n\nDear {{name}}\n',
+      't/email.en.html': '<p title="{{name}}">{{name}}</p>',
+    })
+    const name = `<b>"A" & 'B'</b> {{code}} $&`
+    const { subject, text, html } = templates.render('t', 'email', 'en', { name })
+    expect(subject).toBe(`For ${name}`)
+    expect(text).toBe(`Dear ${name}`)
+    const escaped = '&lt;b&gt;&quot;A&quot; &amp; &#x27;B&#x27;&lt;/b&gt; {{code}} $&amp;'
+    expect(html).toBe(`<p title="${escaped}">${escaped}</p>`)
+  })
+
+  test('a missing variable throws instead of leaving a hole; an empty one and "0" are values', () => {
+    const templates = sms('[{{a}}]')
+    expect(() => templates.render('t', 'sms', 'en', {})).toThrow('t/sms: no value for a')
+    expect(templates.render('t', 'sms', 'en', { a: '' }).text).toBe('[]')
+    expect(templates.render('t', 'sms', 'en', { a: '0' }).text).toBe('[0]')
+  })
+
+  test.each([
+    'if',
+    'each',
+    'with',
+    'unless',
+    'log',
+    'lookup',
+    'helperMissing',
+    'constructor',
+    'toString',
+  ])('a variable named %s is a variable like any other', (name) => {
+    const templates = sms(`[{{${name}}}]`)
+    expect([...templates.variables('t', 'sms', 'en')]).toEqual([name])
+    expect(templates.render('t', 'sms', 'en', { [name]: 'x' }).text).toBe('[x]')
+    expect(() => templates.render('t', 'sms', 'en', {})).toThrow(`t/sms: no value for ${name}`)
+  })
+
+  test('List-Unsubscribe: values are parts of its address and can not change where it leads', () => {
+    const templates = load({
+      't/email.en.txt':
+        'Subject: News\nList-Unsubscribe: https://acme.test/off/{{who}}?l={{list}}\n\nHello\n',
+    })
+    expect([...templates.variables('t', 'email', 'en')].sort()).toEqual(['list', 'who'])
+    const values = { who: '../a>\r\nBcc: <b@c.test>', list: 'a&b=ü' }
+    expect(templates.render('t', 'email', 'en', values)).toEqual({
+      subject: 'News',
+      text: 'Hello',
+      listUnsubscribe:
+        'https://acme.test/off/..%2Fa%3E%0D%0ABcc%3A%20%3Cb%40c.test%3E?l=a%26b%3D%C3%BC',
+    })
+  })
+
+  test.each([
+    ['http://acme.test/off', /List-Unsubscribe: is one address/],
+    ['https://{{host}}/off', /List-Unsubscribe: is one address/],
+    ['https://acme.test{{host}}/off', /List-Unsubscribe: is one address/],
+    ['{{link}}', /List-Unsubscribe: is one address/],
+    ['mailto:{{who}}@acme.test', /List-Unsubscribe: is one address/],
+    ['<https://acme.test/off>', /List-Unsubscribe: is one address/],
+    ['https://acme.test/off, mailto:off@acme.test', /List-Unsubscribe: is one address/],
+    ['https://acme.test/ü', /List-Unsubscribe: is one address/],
+  ])('List-Unsubscribe: %s is refused at the start', (link, problem) => {
+    const file = `Subject: News\nList-Unsubscribe: ${link}\n\nHello\n`
+    expect(() => load({ 't/email.en.txt': file })).toThrow(problem)
+  })
+
+  test.each(['Subject: {{code}}', 'Subject: News'])(
+    'List-Unsubscribe: none on a code (%s)',
+    (subject) => {
+      const files = {
+        't/email.en.txt': `${subject}\nList-Unsubscribe: mailto:off@acme.test\n\nHello\n`,
+        't/email.en.html': '<p>{{code}}</p>',
+      }
+      expect(() => load(files)).toThrow(/nobody subscribes to a code/)
+    },
+  )
+
+  test('a variant that is not there throws', () => {
+    expect(() => sms('x').render('t', 'sms', 'zh', {})).toThrow(/t\/sms\.zh/)
+  })
+})
+
+describe('findLocale', () => {
+  const templates = load({
+    't/sms.en.txt': 'x',
+    't/sms.zh.txt': 'x',
+    't/sms.zh-TW.txt': 'x',
+    't/sms.es.txt': 'x',
+    'german/sms.de.txt': 'x',
+    'german/sms.zh.txt': 'x',
+  })
+  test.each([
+    ['zh-TW', 'zh-TW'],
+    ['zh-CN', 'zh'],
+    ['zh-Hans-CN', 'zh'],
+    ['zh-tw', 'zh-TW'],
+    ['ZH_TW', 'zh-TW'],
+    ['zh-TW-x-private', 'zh-TW'],
+    ['en-GB', 'en'],
+    ['en-us', 'en'],
+    ['es-419', 'es'],
+    ['de-CH-1901', 'en'],
+    ['fr', 'en'],
+    ['', 'en'],
+    ['-', 'en'],
+    ['zh-', 'zh'],
+    ['constructor', 'en'],
+    [`zh${'-a'.repeat(8_000)}`, 'zh'],
+    ['x'.repeat(16_000), 'en'],
+    [undefined, 'en'],
+  ])('%j is read in %s (RFC 4647 look-up, else the default)', (wanted, locale) => {
+    expect(templates.findLocale('t', 'sms', wanted)).toBe(locale)
+  })
+
+  test('without English the default is the first variant', () => {
+    expect(templates.findLocale('german', 'sms', 'fr')).toBe('de')
+    expect(templates.findLocale('german', 'sms')).toBe('de')
+  })
+
+  test('a template that is not made for the channel has none', () => {
+    expect(templates.findLocale('t', 'email', 'en')).toBe(undefined)
+    expect(templates.findLocale('constructor', 'sms', 'en')).toBe(undefined)
+  })
+})
+
+test('uses: a variable of any variant of the template, and no other', () => {
+  const templates = load({
+    't/sms.en.txt': '{{a}}',
+    't/sms.zh.txt': '{{b}}',
+    't/email.en.txt': 'Subject: {{c}}\n\nx',
+    't/email.en.html': '{{d}}',
+  })
+  for (const name of ['a', 'b', 'c', 'd']) expect(templates.uses('t', name)).toBe(true)
+  for (const name of ['e', 'constructor']) expect(templates.uses('t', name)).toBe(false)
+})
+
+describe('loadTemplates', () => {
+  const faults: [string, Record<string, string>, RegExp][] = [
+    ['a file of another name', { 't/letter.en.txt': 'x' }, /t\/letter\.en\.txt: is not named/],
+    [
+      'an HTML part without text',
+      { 't/email.en.html': 'x' },
+      /t\/email\.en\.html: has no text part/,
+    ],
+    ['a mail without subject', { 't/email.en.txt': 'Hello' }, /begins with "Subject: …"/],
+    ['a block', { 't/sms.en.txt': '{{#if a}}x{{/if}}' }, /line 1: only plain/],
+    ['a path', { 't/sms.en.txt': '\n\n{{a.b}}' }, /line 3: only plain/],
+    ['a parent path', { 't/sms.en.txt': '{{../a}}' }, /only plain/],
+    ['a helper call', { 't/sms.en.txt': '{{lookup a b}}' }, /only plain/],
+    ['unescaped braces', { 't/sms.en.txt': '{{{a}}}' }, /only plain/],
+    ['an ampersand', { 't/sms.en.txt': '{{&a}}' }, /only plain/],
+    ['a partial', { 't/sms.en.txt': '{{> a}}' }, /only plain/],
+    ['this', { 't/sms.en.txt': '{{this}}' }, /only plain/],
+    ['a private value', { 't/sms.en.txt': '{{@root}}' }, /only plain/],
+    ['a name no request can give', { 't/sms.en.txt': '{{first-name}}' }, /only plain/],
+    ['a text', { 't/sms.en.txt': '{{"a"}}' }, /only plain/],
+    [
+      'a WebOTP line that is not the last',
+      { 't/sms.en.txt': 'x\n@shop.example #{{code}}\ny' },
+      /line 2: a WebOTP line is the last one/,
+    ],
+    ['a WebOTP line alone', { 't/sms.en.txt': '@shop.example #{{code}}' }, /line 1: a WebOTP/],
+    ['a WebOTP line of another form', { 't/sms.en.txt': 'x\n@shop.example {{code}}' }, /line 2: a/],
+    ['a brace left open', { 't/sms.en.txt': 'x {{a' }, /t\/sms\.en\.txt: /],
+  ]
+  test.each(faults)('%s is refused at start with its file', (_, files, message) => {
+    expect(() => load(files)).toThrow(message)
+  })
+
+  test('every problem is listed at once', () => {
+    const files = { 'a/letter.txt': 'x', 'b/sms.en.txt': '{{{x}}}', 'c/email.en.txt': 'x' }
+    expect(() => load(files)).toThrow(/a\/letter.*b\/sms.*c\/email/s)
+  })
+
+  test('a folder that is not there is said so', () => {
+    expect(() => loadTemplates('/nowhere/at/all')).toThrow(/ENOENT/)
+  })
+
+  test('a comment is not part of the message', () => {
+    expect(sms('a{{! note }}b').render('t', 'sms', 'en', {}).text).toBe('ab')
+  })
+})

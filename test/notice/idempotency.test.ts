@@ -1,0 +1,164 @@
+import { expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { createIdempotency } from '../../src/notice/idempotency.ts'
+import type { NewNotice } from '../../src/notice/insert.ts'
+import { createNoticeStore } from '../../src/notice/store.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 10, onError: () => {} })
+releaseLater(() => database.close())
+const idempotency = createIdempotency(database)
+releaseLater(() => idempotency.close())
+const store = createNoticeStore(database, { claimMs: 10_000 })
+
+const newNotice = (id: string): NewNotice => ({
+  id,
+  app: 'app',
+  kind: 'notice',
+  channel: 'sms',
+  recipient: '+8613800138000',
+  recipientHash: Buffer.alloc(16),
+  scene: null,
+  template: 'welcome',
+  locale: 'en',
+  sealedParams: Buffer.alloc(1),
+  ttlMs: 60_000,
+})
+
+/** As if the key had been reserved `ms` ago. */
+const letPass = (ms: number) =>
+  pool.query(`UPDATE idempotency_key SET created_at = created_at - $1 * interval '1 ms'`, [ms])
+
+let keyCount = 0
+const newKey = () => {
+  keyCount += 1
+  return `key-${keyCount}`
+}
+
+test('reserve: of 40 at once with one key one proceeds and all others wait', async () => {
+  const key = newKey()
+  const reservations = await Promise.all(
+    Array.from({ length: 40 }, () => idempotency.reserve('app', key, 'request', newId())),
+  )
+  const kinds = reservations.map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind === 'proceed')).toHaveLength(1)
+  expect(kinds.filter((kind) => kind === 'in_progress')).toHaveLength(39)
+})
+
+test('reserve: once the answer is kept every repeat gets it; another request with the key is told so', async () => {
+  const key = newKey()
+  const answer = { status: 202, headers: { location: '/x' }, body: { z: 1, a: [2, null] } }
+  const id = newId()
+  await idempotency.reserve('app', key, 'request', id)
+  await idempotency.keep('app', key, id, answer)
+  const repeat = await idempotency.reserve('app', key, 'request', newId())
+  expect(repeat).toEqual({ kind: 'answered', answer })
+  expect(JSON.stringify(repeat)).toBe(JSON.stringify({ kind: 'answered', answer }))
+  expect(await idempotency.reserve('app', key, 'other', newId())).toEqual({ kind: 'reused' })
+})
+
+test('reserve: an answered key stays answered, however long ago within its day', async () => {
+  const key = newKey()
+  await idempotency.reserve('app', key, 'request', newId())
+  const [{ notice_id: id }] = (
+    await pool.query('SELECT notice_id FROM idempotency_key ORDER BY created_at DESC LIMIT 1')
+  ).rows
+  await idempotency.keep('app', key, id, { status: 202 })
+  await letPass(3_600_000)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({
+    kind: 'answered',
+    answer: { status: 202 },
+  })
+})
+
+test('reserve: one app knows nothing of the keys of another', async () => {
+  const key = newKey()
+  await idempotency.reserve('app', key, 'request', newId())
+  expect(await idempotency.reserve('other', key, 'else', newId())).toMatchObject({
+    kind: 'proceed',
+  })
+})
+
+test('free: a refused request frees its key, an answered one keeps it, and none frees that of another', async () => {
+  const [key, first, second] = [newKey(), newId(), newId()]
+  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.free('app', key, newId())
+  expect(await idempotency.reserve('app', key, 'request', second)).toEqual({ kind: 'in_progress' })
+  await idempotency.free('app', key, first)
+  expect(await idempotency.reserve('app', key, 'other', second)).toEqual({ kind: 'proceed' })
+  await idempotency.keep('app', key, second, { status: 202 })
+  await idempotency.free('app', key, second)
+  expect(await idempotency.reserve('app', key, 'other', newId())).toMatchObject({
+    kind: 'answered',
+  })
+})
+
+test('free: a key whose notice is open stays until the notice is closed (I26)', async () => {
+  const [key, id] = [newKey(), newId()]
+  await idempotency.reserve('app', key, 'request', id)
+  await store.insert(newNotice(id))
+  await idempotency.free('app', key, id)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({ kind: 'in_progress' })
+  await store.abandon([id])
+  await eventually(
+    async () => {
+      const { kind } = await idempotency.reserve('app', key, 'request', newId())
+      return kind === 'proceed'
+    },
+    { everyMs: 100 },
+  )
+})
+
+test('reserve: a reservation whose process died is taken over after 30 s by one repeat, which is told the id it reserved', async () => {
+  const [key, id] = [newKey(), newId()]
+  await idempotency.reserve('app', key, 'request', id)
+  await letPass(29_000)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({ kind: 'in_progress' })
+  await letPass(1_100)
+  expect(await idempotency.reserve('app', key, 'other', newId())).toEqual({ kind: 'reused' })
+  const repeats = await Promise.all(
+    Array.from({ length: 10 }, () => idempotency.reserve('app', key, 'request', newId())),
+  )
+  expect(repeats.filter(({ kind }) => kind === 'taken_over')).toEqual([
+    { kind: 'taken_over', earlierId: id },
+  ])
+  expect(repeats.filter(({ kind }) => kind === 'in_progress')).toHaveLength(9)
+})
+
+test('rename: whoever takes over next is told the later id; a key that stands for another notice is left alone', async () => {
+  const [key, first, second, third] = [newKey(), newId(), newId(), newId()]
+  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.rename('app', key, first, second)
+  await idempotency.rename('app', key, first, third)
+  await letPass(31_000)
+  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({
+    kind: 'taken_over',
+    earlierId: second,
+  })
+})
+
+test('reserve: after a day a key is new again, and removeOld removes it', async () => {
+  const [key, id] = [newKey(), newId()]
+  const first = newId()
+  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.keep('app', key, first, { status: 202 })
+  await letPass(86_400_100)
+  expect(await idempotency.reserve('app', key, 'other', id)).toEqual({ kind: 'proceed' })
+  await letPass(86_400_100)
+  await idempotency.removeOld()
+  const { rows } = await pool.query('SELECT count(*)::int AS count FROM idempotency_key')
+  expect(rows).toEqual([{ count: 0 }])
+})
+
+test('the key itself is nowhere in the table, only its hash', async () => {
+  await idempotency.reserve('app', 'canary-key', 'canary-request', newId())
+  const { rows } = await pool.query('SELECT * FROM idempotency_key')
+  expect(JSON.stringify(rows)).not.toContain('canary')
+  expect(
+    Buffer.concat(rows.flatMap((row) => [row.key_hash, row.request_hash])).includes('canary'),
+  ).toBe(false)
+})

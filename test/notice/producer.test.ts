@@ -1,0 +1,94 @@
+import { Queue } from 'bullmq'
+import { expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { Unavailable } from '../../src/base/problems.ts'
+import { queueName, queuePrefix } from '../../src/notice/job.ts'
+import { createProducer } from '../../src/notice/producer.ts'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { ownRedis } from '../tools/own-servers.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const redis = await testRedis()
+const producer = createProducer(await redis.connect('producer'), redis.prefix)
+releaseLater(() => producer.close())
+const connection = await redis.connect('producer')
+
+function queueOf(channel: 'sms' | 'email'): Queue {
+  const prefix = queuePrefix(redis.prefix)
+  const queue = new Queue(queueName(channel), { connection, prefix, skipVersionCheck: true })
+  releaseLater(() => queue.close())
+  return queue
+}
+const captcha = (id = newId()) => ({ id, channel: 'sms', kind: 'captcha' }) as const
+const notice = (id = newId()) => ({ id, channel: 'sms', kind: 'notice' }) as const
+
+test('add: the job is the notice id and nothing else, on the queue of its channel', async () => {
+  const sms = captcha()
+  const mail = { ...notice(), channel: 'email' } as const
+  await Promise.all([producer.add(sms), producer.add(mail)])
+  const [smsJob, mailJob] = [
+    await queueOf('sms').getJob(sms.id),
+    await queueOf('email').getJob(mail.id),
+  ]
+  expect(smsJob?.data).toEqual({ id: sms.id })
+  expect(mailJob?.data).toEqual({ id: mail.id })
+  expect(await queueOf('email').getJob(sms.id)).toBe(undefined)
+})
+
+test('add: the same notice 100 times at once and again is one job (I11)', async () => {
+  const queue = queueOf('sms')
+  const before = await queue.getJobCountByTypes('waiting', 'prioritized')
+  const carry = captcha()
+  await Promise.all(Array.from({ length: 100 }, () => producer.add(carry)))
+  await producer.add(carry)
+  expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(before + 1)
+})
+
+test('captchas overtake notices that were queued before them', async () => {
+  const queue = queueOf('sms')
+  await queue.obliterate({ force: true })
+  const [bulk, urgent] = [notice(), captcha()]
+  await producer.add(bulk)
+  await producer.add(urgent)
+  const [first] = await queue.getJobs(['waiting'])
+  expect(first?.id).toBe(urgent.id)
+  expect((await queue.getJobs(['prioritized'])).map(({ id }) => id)).toEqual([bulk.id])
+  expect(await producer.depths()).toEqual(
+    expect.arrayContaining([
+      { channel: 'sms', state: 'waiting', value: 1 },
+      { channel: 'sms', state: 'prioritized', value: 1 },
+    ]),
+  )
+})
+
+test('overdue: a job that a clock put off runs now; one that waits or is in hand stays one', async () => {
+  const queue = queueOf('sms')
+  await queue.obliterate({ force: true })
+  const [putOff, later, waiting] = [notice(), notice(), captcha()]
+  for (const job of [putOff, later]) await producer.add({ ...job, delayMs: 3_600_000 })
+  await producer.add(waiting)
+  await Promise.all([putOff, waiting].map((job) => producer.add({ ...job, isOverdue: true })))
+  expect((await queue.getJobs(['prioritized'])).map(({ id }) => id)).toEqual([putOff.id])
+  expect((await queue.getJobs(['waiting'])).map(({ id }) => id)).toEqual([waiting.id])
+  expect((await queue.getJobs(['delayed'])).map(({ id }) => id)).toEqual([later.id])
+})
+
+test('Redis frozen: add is Unavailable within its deadline, and works again afterwards (F5)', async () => {
+  const server = await ownRedis()
+  const client = connectRedis(server.url, 'producer', () => {})
+  releaseLater(() => closeRedis(client))
+  const own = createProducer(client, redis.prefix)
+  releaseLater(() => own.close())
+  await eventually(() => own.add(captcha()))
+  server.freeze()
+  const startMs = performance.now()
+  const settled = await Promise.allSettled([1, 2, 3].map(() => own.add(captcha())))
+  expect(performance.now() - startMs).toBeLessThan(10_000)
+  for (const outcome of settled) {
+    expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(Unavailable) })
+  }
+  server.thaw()
+  await eventually(() => own.add(captcha()))
+})

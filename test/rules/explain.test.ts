@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { parsePolicies, type RawRule } from '../../src/limiter/index.ts'
+import { explain, sentenceOf } from '../../src/rules/explain.ts'
+
+function policiesOf(captcha: readonly RawRule[]) {
+  const parsed = parsePolicies({ captcha, browser: [{ include: 'captcha' }] })
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  return parsed.policies
+}
+
+test.each([
+  [
+    { key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h', '10 per 24h'] },
+    'At most 1 per 60s, 5 per 1h and 10 per 24h for one recipient of one app; more are refused.',
+  ],
+  [
+    { key: '{dedupe}', fixed: '2 per 60s' },
+    'At most 2 within 60s of the first for one message with the same words to the same recipient; more are refused.',
+  ],
+  [
+    { key: '{country}', sliding: '200 per 24h', refund: 'passed', mode: 'challenge' },
+    'At most 200 per 24h for one country; more are asked for a challenge (secret keys are not, and pass). What a code took is given back when it passes.',
+  ],
+  [
+    { key: '{prefix}:{ip}', sliding: '20 per 1h', mode: 'observe' },
+    'At most 20 per 1h for one prefix of numbers or domain of mail and one IP address; more are counted and reported, and pass.',
+  ],
+  [
+    { key: '{app}', sliding: '500000 per 24h', permits: 'price' },
+    "At most 500,000 per 24h for one app; more are refused. Each takes its message's price.",
+  ],
+  [
+    {
+      key: 'all',
+      calendar: { limit: 100_000, cron: '0 0 * * *', timezone: 'Asia/Shanghai' },
+      scope: 'per-client',
+      permits: 3,
+    },
+    'At most 100,000 from one "0 0 * * *" (Asia/Shanghai) to the next for all requests together; more are refused. Each takes 3. Every process counts for itself.',
+  ],
+  [
+    { key: '{app}:{to}:{ip}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+    'After 3 tries within 5m by one recipient and one IP address of one app, the next one locks for 15 min.',
+  ],
+  [
+    { key: '{order}', lockout: { limit: 1, window: '5m', lock: '90s', growth: 2, maxLock: '1d' } },
+    'After 1 try within 5m by one {order}, the next one locks for 90 s, each further lock 2 times longer, up to 1 d.',
+  ],
+  [{ key: '{country}', sliding: '0 per 1h' }, 'Nothing passes for one country.'],
+] as const)('%j', (rule, sentence) => {
+  const [parsed] = policiesOf([{ name: 'rule', ...rule } as RawRule]).captcha ?? []
+  if (!parsed) throw new Error('no rule')
+  expect(sentenceOf(parsed)).toBe(sentence)
+})
+
+test('each policy once, with what asks it; what a policy includes stands where it is declared', () => {
+  expect(explain(policiesOf([{ name: 'ip', key: '{ip}', sliding: '5 per 1h' }]))).toBe(
+    `captcha, asked before a code is sent:
+  ip: At most 5 per 1h for one IP address; more are refused.
+
+browser, asked together with captcha's rules, for publishable keys (browser.rules):
+  No limits.
+`,
+  )
+})

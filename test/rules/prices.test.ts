@@ -1,0 +1,71 @@
+/** Rules with `permits: price` against the prices of the file: what would be a 500 is a problem at start. */
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { parsePolicyFile } from '../../src/config/policy-file.ts'
+import { sectionChecks } from '../../src/main/load-config.ts'
+import { startPostern } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+
+const path = fileURLToPath(new URL('../../file.yaml', import.meta.url))
+
+function problemsOf(text: string): string[] {
+  const rest = '\nproviders: { sandbox: { kind: sandbox } }\nroutes: {}\n'
+  const result = parsePolicyFile(text + rest, path, {}, sectionChecks)
+  return result.ok ? [] : result.problems.map((one) => one.slice(path.length))
+}
+
+const spend = '{ name: spend, key: "{app}", sliding: [50 per 1h, 90 per 24h], permits: price }'
+const withRule = (rule: string, prices: string) =>
+  `${prices}\npolicies:\n  captcha:\n    - ${rule}\n  notice: []\n  check: []`
+
+test.each([
+  [
+    'a price above a limit',
+    'prices: { default: 40, JP: 51 }',
+    ['prices.JP is 51, and this rule never has more than 50'],
+  ],
+  [
+    'the default above a limit',
+    'prices: { default: 60, CN: 45 }',
+    ['prices.default is 60, and this rule never has more than 50'],
+  ],
+  ['prices that fit', 'prices: { default: 50, CN: 45 }', []],
+  ['no prices', '', ['price needs the section prices']],
+])('%s', (_, prices, messages) => {
+  expect(problemsOf(withRule(spend, prices))).toEqual(
+    messages.map((message) => `:4: policies.captcha.0.permits: ${message}`),
+  )
+})
+
+test('a limit of 0 refuses always, whatever a message costs', () => {
+  const never = '{ name: spend, key: "{app}", sliding: 0 per 24h, permits: price }'
+  expect(problemsOf(withRule(never, 'prices: { default: 40 }'))).toEqual([])
+})
+
+test('in rules for pages it is told there', () => {
+  const text = `prices: { default: 60 }\nbrowser:\n  rules:\n    - ${spend}\npolicies: { captcha: [], notice: [], check: [] }`
+  expect(problemsOf(text)).toEqual([
+    ':4: browser.rules.0.permits: prices.default is 60, and this rule never has more than 50',
+  ])
+})
+
+test('a send takes its price: by country, or what a mail costs', async () => {
+  const rule = { name: 'spend', key: '{app}', sliding: '200 per 24h', permits: 'price' }
+  const postern = await startPostern({
+    policyFile: {
+      policies: { captcha: [rule], notice: [], check: [] },
+      prices: { default: 100, CN: 45, email: 5 },
+    },
+  })
+  const key = await publishableKey(postern.database)
+  const send = async (channel: string, to: string) =>
+    (await postern.post('/v1/captchas', { channel, to }, { key })).status
+  expect(await send('sms', '+4915123456789')).toBe(202)
+  expect(await send('sms', '+8613800138000')).toBe(202)
+  expect(await send('sms', '+8613800138001')).toBe(202)
+  // 10 of 200 are left.
+  expect(await send('sms', '+8613800138002')).toBe(429)
+  expect(await send('email', 'ada@example.com')).toBe(202)
+  expect(await send('email', 'bob@example.com')).toBe(202)
+  expect(await send('email', 'eve@example.com')).toBe(429)
+})

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { createSecrets } from '../../src/crypto/secrets.ts'
+import type { Limiter } from '../../src/limiter/index.ts'
+import { createQuota } from '../../src/rules/quota.ts'
+
+const quota = createQuota({
+  limiter: {} as Limiter,
+  secrets: createSecrets('a secret of at least thirty-two bytes'),
+  priceOf: (channel, country) => (channel === 'sms' && country === 'CN' ? 45 : 60),
+  isTestRecipient: () => false,
+})
+const draft = {
+  app: 'app',
+  kind: 'notice',
+  channel: 'sms',
+  to: '+8613800138000',
+  template: 'order',
+  locale: 'en',
+  ttlMs: 1_000,
+} as const
+const origin = { ip: '192.0.2.1', country: 'CN', keyId: 'key', isPage: false }
+const dedupe = (more = {}, params: Record<string, string | number | boolean> = { a: 1, b: 'x' }) =>
+  quota.fieldsOf({ ...draft, ...more }, params, origin).dedupe
+
+test('{dedupe}: the same for the same recipient, template and variables, in any order and as text or number', () => {
+  expect(dedupe()).toMatch(/^[0-9a-f]{32}$/)
+  expect(dedupe({}, { b: 'x', a: '1' })).toBe(dedupe())
+})
+
+test.each([
+  ['template', { template: 'other' }, undefined],
+  ['recipient', { to: '+8613800138001' }, undefined],
+  ['variable', {}, { a: 1, b: 'y' }],
+  ['name of a variable', {}, { a: 1, c: 'x' }],
+  ['number of variables', {}, { a: 1 }],
+])('{dedupe}: another for another %s', (_, more, params) => {
+  expect(dedupe(more, params)).not.toBe(dedupe())
+})
+
+test('fieldsOf: every field a rule may name, the scene of a notice empty', () => {
+  expect(quota.fieldsOf({ ...draft, scene: 'login' }, {}, origin)).toMatchObject({
+    to: '+8613800138000',
+    channel: 'sms',
+    scene: 'login',
+    app: 'app',
+    template: 'order',
+    ip: '192.0.2.1',
+    country: 'CN',
+    keyId: 'key',
+    prefix: '+861380013',
+    mailbox: '+8613800138000',
+    price: 45,
+  })
+  expect(quota.fieldsOf(draft, {}, origin).scene).toBe('')
+})
+
+test('close waits until what is being given back has been', async () => {
+  const held = Promise.withResolvers<boolean>()
+  const limiter = { release: () => held.promise } as unknown as Limiter
+  const closing = createQuota({
+    limiter,
+    secrets: createSecrets('a secret of at least thirty-two bytes'),
+    priceOf: () => 0,
+    isTestRecipient: () => false,
+  })
+  closing.release('captcha', {}, 'request')
+  let isClosed = false
+  const closed = closing.close().then(() => {
+    isClosed = true
+  })
+  await new Promise(setImmediate)
+  expect(isClosed).toBe(false)
+  held.reject(new Error('Redis is away'))
+  await closed
+})

@@ -1,0 +1,37 @@
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { ownRedis } from '../tools/own-servers.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+
+const roles = ['limiter', 'code', 'command'] as const
+
+test('commands whose answers arrived while this process was busy for longer than their deadline → the answers', async () => {
+  const { connect } = await testRedis()
+  const clients = await Promise.all(roles.map((role) => connect(role)))
+  const asked = clients.map((client) => client.echo('there'))
+  // Commands that share a write are written at the end of the tick.
+  await new Promise(setImmediate)
+  const untilMs = performance.now() + 1_200
+  while (performance.now() < untilMs);
+  expect(await Promise.all(asked)).toEqual(roles.map(() => 'there'))
+})
+
+test('Redis is frozen → commands fail after 800 ms, and the next succeed when it thaws', async () => {
+  const server = await ownRedis()
+  const clients = roles.map((role) => connectRedis(server.url, role, () => {}))
+  releaseLater(() => clients.forEach(closeRedis))
+  for (const client of clients) if (client.status !== 'ready') await once(client, 'ready')
+  server.freeze()
+  const startMs = performance.now()
+  const asked = await Promise.allSettled(clients.map((client) => client.echo('unheard')))
+  expect(performance.now() - startMs).toBeGreaterThan(790)
+  expect(asked.map((one) => one.status === 'rejected' && one.reason.message)).toEqual(
+    roles.map(() => 'Command timed out'),
+  )
+  server.thaw()
+  expect(await Promise.all(clients.map((client) => client.echo('heard')))).toEqual(
+    roles.map(() => 'heard'),
+  )
+})

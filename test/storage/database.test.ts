@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { openDatabase } from '../../src/storage/database.ts'
+import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+/** A PostgreSQL that turns every connection away with this SQLSTATE. */
+async function startRefusing(sqlState: string): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      const fields = ['SFATAL', 'VFATAL', `C${sqlState}`, 'Mthe words of the server', '']
+      const body = fields.map((field) => `${field}\0`).join('')
+      const head = Buffer.alloc(5, 'E')
+      head.writeInt32BE(4 + body.length, 1)
+      socket.end(Buffer.concat([head, Buffer.from(body)]))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => server.close())
+  return `postgresql://someone:secret@127.0.0.1:${(server.address() as AddressInfo).port}/postern`
+}
+
+test.each([
+  ['57P03', 'is starting up'],
+  ['57P01', 'is shutting down'],
+  ['53300', 'has no connection left'],
+  ['3D000', 'has no such database'],
+  ['28P01', 'refuses the password'],
+  ['55000', 'takes no connections to this database'],
+])(
+  'a server that says %s (%s) is out of reach, for statements and for typed reads',
+  async (sqlState) => {
+    const database = openDatabase(await startRefusing(sqlState), {
+      maxConnections: 2,
+      onError: () => {},
+    })
+    releaseLater(() => database.close())
+    const unavailable = { part: 'postgresql' }
+    await expect(database.query('any', 'SELECT 1', [])).rejects.toMatchObject(unavailable)
+    await expect(database.read((prisma) => prisma.apiKey.findFirst())).rejects.toMatchObject(
+      unavailable,
+    )
+  },
+)
+
+test("its time is PostgreSQL's from the first connection on, whatever the process's clock says (I24)", async () => {
+  const testing = await testDatabase()
+  await moveDatabaseClock(testing, `'2031-05-06 07:08:09Z'`)
+  const database = openDatabase(testing.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  await database.query('any', 'SELECT 1', [])
+  const saidMs = database.nowMs()
+  expect(saidMs - Date.UTC(2031, 4, 6, 7, 8, 9)).toBeGreaterThanOrEqual(0)
+  expect(saidMs - Date.UTC(2031, 4, 6, 7, 8, 9)).toBeLessThan(60_000)
+  expect(Number.isInteger(saidMs)).toBe(true)
+  await eventually(() => database.nowMs() > saidMs)
+})

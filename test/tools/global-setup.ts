@@ -1,0 +1,100 @@
+import { join } from 'node:path'
+import pg from 'pg'
+import type { TestProject } from 'vitest/node'
+import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
+import { startPrivateRedis } from '../../src/dev/private-redis.ts'
+import type { PrivateServer } from '../../src/dev/private-server.ts'
+import { migrate } from '../../src/storage/migrate.ts'
+import { buildBrowserScripts } from '../../web/build.ts'
+import { copyFreshPostgres, makeFreshPostgres } from './fresh-postgres.ts'
+import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A Redis whose numbered databases are handed out to the files by `testRedis()`. */
+    redisUrl: string
+    /** A PostgreSQL in which databases may be created. */
+    postgresUrl: string
+    /** The migrated database that `testDatabase()` clones. */
+    templateDatabase: string
+    /** Removed after the run; servers of a test's own live in it. */
+    runFolder: string
+    /** The path at which a host has mounted Postern; empty where it stands alone. */
+    mountAt: string
+  }
+}
+
+/**
+ * One Redis and one PostgreSQL for the run: those of `REDIS_URL` and `DATABASE_URL`, or else private
+ * ones that trade every safety for speed. Runs beside each other share nothing: ports, folder and
+ * names are a run's own.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  removeDeadRunFolders()
+  const folder = makeRunFolder()
+  // What the API serves is what stands in web/ now.
+  await buildBrowserScripts()
+  const redisIsGiven = Boolean(process.env.REDIS_URL)
+  const postgresIsGiven = Boolean(process.env.DATABASE_URL)
+  const [redis, postgres] = await Promise.all([
+    redisIsGiven ? undefined : startTestRedis(folder),
+    postgresIsGiven ? undefined : startTestPostgres(folder),
+  ])
+  const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
+  const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
+
+  // A run stopped by a signal gets no teardown.
+  const endNow = () => removeRunFolder(folder)
+  process.once('exit', endNow)
+
+  const templateDatabase = `postern_template_${process.pid}_${Date.now().toString(36)}`
+  await runSql(postgresUrl, `CREATE DATABASE ${templateDatabase}`)
+  await migrate(withDatabase(postgresUrl, templateDatabase))
+
+  project.provide('redisUrl', redisUrl)
+  project.provide('postgresUrl', postgresUrl)
+  project.provide('templateDatabase', templateDatabase)
+  project.provide('runFolder', folder)
+
+  return async () => {
+    process.off('exit', endNow)
+    try {
+      if (postgresIsGiven) {
+        await runSql(postgresUrl, `DROP DATABASE IF EXISTS ${templateDatabase} WITH (FORCE)`)
+      }
+    } finally {
+      await Promise.all([redis?.kill(), postgres?.kill()])
+      removeRunFolder(folder)
+    }
+  }
+}
+
+export function startTestRedis(folder: string): Promise<PrivateServer> {
+  const flags = ['--appendonly', 'no', '--databases', '1024']
+  return startPrivateRedis({ dataDir: join(folder, 'redis'), flags })
+}
+
+export async function startTestPostgres(folder: string): Promise<PrivateServer> {
+  const dataDir = join(folder, 'postgres')
+  await makeFreshPostgres(folder)
+  await copyFreshPostgres(folder, dataDir)
+  const settings = ['fsync=off', 'full_page_writes=off', 'max_connections=400']
+  const flags = settings.flatMap((setting) => ['-c', setting])
+  return startPrivatePostgres({ dataDir, flags })
+}
+
+async function runSql(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+function withDatabase(url: string, database: string): string {
+  const target = new URL(url)
+  target.pathname = `/${database}`
+  return target.href
+}

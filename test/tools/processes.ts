@@ -1,0 +1,146 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findFreePort } from '../../src/dev/server-process.ts'
+import { releaseLater } from './release.ts'
+import { eventually } from './wait.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/**
+ * What all of our processes get: the compiled form of each module is kept between them. To strip the types
+ * and compile was a third of a start.
+ */
+const commonEnv = {
+  PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/postern-tests'),
+}
+
+const entryPath = (name: string, checkout = root) =>
+  join(
+    checkout,
+    name === 'demo'
+      ? 'src/dev/demo.ts'
+      : /keys|migrate|policy|doctor/.test(name)
+        ? `src/commands/${name}.ts`
+        : `src/main/${name}.ts`,
+  )
+
+export interface StartOptions {
+  /** All it gets beside PATH, its ports and loopback as its host; nothing of ours leaks in. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly args?: readonly string[]
+  /** Where it starts, e.g. beside an `.env`; the repository by default. */
+  readonly cwd?: string
+  /** Another copy of the repository than this one. */
+  readonly checkout?: string
+  /** A file descriptor in place of the pipe that `output()` reads. */
+  readonly stdout?: number
+  /** Default: its `/readyz` answers 200. */
+  readonly isReady?: (process: PosternProcess) => boolean | Promise<boolean>
+  readonly withinMs?: number
+}
+
+export interface PosternProcess {
+  readonly pid: number
+  /** Of the public port. */
+  readonly url: string
+  readonly adminUrl: string
+  /** Everything written to stdout and stderr so far. */
+  output(): string
+  /** SIGTERM; the exit code, or the signal that ended it. */
+  terminate(): Promise<number | string>
+  /** `kill -9`. */
+  kill(): Promise<void>
+  signal(name: NodeJS.Signals): void
+  hasExited(): boolean
+  /** The exit code, or the signal that ended it. */
+  readonly exited: Promise<number | string>
+}
+
+/** One of our own entry points as a process of its own, ready to be used; killed after the test. */
+export async function startProcess(
+  entryPoint: 'api' | 'worker' | 'demo',
+  options: StartOptions = {},
+): Promise<PosternProcess> {
+  const { isReady = readyzAnswers, withinMs = 120_000 } = options
+  const [port, adminPort] = [await findFreePort(), await findFreePort()]
+  const child = spawn(
+    process.execPath,
+    [entryPath(entryPoint, options.checkout), ...(options.args ?? [])],
+    {
+      cwd: options.cwd ?? options.checkout ?? root,
+      stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
+      env: {
+        ...commonEnv,
+        PORT: String(port),
+        ADMIN_PORT: String(adminPort),
+        HOST: '127.0.0.1',
+        ...options.env,
+      },
+    },
+  )
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  }
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null
+  const exited = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
+  const started: PosternProcess = {
+    pid: child.pid as number,
+    url: `http://127.0.0.1:${options.env?.PORT ?? port}`,
+    adminUrl: `http://127.0.0.1:${options.env?.ADMIN_PORT ?? adminPort}`,
+    output: () => output,
+    hasExited,
+    exited,
+    signal: (name) => child.kill(name),
+    terminate() {
+      child.kill('SIGTERM')
+      return exited
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+  releaseLater(() => started.kill())
+
+  try {
+    // It takes a second at least, in which asking should not cost it more.
+    await eventually(async () => hasExited() || (await isReady(started)), {
+      withinMs,
+      everyMs: 50,
+    })
+  } catch (error) {
+    throw new Error(`${entryPoint} did not become ready; its output:\n${output}`, { cause: error })
+  }
+  if (hasExited()) throw new Error(`${entryPoint} ended at its start; its output:\n${output}`)
+  return started
+}
+
+/** One of the commands that do their work and end; the code is 0 when it went well. */
+export function runCommand(
+  command: 'migrate' | 'keys' | 'policy' | 'doctor' | 'api' | 'worker' | 'demo',
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+  cwd = root,
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((done) => {
+    const options = { cwd, timeout: 120_000, env: { ...commonEnv, ...env } }
+    execFile(process.execPath, [entryPath(command), ...args], options, (error, stdout, stderr) => {
+      done({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr })
+    })
+  })
+}
+
+async function readyzAnswers(started: PosternProcess): Promise<boolean> {
+  const response = await fetch(`${started.adminUrl}/readyz`, {
+    headers: { connection: 'close' },
+    signal: AbortSignal.timeout(2_000),
+  })
+  await response.body?.cancel()
+  return response.status === 200
+}

@@ -1,0 +1,168 @@
+import { expect, test } from 'vitest'
+import { eventTypes } from '../../src/base/event-types.ts'
+import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
+import { wantedEventTypes } from '../../src/upkeep/event-dispatcher.ts'
+import { eventually } from '../tools/wait.ts'
+import { openOutbox, secret } from './open-outbox.ts'
+import { startReceiver } from './receiver.ts'
+
+/** A test waits for what a pass does, not for when it comes. */
+const pollMs = 50
+
+test('wantedEventTypes: what some receiver wants; one that names none wants all', () => {
+  const receiver = { url: 'http://x', secret }
+  expect(wantedEventTypes([], eventTypes)).toEqual([])
+  expect(wantedEventTypes([receiver], eventTypes)).toEqual([...eventTypes])
+  expect(
+    wantedEventTypes(
+      [
+        { ...receiver, types: ['notice.sent'] },
+        { ...receiver, types: ['captcha.passed', 'notice.sent'] },
+      ],
+      eventTypes,
+    ).sort(),
+  ).toEqual(['captcha.passed', 'notice.sent'])
+})
+
+test('2xx takes an event; anything else, a redirection too, brings it again after its pause', async () => {
+  const statuses = [200, 299, 300, 302, 404, 410, 500]
+  const receiver = await startReceiver(({ event }) => statuses[event.data.n] as number)
+  const outbox = await openOutbox({ pollMs })
+  const before = Date.now()
+  await Promise.all(statuses.map((_, n) => outbox.add(n)))
+  outbox.start([{ url: receiver.url, secret }])
+  await eventually(async () => (await outbox.count()) === 5 && receiver.told.length >= 7)
+  for (const n of [2, 3, 4, 5, 6]) {
+    // Until its answer is written it is due when its lease of 15 s ends: that is not waited for.
+    await eventually(
+      async () => {
+        const { ms, tries } = (await outbox.pauseOf(n)) as { ms: number; tries: number }
+        expect(tries).toBe(1)
+        expect(ms).toBeLessThanOrEqual(5_000)
+      },
+      { withinMs: 8_000 },
+    )
+  }
+  expect(await outbox.told('taken')).toBe(2)
+  expect(await outbox.told('failed')).toBe(5)
+  expect(await outbox.told('given_up')).toBe(0)
+  for (const { headers, raw, event } of receiver.told) {
+    expect(isSignedWebhook(secret, headers, raw, Date.now())).toBe(true)
+    expect(headers['content-type']).toBe('application/json')
+    expect(event.type).toBe('notice.sent')
+    expect(Math.abs(Date.parse(event.timestamp) - before)).toBeLessThan(60_000)
+  }
+  expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(7)
+})
+
+test('pauses double with each try up to an hour, under the same id and the time of the event', async () => {
+  const receiver = await startReceiver(() => 500)
+  const outbox = await openOutbox({ pollMs })
+  await Promise.all([1, 2, 3].map((n) => outbox.add(n)))
+  // As if the second had failed three times and the third forty times.
+  await outbox.pool.query(
+    `UPDATE event SET created_at = now() - interval '1 h',
+       tries = CASE data ->> 'n' WHEN '1' THEN 0 WHEN '2' THEN 3 ELSE 40 END`,
+  )
+  outbox.start([{ url: receiver.url, secret }])
+  await eventually(async () => (await outbox.told('failed')) === 3)
+  const limits = new Map([
+    [1, [5_000, 1]],
+    [2, [40_000, 4]],
+    [3, [3_600_000, 41]],
+  ])
+  for (const [n, [fullMs = 0, tries]] of limits) {
+    await eventually(async () => {
+      const row = await outbox.pauseOf(n)
+      expect(row?.tries).toBe(tries)
+      expect(row?.ms).toBeLessThanOrEqual(fullMs)
+      expect(row?.ms).toBeGreaterThan(fullMs / 2 - 2_000)
+      return true
+    })
+  }
+  for (const { event } of receiver.told) {
+    expect(Date.now() - Date.parse(event.timestamp)).toBeGreaterThan(3_500_000)
+  }
+  await outbox.pool.query('UPDATE event SET due_at = now()')
+  await eventually(() => receiver.told.length === 6)
+  expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(3)
+})
+
+test('an event of the day before is tried once more, then given up; a younger one is not', async () => {
+  const receiver = await startReceiver(({ event }) => (event.data.n === 3 ? 204 : 500))
+  const outbox = await openOutbox({ pollMs })
+  await Promise.all([1, 2, 3].map((n) => outbox.add(n)))
+  await outbox.pool.query(
+    `UPDATE event SET created_at = now() - CASE WHEN data ->> 'n' = '2' THEN interval '23 h' ELSE interval '25 h' END`,
+  )
+  outbox.start([{ url: receiver.url, secret }])
+  await eventually(async () => (await outbox.count()) === 1)
+  expect(receiver.told).toHaveLength(3)
+  expect((await outbox.pauseOf(2))?.tries).toBe(1)
+  expect(await outbox.told('given_up')).toBe(1)
+  expect(await outbox.told('taken')).toBe(1)
+  expect(await outbox.told('failed')).toBe(1)
+})
+
+test('type and app choose the first receiver that fits; what none wants goes without a call', async () => {
+  const [one, two, three] = [await startReceiver(), await startReceiver(), await startReceiver()]
+  const outbox = await openOutbox({ pollMs })
+  await Promise.all([
+    outbox.add(1, 'shop', 'notice.sent'),
+    outbox.add(2, 'bank', 'notice.failed'),
+    outbox.add(3, 'shop', 'notice.failed'),
+    outbox.add(4, 'bank', 'notice.sent'),
+    outbox.add(5, 'bank', 'captcha.passed'),
+  ])
+  outbox.start([
+    { url: one.url, secret, app: ['shop'], types: ['notice.sent'] },
+    { url: two.url, secret, types: ['notice.failed'] },
+    { url: three.url, secret, app: ['bank', 'shop'], types: ['notice.sent', 'notice.failed'] },
+  ])
+  await eventually(async () => (await outbox.count()) === 0)
+  const numbers = (receiver: typeof one) => receiver.told.map(({ event }) => event.data.n).sort()
+  expect(numbers(one)).toEqual([1])
+  expect(numbers(two)).toEqual([2, 3])
+  expect(numbers(three)).toEqual([4])
+  expect(await outbox.told('taken', 'captcha.passed')).toBe(0)
+})
+
+test('a receiver that answers, whatever it says, is not left alone', async () => {
+  const receiver = await startReceiver(({ event }) => (event.data.n === 1 ? 503 : 204))
+  const outbox = await openOutbox({ pollMs })
+  outbox.start([{ url: receiver.url, secret }])
+  await outbox.add(1)
+  await eventually(async () => (await outbox.told('failed')) === 1)
+  await outbox.add(2)
+  await eventually(async () => (await outbox.told('taken')) === 1)
+})
+
+test('a pass that fails is followed by another; stop waits for the calls under way', async () => {
+  const receiver = await startReceiver()
+  const outbox = await openOutbox({ pollMs })
+  let failures = 0
+  const running = outbox.start([{ url: receiver.url, secret }], {
+    ...outbox.store,
+    take: (...args) => {
+      failures += 1
+      return failures === 1 ? Promise.reject(new Error('away')) : outbox.store.take(...args)
+    },
+  })
+  await outbox.add(1)
+  await eventually(() => receiver.told.length === 1)
+  await eventually(async () => (await outbox.count()) === 0)
+  receiver.statusOf = () => 0
+  await outbox.add(2)
+  await eventually(() => receiver.told.length === 2)
+  // Nobody else may take it before the call can have ended, which is after 5 s.
+  const lease = await outbox.pauseOf(2)
+  expect(lease?.ms).toBeGreaterThan(7_000)
+  expect(lease?.ms).toBeLessThanOrEqual(15_000)
+  await running.stop()
+  // Its call was ended and the event put off, not lost.
+  expect(await outbox.pauseOf(2)).toMatchObject({ tries: 1 })
+  await outbox.add(3)
+  // Six passes, if there were any.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(receiver.told).toHaveLength(2)
+})

@@ -1,0 +1,46 @@
+import type { eventTypes } from '../../src/base/event-types.ts'
+import { createLog } from '../../src/base/log.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createEventOutbox, type EventOutbox } from '../../src/notice/event-outbox.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { type Receiver, startEventDispatcher } from '../../src/upkeep/event-dispatcher.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+
+export const secret = 'a secret of the dispatcher tests'
+
+/** An outbox in a database of its own, and dispatchers over it. */
+export async function openOutbox(options: { pollMs?: number } = {}) {
+  const { url, pool } = await testDatabase()
+  const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
+  releaseLater(() => database.close())
+  const store = createEventOutbox(database)
+  const metrics = createMetrics({ process: 'worker' })
+  const log = createLog({ level: 'silent', process: 'test' })
+  return {
+    store,
+    pool,
+    start(receivers: readonly Receiver[], over: EventOutbox = store) {
+      const dispatcher = startEventDispatcher({ store: over, receivers, metrics, log, ...options })
+      releaseLater(() => dispatcher.stop())
+      return dispatcher
+    },
+    add: (n: number, app = 'shop', type: (typeof eventTypes)[number] = 'notice.sent') =>
+      store.add({ app, type, data: { n } }),
+    pauseOf: async (n: number) =>
+      (
+        await pool.query(
+          `SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS ms, tries FROM event
+           WHERE data ->> 'n' = $1`,
+          [String(n)],
+        )
+      ).rows[0] as { ms: number; tries: number } | undefined,
+    count: async () => (await pool.query('SELECT count(*)::int AS n FROM event')).rows[0].n,
+    told: async (outcome: string, type = 'notice.sent') => {
+      const { values } = await metrics.events.get()
+      return (
+        values.find(({ labels }) => labels.outcome === outcome && labels.type === type)?.value ?? 0
+      )
+    },
+  }
+}

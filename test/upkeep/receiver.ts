@@ -1,0 +1,47 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { releaseLater } from '../tools/release.ts'
+
+/** One request as it arrived. */
+export interface Told {
+  /** The same for a repeat. */
+  readonly id: string
+  readonly headers: IncomingHttpHeaders
+  readonly raw: string
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what its events carry
+  readonly event: { type: string; timestamp: string; data: any }
+}
+
+export interface EventReceiver {
+  readonly url: string
+  readonly told: Told[]
+  /** The status of the answer: never one with 0, and with -1 it hangs up. */
+  statusOf: (told: Told) => number
+}
+
+/** A receiver that keeps what it is told; it takes everything at first. */
+export async function startReceiver(
+  statusOf: EventReceiver['statusOf'] = () => 204,
+): Promise<EventReceiver> {
+  const receiver = { url: '', told: [] as Told[], statusOf }
+  const server = createServer(async (incoming, response) => {
+    let raw = ''
+    for await (const chunk of incoming.setEncoding('utf8')) raw += chunk
+    const id = String(incoming.headers['webhook-id'])
+    const told = { id, headers: incoming.headers, raw, event: JSON.parse(raw) }
+    receiver.told.push(told)
+    const status = receiver.statusOf(told)
+    if (status === -1) incoming.socket.destroy()
+    else if (status !== 0) response.writeHead(status, { location: '/elsewhere' }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  releaseLater(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve)
+        server.closeAllConnections()
+      }),
+  )
+  receiver.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`
+  return receiver
+}
