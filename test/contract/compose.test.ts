@@ -217,15 +217,19 @@ test('the image runs the same Node as npm does', () => {
 })
 
 interface Scraped {
-  scrape_configs: { job_name: string; dns_sd_configs?: { names: string[]; port: number }[] }[]
+  scrape_configs: {
+    job_name: string
+    dns_sd_configs?: { names: string[]; port: number }[]
+    static_configs?: { targets: string[] }[]
+  }[]
   alerting?: { alertmanagers: { static_configs: { targets: string[] }[] }[] }
 }
 const scrapedBy = (file: string) => parse(read(`deploy/prometheus/${file}`)) as Scraped
 
-test('Compose and Kubernetes scrape under the one job that the alerts name', () => {
+test('Compose, Kubernetes and systemd scrape under the one job that the alerts name', () => {
   const named = [...read('deploy/prometheus/alerts.yml').matchAll(/job="([^"]+)"/g)]
   expect(named.length).toBeGreaterThan(0)
-  for (const file of ['prometheus.yml', 'kubernetes.yml']) {
+  for (const file of ['prometheus.yml', 'kubernetes.yml', 'systemd.yml']) {
     const jobs = scrapedBy(file).scrape_configs.map(({ job_name }) => job_name)
     for (const [, job] of named) expect(jobs).toEqual([job])
   }
@@ -240,6 +244,21 @@ test('Prometheus of Compose scrapes api and worker on their admin port, and tell
   )
   expect(targets).toEqual(['alertmanager:9093'])
   expect(service('alertmanager').networks).toEqual(service('prometheus').networks)
+})
+
+test('Prometheus beside systemd scrapes the admin port of every process that the page starts', () => {
+  const [, line = ''] = /^systemctl enable --now (.+)$/m.exec(read('docs/operations.md')) ?? []
+  const ports = line.split(' ').map((unit) => {
+    const [template, instance = ''] = unit.split('@')
+    const [, port = ''] =
+      /^Environment=.*ADMIN_PORT=(\S+)$/m.exec(read(`deploy/systemd/${template}@.service`)) ?? []
+    return port.replace('%i', instance)
+  })
+  const { scrape_configs } = scrapedBy('systemd.yml')
+  const targets = scrape_configs.flatMap(({ static_configs = [] }) =>
+    static_configs.flatMap((each) => each.targets),
+  )
+  expect(targets).toEqual(ports.map((port) => `127.0.0.1:${port}`))
 })
 
 test('Alertmanager has one receiver that everything goes to, and its mail server is a service', () => {

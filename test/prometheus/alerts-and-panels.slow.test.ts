@@ -241,9 +241,11 @@ test('SIGHUP with a new rule: it stands at 0 before it refuses anything (I28)', 
   })
 })
 
-test('promtool: the configuration holds, and every alert does as its cases say', () => {
+test('promtool: the configurations hold, and every alert does as its cases say', () => {
   const folder = pathOf('deploy/prometheus')
-  expect(promtool(folder, 'check', 'config', 'prometheus.yml')).toContain('SUCCESS')
+  for (const file of ['prometheus.yml', 'systemd.yml']) {
+    expect(promtool(folder, 'check', 'config', file)).toContain('SUCCESS')
+  }
   expect(promtool(folder, 'test', 'rules', 'alerts.test.yml')).toContain('SUCCESS')
 })
 
