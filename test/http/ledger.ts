@@ -10,7 +10,8 @@ async function ledgerOf({ redis, database }: Postern): Promise<string> {
   const names = await redis.client.keys('*')
   const kept = names
     .filter(
-      (name) => !name.startsWith('{') && !/sandbox|:history:|:gone:|:decisions$|:workers$/.test(name),
+      (name) =>
+        !name.startsWith('{') && !/sandbox|:history:|:gone:|:decisions$|:workers$/.test(name),
     )
     .sort()
   const values = await Promise.all(kept.map((name) => redis.client.dumpBuffer(name)))
