@@ -12,6 +12,7 @@ import type { Fields, OnDecided } from '../rules/quota.ts'
 const maxDecisions = 500
 
 interface Entry extends Decided {
+  policy: string
   fields: Fields
 }
 
@@ -34,7 +35,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
     }
     const asked = isCheckPolicy(policy) ? 'check' : 'send'
     latest.set(asked, fields)
-    const entry: Entry = { policy, fields, atMs: Date.now() }
+    const entry: Entry = { asked, policy, fields, atMs: Date.now() }
     if (!decision.admitted) {
       const { rule, window, retryAfterMs } = decision
       const declaredIn = ruleOf(policy, rule)?.policy ?? policy
@@ -85,7 +86,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
       return {
         followed,
         lanes: lanes.flat(),
-        decisions: decisions.map(({ fields: _, ...decided }): Decided => decided),
+        decisions: decisions.map(({ fields, policy, ...decided }): Decided => decided),
       }
     },
 

@@ -54,7 +54,7 @@ test('one asks twice → the use at its time in every window, and the refusal wi
   expect(followed).toEqual({ channel: 'sms', to: '+8613800138000' })
   expect(decisions).toMatchObject([
     { refusal: { policy: 'browser', rule: 'recipient', window: '60s' } },
-    { policy: 'browser' },
+    { asked: 'send' },
   ])
   expect(decisions[0]?.refusal?.retryAfterMs).toBe(
     'retryAfterMs' in refusal && refusal.retryAfterMs,
@@ -76,8 +76,10 @@ test('another asks → followed from now on; rules that both fall under show the
   expect((await laneOf('ip', '10m'))?.takenAtMs).toHaveLength(2)
 })
 
-test('guesses are lanes of their own, up to the lock', async () => {
+test('guesses of a page are told as such, in lanes of their own, up to the lock', async () => {
   for (let guess = 1; guess <= 4; guess++) await ask('browser-guess', '+8613800138000')
+  const { decisions } = await watch.look()
+  expect(decisions.map(({ asked }) => asked)).toEqual(['check', 'check', 'check', 'check'])
   const lane = await laneOf('guesses', '5m')
   expect(lane?.lockedForMs).toBeGreaterThan(890_000)
 })

@@ -63,6 +63,7 @@ test('three wrong guesses → the right code fails as well, and start over lets 
   const told = await play('guess')
   expect(told).toMatch(/1 left\.\n.*The code is dead\.\n.*\n.*nobody can use this code any more/)
   await expect.poll(() => words('#lanes')).toMatch(/guesses\s+9 per 15m\s+6 of 9 left/)
+  await expect.poll(() => words('#decisions')).toMatch(/guess\s+admitted[\s\S]*send\s+admitted/)
   await page.getByRole('button', { name: 'Start over' }).click()
   await expect.poll(() => page.locator('#lanes .full').count()).toBe(0)
   await expect.poll(() => words('#lanes')).toMatch(/guesses\s+9 per 15m\s+9 of 9 left/)

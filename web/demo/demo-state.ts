@@ -41,8 +41,7 @@ export interface Lane {
 }
 
 export interface Decided {
-  /** `check` is a guess, anything else a send. */
-  policy: string
+  asked: 'send' | 'check'
   atMs: number
   refusal?: { policy: string; rule: string; window: string; retryAfterMs: number }
 }

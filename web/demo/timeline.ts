@@ -33,7 +33,7 @@ export function drawLimits(state: DemoState, nowMs: number): void {
   drawList(
     byId('decisions'),
     decisions.slice(0, 6),
-    ({ atMs, policy }) => `${atMs} ${policy}`,
+    ({ atMs, asked }) => `${atMs} ${asked}`,
     buildDecision,
     undefined,
     text('noDecisions'),
@@ -133,7 +133,7 @@ function buildObserved(lane: Lane): HTMLElement {
   ])
 }
 
-function buildDecision({ atMs, policy, refusal }: Decided): HTMLElement {
+function buildDecision({ atMs, asked, refusal }: Decided): HTMLElement {
   const verdict = refusal
     ? text('refused', {
         ...{ rule: refusal.rule, window: refusal.window, wait: count(refusal.retryAfterMs) },
@@ -141,7 +141,7 @@ function buildDecision({ atMs, policy, refusal }: Decided): HTMLElement {
     : text('admitted')
   return make('li', refusal ? 'no' : 'yes', [
     make('time', '', clock(atMs)),
-    make('span', 'what', text(policy === 'check' ? 'check' : 'send')),
+    make('span', 'what', text(asked)),
     make('span', 'verdict', verdict),
   ])
 }
