@@ -7,6 +7,10 @@ import { findFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
 const pages = findFiles('{*.md,docs/**/*.md,lua/*.md,limiter-package/*.md}')
 
+/** `templates/` is left out, where guides name files for the reader to make, and so is what has a placeholder in capitals. */
+const ownPath =
+  /(?<![\w/.@-])((?:src|test|web|lua|site|bench|deploy|examples|policies|prisma)\/(?!\S*[A-Z]{2})[\w./*@-]*[\w*])/g
+
 /** The files and folders below the repository that a page links to, and the anchors in them. */
 const targetsIn = (page: string) =>
   linksOf(readSource(page)).map(({ path, anchor }) => ({
@@ -36,6 +40,15 @@ test('every anchor of every link is a heading of its page', () => {
       existsSync(join(repositoryRoot, target)) && !anchorsOf(readSource(target)).includes(anchor),
   )
   expect(dead.map(({ page, target, anchor }) => `${page}: ${target}#${anchor}`)).toEqual([])
+})
+
+test('a file or folder of the repository that a page names without a link is there', () => {
+  const named = pages.flatMap((page) =>
+    [...readSource(page).matchAll(ownPath)].map(([, path = '']) => ({ page, path })),
+  )
+  expect(named.length).toBeGreaterThan(50)
+  const gone = named.filter(({ path }) => findFiles(path).length === 0)
+  expect(gone.map(({ page, path }) => `${page}: ${path}`)).toEqual([])
 })
 
 test('what the README and the pages in the package link to is in the package', () => {
