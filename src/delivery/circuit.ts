@@ -6,8 +6,9 @@
  * for the time-out of five calls would be waiting on a dead one; so does one such call per slot, where
  * there are fewer. What is usual is learnt from the answers, so a provider that always takes two seconds
  * is soon left in peace. And the real answer has the last word: a good one closes the circuit however
- * late it comes, and a probe is judged by nothing else. It is this process' own experience: what killed
- * one worker's connection need not have touched another's.
+ * late it comes. So does a far end that shows in another way that it lives while a call waits: then the wait is about that
+ * one message, and five recipients whose answers never come don't open it. It is this process' own experience: what
+ * killed one worker's connection need not have touched another's.
  */
 import type { SendResult } from '../providers/provider.ts'
 import { meanings } from './meaning.ts'
@@ -21,7 +22,8 @@ export type Circuit = ReturnType<typeof createCircuit>
 
 /** The leave to make one call: it must be used, or given up. */
 export interface Passage {
-  run(call: () => Promise<SendResult>): Promise<SendResult>
+  /** The call is handed what to call when the far end has shown that it lives. */
+  run(call: (onAlive: () => void) => Promise<SendResult>): Promise<SendResult>
   giveUp(): void
 }
 
@@ -45,16 +47,21 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   }
 
   function succeeded(durationMs: number): void {
-    failures = 0
     usualMs = Math.max(durationMs, usualMs * 0.9)
+    lives()
+  }
+
+  function lives(): void {
+    failures = 0
     if (probeAtMs === undefined) return
     probeAtMs = undefined
     onChange(false)
   }
 
-  async function run(call: () => Promise<SendResult>): Promise<SendResult> {
+  async function run(call: (onAlive: () => void) => Promise<SendResult>): Promise<SendResult> {
     const startMs = performance.now()
     let isOverdue = false
+    let isExcused = false
     const timer = setTimeout(
       () => {
         isOverdue = true
@@ -63,15 +70,24 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
       },
       Math.max(leastSlowMs, usualMs * 2),
     )
+    const endTimer = () => {
+      clearTimeout(timer)
+      if (isOverdue) overdue--
+      isOverdue = false
+    }
     try {
-      const result = await call()
-      if (!isFailure(result)) succeeded(performance.now() - startMs)
+      const result = await call(() => {
+        endTimer()
+        isExcused = true
+        lives()
+      })
+      // What one message waited for is not what is usual.
+      if (!isFailure(result)) succeeded(isExcused ? 0 : performance.now() - startMs)
       // Counted already, when it became too long.
       else if (!isOverdue) failed()
       return result
     } finally {
-      clearTimeout(timer)
-      if (isOverdue) overdue--
+      endTimer()
     }
   }
 
@@ -81,7 +97,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
     async run(call) {
       const startMs = performance.now()
       try {
-        const result = await call()
+        const result = await call(lives)
         if (!isFailure(result)) succeeded(performance.now() - startMs)
         return result
       } finally {

@@ -138,8 +138,10 @@ export function createGuardedProvider(
     try {
       const timeoutMs = passage && (await call.begin())
       if (passage && timeoutMs !== undefined) {
-        result = await passage.run(() =>
-          withinTime(timeoutMs, message.noticeId, (signal) => provider.send(message, signal)),
+        result = await passage.run((onAlive) =>
+          withinTime(timeoutMs, message.noticeId, (signal) =>
+            provider.send(message, signal, onAlive),
+          ),
         )
       }
     } finally {

@@ -72,9 +72,10 @@ export interface Provider {
   slotsFor?(message: Message): number
   /**
    * Sends one message. `signal` aborts at the time limit of the attempt; a provider that had already
-   * handed the message over then answers `unknown`, otherwise `unavailable`.
+   * handed the message over then answers `unknown`, otherwise `unavailable`; or `postponed`, if the far end has shown
+   * meanwhile that it lives, which `onAlive` may tell at once.
    */
-  send(message: Message, signal: AbortSignal): Promise<SendResult>
+  send(message: Message, signal: AbortSignal, onAlive?: () => void): Promise<SendResult>
   /**
    * What became of an `unknown` send, where the far end can be asked: `accepted` when it knows the
    * message, `unavailable` when it certainly never took it, `unknown` when it can't say (yet).

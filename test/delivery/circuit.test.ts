@@ -108,6 +108,57 @@ test('circuit: a provider known to take 2 s is kept in use, and noticed when it 
   await Promise.all(hung)
 })
 
+const postponed: SendResult = { kind: 'postponed', detail: 'no answer in time' }
+
+/** A call whose far end shows after so long that it lives, and answers later. */
+function aliveAfter(
+  circuit: ReturnType<typeof open>['circuit'],
+  aliveMs: number,
+  answerMs: number,
+) {
+  return circuit.enter()?.run((onAlive) => {
+    setTimeout(onAlive, aliveMs)
+    return new Promise((resolve) => setTimeout(() => resolve(postponed), answerMs))
+  })
+}
+
+test('circuit: a far end that shows that it lives is not overdue, and its silence is not its usual time (I30)', async () => {
+  const { changes, circuit, call } = open(5)
+  const silent = Array.from({ length: 5 }, () => aliveAfter(circuit, 800, 5_000))
+  await vi.advanceTimersByTimeAsync(5_000)
+  await Promise.all(silent)
+  expect(changes).toEqual([])
+  // A dead far end is noticed as soon as before.
+  const hung = Array.from({ length: 5 }, () => call(unavailable, 5_000))
+  await vi.advanceTimersByTimeAsync(1_500)
+  expect(changes).toEqual([true])
+  await vi.advanceTimersByTimeAsync(3_500)
+  await Promise.all(hung)
+})
+
+test('circuit: a sign of life that comes late closes it, in a call as in a probe', async () => {
+  const { changes, circuit, call } = open(5)
+  const silent = Array.from({ length: 5 }, () => aliveAfter(circuit, 2_000, 5_000))
+  await vi.advanceTimersByTimeAsync(1_500)
+  expect(changes).toEqual([true])
+  await vi.advanceTimersByTimeAsync(500)
+  expect(changes).toEqual([true, false])
+  await vi.advanceTimersByTimeAsync(3_000)
+  await Promise.all(silent)
+  // Overdue calls that were excused are not counted on.
+  const one = call(unavailable, 2_000)
+  await vi.advanceTimersByTimeAsync(2_000)
+  await one
+  expect(changes).toEqual([true, false])
+  await fail(call)
+  await vi.advanceTimersByTimeAsync(3_000)
+  const probe = aliveAfter(circuit, 1_000, 5_000)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(changes).toEqual([true, false, true, false])
+  await vi.advanceTimersByTimeAsync(4_000)
+  await probe
+})
+
 test('circuit: with two slots, both of them hanging open it; one does not', async () => {
   const { changes, call } = open(2)
   const calls = [call(unavailable, 5_000)]

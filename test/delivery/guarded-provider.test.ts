@@ -68,6 +68,21 @@ test('one recipient is postponed, again and again: everyone else is still sent t
   expect(await sendTo('other')).toEqual(accepted)
 })
 
+test('recipients whose answers never come, of a far end that shows that it lives: no breaker hears of it (I30)', async () => {
+  const { sendTo, circuit } = open(async () => accepted, {
+    send: async ({ to }, _signal, onAlive) => {
+      if (to === 'good') return accepted
+      onAlive?.()
+      await new Promise((resolve) => setTimeout(resolve, 1_800))
+      return { kind: 'postponed', detail: 'no answer in time' }
+    },
+  })
+  const begin = async () => 5_000
+  await Promise.all([sendTo('silent', { begin }), sendTo('silent', { begin })])
+  expect(circuit).toEqual([])
+  expect(await sendTo('good')).toEqual(accepted)
+})
+
 test('no more calls at once than the provider carries, each with its own clock from its beginning', async () => {
   let underWay = 0
   let most = 0

@@ -395,6 +395,41 @@ describe('smtp', () => {
     await expect.poll(openConnections).toBeLessThanOrEqual(5)
   })
 
+  it('a recipient whose RCPT is never answered: postponed, and the server is known to live before it is late (I30)', async () => {
+    const { port } = await start({
+      onRcptTo({ address }, _session, done) {
+        if (!address.startsWith('silent')) done(null)
+      },
+    })
+    const provider = create(`smtp://127.0.0.1:${port}`, 2_000)
+    const signs: string[] = []
+    const sendTo = (name: string) =>
+      provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never, () =>
+        signs.push(name),
+      )
+    const silent = Promise.all(['silent1', 'silent2', 'silent3'].map(sendTo))
+    await expect.poll(() => signs.length, { timeout: 1_400 }).toBe(3)
+    expect(await sendTo('ada')).toMatchObject({ kind: 'accepted' })
+    const result = {
+      kind: 'postponed',
+      retryAfterMs: 30_000,
+      detail: 'SMTP no answer in time',
+    }
+    expect(await silent).toEqual([result, result, result])
+    expect(signs).toHaveLength(3)
+  })
+
+  it('a server that greets nobody any more is away, whoever the mail is for; so is a silence after the message', async () => {
+    const { port, behave } = await start()
+    const provider = create(`smtp://127.0.0.1:${port}`, 1_500)
+    await behave('hang')
+    let signs = 0
+    const result = await provider.send({ ...message, noticeId: newId() }, never, () => signs++)
+    expect([result.kind, signs]).toEqual(['unavailable', 0])
+    expect(resultOfFailure({ code: 'EABORT' }, true, true).kind).toBe('unknown')
+    expect(resultOfFailure({ code: 'ECONNECTION' }, false, true).kind).toBe('unavailable')
+  })
+
   it('sends over a new connection when the server has closed the idle one', async () => {
     const { port, behave, taken } = await start()
     const provider = create(`smtp://127.0.0.1:${port}`)

@@ -8,7 +8,9 @@ import type { SendResult } from '../provider.ts'
  *   server closes the connection.
  * - Any other answer to RCPT or DATA is about this recipient or this message. A 4xx is for later, unless its enhanced
  *   code (RFC 3463) is 4.3.x, the state of the mail system. For a 5xx the enhanced code tells recipient and message apart.
- * - Without a reply all depends on whether the end of the message had been handed over.
+ * - Without a reply all depends on whether the end of the message had been handed over. If not, and the server still
+ *   greets others in that time, the silence is about this recipient: servers ask DNS about its domain before they answer
+ *   RCPT. (MAIL goes out together with RCPT, and Postfix holds its answer back until RCPT has one.)
  *
  * `detail` is made of numbers and our own words: a server's sentence often repeats the recipient.
  */
@@ -21,12 +23,23 @@ export interface SmtpFailure {
   readonly responseCode?: number
 }
 
-export function resultOfFailure(failure: SmtpFailure, isHandedOver: boolean): SendResult {
+/** A recipient that is waited for in vain holds a connection each time: a few of them must not hold all. */
+const silentRetryAfterMs = 30_000
+
+export function resultOfFailure(
+  failure: SmtpFailure,
+  isHandedOver: boolean,
+  isServerAlive = false,
+): SendResult {
   const { responseCode, command, code, originalCode } = failure
   if (responseCode === undefined || responseCode < 400) {
     const cause = /^[A-Z0-9_]{1,60}$/.test(originalCode ?? '') ? ` (${originalCode})` : ''
     const detail = `SMTP ${faultWords[code ?? ''] ?? 'connection lost'}${cause}`
-    return isHandedOver ? { kind: 'unknown', detail } : { kind: 'unavailable', detail }
+    if (isHandedOver) return { kind: 'unknown', detail }
+    const isSilence = code === 'EABORT' || code === 'ETIMEDOUT'
+    return isSilence && isServerAlive
+      ? { kind: 'postponed', retryAfterMs: silentRetryAfterMs, detail }
+      : { kind: 'unavailable', detail }
   }
   const enhanced = enhancedCode(failure.response ?? '')
   const step = ['MAIL FROM', 'RCPT TO', 'DATA'].find((name) => name === command)

@@ -25,6 +25,9 @@ export const smtp: ProviderKind<SmtpSettings> = {
   probe: probeSmtp,
 }
 
+/** After so long without an answer the server is looked at: a look ends before the breaker calls the mail overdue. */
+const quietMs = 700
+
 /** Connects, and logs in where there is a login. */
 async function probeSmtp(settings: SmtpSettings, timeoutMs: number): Promise<string | undefined> {
   const transport = nodemailer.createTransport(connectionOf(settings, timeoutMs))
@@ -61,7 +64,23 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
   const connections = createConnections(connectionOf(settings, timeoutMs), settings.connections)
 
-  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+  let look: Promise<boolean> | undefined
+
+  /** Whether the server greets us on another connection. One look at a time, for all mails that wait. */
+  function isAlive(): Promise<boolean> {
+    look ??= probeSmtp(settings, timeoutMs)
+      .then((fault) => fault === undefined)
+      .finally(() => {
+        look = undefined
+      })
+    return look
+  }
+
+  async function send(
+    message: Message,
+    signal: AbortSignal,
+    onAlive?: () => void,
+  ): Promise<SendResult> {
     if (!isAddrSpec(message.to)) {
       return { kind: 'invalid_recipient', detail: 'not one plain address' }
     }
@@ -72,6 +91,11 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     let isHandedOver = false
     const messageId = `<${message.noticeId}@${domain}>`
     const deadline = startDeadline(signal, timeoutMs)
+    let isServerAlive = false
+    const quiet = setTimeout(async () => {
+      isServerAlive = await isAlive()
+      if (isServerAlive && !isHandedOver) onAlive?.()
+    }, quietMs)
     try {
       const mail = {
         from,
@@ -99,8 +123,9 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
       })
       return accepted(isForeignId(sent.serverMessageId) ? sent.serverMessageId : messageId)
     } catch (error) {
-      return resultOfFailure(error as SmtpFailure, isHandedOver)
+      return resultOfFailure(error as SmtpFailure, isHandedOver, isServerAlive)
     } finally {
+      clearTimeout(quiet)
       deadline.clear()
     }
   }
