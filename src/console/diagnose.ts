@@ -18,7 +18,8 @@ export interface Finding {
   error?: string | null
 }
 
-export interface Told extends Pick<Story, 'lockedForMs' | 'refusals' | 'checks' | 'notices'> {
+export interface Told
+  extends Pick<Story, 'lockedForMs' | 'lockedElsewhereForMs' | 'refusals' | 'checks' | 'notices'> {
   /** `allowed`, or what about it is not. */
   destination: 'allowed' | 'country' | 'type' | 'mail_domain'
   isTestRecipient: boolean
@@ -26,11 +27,14 @@ export interface Told extends Pick<Story, 'lockedForMs' | 'refusals' | 'checks' 
 
 /** The most decisive first. */
 export function diagnose(told: Told, nowMs: number): Finding[] {
-  const { destination, isTestRecipient, lockedForMs, refusals, checks, notices } = told
+  const { destination, isTestRecipient, refusals, checks, notices } = told
+  const { lockedForMs, lockedElsewhereForMs } = told
   if (isTestRecipient) return [{ tone: 'wait', name: 'test' }]
   const findings: Finding[] = []
   if (destination !== 'allowed') findings.push({ tone: 'bad', name: destination })
   if (lockedForMs !== undefined) findings.push({ tone: 'bad', name: 'locked', ms: lockedForMs })
+  if (lockedElsewhereForMs !== undefined)
+    findings.push({ tone: 'wait', name: 'lockedElsewhere', ms: lockedElsewhereForMs })
   const others = [...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks)]
   // A lock makes the advice to ask or to type again wrong.
   findings.push(...others.filter(({ name }) => lockedForMs === undefined || !toTryAgain.has(name)))

@@ -100,7 +100,7 @@ function ofAttempt({ words: { events } }: View, attempt: Attempt): Entry {
 }
 
 function ofRefusal({ words: { events } }: View, refusal: RefusalEntry): Entry {
-  const { at, policy, rule, window, retryAfterMs, challenge } = refusal
+  const { at, policy, rule, window, retryAfterMs, challenge, lockBegan } = refusal
   if (challenge) {
     return { at, tone: 'wait', shape: 'human', title: events.challenged(policy, rule) }
   }
@@ -109,7 +109,7 @@ function ofRefusal({ words: { events } }: View, refusal: RefusalEntry): Entry {
     at,
     tone: 'bad',
     shape: isCheckPolicy(policy) ? 'lock' : 'stop',
-    title: events.refused(policy, rule),
+    title: lockBegan ? events.locked(policy, rule) : events.refused(policy, rule),
     more: [window, until],
   }
 }

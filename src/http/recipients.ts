@@ -45,7 +45,8 @@ export function recipientRoutes(deps: {
       async run({ key: { app }, body: { channel, ip, ...body } }) {
         const { to, country, destination } = recipientAsked({ channel, ...body })
         const story = await lookUp({ app, channel, to, country, ip })
-        const { limits, lockedForMs, codes, refusals, checks, notices, operations } = story
+        const { limits, codes, refusals, checks, notices, operations } = story
+        const { lockedForMs, lockedElsewhereForMs } = story
         return {
           status: 200,
           body: {
@@ -54,6 +55,7 @@ export function recipientRoutes(deps: {
             isTestRecipient: isTestRecipient(channel, to),
             limits: limits.map(({ nextInMs: _, ...limit }) => limit),
             ...(lockedForMs === undefined ? {} : { lockedForMs }),
+            ...(lockedElsewhereForMs === undefined ? {} : { lockedElsewhereForMs }),
             codes,
             refusals: refusals.map(({ values: _, ...refusal }) => refusal),
             checks,

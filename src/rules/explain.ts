@@ -39,8 +39,11 @@ const limits: Readonly<Record<Kind, (rule: Rule, whom: string) => string>> = {
   calendar({ windows: [first], calendar: { cron, timezone } = { cron: '', timezone: '' } }, whom) {
     return `At most ${number(first?.limit ?? 0)} from one "${cron}" (${timezone}) to the next for ${whom}`
   },
-  lockout: ({ windows: [first] }, whom) =>
-    `After ${count(first?.limit ?? 0, 'try', 'tries')} within ${first?.window} by ${whom}`,
+  lockout({ windows: [first], policy }, whom) {
+    const one = policy === 'check' ? 'wrong code' : 'try'
+    const many = policy === 'check' ? 'wrong codes' : 'tries'
+    return `After ${count(first?.limit ?? 0, one, many)} within ${first?.window} by ${whom}`
+  },
 }
 
 const perWindow =
@@ -48,7 +51,7 @@ const perWindow =
   ({ limit, window }: Window) =>
     `${number(limit)} ${per} ${window}`
 
-function consequenceOf({ kind, mode, lock }: Rule): string {
+function consequenceOf({ kind, mode, lock, policy }: Rule): string {
   if (mode === 'observe') return '; more are counted and reported, and pass.'
   if (mode === 'challenge')
     return '; more are asked for a challenge (secret keys are not, and pass).'
@@ -56,7 +59,9 @@ function consequenceOf({ kind, mode, lock }: Rule): string {
   const { lockMs, growth, maxLockMs } = lock
   const grows =
     growth > 1 ? `, each further lock ${growth} times longer, up to ${duration(maxLockMs)}` : ''
-  return `, the next one locks for ${duration(lockMs)}${grows}.`
+  // The wrong code that uses up the limit of `check` begins the lock.
+  const locks = policy === 'check' ? 'checks are locked for' : 'the next one locks for'
+  return `, ${locks} ${duration(lockMs)}${grows}.`
 }
 
 function extrasOf({ permits, refund, scope, kind }: Rule): string[] {

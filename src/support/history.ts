@@ -37,6 +37,8 @@ export interface RefusalEntry {
   retryAfterMs: number
   /** Only asked for a challenge, which the caller had not solved. */
   challenge?: true
+  /** A lock that began with the wrong code which used up the limit: that code was compared, and nothing was refused yet. */
+  lockBegan?: true
   /** What the rule counts by beside what is known of a recipient, where it names the recipient. */
   values?: readonly string[]
 }
@@ -201,6 +203,7 @@ export function createHistory(deps: {
         refusals.push({
           ...{ at, policy, rule, window, retryAfterMs },
           ...(kind === 'asked' ? { challenge: true } : {}),
+          ...(kind === 'locked' ? { lockBegan: true } : {}),
           ...(values ? { values } : {}),
         })
         // A lock that a wrong guess began refused nobody yet.

@@ -35,8 +35,10 @@ type NoticeRow = Awaited<ReturnType<NoticeStore['search']>>[number]
 
 export interface Story {
   limits: LimitState[]
-  /** The longest lock that holds now. */
+  /** The longest lock that holds now; of a lookup with an address, for that address. */
   lockedForMs?: number
+  /** Of a lookup with an address: the longest lock that holds for others alone. */
+  lockedElsewhereForMs?: number
   codes: LiveCode[]
   refusals: RefusalEntry[]
   checks: CheckEntry[]
@@ -112,8 +114,9 @@ export function createLookUp(deps: LookupDeps) {
     async lookUp(asked: Asked): Promise<Story> {
       const { app, channel, to } = asked
       const { scenes, subjects, ...known } = await findKnown(asked)
-      const [limits, live] = await Promise.all([
-        Promise.all(shownOf(subjects).map(statesOf)),
+      const shown = shownOf(subjects)
+      const [states, live] = await Promise.all([
+        Promise.all(shown.map(statesOf)),
         Promise.all(
           scenes.map(async (scene) => {
             const code = await codes.look({ app, scene, channel, to })
@@ -121,17 +124,30 @@ export function createLookUp(deps: LookupDeps) {
           }),
         ),
       ])
-      const locks = limits.flat().flatMap(({ lockedForMs }) => lockedForMs ?? [])
+      const limits = states.flat()
+      const ofOthers = shown.map((subject) => isElsewhere(subject, asked))
+      const lockedForMs = longestLockIn(states.filter((_, at) => !ofOthers[at]))
+      const lockedElsewhereForMs = longestLockIn(states.filter((_, at) => ofOthers[at]))
       return {
         ...known,
         refusals: known.refusals.slice(0, maxShown),
         checks: known.checks.slice(0, maxShown),
-        limits: limits.flat(),
-        ...(locks.length > 0 ? { lockedForMs: Math.max(...locks) } : {}),
+        limits,
+        ...(lockedForMs === undefined ? {} : { lockedForMs }),
+        ...(lockedElsewhereForMs === undefined ? {} : { lockedElsewhereForMs }),
         codes: live.filter((code) => code !== null).slice(0, maxShown),
       }
     },
   }
+}
+
+/** Whether it counts another address than the one that was asked about. */
+const isElsewhere = ({ rule, fields }: Subject, { ip }: Asked) =>
+  ip !== undefined && rule.fields.includes('ip') && fields.ip !== ip
+
+function longestLockIn(states: readonly LimitState[][]): number | undefined {
+  const locks = states.flat().flatMap(({ lockedForMs }) => lockedForMs ?? [])
+  return locks.length > 0 ? Math.max(...locks) : undefined
 }
 
 /** Who is locked from a hundred addresses is shown the latest. */

@@ -74,6 +74,14 @@ test('a lock is told once, as a lock', () => {
   expect(of(told)).toEqual([{ tone: 'bad', name: 'locked', ms: 899_000 }])
 })
 
+test('locked from an address that is not the person’s: told as that, and what the person may do is told as well', () => {
+  const told = { lockedElsewhereForMs: 899_000, checks: [check(1, 'mismatch')] }
+  expect(of(told)).toEqual([
+    { tone: 'wait', name: 'lockedElsewhere', ms: 899_000 },
+    { tone: 'wait', name: 'mistyped' },
+  ])
+})
+
 test.each([
   ['passed', 'passed'],
   ['mismatch', 'mistyped'],

@@ -146,6 +146,9 @@ describe('the story', () => {
     }
     const text = await storyWith(to, 'Refused by check.guesses')
     expect(text.match(/Code checked: wrong/g)).toHaveLength(3)
+    // The third was compared, and began the lock; only the fourth was refused.
+    expect(text.match(/Refused by check.guesses/g)).toHaveLength(1)
+    expect(text.match(/Locked by check.guesses/g)).toHaveLength(1)
     expect(text).toContain('Locked for 15 min')
     // One truth: nothing says that a code may be asked for as if it would pass, or typed again.
     expect(text).toContain('Wrong codes have locked checks for 15 min: a new code does not pass')

@@ -220,6 +220,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     await lockFrom(to, '198.51.100.21')
     // Where each lock began, and the first refusal by one.
     const told = await story(to, ({ refusals }) => refusals.length === 3)
+    expect(told.refusals.filter(({ lockBegan }: { lockBegan?: true }) => lockBegan)).toHaveLength(2)
     expect(told.lockedForMs).toBeGreaterThan(890_000)
     const locks = told.limits.filter(({ policy }: { policy: string }) => policy === 'check')
     expect(locks).toEqual([
@@ -230,6 +231,18 @@ describe('POST /v1/recipients/lookup tells apart', () => {
       ...Array(6).fill('mismatch'),
       'refused',
     ])
+  })
+
+  test('locked from one address: with the address of a person, whether that person is', async () => {
+    const [to, guesser, home] = [newNumber(), '198.51.100.25', '198.51.100.26']
+    await lockFrom(to, guesser)
+    await story(to, ({ refusals }) => refusals.length > 0)
+    const theirs = await lookUp(to, { ip: guesser })
+    expect(theirs.lockedForMs).toBeGreaterThan(890_000)
+    expect(theirs).not.toHaveProperty('lockedElsewhereForMs')
+    const owners = await lookUp(to, { ip: home })
+    expect(owners).not.toHaveProperty('lockedForMs')
+    expect(owners.lockedElsewhereForMs).toBeGreaterThan(890_000)
   })
 
   test('country refused', async () => {

@@ -53,6 +53,19 @@ test.each([
   expect(sentenceOf(parsed)).toBe(sentence)
 })
 
+test('a lockout of checks: the last wrong code locks, and not the one after it', () => {
+  const guesses = {
+    name: 'guesses',
+    key: '{to}',
+    lockout: { limit: 9, window: '15m', lock: '15m' },
+  }
+  const parsed = parsePolicies({ check: [guesses] })
+  const [rule] = (parsed.ok && parsed.policies.check) || []
+  expect(rule && sentenceOf(rule)).toBe(
+    'After 9 wrong codes within 15m by one recipient, checks are locked for 15 min.',
+  )
+})
+
 test('each policy once, with what asks it; what a policy includes stands where it is declared', () => {
   expect(explain(policiesOf([{ name: 'ip', key: '{ip}', sliding: '5 per 1h' }]))).toBe(
     `captcha, asked before a code is sent:

@@ -131,7 +131,11 @@ export const en = {
     ],
     locked: (ms: number) => [
       `Locked for ${duration(ms)}: too many wrong codes`,
-      'A new code does not pass earlier. If the person is who they say, reset the lock. Wrong codes that the person did not type are guesses of somebody else.',
+      'A new code does not pass earlier. If the person is who they say, reset the lock. If the person typed no wrong code, look up with the IP address of the person: a lock may hold for another address alone.',
+    ],
+    lockedElsewhere: (ms: number) => [
+      `Another IP address is locked for ${duration(ms)}: too many wrong codes`,
+      'The person is not locked at the IP address that you gave. The wrong codes were typed elsewhere, perhaps by an attacker.',
     ],
     checksRefused: (rule: string, ms: number) => [
       `The rule ${rule} refuses checks from this person's address, for ${duration(ms)} more`,
@@ -212,6 +216,7 @@ export const en = {
     failed: 'Failed',
     expired: 'Expired',
     refused: (policy: string, rule: string) => `Refused by ${policy}.${rule}`,
+    locked: (policy: string, rule: string) => `Locked by ${policy}.${rule}`,
     challenged: (policy: string, rule: string) => `Asked for a challenge by ${policy}.${rule}`,
     until: 'until',
     checks: {

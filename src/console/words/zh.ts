@@ -110,7 +110,11 @@ export const zh: typeof en = {
     mail_domain: ['不允许向该邮箱域名发送', '见策略文件的 recipients.mail；请告知用户。'],
     locked: (ms) => [
       `验证码错误次数过多，锁定 ${duration(ms)}`,
-      '锁定期间重新获取验证码也无效。确认是本人后可以解除锁定。若本人没有输入过，则是他人在猜测。',
+      '锁定期间重新获取验证码也无效。确认是本人后可以解除锁定。若本人没有输错过，请填上用户的 IP 地址再查：锁定可能只针对另一个地址。',
+    ],
+    lockedElsewhere: (ms) => [
+      `另一个 IP 地址因错误次数过多被锁定 ${duration(ms)}`,
+      '用户在您填写的 IP 地址上没有被锁定。错误的验证码来自别处，可能是他人在猜测。',
     ],
     checksRefused: (rule, ms) => [
       `规则 ${rule} 拒绝来自该用户地址的校验，还需 ${duration(ms)}`,
@@ -175,6 +179,7 @@ export const zh: typeof en = {
     failed: '失败',
     expired: '已过期',
     refused: (policy, rule) => `被 ${policy}.${rule} 拒绝`,
+    locked: (policy, rule) => `被 ${policy}.${rule} 锁定`,
     challenged: (policy, rule) => `${policy}.${rule} 要求人机验证`,
     until: '直到',
     checks: {

@@ -48,7 +48,12 @@ export const recipientStory = z
         }),
       )
       .meta({ description: 'What every rule counts that is about this recipient.' }),
-    lockedForMs: z.number().optional().meta({ description: 'The longest lock that holds now.' }),
+    lockedForMs: z.number().optional().meta({
+      description: 'The longest lock that holds now; with `ip`, for that address.',
+    }),
+    lockedElsewhereForMs: z.number().optional().meta({
+      description: 'With `ip`: the longest lock that holds for other addresses alone.',
+    }),
     codes: z
       .array(z.object({ scene, expiresAt: time, triesLeft: z.int() }))
       .meta({ description: 'Codes that are not used or expired, without the code.' }),
@@ -62,6 +67,9 @@ export const recipientStory = z
           retryAfterMs: z.number(),
           challenge: z.literal(true).optional().meta({
             description: 'It was not refused but asked for a challenge.',
+          }),
+          lockBegan: z.literal(true).optional().meta({
+            description: 'A wrong code, which was compared, began this lock.',
           }),
         }),
       )
