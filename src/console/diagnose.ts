@@ -36,14 +36,19 @@ export function diagnose(told: Told, nowMs: number): Finding[] {
   if (lockedElsewhereForMs !== undefined)
     findings.push({ tone: 'wait', name: 'lockedElsewhere', ms: lockedElsewhereForMs })
   const others = [...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks)]
-  // A lock makes the advice to ask or to type again wrong.
-  findings.push(...others.filter(({ name }) => lockedForMs === undefined || !toTryAgain.has(name)))
+  // A lock makes the advice to ask or to type again wrong. Behind a lock elsewhere the wrong codes are not the person's.
+  const misleading =
+    lockedForMs !== undefined ? toTryAgain : lockedElsewhereForMs !== undefined ? ofOthers : none
+  findings.push(...others.filter(({ name }) => !misleading.has(name)))
   const isUnknown = refusals.length + checks.length + notices.length === 0
   if (isUnknown && findings.length === 0) findings.push({ tone: 'plain', name: 'nothing' })
   return findings
 }
 
-const toTryAgain: ReadonlySet<Finding['name']> = new Set(['refusedOver', 'mistyped', 'goneCode'])
+type Names = ReadonlySet<Finding['name']>
+const toTryAgain: Names = new Set(['refusedOver', 'mistyped', 'goneCode'])
+const ofOthers: Names = new Set(['mistyped'])
+const none: Names = new Set()
 
 function ofRefusals({ refusals, notices }: Told, nowMs: number): Finding[] {
   /** The one that holds longest. */

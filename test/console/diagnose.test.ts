@@ -74,12 +74,10 @@ test('a lock is told once, as a lock', () => {
   expect(of(told)).toEqual([{ tone: 'bad', name: 'locked', ms: 899_000 }])
 })
 
-test('locked from an address that is not the person’s: told as that, and what the person may do is told as well', () => {
+test('locked from an address that is not the person’s: told as that, and those wrong codes are not told as the person’s', () => {
   const told = { lockedElsewhereForMs: 899_000, checks: [check(1, 'mismatch')] }
-  expect(of(told)).toEqual([
-    { tone: 'wait', name: 'lockedElsewhere', ms: 899_000 },
-    { tone: 'wait', name: 'mistyped' },
-  ])
+  expect(of(told)).toEqual([{ tone: 'wait', name: 'lockedElsewhere', ms: 899_000 }])
+  expect(names({ ...told, checks: [check(1, 'gone')] })).toEqual(['lockedElsewhere', 'goneCode'])
 })
 
 test.each([
