@@ -126,9 +126,11 @@ const insertSql = `
   INSERT INTO api_key (id, app, name, kind, hash, prefix, origins, created_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, now()) ON CONFLICT (hash) DO NOTHING`
 
-// LEAST leaves NULL out: the first end of a key stands, unless it lies ahead.
-const revokeSql =
-  'UPDATE api_key SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING id'
+// LEAST leaves NULL out: the first end of a key stands, unless it lies ahead. The column has whole milliseconds, and now()
+// would be rounded up half of the time: for that moment the key would still pass.
+const revokeSql = `
+  UPDATE api_key SET revoked_at = LEAST(revoked_at, date_trunc('milliseconds', now()))
+  WHERE id = $1 RETURNING id`
 
 // One statement, so that a key never ends without its successor, and of two that rotate it one makes one.
 const rotateSql = `

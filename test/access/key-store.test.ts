@@ -116,6 +116,13 @@ test('revoke: a key that is being replaced ends now', async () => {
   expect(await find(token)).toBe(null)
 })
 
+test('revoke: it ends now also where now would be rounded up to the next millisecond', async () => {
+  await moveClock(`timestamptz '2026-11-23 10:00:00.0009+00'`)
+  const { id, token } = await store().create({ name: 'web', app: 'shop' })
+  await store().revoke(id)
+  expect(await find(token)).toBe(null)
+})
+
 test('revoke: it ends by PostgreSQL’s clock, whatever that of the command says', async () => {
   await moveClock(`clock_timestamp() - interval '2 hours'`)
   const { id, token } = await store().create({ name: 'web', app: 'shop' })
