@@ -22,8 +22,8 @@ import type { RetryPolicy } from './retry.ts'
 import type { Templates } from './templates.ts'
 
 /**
- * Added to a pause that a provider asked for: the message that was told "too fast" comes back after those it
- * kept waiting. It would otherwise renew the pause before any other goes.
+ * Added where a call itself shut its provider: the message comes back behind those that it keeps waiting. Otherwise a message
+ * that is always told "too fast", or that always fails, would be the next one called for ever, and no other would go.
  */
 const giveWayMs = 500
 
@@ -145,8 +145,10 @@ function comesBackInMs(
       return result.retryAfterMs ?? pass.pauseMs()
     case 'rejected':
       return Number.POSITIVE_INFINITY
-    default:
-      return provider.away(pass.isUrgent)?.retryInMs ?? pass.pauseMs()
+    default: {
+      const away = provider.away(pass.isUrgent)
+      return away ? away.retryInMs + giveWayMs : pass.pauseMs()
+    }
   }
 }
 
