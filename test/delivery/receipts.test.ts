@@ -145,7 +145,7 @@ test.for([
     await receipts.take('a', [{ messageId: `m-${id}`, noticeId: id, outcome: second }])
     await writeSent()
     await pool.query(
-      `UPDATE early_receipt SET look_at = now() - interval '1 minute' * (reference LIKE 'm-%')::int
+      `UPDATE early_receipt SET look_at = now() - interval '1 s' - interval '1 minute' * (reference LIKE 'm-%')::int
        WHERE notice_id = $1`,
       [id],
     )
@@ -160,7 +160,7 @@ test('early receipts are looked at less and less often, and for the last time wh
   await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])
   const nextLookAfter = async (age: string) => {
     await pool.query(
-      `UPDATE early_receipt SET received_at = now() - $2::interval, look_at = now() WHERE notice_id = $1`,
+      `UPDATE early_receipt SET received_at = now() - $2::interval, look_at = now() - interval '1 s' WHERE notice_id = $1`,
       [id, age],
     )
     await receipts.sweep()
@@ -180,7 +180,7 @@ test('a receipt that fits nothing is counted and dropped after an hour', async (
   await receipts.take('a', [{ messageId: 'of-somebody-else', outcome: 'delivered' }])
   await receipts.sweep()
   await pool.query(
-    `UPDATE early_receipt SET received_at = received_at - interval '61 minutes', look_at = now()
+    `UPDATE early_receipt SET received_at = received_at - interval '61 minutes', look_at = now() - interval '1 s'
      WHERE reference = 'of-somebody-else'`,
   )
   const before = await countOf('unmatched')

@@ -38,7 +38,7 @@ test('a receiver that gave no answer: its events are put off without a call, the
   silent.statusOf = () => 0
   await eventually(
     async () => {
-      await outbox.pool.query(`UPDATE event SET due_at = now()`)
+      await outbox.pool.query(`UPDATE event SET due_at = now() - interval '1 s'`)
       return silent.told.length > 1
     },
     { everyMs: 500 },

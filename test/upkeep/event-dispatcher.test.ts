@@ -83,7 +83,7 @@ test('pauses double with each try up to an hour, under the same id and the time 
   for (const { event } of receiver.told) {
     expect(Date.now() - Date.parse(event.timestamp)).toBeGreaterThan(3_500_000)
   }
-  await outbox.pool.query('UPDATE event SET due_at = now()')
+  await outbox.pool.query("UPDATE event SET due_at = now() - interval '1 s'")
   await eventually(() => receiver.told.length === 6)
   expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(3)
 })
