@@ -1,8 +1,8 @@
 /** `npm run doctor`: looks at all that a start needs and production should have. Exit code 1 on an error. */
 import { parseArgs } from 'node:util'
-import { loadEnvFile } from '../main/env-file.ts'
-import { examine } from './doctor/examine.ts'
-import { reportOf } from './doctor/report.ts'
+import { reportOf } from '../base/finding.ts'
+import { loadEnvFile } from '../config/env-file.ts'
+import { examine } from './examine.ts'
 
 const usage = 'Usage: npm run doctor [-- --json] [--dkim-selector NAME]'
 

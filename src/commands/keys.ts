@@ -5,7 +5,7 @@ import { type KeyKind, keyKinds } from '../access/key-token.ts'
 import { parseOrigins } from '../access/origins.ts'
 import { formatDuration, parseDurationMs } from '../base/durations.ts'
 import { isId } from '../base/ids.ts'
-import { loadEnvFile } from '../main/env-file.ts'
+import { loadEnvFile } from '../config/env-file.ts'
 import { openDatabase } from '../storage/database.ts'
 
 const usage = `Usage:

@@ -1,4 +1,4 @@
-import { loadEnvFile } from '../main/env-file.ts'
+import { loadEnvFile } from '../config/env-file.ts'
 import { postgresProblem } from '../storage/database-ready.ts'
 import { migrate } from '../storage/migrate.ts'
 

@@ -1,10 +1,10 @@
 /** `npm run policy`: puts the policies of a file into words, and tries a changed file on recorded decisions. */
 import { parseArgs } from 'node:util'
 import { parseDurationMs } from '../base/durations.ts'
+import { loadEnvFile } from '../config/env-file.ts'
 import { readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { parsePolicies, type RawPolicies } from '../limiter/index.ts'
-import { loadEnvFile } from '../main/env-file.ts'
 import { sectionChecks } from '../main/load-config.ts'
 import { defaultKeyPrefix } from '../main/shared.ts'
 import { explain } from '../rules/explain.ts'

@@ -23,3 +23,28 @@ function sectionsByName({ providers, routes, templatesFolder, ...others }: Polic
     ['templates', templatesFolder],
   ])
 }
+
+/** A file in whose place another was read, as far as a process takes it without a restart. */
+export interface Reloaded {
+  /** What holds from now on. */
+  readonly file: PolicyFile
+  readonly taken: string[]
+  readonly needRestart: string[]
+}
+
+/** Taken are the policies, the prices that they count, and `pace` and `quotas` of providers that were there before. */
+export function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
+  const providers = Object.entries(running.providers).map(([name, entry]) => {
+    const { pace, quotas } = next.providers[name] ?? entry
+    return [name, { ...entry, pace, quotas }] as const
+  })
+  const { rules, checkRules } = next.browser
+  const browser = { ...running.browser, rules, checkRules }
+  const { policies, prices } = next
+  const file = { ...running, policies, browser, prices, providers: Object.fromEntries(providers) }
+  return {
+    file,
+    taken: changedSections(running, file),
+    needRestart: changedSections(file, next),
+  }
+}

@@ -6,14 +6,8 @@
 import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
-import {
-  type PageRules,
-  pageCheckPolicy,
-  pageGuessPolicy,
-  pagePolicy,
-  pageSectionOf,
-  withPageRules,
-} from '../rules/policies.ts'
+import { problemsOfPolicies } from '../rules/check-policies.ts'
+import type { PageRules } from '../rules/policies.ts'
 import type { Finding } from './located-yaml.ts'
 import {
   codeLength,
@@ -27,8 +21,6 @@ import {
 
 /** The checks of the rooms that will use a section; their findings are placed within it. */
 export interface SectionChecks {
-  /** `prices`: what the rules with `permits: price` take, by name; undefined where the file has none. */
-  policies(raw: unknown, prices?: Readonly<Record<string, number>>): Finding[]
   /** Places are those in the provider's section of the file. */
   provider(name: string, entry: ProviderEntry): Finding[]
   channelsOf(kind: string): readonly string[]
@@ -45,7 +37,7 @@ export function crossCheck(
 ): { findings: Finding[]; templateProblems: readonly string[] } {
   const sections = soundSections(raw)
   const findings = [
-    ...policyFindings(sections, checks),
+    ...problemsOfPolicies(sections),
     ...providerFindings(sections, checks),
     ...routeFindings(sections, checks),
     ...testingFindings(sections, checks),
@@ -59,40 +51,6 @@ export function crossCheck(
     message: `there is no template "${template}"`,
   }))
   return { findings: [...findings, ...ofTemplates], templateProblems: [] }
-}
-
-/** The rules for pages are checked as the policies that they and the rules of all callers are together. */
-function policyFindings(
-  { policies, pageRules, prices }: Sections,
-  checks: SectionChecks,
-): Finding[] {
-  if (policies === undefined) return []
-  const taken = Object.keys(policies).filter((name) => pageSectionOf(name) !== undefined)
-  if (taken.length > 0) {
-    return taken.map((name) => ({
-      path: ['policies', name],
-      message: `"${name}" is the name of ${pageSectionOf(name)}`,
-    }))
-  }
-  return checks
-    .policies(withPageRules(policies, pageRules), prices)
-    .flatMap(({ path, message }) => {
-      const [policy = '', index, ...rest] = path
-      if (policy === pagePolicy) {
-        const first = Object.hasOwn(policies, 'captcha') ? 1 : 0
-        // What is wrong with captcha's rules is said of them.
-        if (typeof index !== 'number' || index < first) return []
-        return [{ path: ['browser', 'rules', index - first, ...rest], message }]
-      }
-      if (policy === pageCheckPolicy) {
-        return [{ path: ['browser', 'checkRules', index ?? 0, ...rest], message }]
-      }
-      // Only a name that stands in both lists is wrong with them together.
-      if (policy === pageGuessPolicy) {
-        return index === 1 ? [{ path: ['browser', 'checkRules'], message }] : []
-      }
-      return [{ path: ['policies', ...path], message }]
-    })
 }
 
 function providerFindings({ providers }: Sections, checks: SectionChecks): Finding[] {

@@ -3,6 +3,7 @@
 import { createAltcha } from '../access/altcha.ts'
 import { createChallenges } from '../access/challenges.ts'
 import { createSiteverify } from '../access/siteverify.ts'
+import type { Closers } from '../base/closers.ts'
 import type { Log } from '../base/log.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
@@ -17,7 +18,6 @@ import type { History } from '../support/history.ts'
 import { createLookUp } from '../support/look-up.ts'
 import { createOperations } from '../support/operations.ts'
 import { createReset } from '../support/reset.ts'
-import type { Closers } from './closers.ts'
 import type { Shared } from './shared.ts'
 
 /** How callers from pages are asked. */

@@ -2,12 +2,12 @@
 import type { RequestListener } from 'node:http'
 import type { Router } from 'express'
 import { createApp } from '../http/app.ts'
+import { listen } from '../http/listen.ts'
 import { answerUnknownPath } from '../http/router.ts'
 import { createHttpServer } from '../http/server.ts'
 import type { OnDecided } from '../rules/quota.ts'
 import { createApiRouter } from './api-router.ts'
 import { openConsole } from './console-role.ts'
-import { listen } from './listen.ts'
 import type { Shared } from './shared.ts'
 
 /** What `npm run demo` puts on the same port; there is none in production. */

@@ -2,7 +2,7 @@
  * Postern inside another Express app: the router of the API, and a worker where one is wanted. It is what the
  * standalone processes are made of, without ports of its own.
  */
-import './supported-node.ts'
+import '../base/supported-node.ts'
 import { stringify } from 'yaml'
 import { createApiRouter } from './api-router.ts'
 import { loadConfig } from './load-config.ts'

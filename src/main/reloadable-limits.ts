@@ -3,14 +3,13 @@
  * `quotas` of providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
  */
 
-import { changedSections } from '../config/changed-sections.ts'
+import type { Closers } from '../base/closers.ts'
+import { takeRules } from '../config/changed-sections.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { createLimiter, type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
+import { createLimiter } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { withPageRules } from '../rules/policies.ts'
-import { withTestPolicies } from '../rules/test-policies.ts'
-import type { Closers } from './closers.ts'
+import { policiesInForce } from '../rules/in-force.ts'
 import type { Config } from './load-config.ts'
 import type { Servers } from './servers.ts'
 
@@ -29,10 +28,10 @@ export function createLimits(
 ) {
   /** As it is in force: of what `reload` was given, only what it could take. */
   let running = config.file
-  let policies = parsedPolicies(running)
+  let { raw, policies } = policiesInForce(running)
   const reloaders: ((next: PolicyFile) => void)[] = []
   const limiter = createLimiter({
-    policies: rawPolicies(running),
+    policies: raw,
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
@@ -46,8 +45,8 @@ export function createLimits(
   closers.onClose(() => limiter.close())
   metrics.startRulesAtZero(policies)
   reloaders.push((next) => {
-    limiter.setPolicies(rawPolicies(next))
-    policies = parsedPolicies(next)
+    ;({ raw, policies } = policiesInForce(next))
+    limiter.setPolicies(raw)
     metrics.startRulesAtZero(policies)
   })
 
@@ -64,38 +63,11 @@ export function createLimits(
     },
     /** Takes new rules without losing counts, and says which sections it took and which it could not. */
     reload(next: Config): { reloaded: string[]; needRestart: string[] } {
-      const before = running
-      running = withRulesOf(before, next.file)
+      const { file, taken, needRestart } = takeRules(running, next.file)
+      running = file
       for (const take of reloaders) take(running)
-      const needRestart = changedSections(running, next.file)
       if (next.templates.digest !== config.templates.digest) needRestart.push('templates')
-      return {
-        reloaded: changedSections(before, running),
-        needRestart: [...new Set(needRestart)],
-      }
+      return { reloaded: taken, needRestart: [...new Set(needRestart)] }
     },
   }
-}
-
-/** What `reload` takes over: the policies with the prices that they count, and the limits of providers that were there before. */
-function withRulesOf(running: PolicyFile, next: PolicyFile): PolicyFile {
-  const providers = Object.entries(running.providers).map(([name, entry]) => {
-    const { pace, quotas } = next.providers[name] ?? entry
-    return [name, { ...entry, pace, quotas }] as const
-  })
-  const { rules, checkRules } = next.browser
-  const browser = { ...running.browser, rules, checkRules }
-  const { policies, prices } = next
-  return { ...running, policies, browser, prices, providers: Object.fromEntries(providers) }
-}
-
-/** Checked when the file was read. */
-function rawPolicies({ policies, browser, testing }: PolicyFile): RawPolicies {
-  const all = withPageRules(policies, browser) as RawPolicies
-  return testing.recipients.length > 0 ? withTestPolicies(all) : all
-}
-
-function parsedPolicies(file: PolicyFile): Policies {
-  const parsed = parsePolicies(rawPolicies(file))
-  return parsed.ok ? parsed.policies : {}
 }

@@ -4,9 +4,9 @@
  */
 import { closeSync, openSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { loadEnvFile } from '../config/env-file.ts'
 import type { Beside } from './api-role.ts'
 import { type Roles, type Running, start } from './compose.ts'
-import { loadEnvFile } from './env-file.ts'
 import { type Config, loadConfig } from './load-config.ts'
 
 /** Longer than a provider call with its write-back, shorter than the stop grace period of deploy files. */

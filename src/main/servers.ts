@@ -1,8 +1,9 @@
 /** The connections of a process: one pool to PostgreSQL, one client of Redis for each kind of work. */
+
+import type { Closers } from '../base/closers.ts'
 import type { Log } from '../base/log.ts'
 import { openDatabase } from '../storage/database.ts'
 import { closeRedis, connectRedis } from '../storage/redis.ts'
-import type { Closers } from './closers.ts'
 import type { Config } from './load-config.ts'
 
 export type Servers = ReturnType<typeof connectServers>

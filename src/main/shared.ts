@@ -2,6 +2,8 @@
  * What API and worker are both built on, in the order in which it is opened: log and metrics, servers,
  * stores, limits. Everything that is opened here is closed by `closers`, last opened first.
  */
+
+import { type Closers, createClosers } from '../base/closers.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
@@ -14,7 +16,6 @@ import { createProducer } from '../notice/producer.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { wantedEventTypes } from '../upkeep/event-dispatcher.ts'
-import { type Closers, createClosers } from './closers.ts'
 import type { Config } from './load-config.ts'
 import { createLimits, type Limits } from './reloadable-limits.ts'
 import { connectServers, type Servers } from './servers.ts'

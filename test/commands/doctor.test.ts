@@ -1,6 +1,6 @@
 /** `npm run doctor` as a process: all findings at once, in time, and an exit code. */
 import { expect, test } from 'vitest'
-import type { Finding } from '../../src/commands/doctor/finding.ts'
+import type { Finding } from '../../src/base/finding.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import { ownPostgres, ownRedis } from '../tools/own-servers.ts'
 import { posternEnv } from '../tools/postern.ts'

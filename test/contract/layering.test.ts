@@ -15,7 +15,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   recipient: [],
   limiter: [],
   providers: ['crypto'],
-  rules: ['recipient', 'types:crypto', 'types:limiter'],
+  rules: ['limiter', 'recipient', 'types:crypto'],
   config: ['crypto', 'rules'],
   access: ['crypto', 'types:metrics', 'types:storage'],
   notice: ['types:crypto', 'types:metrics', 'types:recipient', 'types:rules', 'types:storage'],

@@ -1,17 +1,24 @@
-import { type Channel, channels } from '../../base/channel.ts'
-import type { PolicyFile } from '../../config/policy-schema.ts'
-import type { Templates } from '../../delivery/templates.ts'
-import { about, type Finding } from './finding.ts'
+import { type Channel, channels } from '../base/channel.ts'
+import { about, type Finding } from '../base/finding.ts'
+import type { Routes } from './provider-order.ts'
+import type { Templates } from './templates.ts'
+
+/** What of the policy file decides whether a message can be carried. */
+interface Carrying {
+  readonly routes: Routes
+  readonly providers: Readonly<Record<string, { readonly kind: string }>>
+  readonly code: { readonly length: number }
+}
 
 /** Whether what can be said can also be carried. */
-export function examineMessages(file: PolicyFile, templates: Templates): Finding[] {
+export function examineMessages(file: Carrying, templates: Templates): Finding[] {
   return [
     ...channels.flatMap((channel) => examineRoutes(channel, file, templates)),
     ...examineLengths(file, templates),
   ]
 }
 
-function examineRoutes(channel: Channel, file: PolicyFile, templates: Templates): Finding[] {
+function examineRoutes(channel: Channel, file: Carrying, templates: Templates): Finding[] {
   const { ok, warning, error } = about('routes')
   const routes = file.routes[channel]
   const isWritten = templates.findLocale('captcha', channel) !== undefined
@@ -48,7 +55,7 @@ function examineRoutes(channel: Channel, file: PolicyFile, templates: Templates)
   ]
 }
 
-function examineLengths(file: PolicyFile, templates: Templates): Finding[] {
+function examineLengths(file: Carrying, templates: Templates): Finding[] {
   const { ok, warning } = about('templates')
   const long = templates.smsLengths(file.code.length).filter(({ segments }) => segments > 1)
   if (long.length === 0) return [ok('every SMS template fits into one message')]

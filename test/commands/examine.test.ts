@@ -2,17 +2,18 @@
 
 import { describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
-import { lookAtClock } from '../../../src/commands/doctor/clock.ts'
-import type { Finding } from '../../../src/commands/doctor/finding.ts'
-import { examineKeys } from '../../../src/commands/doctor/keys.ts'
-import { examineMessages } from '../../../src/commands/doctor/messages.ts'
-import { examinePolicy, examineProxy } from '../../../src/commands/doctor/policy.ts'
-import { reportOf } from '../../../src/commands/doctor/report.ts'
-import { examineSecrets, rotationLasts } from '../../../src/commands/doctor/secrets.ts'
-import { policyFileSchema } from '../../../src/config/policy-schema.ts'
-import { loadTemplates } from '../../../src/delivery/templates.ts'
-import { readSource } from '../../tools/source-files.ts'
-import { templatesFolder } from '../../tools/templates-folder.ts'
+import { examineKeys } from '../../src/access/examine-keys.ts'
+import type { Finding } from '../../src/base/finding.ts'
+import { reportOf } from '../../src/base/finding.ts'
+import { examinePolicy, examineProxy } from '../../src/config/examine-policy.ts'
+import { examineSecrets, rotationLasts } from '../../src/config/examine-secrets.ts'
+import { policyFileSchema } from '../../src/config/policy-schema.ts'
+import { examineMessages } from '../../src/delivery/examine-messages.ts'
+import { loadTemplates } from '../../src/delivery/templates.ts'
+import { createTestRecipients } from '../../src/recipient/test-recipients.ts'
+import { lookAtClock } from '../../src/storage/examine-clock.ts'
+import { readSource } from '../tools/source-files.ts'
+import { templatesFolder } from '../tools/templates-folder.ts'
 
 const told = (findings: Finding[]) => findings.map(({ state, message }) => `${state}: ${message}`)
 const random = '3b1f9c0e7a5d42868f13e6d90b7c52a4f8e1d3c6b5a79081726354afbecd0912'
@@ -77,7 +78,14 @@ const priced = (fields: string) =>
 const spending = (fields: string) =>
   `policies: { captcha: [${priced(fields)}] }, prices: { default: 60 }`
 const nowMs = Date.UTC(2026, 10, 22)
-const policyOf = (text: string) => told(examinePolicy(fileOf(text), nowMs))
+function policyOf(text: string): string[] {
+  const file = fileOf(text)
+  const recipients = createTestRecipients(file.testing, {
+    defaultCountry: 'CN',
+    nowMs: () => nowMs,
+  })
+  return told(examinePolicy(file, recipients.list().length))
+}
 
 describe('policy file', () => {
   test.each([

@@ -1,10 +1,10 @@
 /** Redis and PostgreSQL as the doctor finds them, each a real one. */
 import { expect, test } from 'vitest'
-import type { Finding } from '../../../src/commands/doctor/finding.ts'
-import { examinePostgres } from '../../../src/commands/doctor/postgresql.ts'
-import { examineRedis } from '../../../src/commands/doctor/redis.ts'
-import { migrate } from '../../../src/storage/migrate.ts'
-import { ownPostgres, ownRedis } from '../../tools/own-servers.ts'
+import type { Finding } from '../../src/base/finding.ts'
+import { examinePostgres } from '../../src/storage/examine-postgres.ts'
+import { examineRedis } from '../../src/storage/examine-redis.ts'
+import { migrate } from '../../src/storage/migrate.ts'
+import { ownPostgres, ownRedis } from '../tools/own-servers.ts'
 
 const told = (findings: Finding[]) => findings.map(({ state, message }) => `${state}: ${message}`)
 

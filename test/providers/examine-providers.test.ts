@@ -1,11 +1,11 @@
 /** Whether a provider takes our credentials, asked without sending. */
 import { expect, test } from 'vitest'
-import { examineProviders } from '../../../src/commands/doctor/providers.ts'
-import { findProviderKind } from '../../../src/providers/index.ts'
-import { startHttpFarEnd } from '../../providers/far-ends/http.ts'
-import { startSmppFarEnd } from '../../providers/far-ends/smpp.ts'
-import { releaseLater } from '../../tools/release.ts'
-import { startSmtp } from '../../tools/smtp.ts'
+import { examineProviders } from '../../src/providers/examine-providers.ts'
+import { findProviderKind } from '../../src/providers/index.ts'
+import { releaseLater } from '../tools/release.ts'
+import { startSmtp } from '../tools/smtp.ts'
+import { startHttpFarEnd } from './far-ends/http.ts'
+import { startSmppFarEnd } from './far-ends/smpp.ts'
 
 const sid = `AC${'0'.repeat(32)}`
 

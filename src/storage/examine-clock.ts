@@ -1,4 +1,4 @@
-import { about, type Finding } from './finding.ts'
+import { about, type Finding } from '../base/finding.ts'
 
 const warnMs = 2_000
 const errorMs = 60_000

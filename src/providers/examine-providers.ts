@@ -1,10 +1,9 @@
-import type { PolicyFile } from '../../config/policy-schema.ts'
-import type { ProviderKind } from '../../providers/provider-kind.ts'
-import { about, type Finding } from './finding.ts'
+import { about, type Finding } from '../base/finding.ts'
+import type { ProviderKind } from './provider-kind.ts'
 
 /** Asks each provider whether it knows us, where that can be asked without sending. */
 export function examineProviders(
-  providers: PolicyFile['providers'],
+  providers: Readonly<Record<string, { kind: string; settings: unknown }>>,
   findKind: (kind: string) => ProviderKind | undefined,
   timeoutMs: number,
 ): Promise<Finding[]> {

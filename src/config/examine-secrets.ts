@@ -1,4 +1,4 @@
-import { about, type Finding } from './finding.ts'
+import { about, type Finding } from '../base/finding.ts'
 
 /** Sixteen random bytes in hexadecimal come to a little more; a password or a sentence cut short does not. */
 const enoughBits = 100

@@ -1,7 +1,7 @@
-import { type Database, openDatabase } from '../../storage/database.ts'
-import { reasonsPostgresNotReady } from '../../storage/database-ready.ts'
-import { lookAtClock } from './clock.ts'
-import { about, type Finding } from './finding.ts'
+import { about, type Finding } from '../base/finding.ts'
+import { type Database, openDatabase } from './database.ts'
+import { reasonsPostgresNotReady } from './database-ready.ts'
+import { lookAtClock } from './examine-clock.ts'
 
 const oldestVersion = 14
 

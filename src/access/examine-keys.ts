@@ -1,5 +1,5 @@
-import type { KeyKind } from '../../access/key-token.ts'
-import { about, type Finding } from './finding.ts'
+import { about, type Finding } from '../base/finding.ts'
+import type { KeyKind } from './key-token.ts'
 
 export interface ListedKey {
   readonly name: string

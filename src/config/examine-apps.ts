@@ -1,6 +1,6 @@
-import type { PolicyFile } from '../../config/policy-schema.ts'
-import { type PageRules, pageCheckPolicy, pagePolicy } from '../../rules/policies.ts'
-import { about, type Finding } from './finding.ts'
+import { about, type Finding } from '../base/finding.ts'
+import { type PageRules, pageCheckPolicy, pagePolicy } from '../rules/policies.ts'
+import type { PolicyFile } from './policy-schema.ts'
 
 /** Of the policies whose counts are about people: a count without an app is seen, moved and forgotten by every app's keys. */
 export function examineApps(

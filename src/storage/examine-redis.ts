@@ -1,8 +1,8 @@
 import { Cluster, type Redis } from 'ioredis'
-import { closeRedis, connectRedis, firstTry } from '../../storage/redis.ts'
-import { lookAtRedis } from '../../storage/redis-ready.ts'
-import { lookAtClock } from './clock.ts'
-import { about, type Finding } from './finding.ts'
+import { about, type Finding } from '../base/finding.ts'
+import { lookAtClock } from './examine-clock.ts'
+import { closeRedis, connectRedis, firstTry } from './redis.ts'
+import { lookAtRedis } from './redis-ready.ts'
 
 const oldestVersion = 7
 const nearlyFull = 0.8

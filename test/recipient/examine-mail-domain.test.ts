@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { examineCheckMx, examineMailDomain } from '../../../src/commands/doctor/mail-domain.ts'
-import { createDnsResolver } from '../../../src/recipient/mail-domains.ts'
-import { type DnsAnswer, startDns, useDns } from '../../tools/dns.ts'
+import { examineCheckMx, examineMailDomain } from '../../src/recipient/examine-mail-domain.ts'
+import { createDnsResolver } from '../../src/recipient/mail-domains.ts'
+import { type DnsAnswer, startDns, useDns } from '../tools/dns.ts'
 
 /** The four findings: MX, SPF, DKIM, DMARC. */
 async function examine(names: Record<string, DnsAnswer>, selector?: string, domain = 'acme.test') {

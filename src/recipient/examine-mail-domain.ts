@@ -2,8 +2,9 @@
  * Whether mails from our domain are believed. Receivers look its records up in DNS: SPF (RFC 7208), DKIM (RFC
  * 6376) and DMARC (RFC 7489), and many refuse a sender whose domain takes no mail itself.
  */
-import { type DnsResolver, findMailServers } from '../../recipient/mail-domains.ts'
-import { about, type Finding } from './finding.ts'
+
+import { about, type Finding } from '../base/finding.ts'
+import { type DnsResolver, findMailServers } from './mail-domains.ts'
 
 export async function examineMailDomain(
   resolver: DnsResolver,
