@@ -14,11 +14,14 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
 
-export type Taken =
-  /** Opens this request. `giveBack`: now, or when Redis answers again. */
-  { kind: 'taken'; giveBack(): void } | { kind: 'malformed' } | { kind: 'refused' }
-
 export type Challenges = ReturnType<typeof createChallenges>
+
+/** Who asks. Only callers from pages are ever asked for a challenge. */
+interface Caller extends Asked {
+  isPage: boolean
+  /** An address. */
+  ip: string
+}
 
 /** No answer could be given again after it. */
 const maxAgeMs = 600_000
@@ -57,16 +60,15 @@ export function createChallenges(deps: {
   }
 
   async function prove(
-    asked: Asked,
+    caller: Caller,
     key: string,
     requestId: string,
     answer: string,
-    ip: string,
   ): Promise<boolean> {
     try {
       const isRight = await inTurn(
-        { app: asked.app, caller: ip },
-        () => kind.prove(asked, answer),
+        { app: caller.app, caller: caller.ip },
+        () => kind.prove(caller, answer),
         () => {
           throw new Overloaded('challenge', 'too many answers are asked about')
         },
@@ -81,42 +83,64 @@ export function createChallenges(deps: {
     }
   }
 
-  return {
-    /** A challenge of the caller's own; `ip` is its address. */
-    offer(asked: Asked, ip: string): Promise<Offer> {
-      metrics.challenges.inc({ result: 'offered' })
-      return kind.offer(asked, pressure.raise(asked.app, ip))
-    },
+  const wrong = (caller: Caller, result: 'used' | 'wrong' | 'expired') => {
+    metrics.challenges.inc({ result })
+    return required(caller)
+  }
 
-    /** `ip` is the caller's address. Throws Unavailable when it can't be said whether the answer is right and new; it is not used up then. */
-    async take(asked: Asked, answer: string, ip: string): Promise<Taken> {
-      const reading = kind.read(asked, answer)
-      if (reading.kind !== 'right' && reading.kind !== 'unproven') {
-        metrics.challenges.inc({ result: reading.kind })
-        return reading.kind === 'malformed' ? { kind: 'malformed' } : { kind: 'refused' }
+  async function required(caller: Caller, by: { policy?: string; rule?: string } = {}) {
+    return { outcome: 'challenge_required', ...by, challenge: await offer(caller) } as const
+  }
+
+  /** A challenge of the caller's own. */
+  function offer(caller: Caller): Promise<Offer> {
+    metrics.challenges.inc({ result: 'offered' })
+    return kind.offer(caller, pressure.raise(caller.app, caller.ip))
+  }
+
+  return {
+    offer,
+
+    /**
+     * Lets a request in: `isHuman` past the rules that ask for a challenge. Its answer, if it carries one, is used up until it
+     * is given back, now or when Redis answers again. Throws Unavailable when it can't be said whether the answer is right
+     * and new; it is not used up then.
+     */
+    async enter(caller: Caller, answer: string | undefined) {
+      if (answer === undefined) return { isHuman: !caller.isPage, giveBack() {} }
+      const reading = kind.read(caller, answer)
+      if (reading.kind === 'malformed') {
+        metrics.challenges.inc({ result: 'malformed' })
+        const errors = [{ path: 'challenge', message: 'is no answer to a challenge' }]
+        return { outcome: 'invalid_request', errors } as const
       }
+      if (reading.kind !== 'right' && reading.kind !== 'unproven')
+        return wrong(caller, reading.kind)
       const key = `${keyPrefix}challenge:${reading.id}`
       const requestId = randomUUID()
       const taken = await take(key, requestId, reading.aliveMs)
-      if (taken === 0) {
-        metrics.challenges.inc({ result: 'used' })
-        return { kind: 'refused' }
-      }
+      if (taken === 0) return wrong(caller, 'used')
       const isProven = reading.kind === 'right' || taken === 2
-      if (!isProven && !(await prove(asked, key, requestId, answer, ip))) {
-        metrics.challenges.inc({ result: 'wrong' })
-        return { kind: 'refused' }
-      }
+      if (!isProven && !(await prove(caller, key, requestId, answer))) return wrong(caller, 'wrong')
       // One that was given back opens another request, but was solved once.
-      if (taken === 1) pressure.solved(asked.app)
+      if (taken === 1) pressure.solved(caller.app)
       metrics.challenges.inc({ result: 'solved' })
       return {
-        kind: 'taken',
+        isHuman: true,
         giveBack() {
           metrics.challenges.inc({ result: 'given_back' })
           giveBackSoon(key, requestId, true)
         },
       }
+    },
+
+    /** The refusal, or the challenge that opens its rule. */
+    async refuse<Limited extends { policy: string; rule: string; challenge?: true }>(
+      caller: Caller,
+      limited: Limited,
+    ) {
+      const { challenge, policy, rule } = limited
+      return challenge && caller.isPage ? required(caller, { policy, rule }) : limited
     },
 
     close(): void {

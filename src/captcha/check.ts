@@ -7,103 +7,170 @@
  * recipients of their choice. Such a caller's own rules (`browser.checkRules`) count it all the same.
  */
 import { randomUUID } from 'node:crypto'
+import type { Channel } from '../base/channel.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CheckLimits } from '../rules/check-limits.ts'
-import type { Admission, Origin, Quota, Refusal } from '../rules/quota.ts'
+import {
+  type Admission,
+  type Caller,
+  type Origin,
+  originOf,
+  type Quota,
+  type Refusal,
+} from '../rules/quota.ts'
+import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
+import type { Passes } from './passes.ts'
+import type { Challenges } from './send.ts'
 
-export interface CheckRequest extends CodeOwner {
+/** What a check is asked with, by HTTP or in process. */
+export interface CheckAsked {
+  channel: Channel
+  /** Of any spelling. */
+  to: string
+  scene: string
   code: string
   /** Only the code of this very notice passes. */
-  id?: string
+  id?: string | undefined
+  /** The address of the person who typed it, where the caller is a server. */
+  ip?: string | undefined
+  /** The answer to a challenge, of a caller from a page. */
+  challenge?: string | undefined
+}
+
+export type CheckOutcome =
+  /** `pass`: proof for a server. */
+  { outcome: 'passed'; id: string; scene: string; verifiedAt: string; pass: string } | Refused
+
+export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
+
+/** A code that a person typed, and who may have. */
+interface Guess extends CodeOwner {
+  code: string
+  id: string | undefined
   origin: Origin
 }
 
 type Mismatch = Extract<GuessResult, { result: 'mismatch' }>
 
-export type CheckOutcome =
+/** What became of a guess. */
+type Checked =
   | Exclude<GuessResult, Mismatch>
-  /** `lockedForMs`: this guess used up what the limits allow, and none is compared for so long. */
   | (Mismatch & { lockedForMs?: number })
   | { result: 'refused'; refusal: Refusal }
 
-export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
-
 export function createCheckCaptcha(deps: {
+  normaliseRecipient: NormaliseRecipient
+  challenges: Challenges
   quota: Quota
   limits: CheckLimits
   codes: CodeStore
-  metrics: Metrics
+  codeLength: number
+  passes: Pick<Passes, 'issue'>
+  metrics: Pick<Metrics, 'checks'>
   events: CaptchaEvents
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
+  /** PostgreSQL's. */
+  nowMs: () => number
   /** For those who keep a record. Must not throw, and is not waited for. */
-  onChecked?: (request: CheckRequest, requestId: string, outcome: CheckOutcome) => void
+  onChecked?: (owner: CodeOwner, requestId: string, checked: Checked) => void
 }) {
-  const { quota, limits, codes, metrics, events, testRecipients, onChecked } = deps
+  const { challenges, quota, limits, codes, codeLength, passes, metrics, events, nowMs } = deps
+
+  /** Throws Unavailable when Redis is out of reach; no try and no code is used up then. */
+  return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
+    const { channel, scene, code, id } = asked
+    const { app } = caller
+    const recipient = deps.normaliseRecipient(channel, asked.to)
+    if (recipient.kind !== 'ok') return refusedRecipient(recipient)
+    if (code.length !== codeLength) return invalidRequest('code', `has ${codeLength} digits`)
+    const { to, country } = recipient
+    const origin = originOf(caller, asked.ip, country)
+    const guess = { app, channel, to, scene, code, id, origin }
+    const entry = await challenges.enter(caller, asked.challenge)
+    if ('outcome' in entry) return entry
+    let checked: Checked | undefined
+    try {
+      checked = await check(guess, entry.isHuman)
+    } finally {
+      if (!checked || checked.result === 'refused') entry.giveBack()
+    }
+    switch (checked.result) {
+      case 'refused':
+        return challenges.refuse(caller, limitedBy('check', checked.refusal))
+      case 'gone':
+        return { outcome: 'code_gone' }
+      case 'mismatch': {
+        const { result: _, ...members } = checked
+        return { outcome: 'code_mismatch', ...members }
+      }
+      case 'passed': {
+        const pass = await passes.issue({ app, scene, channel, to })
+        const verifiedAt = new Date(nowMs()).toISOString()
+        return { outcome: 'passed', id: checked.noticeId, scene, verifiedAt, pass }
+      }
+    }
+  }
 
   /** `isHuman`: rules that ask for a challenge let it pass. */
-  return async function checkCaptcha(request: CheckRequest, isHuman = true): Promise<CheckOutcome> {
+  async function check(guess: Guess, isHuman: boolean): Promise<Checked> {
     const requestId = randomUUID()
-    const outcome = await check(request, requestId, isHuman)
-    const isTest = testRecipients.isTestRecipient(request.channel, request.to)
+    const checked = await compare(guess, requestId, isHuman)
+    const isTest = deps.testRecipients.isTestRecipient(guess.channel, guess.to)
     // Whoever knows the code of one could hide wrong guesses elsewhere among right ones here.
-    if (isTest && outcome.result === 'passed') return outcome
-    metrics.checks.inc({ result: outcome.result })
-    onChecked?.(request, requestId, outcome)
-    if (outcome.result === 'passed') events.passed(request, outcome.noticeId)
-    if (outcome.result === 'refused') announceLock(request, outcome.refusal)
-    return outcome
+    if (isTest && checked.result === 'passed') return checked
+    metrics.checks.inc({ result: checked.result })
+    deps.onChecked?.(guess, requestId, checked)
+    if (checked.result === 'passed') events.passed(guess, checked.noticeId)
+    if (checked.result === 'refused') announceLock(guess, checked.refusal)
+    return checked
   }
 
-  function announceLock(request: CheckRequest, refusal: Refusal): void {
-    if (refusal.isNewLock) void events.locked(request, refusal)
+  function announceLock(guess: Guess, refusal: Refusal): void {
+    if (refusal.isNewLock) void events.locked(guess, refusal)
   }
 
-  async function check(
-    request: CheckRequest,
-    requestId: string,
-    isHuman: boolean,
-  ): Promise<CheckOutcome> {
-    const live = await codes.look(request, request.id)
-    if (!live || live.triesLeft === 0) return answerWithoutCode(request, isHuman)
-    const { policy, fields } = limits.guessOf(request, request.origin)
+  async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {
+    const live = await codes.look(guess, guess.id)
+    if (!live || live.triesLeft === 0) return answerWithoutCode(guess, isHuman)
+    const { policy, fields } = limits.guessOf(guess, guess.origin)
     const decision = await quota.acquire(policy, fields, requestId, isHuman)
     if (!decision.admitted) return { result: 'refused', refusal: decision }
 
-    let guess: GuessResult
+    let compared: GuessResult
     try {
-      guess = await codes.guess(request, request.code, request.id)
+      compared = await codes.guess(guess, guess.code, guess.id)
     } catch (error) {
       quota.release(policy, fields, requestId)
       throw error
     }
     // It ended since it was looked for, so nothing was compared.
-    if (guess.result === 'gone') quota.release(policy, fields, requestId)
+    if (compared.result === 'gone') quota.release(policy, fields, requestId)
     // The next request of this person comes after this one on the same connection: no need to wait.
-    if (guess.result === 'passed') limits.forgive(policy, fields, requestId).catch(() => {})
-    if (guess.result === 'passed' && guess.onPass) {
-      limits.refund(guess.onPass, guess.noticeId).catch(() => {})
+    if (compared.result === 'passed') limits.forgive(policy, fields, requestId).catch(() => {})
+    if (compared.result === 'passed' && compared.onPass) {
+      limits.refund(compared.onPass, compared.noticeId).catch(() => {})
     }
-    if (guess.result !== 'mismatch' || decision.nextInMs === 0) return guess
-    const lockedForMs = await lockAfter(request, decision)
-    return lockedForMs > 0 ? { ...guess, lockedForMs } : guess
+    if (compared.result !== 'mismatch' || decision.nextInMs === 0) return compared
+    const lockedForMs = await lockAfter(guess, decision)
+    return lockedForMs > 0 ? { ...compared, lockedForMs } : compared
   }
 
-  async function answerWithoutCode(request: CheckRequest, isHuman: boolean): Promise<CheckOutcome> {
-    const { origin } = request
-    const refusal = await limits.visit(request, origin, isHuman)
-    if (refusal) return { result: 'refused', refusal }
-    const lock = await limits.findLock(request, origin)
-    return lock ? { result: 'refused', refusal: lock } : { result: 'gone' }
+  async function answerWithoutCode(guess: Guess, isHuman: boolean): Promise<Checked> {
+    const { origin } = guess
+    const refusal =
+      (await limits.visit(guess, origin, isHuman)) ?? (await limits.findLock(guess, origin))
+    return refusal ? { result: 'refused', refusal } : { result: 'gone' }
   }
 
   /** 0 when another guess may follow, or when that can't be said: this one was compared and counted all the same. */
-  async function lockAfter(request: CheckRequest, admission: Admission): Promise<number> {
+  async function lockAfter(guess: Guess, admission: Admission): Promise<number> {
     try {
-      const { waitMs, refusal } = await limits.holdAfter(request, request.origin, admission)
-      if (refusal) announceLock(request, refusal)
+      const { waitMs, refusal } = await limits.holdAfter(guess, guess.origin, admission)
+      if (refusal) announceLock(guess, refusal)
       return waitMs
     } catch {
       return 0

@@ -6,138 +6,190 @@
  *
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
-import { randomUUID } from 'node:crypto'
-import { Problem } from '../base/problems.ts'
-import type { CreatedNotice, CreateNotice, NoticeDraft, PreparedNotice } from '../notice/create.ts'
-import type { SendOutcome, SendRequest } from '../notice/send.ts'
+import type { CreatedNotice, CreateNotice, Params, PreparedNotice } from '../notice/create.ts'
+import type { ReadMessage, SendAsked } from '../notice/message.ts'
+import type { Attempt, OncePerKey } from '../notice/once-per-key.ts'
+import { type Accepted, acceptedAs, type SendOutcome } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import type { TakeTestNotice } from '../notice/test-notice.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CheckLimits } from '../rules/check-limits.ts'
 import { pagePolicy } from '../rules/policies.ts'
-import type { Origin, Quota } from '../rules/quota.ts'
+import { type Caller, type Fields, type Origin, originOf, type Quota } from '../rules/quota.ts'
+import {
+  type ChallengeRequired,
+  type InvalidRequest,
+  type Limited,
+  limitedBy,
+} from '../rules/refused.ts'
 import type { CodeStore } from './code-store.ts'
 import { drawCode } from './draw-code.ts'
 import { createValidity } from './validity.ts'
 
-export interface CaptchaRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'sendAt'> {
+export interface CaptchaAsked extends SendAsked {
+  /** What the code is for. */
   scene: string
+  /** The answer to a challenge, of a caller from a page. */
+  challenge?: string | undefined
 }
 
-type RefusedSend = Extract<SendOutcome, { accepted: false }>
-type PreparedCaptcha = PreparedNotice & { readonly scene: string }
+/** How callers from pages are asked whether they are human. */
+export interface Challenges {
+  /** `answer` to a challenge is used up, until it is given back. `isHuman`: rules that ask for one let the request pass. */
+  enter(
+    caller: Caller,
+    answer: string | undefined,
+  ): Promise<{ isHuman: boolean; giveBack(): void } | InvalidRequest | ChallengeRequired>
+  /** The refusal, or the challenge that opens its rule. */
+  refuse(caller: Caller, limited: Limited): Promise<Limited | ChallengeRequired>
+}
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
+type PreparedCaptcha = PreparedNotice & { readonly scene: string }
+
+interface Sending {
+  draft: Omit<PreparedCaptcha, 'id'>
+  params: Params
+  origin: Origin
+  policy: string
+  fields: Fields
+  answerBy: number
+}
+
 export function createSendCaptcha(deps: {
+  readMessage: ReadMessage
+  oncePerKey: OncePerKey
+  challenges: Challenges
   quota: Quota
   checkLimits: Pick<CheckLimits, 'waitMsOf' | 'refundOf'>
   codes: CodeStore
   createNotice: CreateNotice
-  store: NoticeStore
+  store: Pick<NoticeStore, 'adopt'>
   code: { length: number; ttlMs: number }
   testRecipients: Pick<TestRecipients, 'codeOf'>
-  takeTestNotice: TakeTestNotice
   canReach: CanReach
 }) {
-  const { quota, codes, createNotice, store, code, testRecipients, takeTestNotice } = deps
-  const { canReach, checkLimits } = deps
+  const { readMessage, oncePerKey, challenges, quota, checkLimits, codes } = deps
+  const { createNotice, store, code, testRecipients, canReach } = deps
   const validityIn = createValidity(code.ttlMs)
 
-  function draftOf({ params, origin, answerBy, ...asked }: CaptchaRequest) {
-    const notice = { ...asked, kind: 'captcha', ttlMs: code.ttlMs } as const
-    const policy = origin.isPage ? pagePolicy : 'captcha'
-    return { notice, policy, fields: quota.fieldsOf(notice, params, origin) }
+  /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
+  return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
+    const answerBy = oncePerKey.answerBy()
+    const { app, isPage } = caller
+    const { channel, scene, template, challenge, idempotencyKey } = asked
+    const message = readMessage('captcha', asked, app)
+    if ('outcome' in message) return message
+    const { to, locale, country, params } = message
+    const ttlMs = code.ttlMs
+    const draft = { app, kind: 'captcha', channel, to, scene, template, locale, ttlMs } as const
+    const origin = originOf(caller, asked.ip, country)
+    const policy = isPage ? pagePolicy : 'captcha'
+    const fields = quota.fieldsOf(draft, params, origin)
+
+    if (isPage && idempotencyKey !== undefined) {
+      // A visitor who is known to be refused takes no turn. Only a key that stands for something is a repeat's.
+      const isHuman = challenge !== undefined
+      const isRefused = quota.isRefused(policy, fields, isHuman)
+      const isNew = isRefused && (await oncePerKey.isNew(idempotencyKey, caller, answerBy))
+      const refusal = isNew ? await quota.findRefusal(policy, fields, isHuman) : undefined
+      if (refusal) return challenges.refuse(caller, limitedBy('captcha', refusal))
+    }
+    const attempt = await oncePerKey.begin('captcha', asked, caller, answerBy)
+    if ('outcome' in attempt) return attempt
+    const sending = { draft, params, origin, policy, fields, answerBy }
+    let outcome: SendOutcome | undefined
+    try {
+      outcome = (await adopt(sending, attempt)) ?? (await send(sending, attempt, caller, challenge))
+      return outcome
+    } finally {
+      await attempt.end(outcome)
+    }
   }
 
-  /** A send is not refused by a lock of checks, so its answer tells of one; without a word when Redis gives none. */
-  async function lockOf(notice: NoticeDraft & { scene: string }, origin: Origin) {
-    const waitMs = await checkLimits.waitMsOf(notice, origin).catch(() => 0)
-    return waitMs > 0 ? { lockedForMs: waitMs } : {}
+  /** What an earlier request with this key has made, if it was sent or will be. Takes no quota. */
+  async function adopt(
+    { draft, origin, policy, fields }: Sending,
+    { earlierId: id }: Attempt,
+  ): Promise<Accepted | undefined> {
+    const row = id ? await store.adopt(draft.app, id) : null
+    if (!id || !row) return undefined
+    // Without its code it will not be sent.
+    if (row.isOpen && (await codes.settle(draft, id)) !== 'current') return undefined
+    const resendAtMs = Date.now() + (await quota.nextInMs(policy, fields))
+    return acceptedOf({ ...draft, ...row, id }, resendAtMs, await lockOf(draft, origin))
+  }
+
+  async function send(
+    { draft, params, origin, policy, fields, answerBy }: Sending,
+    attempt: Attempt,
+    caller: Caller,
+    challenge: string | undefined,
+  ): Promise<SendOutcome> {
+    const entry = await challenges.enter(caller, challenge)
+    if ('outcome' in entry) return entry
+    let isTaken = false
+    let created: CreatedNotice | undefined
+    let notice: PreparedCaptcha | undefined
+    try {
+      notice = { ...draft, id: await attempt.claimId() }
+      const decision = await quota.acquire(policy, fields, notice.id, entry.isHuman)
+      if (!decision.admitted) return await challenges.refuse(caller, limitedBy('captcha', decision))
+      isTaken = true
+      const lock = lockOf(draft, origin)
+      if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }
+      const refund = checkLimits.refundOf(policy, fields)
+      created = await makeCode(notice, params, refund, answerBy)
+      return acceptedOf(created, created.createdAt.getTime() + decision.nextInMs, await lock)
+    } finally {
+      if (!created) entry.giveBack()
+      if (!created && notice && isTaken) {
+        codes.forget(notice, notice.id)
+        quota.release(policy, fields, notice.id)
+      }
+    }
   }
 
   /** A code, remembered; its notice, committed; and then the code is the one that passes. */
   async function makeCode(
-    request: CaptchaRequest,
     notice: PreparedCaptcha,
+    params: Params,
     refund: string | undefined,
+    answerBy: number,
   ): Promise<CreatedNotice> {
-    const digits = drawCode(code.length)
-    const isPending = await codes.remember(notice, notice.id, digits, refund)
-    const minutes = Math.ceil(code.ttlMs / 60_000)
-    const validity = validityIn(notice.locale)
-    const params = { ...request.params, code: digits, minutes, validity }
-    const created = await createNotice(notice, params, request.answerBy - performance.now())
+    const { id, locale } = notice
+    const testCode = testRecipients.codeOf(notice.channel, notice.to)
+    const digits = testCode ?? drawCode(code.length)
+    const isPending = await codes.remember(notice, id, digits, testCode ? undefined : refund)
+    // No worker will settle a test recipient's.
+    if (isPending && testCode) await codes.settle(notice, id)
+    const own = {
+      code: digits,
+      minutes: Math.ceil(code.ttlMs / 60_000),
+      validity: validityIn(locale),
+    }
+    const created = await createNotice(notice, { ...params, ...own }, answerBy - performance.now())
     // The promise is given. Should the process die before this, the worker settles the code before it
     // sends it.
-    if (isPending) {
-      await codes.settle(notice, notice.id).catch(() => codes.settleSoon(notice, notice.id))
+    if (isPending && !testCode) {
+      await codes.settle(notice, id).catch(() => codes.settleSoon(notice, id))
     }
     return created
   }
 
-  /** No worker will settle this one. */
-  async function makeTestCode(notice: PreparedCaptcha, digits: string): Promise<CreatedNotice> {
-    if (await codes.remember(notice, notice.id, digits)) await codes.settle(notice, notice.id)
-    return takeTestNotice(notice)
+  /** A send is not refused by a lock of checks, so its answer tells of one; without a word when Redis gives none. */
+  async function lockOf(draft: Sending['draft'], origin: Origin) {
+    const waitMs = await checkLimits.waitMsOf(draft, origin).catch(() => 0)
+    return waitMs > 0 ? { lockedForMs: waitMs } : {}
   }
 
-  return {
-    /**
-     * How to refuse the request, where this process remembers that the limits do. Undefined instead of the refusal if that
-     * has changed meanwhile; nothing is taken then.
-     */
-    recall(
-      request: CaptchaRequest,
-      isHuman: boolean,
-    ): (() => Promise<RefusedSend | undefined>) | undefined {
-      const { policy, fields } = draftOf(request)
-      if (!quota.isRefused(policy, fields, isHuman)) return undefined
-      return async () => {
-        const id = randomUUID()
-        const decision = await quota.acquire(policy, fields, id, isHuman)
-        if (!decision.admitted) return { accepted: false, policy: 'captcha', refusal: decision }
-        quota.release(policy, fields, id)
-        return undefined
-      }
-    },
-
-    /**
-     * `isHuman`: rules that ask for a challenge let it pass. Throws Unavailable when Redis or PostgreSQL is out of
-     * reach, and Problem when the recipient can't be; nothing was taken then.
-     */
-    async send(request: CaptchaRequest, isHuman = true): Promise<SendOutcome> {
-      const { notice, policy, fields } = draftOf(request)
-      const decision = await quota.acquire(policy, fields, notice.id, isHuman)
-      if (!decision.admitted) return { accepted: false, policy: 'captcha', refusal: decision }
-      const lock = lockOf(notice, request.origin)
-      try {
-        if (!(await canReach(notice))) throw new Problem('invalid_recipient')
-        const testCode = testRecipients.codeOf(notice.channel, notice.to)
-        const created = await (testCode === undefined
-          ? makeCode(request, notice, checkLimits.refundOf(policy, fields))
-          : makeTestCode(notice, testCode))
-        const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
-        return { accepted: true, notice: created, resendAt, ...(await lock) }
-      } catch (error) {
-        codes.forget(notice, notice.id)
-        quota.release(policy, fields, notice.id)
-        throw error
-      }
-    },
-
-    /** What an earlier request made under this id, if it was sent or will be. Takes no quota. */
-    async adopt(request: CaptchaRequest): Promise<SendOutcome | null> {
-      const { notice, policy, fields } = draftOf(request)
-      const adopted = await store.adopt(notice.app, notice.id)
-      if (!adopted) return null
-      // Without its code it will not be sent.
-      if (adopted.isOpen && (await codes.settle(notice, notice.id)) !== 'current') return null
-      const { createdAt, expiresAt } = adopted
-      const resendAt = new Date(Date.now() + (await quota.nextInMs(policy, fields)))
-      const lock = await lockOf(notice, request.origin)
-      return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt, ...lock }
-    },
+  function acceptedOf(
+    notice: Omit<CreatedNotice, 'createdAt'>,
+    resendAtMs: number,
+    lock: { lockedForMs?: number },
+  ): Accepted {
+    const { scene = '' } = notice
+    return { ...acceptedAs(notice, resendAtMs), scene, codeLength: code.length, ...lock }
   }
 }

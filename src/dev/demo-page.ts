@@ -17,7 +17,7 @@ import express, {
 import helmet from 'helmet'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { isLocalCaller, notLocal } from '../http/local-caller.ts'
-import { viewOf } from '../http/notice-view.ts'
+import { viewOf } from '../http/notices.ts'
 import type { Shared } from '../main/shared.ts'
 import type { DecisionWatch } from './decision-watch.ts'
 import { reserveName, switchableIn } from './demo-config.ts'

@@ -9,6 +9,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { ZodError, ZodType } from 'zod'
 import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
+import { invalid } from './problem.ts'
 
 const maxBodyBytes = 16_384
 
@@ -68,19 +69,19 @@ export async function readJson(request: ParsedMessage, share: BodyShare): Promis
   const { headers } = request
   const announcedBytes = Number(headers['content-length'])
   if (headers['transfer-encoding'] === undefined && !(announcedBytes > 0)) {
-    throw bodyProblem('the body is missing')
+    throw invalid('', 'the body is missing')
   }
   // A compressed body can be a bomb, and no caller needs one.
   if (!isPlainJson(headers['content-type']) || isEncoded(headers)) {
     throw new Problem('unsupported_media_type')
   }
   const body = await readBytes(request, maxBodyBytes, share)
-  if (body.length === 0) throw bodyProblem('the body is missing')
-  if (!isUtf8(body)) throw bodyProblem('the body is not UTF-8')
+  if (body.length === 0) throw invalid('', 'the body is missing')
+  if (!isUtf8(body)) throw invalid('', 'the body is not UTF-8')
   try {
     return JSON.parse(body.toString())
   } catch {
-    throw bodyProblem('the body is not JSON')
+    throw invalid('', 'the body is not JSON')
   }
 }
 
@@ -142,7 +143,7 @@ export function readBytes(
     })
     // A connection that broke: without a listener for its error Node only closes the request.
     request.on('close', () => {
-      if (!isEnded) reject(bodyProblem('the body ended early'))
+      if (!isEnded) reject(invalid('', 'the body ended early'))
     })
   })
 }
@@ -196,8 +197,4 @@ function fieldErrors(error: ZodError, place: string): FieldError[] {
     }
     return [{ path: at.join('.').slice(0, 100), message: issue.message }]
   })
-}
-
-function bodyProblem(message: string): Problem {
-  return new Problem('invalid_request', { errors: [{ path: '', message }] })
 }

@@ -5,10 +5,9 @@
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import express, { type RequestHandler, type Router } from 'express'
-import { Problem } from '../base/problems.ts'
-import { problemAnswer } from './problem.ts'
 
-export function createBrowserScript(): Router {
+/** `refuse` answers other methods. */
+export function createBrowserScript(refuse: RequestHandler): Router {
   const { version } = JSON.parse(readText('../../package.json')) as { version: string }
   const plain = Buffer.from(readText('../../web/dist/postern-code.js'))
   const gzipped = gzipSync(plain, { level: 9 })
@@ -31,13 +30,6 @@ export function createBrowserScript(): Router {
       ...(isGzipped ? { 'content-encoding': 'gzip' } : {}),
     })
     response.end(bytes)
-  }
-
-  const refuse: RequestHandler = (request, response) => {
-    const problem = new Problem('method_not_allowed', {}, { allow: 'GET, HEAD' })
-    const refusal = problemAnswer(problem, request.headers['accept-language'])
-    response.writeHead(refusal.status, { 'cache-control': 'no-store', ...refusal.headers })
-    response.end(JSON.stringify(refusal.body))
   }
 
   const path = `/postern-code.${version}.js`

@@ -1,68 +1,112 @@
-import type { z } from 'zod'
-import { Problem } from '../base/problems.ts'
+/** Codes: send one, check one; and the challenges that pages may have to solve before. */
+import { z } from 'zod'
 import type { CheckCaptcha } from '../captcha/check.ts'
-import type { Passes } from '../captcha/passes.ts'
-import type { CaptchaRequest, SendCaptcha } from '../captcha/send.ts'
-import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import type { PastChallenge, RefuseLimited } from './challenges.ts'
-import { invalid } from './problem.ts'
-import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
+import type { SendCaptcha } from '../captcha/send.ts'
+import type { Caller } from '../rules/quota.ts'
+import { acceptedAnswer, acceptedNotice, idempotencyKeyOf } from './notices.ts'
+import { defineRoute, type Route } from './route.ts'
 import {
-  acceptedCaptcha,
-  checkCaptchaBody,
-  checkCaptchaPageBody,
-  passedCheck,
-  sendCaptchaBody,
-  sendCaptchaPageBody,
-} from './schemas/captchas.ts'
-import { acceptedAnswer } from './send-answer.ts'
-import { contentOf, originOf, recipientOf, type Sendable } from './send-body.ts'
+  channel,
+  id,
+  ip,
+  locale,
+  lockedForMs,
+  params,
+  recipient,
+  scene,
+  template,
+  time,
+} from './words.ts'
 
-/** Variables of a captcha template that Postern fills in. */
-const ownVariables = ['code', 'minutes', 'validity']
+export const createChallengeBody = z.strictObject({}).meta({ id: 'CreateChallenge' })
 
-export function captchaRoutes(
-  deps: Sendable & {
-    sendCaptcha: SendCaptcha
-    checkCaptcha: CheckCaptcha
-    normaliseRecipient: NormaliseRecipient
-    passes: Passes
-    pastChallenge: PastChallenge
-    refuseLimited: RefuseLimited
-    codeLength: number
-    /** PostgreSQL's clock. */
-    nowMs: () => number
-    /** What a publishable key may send. */
-    pageTemplates: readonly string[]
-  },
-): Route[] {
-  const {
-    sendCaptcha,
-    checkCaptcha,
-    passes,
-    pastChallenge,
-    refuseLimited,
-    templates,
-    normaliseRecipient,
-    codeLength,
-    nowMs,
-  } = deps
+export const challengeOffer = z
+  .discriminatedUnion('kind', [
+    z.object({
+      kind: z.literal('altcha'),
+      challenge: z
+        .object({ parameters: z.record(z.string(), z.unknown()), signature: z.string() })
+        .meta({ description: "As altcha's widget takes it (proof of work, version 2)." }),
+    }),
+    z.object({ kind: z.enum(['turnstile', 'hcaptcha']), siteKey: z.string() }),
+  ])
+  .meta({ id: 'Challenge', description: 'What a page has its visitor solve.' })
 
-  /** The request as the rooms behind take it, or the problem that says why not. */
-  function captchaOf(
-    { key, ip, body }: RouteRequest<z.infer<typeof sendCaptchaBody>>,
-    attempt: SendAttempt,
-  ): CaptchaRequest {
-    const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, { app: key.app, to, country }, ownVariables)
-    const { channel, scene, template } = body
-    if (!templates.variables(template, channel, locale).has('code')) {
-      throw invalid('template', 'does not say the code')
-    }
-    const origin = originOf(key, body.ip ?? ip, country)
-    return { ...attempt, app: key.app, channel, to, scene, template, locale, params, origin }
-  }
+/** The answer's own shape is its kind's to check. */
+export const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
+  description:
+    "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
+})
 
+export const sendCaptchaBody = z
+  .strictObject({
+    channel,
+    ip: ip.optional(),
+    to: recipient,
+    scene: scene.default('default'),
+    template: template.default('captcha'),
+    params,
+    locale: locale.optional(),
+    challenge: challengeAnswer,
+  })
+  .meta({ id: 'SendCaptcha' })
+
+export const checkCaptchaBody = z
+  .strictObject({
+    channel,
+    ip: ip.optional(),
+    to: recipient,
+    scene: scene.default('default'),
+    code: z
+      .string()
+      .regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string')
+      .meta({ description: 'What the person typed.' }),
+    id: id.optional().meta({ description: 'With it only the code of this very request passes.' }),
+    challenge: challengeAnswer,
+  })
+  .meta({ id: 'CheckCaptcha' })
+
+/** A publishable key stands in a page, so its caller is anybody: whom to count and what to say is not theirs. */
+const notForPages = z.never('a publishable key may not set it')
+
+/** What a publishable key may send of these. */
+export const sendCaptchaPageBody = (templates: readonly string[]) =>
+  sendCaptchaBody.extend({
+    ip: notForPages.optional(),
+    params: notForPages.default({} as never),
+    template: template
+      .refine((name) => templates.includes(name), 'a publishable key may not name it')
+      .prefault('captcha'),
+  })
+
+export const checkCaptchaPageBody = checkCaptchaBody.extend({ ip: notForPages.optional() })
+
+export const acceptedCaptcha = acceptedNotice
+  .omit({ template: true })
+  .extend({ scene, codeLength: z.int(), lockedForMs: lockedForMs.optional() })
+  .meta({ id: 'AcceptedCaptcha' })
+
+export const passedCheck = z
+  .object({
+    verified: z.literal(true),
+    id,
+    scene,
+    verifiedAt: time,
+    pass: z.string().meta({
+      description: 'A JWS (ES256) of five minutes that proves it to a server; see docs/passes.md.',
+    }),
+  })
+  .meta({ id: 'PassedCheck' })
+
+export function captchaRoutes(deps: {
+  sendCaptcha: SendCaptcha
+  checkCaptcha: CheckCaptcha
+  /** A challenge of the caller's own. */
+  offerChallenge: (caller: Caller) => Promise<object>
+  /** What a publishable key may send. */
+  pageTemplates: readonly string[]
+}): Route[] {
+  const { sendCaptcha, checkCaptcha, offerChallenge, pageTemplates } = deps
   return [
     defineRoute({
       method: 'post',
@@ -71,7 +115,7 @@ export function captchaRoutes(
       summary: 'Send a one-time code. A new code replaces the one before it.',
       access: 'page',
       body: sendCaptchaBody,
-      pageBody: sendCaptchaPageBody(deps.pageTemplates),
+      pageBody: sendCaptchaPageBody(pageTemplates),
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedCaptcha } },
       problems: [
         'invalid_recipient',
@@ -80,33 +124,10 @@ export function captchaRoutes(
         'limited',
         'locked',
       ],
-      async send(request, attempt) {
-        const captcha = captchaOf(request, attempt)
-        const outcome = await pastChallenge(
-          request,
-          (isHuman) => sendCaptcha.send(captcha, isHuman),
-          (sent) => (sent.accepted ? undefined : sent),
-        )
-        if (outcome instanceof Problem) return outcome
-        return acceptedAnswer(request, outcome, { scene: request.body.scene, codeLength })
-      },
-      recall(request, attempt) {
-        // An answer to a challenge may be good, so it is not remembered that one is asked for.
-        const isHuman = request.body.challenge !== undefined
-        const refuse = sendCaptcha.recall(captchaOf(request, attempt), isHuman)
-        return (
-          refuse &&
-          (async () => {
-            const refused = await refuse()
-            return refused && refuseLimited(request, refused)
-          })
-        )
-      },
-      async adopt(request, attempt) {
-        const outcome = await sendCaptcha.adopt(captchaOf(request, attempt))
-        return (
-          outcome && acceptedAnswer(request, outcome, { scene: request.body.scene, codeLength })
-        )
+      isSend: true,
+      async run(request) {
+        const asked = { ...request.body, idempotencyKey: idempotencyKeyOf(request) }
+        return acceptedAnswer(request, await sendCaptcha(asked, request.caller))
       },
     }),
 
@@ -130,38 +151,26 @@ export function captchaRoutes(
         'limited',
         'locked',
       ],
-      async run(request) {
-        const { body, key, ip, note } = request
-        const { channel, scene, code, id } = body
-        const { to, country } = recipientOf(normaliseRecipient, body)
-        if (code.length !== codeLength) throw invalid('code', `has ${codeLength} digits`)
-        const origin = originOf(key, body.ip ?? ip, country)
-        const guess = { app: key.app, channel, to, scene, code, ...(id ? { id } : {}), origin }
-        const outcome = await pastChallenge(
-          request,
-          (isHuman) => checkCaptcha(guess, isHuman),
-          (checked) => (checked.result === 'refused' ? { policy: 'check', ...checked } : undefined),
-        )
-        if (outcome instanceof Problem) return outcome
-        if (outcome.result === 'refused') throw new Error('a refusal is answered before')
-        if (outcome.result === 'mismatch') {
-          const { result: _, ...members } = outcome
-          return new Problem('code_mismatch', members)
-        }
-        if (outcome.result === 'gone') return new Problem('code_gone')
-        note({ noticeId: outcome.noticeId })
-        const pass = await passes.issue({ app: key.app, scene, channel, to })
-        return {
-          status: 200,
-          body: {
-            verified: true,
-            id: outcome.noticeId,
-            scene,
-            verifiedAt: new Date(nowMs()).toISOString(),
-            pass,
-          },
-        }
+      async run({ body, caller, note }) {
+        const checked = await checkCaptcha(body, caller)
+        if (checked.outcome !== 'passed') return checked
+        const { outcome: _, ...passed } = checked
+        note({ noticeId: passed.id })
+        return { status: 200, body: { verified: true, ...passed } }
       },
+    }),
+
+    defineRoute({
+      method: 'post',
+      path: '/v1/challenges',
+      name: 'createChallenge',
+      summary:
+        'Ask for a challenge before one is asked for. Its answer opens one send or one check.',
+      access: 'page',
+      body: createChallengeBody,
+      answers: { 200: { description: 'To be solved in the page.', schema: challengeOffer } },
+      problems: [],
+      run: async ({ caller }) => ({ status: 200, body: await offerChallenge(caller) }),
     }),
   ]
 }

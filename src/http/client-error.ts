@@ -1,6 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { Problem } from '../base/problems.ts'
-import { problemAnswer } from './problem.ts'
+import { invalid, problemAnswer } from './problem.ts'
 
 /** What Node's parser refuses before there is a request: oversized headers, slow senders, no HTTP at all. */
 export function answerClientError(error: Error & { code?: string }, socket: Duplex): void {
@@ -9,8 +8,7 @@ export function answerClientError(error: Error & { code?: string }, socket: Dupl
     return
   }
   const [status, message] = reasons[error.code ?? ''] ?? ['400 Bad Request', 'this is not HTTP']
-  const problem = new Problem('invalid_request', { errors: [{ path: '', message }] })
-  const { headers, body } = problemAnswer(problem, undefined)
+  const { headers, body } = problemAnswer(invalid('', message), undefined)
   const text = JSON.stringify({ ...(body as object), status: Number(status.slice(0, 3)) })
   socket.end(
     `HTTP/1.1 ${status}\r\ncontent-type: ${headers?.['content-type']}\r\n` +

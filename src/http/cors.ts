@@ -8,10 +8,10 @@
  * preflight, such as a plain GET (docs/decisions/0011-a-page-reads-why-it-is-refused.md).
  */
 import type { Request, Response } from 'express'
-import type { ApiKey } from '../access/api-keys.ts'
 import { orLate } from '../base/deadline.ts'
 import { Problem } from '../base/problems.ts'
 import type { Answer } from './problem.ts'
+import type { Key } from './route.ts'
 
 const requestHeaders = 'Authorization, Content-Type, Idempotency-Key'
 const exposedHeaders = 'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Location'
@@ -53,7 +53,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
     },
 
     /** Lets the page read the answer, whatever it will be. Throws Problem where the key is not for this page. */
-    admit(key: ApiKey, request: Request, response: Response): void {
+    admit(key: Key, request: Request, response: Response): void {
       const { origin } = request.headers
       // Apps that show a page of their own (web views) may send none.
       if (key.kind !== 'publishable' || origin === undefined) return

@@ -1,10 +1,52 @@
 /** The limiter for other services: any policy of the policy file, and login attempts. */
+import { z } from 'zod'
 import { Problem } from '../base/problems.ts'
 import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { type LoginThrottle, subjectOfApp } from '../rules/login-throttle.ts'
-import { invalid, refusalProblem } from './problem.ts'
+import { limitedBy } from '../rules/refused.ts'
+import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { acquireBody, attemptBody, permitsTaken, tryAllowed } from './schemas/limits.ts'
+import { ip, plainText } from './words.ts'
+
+const maxFields = 32
+
+export const acquireBody = z
+  .strictObject({
+    fields: z
+      .record(
+        z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+        z.union([plainText(320), z.number()]),
+      )
+      .refine((fields) => Object.keys(fields).length <= maxFields, `at most ${maxFields} fields`)
+      .refine((fields) => !('app' in fields), 'app is the app of your key')
+      .meta({ description: "Values for the fields in the rules' keys." }),
+    permits: z.int().min(1).default(1).meta({ description: 'How much to take from every rule.' }),
+  })
+  .meta({ id: 'Acquire' })
+
+export const attemptBody = z
+  .strictObject({
+    policy: z.string().min(1).max(64).meta({ description: 'A policy of the policy file.' }),
+    subject: plainText(320).min(1).meta({ description: 'Who logs in, as the caller names them.' }),
+    ip: ip.optional(),
+  })
+  .meta({ id: 'Attempt' })
+
+export const permitsTaken = z
+  .object({
+    allowed: z.literal(true),
+    remaining: z
+      .array(z.object({ rule: z.string(), window: z.string(), left: z.int() }))
+      .meta({ description: 'What is left in every window of every rule.' }),
+  })
+  .meta({ id: 'PermitsTaken' })
+
+export const tryAllowed = z
+  .object({
+    allowed: z.literal(true),
+    triesLeft: z.int().meta({ description: 'Tries left before the lock.' }),
+  })
+  .meta({ id: 'AttemptAllowed' })
 
 export function limitRoutes(deps: {
   loginThrottle: LoginThrottle
@@ -29,7 +71,7 @@ export function limitRoutes(deps: {
       body: acquireBody,
       answers: { 200: { description: 'Taken.', schema: permitsTaken } },
       problems: ['not_found', 'limited', 'locked'],
-      async run({ key: { app }, params, body }) {
+      async run({ caller: { app }, params, body }) {
         const policy = params.policy ?? ''
         if (!hasPolicy(policy)) throw new Problem('not_found')
         const { fields, permits } = body
@@ -41,7 +83,7 @@ export function limitRoutes(deps: {
             { permits, isSolved: true },
           ),
         )
-        if (!decision.admitted) return refusalProblem(policy, decision)
+        if (!decision.admitted) return limitedBy(policy, decision)
         const remaining = decision.remaining.map(({ rule, window, left }) => ({
           rule,
           window,
@@ -62,13 +104,13 @@ export function limitRoutes(deps: {
         200: { description: 'The attempt may be made; it is counted.', schema: tryAllowed },
       },
       problems: ['limited', 'locked'],
-      async run({ key: { app }, body }) {
+      async run({ caller: { app }, body }) {
         const { policy, subject, ip = '' } = body
         checkPolicy(policy)
         const outcome = await withFieldProblems('', () =>
           loginThrottle.begin({ policy, app, subject, ip }),
         )
-        if (!outcome.allowed) return refusalProblem(policy, outcome.refusal)
+        if (!outcome.allowed) return limitedBy(policy, outcome.refusal)
         return { status: 200, body: outcome }
       },
     }),
@@ -82,7 +124,7 @@ export function limitRoutes(deps: {
       body: attemptBody,
       answers: { 204: { description: 'Cleared.' } },
       problems: [],
-      async run({ key: { app }, body }) {
+      async run({ caller: { app }, body }) {
         const { policy, subject, ip = '' } = body
         checkPolicy(policy)
         const isCleared = await withFieldProblems('', () =>

@@ -1,69 +1,110 @@
-import type { z } from 'zod'
+/** Notices: send one, see what became of it, search. */
+import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
+import { duration } from '../base/durations.ts'
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
-import type { NoticeRequest, SendNotice } from '../notice/send.ts'
+import type { SendNotice, SendOutcome } from '../notice/send.ts'
+import { noticeStates, outcomes } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import { type CursorMarks, createCursors } from './cursor.ts'
-import { viewOf } from './notice-view.ts'
-import { invalid } from './problem.ts'
-import { defineRoute, type Route, type RouteRequest, type SendAttempt } from './route.ts'
-import {
-  acceptedNotice,
-  noticePage,
-  noticeView,
-  searchNoticesBody,
-  sendNoticeBody,
-} from './schemas/notices.ts'
-import { acceptedAnswer } from './send-answer.ts'
-import { contentOf, invalidRecipient, originOf, recipientOf, type Sendable } from './send-body.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
+import { invalid, problemOf } from './problem.ts'
+import type { Outcome } from './respond.ts'
+import { defineRoute, type Route, type RouteRequest } from './route.ts'
+import { channel, id, ip, locale, params, recipient, scene, template, time } from './words.ts'
 
-export function noticeRoutes(
-  deps: Sendable & {
-    sendNotice: SendNotice
-    store: NoticeStore
-    normaliseRecipient: NormaliseRecipient
-    /** The hashes under which a recipient's rows are found, by every secret in use. */
-    recipientHashes: (channel: Channel, to: string) => Buffer[]
-    cursorMarks: CursorMarks
-    /** PostgreSQL's, because it decides when a notice is due. */
-    nowMs: () => number
-  },
-): Route[] {
-  const { sendNotice, store, normaliseRecipient, recipientHashes, nowMs } = deps
+export const sendNoticeBody = z
+  .strictObject({
+    channel,
+    ip: ip.optional(),
+    to: recipient,
+    template,
+    params,
+    locale: locale.optional(),
+    ttl: duration.optional().meta({
+      description: 'A duration such as `60s`, `5m`, `1h` or `7d`. Not sent after it.',
+    }),
+    sendAt: time.optional().meta({
+      description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
+    }),
+  })
+  .meta({ id: 'SendNotice' })
+
+export const searchNoticesBody = z
+  .strictObject({
+    to: recipient.optional(),
+    channel: channel.optional(),
+    state: z.enum(noticeStates).optional().meta({ description: 'Only notices in this state.' }),
+    cursor: z.string().min(1).max(200).optional().meta({
+      description: '`nextCursor` of the page before.',
+    }),
+    limit: z.int().min(1).max(100).default(20).meta({ description: 'Items on a page.' }),
+  })
+  .meta({ id: 'SearchNotices' })
+
+export const acceptedNotice = z
+  .object({
+    id,
+    channel,
+    to: z.string().meta({ description: 'Masked.' }),
+    template,
+    state: z.literal('pending'),
+    expiresAt: time,
+    resendAt: time.meta({ description: 'From then on the limits admit the same request again.' }),
+  })
+  .meta({ id: 'AcceptedNotice' })
+
+export const noticeView = z
+  .object({
+    id,
+    channel,
+    to: z.string().nullable().meta({ description: 'Masked; null once erased.' }),
+    kind: z.enum(['captcha', 'notice']),
+    scene: scene.optional(),
+    template,
+    state: z.enum(noticeStates),
+    provider: z.string().optional(),
+    providerMessageId: z.string().optional(),
+    attempts: z.array(
+      z.object({
+        provider: z.string().nullable(),
+        at: time,
+        outcome: z.enum(outcomes),
+        durationMs: z.number(),
+        detail: z.string().optional(),
+        count: z.int().optional().meta({
+          description: 'Calls with this outcome, where there were several: `at` is the first.',
+        }),
+        latestAt: time.optional().meta({ description: 'The latest of them.' }),
+      }),
+    ),
+    createdAt: time,
+    sendAt: time.optional(),
+    expiresAt: time,
+    sentAt: time.optional(),
+    finishedAt: time.optional(),
+    error: z.string().optional(),
+  })
+  .meta({ id: 'Notice' })
+
+export const noticePage = z
+  .object({
+    items: z.array(noticeView),
+    nextCursor: z.string().optional(),
+  })
+  .meta({ id: 'NoticePage' })
+
+export function noticeRoutes(deps: {
+  sendNotice: SendNotice
+  store: Pick<NoticeStore, 'find' | 'search'>
+  normaliseRecipient: NormaliseRecipient
+  /** The hashes under which a recipient's rows are found, by every secret in use. */
+  recipientHashes: (channel: Channel, to: string) => Buffer[]
+  cursorMarks: CursorMarks
+}): Route[] {
+  const { sendNotice, store, normaliseRecipient, recipientHashes } = deps
   const cursors = createCursors(deps.cursorMarks)
-
-  /** The request as the room behind takes it, or the problem that says why not. */
-  function noticeOf(
-    { key, ip, body }: RouteRequest<z.infer<typeof sendNoticeBody>>,
-    attempt: SendAttempt,
-  ): NoticeRequest {
-    const { to, country } = recipientOf(normaliseRecipient, body)
-    const { locale, params } = contentOf(deps, body, { app: key.app, to, country }, [])
-    const { channel, template, ttl: ttlMs } = body
-    const sendAt = sendTimeOf(body.sendAt, nowMs())
-    const origin = originOf(key, body.ip ?? ip, country)
-    return {
-      ...attempt,
-      app: key.app,
-      channel,
-      to,
-      template,
-      locale,
-      params,
-      ttlMs,
-      sendAt,
-      origin,
-    }
-  }
-
-  /** What was sent to may be looked for, whatever destinations are allowed now. */
-  function recipientSearched(channel: Channel, to: string): string {
-    const result = normaliseRecipient(channel, to)
-    if (result.kind === 'invalid') throw invalidRecipient(result)
-    return result.to
-  }
 
   return [
     defineRoute({
@@ -75,13 +116,10 @@ export function noticeRoutes(
       body: sendNoticeBody,
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
-      async send(request, attempt) {
-        const outcome = await sendNotice.send(noticeOf(request, attempt))
-        return acceptedAnswer(request, outcome, { template: request.body.template })
-      },
-      async adopt(request, attempt) {
-        const outcome = await sendNotice.adopt(noticeOf(request, attempt))
-        return outcome && acceptedAnswer(request, outcome, { template: request.body.template })
+      isSend: true,
+      async run(request) {
+        const asked = { ...request.body, idempotencyKey: idempotencyKeyOf(request) }
+        return acceptedAnswer(request, await sendNotice(asked, request.caller))
       },
     }),
 
@@ -93,7 +131,7 @@ export function noticeRoutes(
       access: 'secret',
       answers: { 200: { description: 'The notice.', schema: noticeView } },
       problems: ['not_found'],
-      async run({ key: { app }, params }) {
+      async run({ caller: { app }, params }) {
         const id = params.id ?? ''
         const row = isId(id) ? await store.find(app, id) : null
         if (!row) throw new Problem('not_found')
@@ -110,12 +148,12 @@ export function noticeRoutes(
       body: searchNoticesBody,
       answers: { 200: { description: 'One page.', schema: noticePage } },
       problems: ['invalid_recipient'],
-      async run({ key: { app }, body }) {
+      async run({ caller: { app }, body }) {
         const { to, channel, state, cursor, limit } = body
         if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
         const hashes =
           to !== undefined && channel !== undefined
-            ? recipientHashes(channel, recipientSearched(channel, to))
+            ? recipientHashes(channel, recipientNamed(normaliseRecipient, channel, to).to)
             : undefined
         const rows = await store.search({
           app,
@@ -139,12 +177,70 @@ export function noticeRoutes(
   ]
 }
 
-const furthestAheadMs = 7 * 86_400_000
+export function idempotencyKeyOf({ headers }: Pick<RouteRequest, 'headers'>): string | undefined {
+  const key = headers['idempotency-key'] as string | undefined
+  if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
+  throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
+}
 
-/** A time that has passed means now: the caller's clock may be behind ours. */
-function sendTimeOf(text: string | undefined, nowMs: number): Date | undefined {
-  if (text === undefined) return undefined
-  const aheadMs = Date.parse(text) - nowMs
-  if (aheadMs > furthestAheadMs) throw invalid('sendAt', 'is more than 7 days ahead')
-  return aheadMs > 0 ? new Date(text) : undefined
+/** Also one that messages may not go to: what is known of it may be asked for. */
+export function recipientNamed(normalise: NormaliseRecipient, channel: Channel, to: string) {
+  const result = normalise(channel, to)
+  if (result.kind === 'invalid') throw problemOf(refusedRecipient(result))
+  return result
+}
+
+/** The 202 of a send. */
+export function acceptedAnswer(
+  { basePath, body, note }: RouteRequest<{ template: string }>,
+  sent: SendOutcome,
+): Outcome {
+  if (sent.outcome !== 'accepted') return sent
+  const { outcome: _, ...accepted } = sent
+  const { id, channel } = accepted
+  note({ noticeId: id, channel, template: body.template })
+  return { status: 202, headers: { location: `${basePath}/v1/notices/${id}` }, body: accepted }
+}
+
+type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
+
+/** A row as callers see it: recipient masked, members without a value left out. */
+export function viewOf(row: NoticeRow) {
+  return {
+    id: row.id,
+    channel: row.channel,
+    to: row.recipient === null ? null : maskRecipient(row.channel, row.recipient),
+    kind: row.kind,
+    scene: row.scene ?? undefined,
+    template: row.template,
+    state: row.state,
+    provider: row.provider ?? undefined,
+    providerMessageId: row.providerMessageId ?? undefined,
+    attempts: row.attempts,
+    createdAt: row.createdAt.toISOString(),
+    sendAt: row.sendAt?.toISOString(),
+    expiresAt: row.expiresAt.toISOString(),
+    sentAt: row.sentAt?.toISOString(),
+    finishedAt: row.finishedAt?.toISOString(),
+    error: row.error ?? undefined,
+  }
+}
+
+/** The marks of these values by every secret in use, the newest first. */
+export type CursorMarks = (values: readonly string[]) => string[]
+
+export function createCursors(marks: CursorMarks) {
+  const marksOf = (app: string, id: string) => marks([app, id])
+  return {
+    write: (app: string, id: string): string => `${id}.${marksOf(app, id)[0]}`,
+
+    /** The id. Throws Problem when the cursor was not given to this app. */
+    read(app: string, cursor: string): string {
+      const [id = '', mark = '', ...rest] = cursor.split('.')
+      if (!isId(id) || rest.length > 0 || !marksOf(app, id).includes(mark)) {
+        throw invalid('cursor', 'is not a cursor of yours')
+      }
+      return id
+    },
+  }
 }

@@ -9,8 +9,8 @@ import {
 } from 'zod-openapi'
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { problemMediaType } from './problem.ts'
-import { defineRoute, isKeyed, isSendRoute, type Route } from './route.ts'
-import { anyProblem, problemSchema } from './schemas/problems.ts'
+import { anyProblem, problemSchema } from './problem-schemas.ts'
+import { defineRoute, isKeyed, type Route } from './route.ts'
 
 /** What any route may answer, beside its own. */
 const everywhere: ProblemCode[] = ['internal', 'unavailable']
@@ -91,7 +91,7 @@ export function problemCodesOf(route: Route): ProblemCode[] {
       ...route.problems,
       ...(isKeyed(route) ? withKey : []),
       ...(route.body ? withBody : route.query ? (['invalid_request'] as const) : []),
-      ...(isSendRoute(route) ? withIdempotency : []),
+      ...(route.isSend ? withIdempotency : []),
       ...everywhere,
     ]),
   ]
@@ -113,7 +113,7 @@ function operation(route: Route): ZodOpenApiOperationObject {
         ? { path: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }
         : {}),
       ...(route.query ? { query: route.query as z.ZodObject } : {}),
-      ...(isSendRoute(route) ? { header: idempotencyHeader } : {}),
+      ...(route.isSend ? { header: idempotencyHeader } : {}),
     },
     ...(route.body
       ? { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }

@@ -1,10 +1,52 @@
 /** Passes: the keys they are signed with, and whether one is good. */
-import type { Passes } from '../captcha/passes.ts'
-import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
+import { z } from 'zod'
+import { type Passes, passRefusals } from '../captcha/passes.ts'
+import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { jsonWebKeySet, passVerdict, verifyPassBody } from './schemas/passes.ts'
-import { recipientOf } from './send-body.ts'
+import { channel, recipient, scene, time } from './words.ts'
+
+export const jsonWebKeySet = z
+  .object({
+    keys: z.array(
+      z.object({
+        kty: z.literal('EC'),
+        crv: z.literal('P-256'),
+        x: z.string(),
+        y: z.string(),
+        kid: z.string(),
+        alg: z.literal('ES256'),
+        use: z.literal('sig'),
+      }),
+    ),
+  })
+  .meta({ id: 'JsonWebKeySet' })
+
+export const verifyPassBody = z
+  .strictObject({
+    pass: z
+      .string()
+      .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'is a compact JWS')
+      .max(2_000)
+      .meta({ description: 'What a check that passed answered as `pass`.' }),
+    channel: channel.optional(),
+    to: recipient
+      .optional()
+      .meta({ description: 'With it only a pass of this recipient is good.' }),
+  })
+  .meta({ id: 'VerifyPass' })
+
+export const passVerdict = z
+  .discriminatedUnion('valid', [
+    z.object({
+      valid: z.literal(true),
+      scene,
+      channel,
+      verifiedAt: time.meta({ description: 'When the code was checked.' }),
+    }),
+    z.object({ valid: z.literal(false), reason: z.enum(passRefusals) }),
+  ])
+  .meta({ id: 'PassVerdict' })
 
 /** Keys are published before anything is signed with them, as they follow from the secret of the environment. */
 const jwksSeconds = 300
@@ -45,16 +87,15 @@ export function passRoutes(deps: {
         200: { description: 'What the pass proves, or why nothing.', schema: passVerdict },
       },
       problems: ['invalid_recipient', 'destination_not_allowed'],
-      async run({ key, body }) {
+      async run({ caller, body }) {
         const { pass, channel, to } = body
         if ((channel === undefined) !== (to === undefined)) {
           throw invalid(channel === undefined ? 'channel' : 'to', 'channel and to belong together')
         }
-        const recipient =
-          channel && to
-            ? { channel, to: recipientOf(normaliseRecipient, { channel, to }).to }
-            : undefined
-        const verdict = await passes.verify(pass, key.app, recipient)
+        const read = channel && to ? normaliseRecipient(channel, to) : undefined
+        if (read && read.kind !== 'ok') return refusedRecipient(read)
+        const owner = channel && read ? { channel, to: read.to } : undefined
+        const verdict = await passes.verify(pass, caller.app, owner)
         return { status: 200, body: verdict }
       },
     }),

@@ -1,6 +1,7 @@
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { Problem, problems } from '../base/problems.ts'
-import { type Refusal, rateLimitHeaders } from '../limiter/index.ts'
+import { rateLimitHeaders } from '../limiter/index.ts'
+import type { Refused } from '../rules/refused.ts'
 
 export interface Answer {
   status: number
@@ -42,11 +43,23 @@ export function invalid(path: string, message: string): Problem {
   return new Problem('invalid_request', { errors: [{ path, message }] })
 }
 
-/** What the limiter refused. */
-export function refusalProblem(policy: string, refusal: Refusal): Problem {
-  const { rule, window, retryAfterMs, kind, message } = refusal
-  const shared = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
-  return kind === 'lockout'
-    ? new Problem('locked', shared)
-    : new Problem('limited', { ...shared, window }, rateLimitHeaders(policy, refusal))
+/** The one place where an outcome of the rooms behind becomes an error. */
+export function problemOf(refused: Refused): Problem {
+  const { outcome, ...members } = refused
+  if (refused.outcome === 'limited' || refused.outcome === 'locked') {
+    const { policy, rule, window, retryAfterMs, message } = refused
+    const shown = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
+    return outcome === 'locked'
+      ? new Problem(outcome, shown)
+      : new Problem(outcome, { ...shown, window }, rateLimitHeaders(policy, refused))
+  }
+  if (refused.outcome === 'invalid_recipient') {
+    return new Problem(outcome, refused.because ? { message: noCountry } : {})
+  }
+  return new Problem(outcome, members)
+}
+
+const noCountry = {
+  en: "This number has no country. Write it with + and the country's code, for example +8613800138000.",
+  zh: '号码缺少国家/地区代码，请写成 + 加国家/地区代码的形式，例如 +8613800138000。',
 }

@@ -4,14 +4,21 @@ import type { Request, Response } from 'express'
 import type { Log } from '../base/log.ts'
 import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { type Answer, problemAnswer } from './problem.ts'
+import type { Refused } from '../rules/refused.ts'
+import { type Answer, problemAnswer, problemOf } from './problem.ts'
 import { createUnderWay, type UnderWay } from './under-way.ts'
 
 /** What a request's log line says beside its route: ids and names only. */
 export type Facts = Record<string, string | number>
 
+/**
+ * Refusals that come in floods (limits, wrong codes) are returned, because throwing through every await
+ * costs more than all else they do; others may be thrown.
+ */
+export type Outcome = Answer | Problem | Refused
+
 /** Makes the answer. Throws Problem, Unavailable, or what is a fault of ours. */
-type Work = (requestId: string, facts: Facts) => Promise<Answer | Problem>
+type Work = (facts: Facts) => Promise<Outcome>
 
 export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -39,7 +46,8 @@ export function createRespond(deps: {
     let outcome: Answer | Problem
     const isTaken = underWay.begin()
     try {
-      outcome = isTaken ? await work(requestId, facts) : unavailable()
+      const made = isTaken ? await work(facts) : unavailable()
+      outcome = 'outcome' in made ? problemOf(made) : made
     } catch (error) {
       outcome = asProblem(error, requestId)
       if (isByLoad(error)) {

@@ -3,9 +3,18 @@
  * the OpenAPI document, so these can't differ.
  */
 import type { ZodType } from 'zod'
-import type { ApiKey } from '../access/api-keys.ts'
-import type { Problem, ProblemCode } from '../base/problems.ts'
-import type { Answer } from './problem.ts'
+import type { ProblemCode } from '../base/problems.ts'
+import type { Caller } from '../rules/quota.ts'
+import type { Outcome } from './respond.ts'
+
+/** An API key, as far as requests are concerned. */
+export interface Key {
+  id: string
+  app: string
+  kind: 'secret' | 'publishable' | 'operator'
+  /** Where a publishable key may be used from, as browsers spell it. */
+  origins: readonly string[]
+}
 
 /** What is known of a request before its body is read. */
 export interface RequestHead {
@@ -15,13 +24,10 @@ export interface RequestHead {
 }
 
 export interface RouteRequest<Body = unknown> extends RequestHead {
-  /** Whose key it was; of no app on open routes. */
-  key: Readonly<ApiKey>
-  requestId: string
+  /** Of no app on open routes. */
+  caller: Caller
   /** Where a host has mounted us, e.g. `/otp`; empty in our own app. */
   basePath: string
-  /** The caller's address, after the trusted proxies. */
-  ip: string
   body: Body
   /** As it came, on routes that ask for it; empty elsewhere. */
   rawBody: Buffer
@@ -29,7 +35,7 @@ export interface RouteRequest<Body = unknown> extends RequestHead {
   note(facts: Readonly<Record<string, string | number>>): void
 }
 
-interface RouteFacts<Body> {
+export interface Route<Body = unknown> {
   method: 'get' | 'post' | 'delete'
   /** With parameters as in `/v1/notices/:id`. */
   path: string
@@ -62,40 +68,11 @@ interface RouteFacts<Body> {
   >
   /** Beside those every route has. */
   problems: readonly ProblemCode[]
+  /** Makes a notice, and honours `Idempotency-Key`. */
+  isSend?: true
+  /** Throws Unavailable when a server is out of reach. */
+  run(request: RouteRequest<Body>): Promise<Outcome>
 }
-
-/**
- * Refusals that come in floods (limits, wrong codes) are returned, because throwing through every await
- * costs more than all else they do; others may be thrown. Throws Unavailable when a server is out of reach.
- */
-type Run<Body> = (request: RouteRequest<Body>) => Promise<Answer | Problem>
-
-/** A request's own try at making a notice. */
-export interface SendAttempt {
-  /** The notice's id. */
-  id: string
-  /** By `performance.now()`: after it the caller is owed an answer. */
-  answerBy: number
-}
-
-/** Routes that make a notice honour `Idempotency-Key`. */
-export interface SendRoute<Body = unknown> extends RouteFacts<Body> {
-  send(request: RouteRequest<Body>, attempt: SendAttempt): Promise<Answer | Problem>
-  /**
-   * How to refuse the request, where this process remembers that the limits do. The refusal is undefined if that has changed
-   * meanwhile; nothing is taken then.
-   */
-  recall?(
-    request: RouteRequest<Body>,
-    attempt: SendAttempt,
-  ): (() => Promise<Problem | undefined>) | undefined
-  /** The answer to what an earlier request made under this id; null if it was not and will not be sent. */
-  adopt(request: RouteRequest<Body>, attempt: SendAttempt): Promise<Answer | Problem | null>
-}
-
-export type Route<Body = unknown> = SendRoute<Body> | (RouteFacts<Body> & { run: Run<Body> })
-
-export const isSendRoute = (route: Route): route is SendRoute => 'send' in route
 
 /** Needs a key of whatever kind. */
 export const isKeyed = ({ access }: Route) => access === 'secret' || access === 'page'

@@ -6,10 +6,11 @@
  *   401 the API key, 403 its origins and its kind; 403 a caller from afar, on local routes; on the receipt routes 404, 403, by the head alone
  *   400 the query
  *   413, 415, 400 the body (body.ts), 503 when too much is held
- *   409, 422 the Idempotency-Key (once-per-key.ts)
- *   422, 403 the recipient; 400 route, template and variables (send-body.ts)
- *   400, 403 the answer to a challenge (challenges.ts)
- *   429, 403 the limits (src/rules/quota.ts, src/captcha)
+ * and then, below HTTP (src/captcha, src/notice):
+ *   422, 403 the recipient; 400 route, template and variables (src/notice/message.ts)
+ *   409, 422 the Idempotency-Key (src/notice/once-per-key.ts)
+ *   400, 403 the answer to a challenge (src/access/challenges.ts)
+ *   429, 403 the limits (src/rules/quota.ts)
  * So nothing is read from a body before the key is known to be good, and nothing is counted before all else
  * passed. A path that is not ours goes on to the next handler.
  */
@@ -20,31 +21,28 @@ import express, {
   type Response,
   type Router,
 } from 'express'
-import type { ApiKey } from '../access/api-keys.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Idempotency } from '../notice/idempotency.ts'
+import type { Caller } from '../rules/quota.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
-import { createOncePerKey } from './once-per-key.ts'
-import type { Answer } from './problem.ts'
+import { invalid } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
 import { startRequestsAtZero } from './requests-at-zero.ts'
-import { createRespond, type Facts, type Respond } from './respond.ts'
-import { isKeyed, isSendRoute, methodsOf, type Route, type RouteRequest } from './route.ts'
+import { createRespond, type Facts, type Outcome, type Respond } from './respond.ts'
+import { isKeyed, type Key, methodsOf, type Route, type RouteRequest } from './route.ts'
 import type { UnderWay } from './under-way.ts'
 
 export function createRouter(deps: {
   routes: readonly Route[]
   /** Null when there is no such key. Throws Unavailable when that can't be said now. */
-  findKey: (token: string) => Promise<ApiKey | null>
+  findKey: (token: string) => Promise<Key | null>
   /** Whether any valid publishable key lists it. Throws Unavailable when that can't be said now. */
   isListedOrigin: (origin: string) => Promise<boolean>
-  idempotency: Idempotency
   metrics: Metrics
   log: Log
   /** Counts what is under way, and says when nothing new is taken. */
@@ -61,7 +59,6 @@ export function createRouter(deps: {
     openBodies.close()
   })
   const respond = createRespond(deps)
-  const oncePerKey = createOncePerKey(deps.idempotency)
   const cors = createCors(deps.isListedOrigin)
   startRequestsAtZero(metrics, routes)
 
@@ -70,9 +67,7 @@ export function createRouter(deps: {
     const atPath = routes.filter((route) => route.path === path)
     for (const route of atPath) {
       router[route.method](path, (request, response) =>
-        respond(path, request, response, (requestId, facts) =>
-          run(route, request, response, requestId, facts),
-        ),
+        respond(path, request, response, (facts) => run(route, request, response, facts)),
       )
     }
     const allow = atPath.flatMap(methodsOf).join(', ')
@@ -89,18 +84,16 @@ export function createRouter(deps: {
       }),
     )
   }
+  const onlyReads: RequestHandler = (request, response) =>
+    respond('unknown', request, response, async () => {
+      return new Problem('method_not_allowed', {}, { allow: 'GET, HEAD' })
+    })
   router.use('/docs', (request, response, next) => {
-    if (request.method === 'GET' || request.method === 'HEAD') return next()
-    const allow = 'GET, HEAD'
-    void respond(
-      'unknown',
-      request,
-      response,
-      async () => new Problem('method_not_allowed', {}, { allow }),
-    )
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    return isRead ? next() : onlyReads(request, response, next)
   })
   router.use('/docs', createReadingPage())
-  router.use('/browser', createBrowserScript())
+  router.use('/browser', createBrowserScript(onlyReads))
   router.use(answerBadPath(respond))
   return router
 
@@ -108,9 +101,8 @@ export function createRouter(deps: {
     route: Route,
     request: Request,
     response: Response,
-    requestId: string,
     facts: Facts,
-  ): Promise<Answer | Problem> {
+  ): Promise<Outcome> {
     const key = isKeyed(route) ? await keyOf(route, request, response) : noKey
     if (route.access === 'local' && !isLocalCaller(request)) {
       throw new Problem('forbidden', { message: notLocal })
@@ -119,24 +111,22 @@ export function createRouter(deps: {
     const share = (key !== noKey ? keyedBodies : openBodies).open()
     try {
       const input = {
-        key,
-        requestId,
+        caller: callerOf(key, request),
         basePath: request.baseUrl,
-        ip: callerOf(request),
         params: paramsOf(request),
         headers: request.headers,
         note: (more: Facts) => Object.assign(facts, more),
         ...(await inputOf(route, key, request, share)),
       }
-      return await (isSendRoute(route) ? oncePerKey(route, input) : route.run(input))
+      return await route.run(input)
     } finally {
       share.close()
     }
   }
 
-  async function keyOf(route: Route, request: Request, response: Response): Promise<ApiKey> {
+  async function keyOf(route: Route, request: Request, response: Response): Promise<Key> {
     const token = tokenOf(request)
-    let key: ApiKey | null = null
+    let key: Key | null = null
     try {
       key = token === undefined ? null : await findKey(token)
     } finally {
@@ -161,7 +151,7 @@ const tokenOf = ({ headers }: Request): string | undefined =>
   /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
 /** What open routes are called with. */
-const noKey: ApiKey = { id: '', app: '', kind: 'secret', origins: [] }
+const noKey: Key = { id: '', app: '', kind: 'secret', origins: [] }
 
 /** Paths without a parameter first: `/v1/notices/search` is no `/v1/notices/:id`. */
 function pathsOf(routes: readonly Route[]): string[] {
@@ -172,7 +162,7 @@ function pathsOf(routes: readonly Route[]): string[] {
 /** Query and body, read and checked as the route wants them. */
 async function inputOf(
   route: Route,
-  key: ApiKey,
+  key: Key,
   request: Request,
   share: BodyShare,
 ): Promise<Pick<RouteRequest, 'query' | 'body' | 'rawBody'>> {
@@ -197,22 +187,17 @@ const noBytes = Buffer.alloc(0)
 /** No path of ours has a wildcard, the only parameter that is a list. */
 const paramsOf = ({ params }: Request) => params as Record<string, string>
 
-/** What limits count: the address a trusted proxy names, or who is connected when that is none. */
-function callerOf({ ip = '', socket }: Request): string {
-  return limitableAddress(ip) ?? limitableAddress(socket.remoteAddress ?? '') ?? ''
+/** The address is the one that a trusted proxy names, or who is connected when that is none. */
+function callerOf({ id: keyId, app, kind, origins }: Key, { ip = '', socket }: Request): Caller {
+  const address = limitableAddress(ip) ?? limitableAddress(socket.remoteAddress ?? '') ?? ''
+  return { app, keyId, ip: address, isPage: kind === 'publishable', origins }
 }
 
 /** A percent escape that is none, in a path of ours. */
 function answerBadPath(respond: Respond): ErrorRequestHandler {
   return (error, request, response, next) => {
     if (!(error instanceof URIError)) return next(error)
-    const errors = [{ path: '', message: 'the address is not valid' }]
-    void respond(
-      'unknown',
-      request,
-      response,
-      async () => new Problem('invalid_request', { errors }),
-    )
+    void respond('unknown', request, response, async () => invalid('', 'the address is not valid'))
   }
 }
 

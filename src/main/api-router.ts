@@ -8,7 +8,6 @@ import { createPasses } from '../captcha/passes.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
 import { captchaRoutes } from '../http/captchas.ts'
-import { challengeRoute, createPastChallenge } from '../http/challenges.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
@@ -20,8 +19,9 @@ import { sandboxRoutes } from '../http/sandbox.ts'
 import { createUnderWay } from '../http/under-way.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
+import { createReadMessage } from '../notice/message.ts'
+import { createOncePerKey } from '../notice/once-per-key.ts'
 import { createSendNotice } from '../notice/send.ts'
-import { createTakeTestNotice } from '../notice/test-notice.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients } from '../recipient/test-recipients.ts'
 import { createCheckLimits } from '../rules/check-limits.ts'
@@ -53,23 +53,24 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const keys = createApiKeys(database)
   const idempotency = createIdempotency(database)
   closers.onClose(() => idempotency.close())
-  const creator = createNoticeCreator({ store: notices, producer, secrets, metrics, log })
-  closers.onClose(() => creator.close())
-  const { createNotice } = creator
   const testRecipients = createTestRecipients(file.testing, {
     defaultCountry: file.recipients.defaultCountry,
     nowMs: database.nowMs,
   })
   const { isTestRecipient } = testRecipients
-  const takeTestNotice = createTakeTestNotice({ metrics, nowMs: database.nowMs })
+  const creator = createNoticeCreator({
+    store: notices,
+    producer,
+    secrets,
+    metrics,
+    log,
+    isTestRecipient,
+    nowMs: database.nowMs,
+  })
+  closers.onClose(() => creator.close())
   warnOfTestRecipients(testRecipients, file.testing.until, log)
   const canReach = openCanReach(file, testRecipients, closers)
-  const sendable = {
-    templates,
-    isTestRecipient,
-    isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
-    normaliseRecipient: createRecipientNormaliser(file.recipients, isTestRecipient),
-  }
+  const normaliseRecipient = createRecipientNormaliser(file.recipients, isTestRecipient)
   const history = createHistory({
     redis,
     secrets,
@@ -105,26 +106,41 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
   closers.onClose(() => passes.close())
   const challenges = openChallenges(shared)
+  const sending = {
+    readMessage: createReadMessage({
+      normaliseRecipient,
+      templates,
+      isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
+      isTestRecipient,
+    }),
+    oncePerKey: createOncePerKey(idempotency),
+    quota,
+    createNotice: creator.createNotice,
+    store: notices,
+    canReach,
+    nowMs: database.nowMs,
+  }
   const routes = [
     ...captchaRoutes({
-      ...sendable,
       sendCaptcha: createSendCaptcha({
-        quota,
+        ...sending,
+        challenges,
         checkLimits,
         codes,
-        createNotice,
-        store: notices,
         code: { length: file.code.length, ttlMs: file.code.ttl },
         testRecipients,
-        takeTestNotice,
-        canReach,
       }),
       checkCaptcha: createCheckCaptcha({
+        normaliseRecipient,
+        challenges,
         quota,
         limits: checkLimits,
         codes,
+        codeLength: file.code.length,
+        passes,
         metrics,
         testRecipients,
+        nowMs: database.nowMs,
         events: createCaptchaEvents({
           redis,
           secrets,
@@ -139,31 +155,18 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
           }
         },
       }),
-      passes,
-      ...createPastChallenge(challenges),
-      codeLength: file.code.length,
-      nowMs: database.nowMs,
+      offerChallenge: challenges.offer,
       pageTemplates: file.browser.templates,
     }),
-    challengeRoute(challenges),
-    ...passRoutes({ passes, normaliseRecipient: sendable.normaliseRecipient }),
+    ...passRoutes({ passes, normaliseRecipient }),
     ...noticeRoutes({
-      ...sendable,
-      nowMs: database.nowMs,
-      sendNotice: createSendNotice({
-        quota,
-        createNotice,
-        store: notices,
-        ttlMs: file.notice.ttl,
-        testRecipients,
-        takeTestNotice,
-        canReach,
-      }),
+      sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl }),
       store: notices,
+      normaliseRecipient,
       recipientHashes: secrets.recipientHashes,
       cursorMarks: secrets.cursorMarks,
     }),
-    ...recipientRoutes({ ...support, ...sendable }),
+    ...recipientRoutes({ ...support, normaliseRecipient, isTestRecipient }),
     receiptRoute({ readers: receiptReaders(file), takeReceipts: receipts.take, metrics }),
     ...limitRoutes({
       loginThrottle: createLoginThrottle({ limiter, policies }),
@@ -185,11 +188,14 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
     isListedOrigin: createListedOrigins(database).has,
-    idempotency,
     metrics,
     log,
     underWay,
   })
   closers.onClose(() => underWay.close())
-  return { router, underWay, rooms: { ...support, ...sendable, keys, history } }
+  return {
+    router,
+    underWay,
+    rooms: { ...support, normaliseRecipient, isTestRecipient, keys, history },
+  }
 }

@@ -1,88 +1,141 @@
 /**
  * Sends a notice: first the limits, because a refusal must cost nothing, then the row, whose commit is the
- * promise. When it can't be made the quota is given back. For a test recipient there is none to be made.
+ * promise. When it can't be made the quota is given back.
  */
-import { Problem } from '../base/problems.ts'
+import type { Channel } from '../base/channel.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
-import type { TestRecipients } from '../recipient/test-recipients.ts'
-import type { Origin, Quota, Refusal } from '../rules/quota.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import { type Caller, type Fields, originOf, type Quota } from '../rules/quota.ts'
+import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
+import type { ReadMessage, SendAsked } from './message.ts'
+import type { Attempt, OncePerKey } from './once-per-key.ts'
 import type { NoticeStore } from './store.ts'
-import type { TakeTestNotice } from './test-notice.ts'
 
-export interface SendRequest extends NoticeDraft {
+export interface NoticeAsked extends SendAsked {
+  /** In milliseconds. Not sent after it; the policy file's default when absent. */
+  ttl?: number | undefined
+  /** ISO 8601, at most 7 days ahead. One that has passed means now: the caller's clock may be behind ours. */
+  sendAt?: string | undefined
+}
+
+/** The members of the answer by HTTP. */
+export interface Accepted {
+  outcome: 'accepted'
   id: string
-  params: Params
-  origin: Origin
-  /** By `performance.now()`: after it the caller is owed an answer. */
-  answerBy: number
+  channel: Channel
+  /** Masked. */
+  to: string
+  /** Of a notice. */
+  template?: string
+  /** Of a code, like the two below. */
+  scene?: string
+  codeLength?: number
+  /** Checks of this recipient are locked for this caller, so the code passes no earlier. */
+  lockedForMs?: number
+  state: 'pending'
+  /** ISO 8601, like `resendAt`: from then on the limits admit the same request again. */
+  expiresAt: string
+  resendAt: string
 }
 
-export interface NoticeRequest extends Omit<SendRequest, 'kind' | 'ttlMs' | 'scene'> {
-  /** Not sent after it; the policy file's default when absent. */
-  ttlMs?: number | undefined
-}
-
-export type SendOutcome =
-  | {
-      accepted: true
-      notice: CreatedNotice
-      resendAt: Date
-      /** Of a code: checks of this recipient are locked for this caller, so it passes no earlier. */
-      lockedForMs?: number
-    }
-  | { accepted: false; policy: string; refusal: Refusal }
+export type SendOutcome = Accepted | Refused
 
 export type SendNotice = ReturnType<typeof createSendNotice>
 
+interface Sending {
+  draft: NoticeDraft
+  params: Params
+  fields: Fields
+  answerBy: number
+}
+
+const furthestAheadMs = 7 * 86_400_000
+
 export function createSendNotice(deps: {
+  readMessage: ReadMessage
+  oncePerKey: OncePerKey
   quota: Quota
   createNotice: CreateNotice
-  store: NoticeStore
+  store: Pick<NoticeStore, 'adopt'>
   ttlMs: number
-  testRecipients: Pick<TestRecipients, 'isTestRecipient'>
-  takeTestNotice: TakeTestNotice
   canReach: CanReach
+  /** PostgreSQL's, because it decides when a notice is due. */
+  nowMs: () => number
 }) {
-  const { quota, createNotice, store, testRecipients, takeTestNotice, canReach } = deps
+  const { readMessage, oncePerKey, quota, createNotice, store, canReach, nowMs } = deps
   const policy = 'notice'
 
-  function draftOf({ params, origin, answerBy, ttlMs = deps.ttlMs, ...asked }: NoticeRequest) {
-    const notice = { ...asked, kind: policy, ttlMs } as const
-    return { notice, fields: quota.fieldsOf(notice, params, origin) }
+  /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
+  return async function sendNotice(asked: NoticeAsked, caller: Caller): Promise<SendOutcome> {
+    const answerBy = oncePerKey.answerBy()
+    const { app } = caller
+    const { channel, template, ttl: ttlMs = deps.ttlMs } = asked
+    const message = readMessage('notice', asked, app)
+    if ('outcome' in message) return message
+    const { to, locale, country, params } = message
+    const sendAt = asked.sendAt === undefined ? undefined : new Date(asked.sendAt)
+    const aheadMs = (sendAt?.getTime() ?? 0) - nowMs()
+    if (aheadMs > furthestAheadMs) return invalidRequest('sendAt', 'is more than 7 days ahead')
+    const ahead = aheadMs > 0 ? { sendAt } : {}
+    const draft = { app, kind: 'notice', channel, to, template, locale, ttlMs, ...ahead } as const
+    const fields = quota.fieldsOf(draft, params, originOf(caller, asked.ip, country))
+    const attempt = await oncePerKey.begin('notice', asked, caller, answerBy)
+    if ('outcome' in attempt) return attempt
+    const sending = { draft, params, fields, answerBy }
+    let outcome: SendOutcome | undefined
+    try {
+      outcome = (await adopt(sending, attempt)) ?? (await send(sending, attempt))
+      return outcome
+    } finally {
+      await attempt.end(outcome)
+    }
   }
 
-  return {
-    /**
-     * Throws Unavailable when Redis or PostgreSQL is out of reach, and Problem when the recipient can't be; nothing was taken
-     * then.
-     */
-    async send(request: NoticeRequest): Promise<SendOutcome> {
-      const { notice, fields } = draftOf(request)
-      const decision = await quota.acquire(policy, fields, notice.id)
-      if (!decision.admitted) return { accepted: false, policy, refusal: decision }
-      try {
-        if (!(await canReach(notice))) throw new Problem('invalid_recipient')
-        const leftMs = request.answerBy - performance.now()
-        const created = testRecipients.isTestRecipient(notice.channel, notice.to)
-          ? takeTestNotice(notice)
-          : await createNotice(notice, request.params, leftMs)
-        const resendAt = new Date(created.createdAt.getTime() + decision.nextInMs)
-        return { accepted: true, notice: created, resendAt }
-      } catch (error) {
-        quota.release(policy, fields, notice.id)
-        throw error
-      }
-    },
+  /** What an earlier request with this key has made, if it was sent or will be. Takes no quota. */
+  async function adopt(
+    { draft, fields }: Sending,
+    { earlierId: id }: Attempt,
+  ): Promise<Accepted | undefined> {
+    const row = id ? await store.adopt(draft.app, id) : null
+    if (!id || !row) return undefined
+    return acceptedOf({ ...draft, ...row, id }, Date.now() + (await quota.nextInMs(policy, fields)))
+  }
 
-    /** What an earlier request made under this id, if it was sent or will be. Takes no quota. */
-    async adopt(request: NoticeRequest): Promise<SendOutcome | null> {
-      const { notice, fields } = draftOf(request)
-      const adopted = await store.adopt(notice.app, notice.id)
-      if (!adopted) return null
-      const { createdAt, expiresAt } = adopted
-      const resendAt = new Date(Date.now() + (await quota.nextInMs(policy, fields)))
-      return { accepted: true, notice: { ...notice, createdAt, expiresAt }, resendAt }
-    },
+  async function send(
+    { draft, params, fields, answerBy }: Sending,
+    attempt: Attempt,
+  ): Promise<SendOutcome> {
+    const notice = { ...draft, id: await attempt.claimId() }
+    const decision = await quota.acquire(policy, fields, notice.id)
+    if (!decision.admitted) return limitedBy(policy, decision)
+    let created: CreatedNotice | undefined
+    try {
+      if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }
+      created = await createNotice(notice, params, answerBy - performance.now())
+      return acceptedOf(created, created.createdAt.getTime() + decision.nextInMs)
+    } finally {
+      if (!created) quota.release(policy, fields, notice.id)
+    }
+  }
+}
+
+function acceptedOf(notice: Omit<CreatedNotice, 'createdAt'>, resendAtMs: number): Accepted {
+  return { ...acceptedAs(notice, resendAtMs), template: notice.template }
+}
+
+/** What every accepted send is told. */
+export function acceptedAs(
+  { id, channel, to, expiresAt }: Omit<CreatedNotice, 'createdAt'>,
+  resendAtMs: number,
+): Accepted {
+  return {
+    outcome: 'accepted',
+    id,
+    channel,
+    to: maskRecipient(channel, to),
+    state: 'pending',
+    expiresAt: expiresAt.toISOString(),
+    resendAt: new Date(resendAtMs).toISOString(),
   }
 }

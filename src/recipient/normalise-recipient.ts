@@ -30,6 +30,20 @@ export type RecipientResult =
 export const notAllowedBecause = ['country', 'type', 'mail_domain'] as const
 export type NotAllowedBecause = (typeof notAllowedBecause)[number]
 
+/** The same as an outcome. */
+export type RefusedRecipient =
+  | { outcome: 'invalid_recipient'; because?: 'no_country' }
+  | { outcome: 'destination_not_allowed'; reason: 'country' | 'type' | 'mail' }
+
+export function refusedRecipient(
+  result: Exclude<RecipientResult, { kind: 'ok' }>,
+): RefusedRecipient {
+  const { kind, because } = result
+  if (kind === 'invalid') return { outcome: 'invalid_recipient', ...(because ? { because } : {}) }
+  const reason = because === 'mail_domain' ? 'mail' : because
+  return { outcome: 'destination_not_allowed', reason }
+}
+
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 
 /** Landlines and the rest would be paid for and read by nobody; who has them texted says so in `types`. */

@@ -2,7 +2,6 @@
  * What the limits say of checking one recipient's codes for one caller: callers from pages are asked a policy of their own,
  * and a send wants to know what a check would meet.
  */
-import { randomUUID } from 'node:crypto'
 import type { Admission, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import { afterPass } from './after-pass.ts'
 import { pageCheckPolicy, pageGuessPolicy } from './policies.ts'
@@ -34,17 +33,9 @@ export function createCheckLimits(deps: {
     (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
 
   /** Undefined when a guess would be admitted after all; it is not counted then. `isSilent`: as in quota.acquire. */
-  async function refusalOfNext(
-    owner: Asked,
-    origin: Origin,
-    isSilent: boolean,
-  ): Promise<Refusal | undefined> {
+  function refusalOfNext(owner: Asked, origin: Origin, isSilent: boolean) {
     const { policy, fields } = guessOf(owner, origin)
-    const requestId = randomUUID()
-    const decision = await quota.acquire(policy, fields, requestId, true, isSilent)
-    if (!decision.admitted) return decision
-    quota.release(policy, fields, requestId)
-    return undefined
+    return quota.findRefusal(policy, fields, true, isSilent)
   }
 
   /** What holds against a guess now. Counts nothing and begins no lock. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createAltcha } from '../../src/access/altcha.ts'
 import type { ChallengeKind } from '../../src/access/challenge-kind.ts'
-import { createChallenges, type Taken } from '../../src/access/challenges.ts'
+import { createChallenges } from '../../src/access/challenges.ts'
 import { createSiteverify } from '../../src/access/siteverify.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
@@ -28,10 +28,15 @@ async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) 
   releaseLater(() => challenges.close())
   return {
     ...challenges,
-    take: (by: typeof asked, answer: string, ip = '203.0.113.1') => challenges.take(by, answer, ip),
+    /** The request of a page. */
+    async take(by: typeof asked, answer: string, ip = '203.0.113.1'): Promise<Taken> {
+      const entry = await challenges.enter({ ...by, ip, isPage: true }, answer)
+      if (!('outcome' in entry)) return { kind: 'taken', giveBack: entry.giveBack }
+      return { kind: entry.outcome === 'invalid_request' ? 'malformed' : 'refused' }
+    },
     keyPrefix,
     async answer() {
-      const offer = await challenges.offer(asked, '203.0.113.1')
+      const offer = await challenges.offer({ ...asked, ip: '203.0.113.1', isPage: true })
       return offer.kind === 'altcha' ? solveChallenge(offer.challenge) : expect.unreachable()
     },
     results: async () =>
@@ -43,6 +48,8 @@ async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) 
   }
 }
 
+type Taken = { kind: 'taken'; giveBack(): void } | { kind: 'malformed' | 'refused' }
+
 function taken(one: Taken) {
   return one.kind === 'taken' ? one : expect.unreachable()
 }
@@ -53,7 +60,8 @@ test('an answer opens one request: of 1,000 at once one has it, and none after',
   const all = await Promise.all(Array.from({ length: 1_000 }, () => room.take(asked, answer)))
   expect(all.filter(({ kind }) => kind === 'taken')).toHaveLength(1)
   expect(await room.take(asked, answer)).toEqual({ kind: 'refused' })
-  expect(await room.results()).toEqual({ offered: 1, solved: 1, used: 1_000 })
+  // Who is refused is offered another.
+  expect(await room.results()).toEqual({ offered: 1_001, solved: 1, used: 1_000 })
 })
 
 test('of another app or key: none, and its owner can still use it', async () => {
@@ -124,7 +132,7 @@ test('a vendor is asked once for a token: not for those beside it, nor when it w
   const all = await Promise.all(Array.from({ length: 50 }, () => room.take(asked, 'good-1')))
   const [first] = all.filter(({ kind }) => kind === 'taken')
   expect(far.forms).toHaveLength(1)
-  taken(first as Taken).giveBack()
+  taken(first ?? { kind: 'refused' }).giveBack()
   // The vendor would call it a duplicate now; we know that it was right.
   const second = await takenSoon(() => room.take(asked, 'good-1'))
   second.giveBack()
@@ -151,7 +159,7 @@ test('a flood of made-up tokens: 32 of them are with the vendor at a time, 64 of
   const { promise: isOver, resolve: end } = Promise.withResolvers<boolean>()
   let proving = 0
   const room = await openRoom({
-    offer: () => expect.unreachable(),
+    offer: async () => ({ kind: 'turnstile', siteKey: 's' }),
     read: (_, answer) => ({ kind: 'unproven', id: answer, aliveMs: 60_000 }),
     prove() {
       proving += 1
@@ -186,7 +194,7 @@ test('a flood of made-up tokens from one address: another visitor of the same pa
   const waiting: (() => void)[] = []
   const proving: string[] = []
   const room = await openRoom({
-    offer: () => expect.unreachable(),
+    offer: async () => ({ kind: 'turnstile', siteKey: 's' }),
     read: (_, answer) => ({ kind: 'unproven', id: answer, aliveMs: 60_000 }),
     prove(_, answer) {
       proving.push(answer)
@@ -213,7 +221,34 @@ test('a flood of made-up tokens from one address: another visitor of the same pa
   clearInterval(endAll)
 })
 
-test('malformed is told apart from refused', async () => {
+test('enter: no answer is no page’s proof, and servers need none; a malformed one is wrong input, a bad one asks anew', async () => {
   const room = await openRoom()
-  expect(await room.take(asked, '{}')).toEqual({ kind: 'malformed' })
+  const page = { ...asked, ip: '203.0.113.1', isPage: true }
+  expect(await room.enter(page, undefined)).toMatchObject({ isHuman: false })
+  expect(await room.enter({ ...page, isPage: false }, undefined)).toMatchObject({ isHuman: true })
+  expect(await room.enter(page, await room.answer())).toMatchObject({ isHuman: true })
+  const errors = [{ path: 'challenge', message: 'is no answer to a challenge' }]
+  expect(await room.enter(page, '{}')).toEqual({ outcome: 'invalid_request', errors })
+  const challenge = { kind: 'altcha', challenge: expect.anything() }
+  const other = { ...page, keyId: 'other' }
+  expect(await room.enter(other, await room.answer())).toEqual({
+    outcome: 'challenge_required',
+    challenge,
+  })
+})
+
+test('refuse: a rule that a challenge opens asks a page for one; servers, and other rules, are refused', async () => {
+  const room = await openRoom()
+  const page = { ...asked, ip: '203.0.113.1', isPage: true }
+  const limited = { policy: 'captcha', rule: 'unverified', challenge: true } as const
+  expect(await room.refuse(page, limited)).toEqual({
+    outcome: 'challenge_required',
+    policy: 'captcha',
+    rule: 'unverified',
+    challenge: { kind: 'altcha', challenge: expect.anything() },
+  })
+  const server = { ...page, isPage: false }
+  expect(await room.refuse(server, limited)).toBe(limited)
+  const plain = { policy: 'captcha', rule: 'ip' }
+  expect(await room.refuse(page, plain)).toBe(plain)
 })

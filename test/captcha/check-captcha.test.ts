@@ -77,12 +77,21 @@ async function openRoom(
     onDecided: ({ policy }) => decided.push(policy),
   })
   const limits = createCheckLimits({ quota, limiter, policies: () => parsed.policies })
+  let country = ''
   const checkCaptcha = createCheckCaptcha({
+    normaliseRecipient: (_, to) => ({ kind: 'ok', to, country }),
+    challenges: {
+      enter: async () => ({ isHuman: true, giveBack() {} }),
+      refuse: async (_, limited) => limited,
+    },
     quota,
     limits,
     codes,
+    codeLength: 4,
+    passes: { issue: async () => 'a pass' },
     metrics,
     testRecipients: noTestRecipients,
+    nowMs: () => 0,
     events: {
       passed: (owner, noticeId) => void announced.push(`passed ${owner.to} ${noticeId}`),
       locked: async (owner, { rule }) => void announced.push(`locked ${owner.to} ${rule}`),
@@ -100,7 +109,12 @@ async function openRoom(
       owner: CodeOwner,
       code: string,
       more: { id?: string; ip?: string; origin?: Origin } = {},
-    ) => checkCaptcha({ origin: { ...origin, ip: more.ip ?? origin.ip }, ...owner, code, ...more }),
+    ) => {
+      const { app, ...typed } = owner
+      const caller = { ...origin, ...more.origin, app, origins: [] }
+      country = caller.country
+      return checkCaptcha({ ...typed, code, ip: more.ip, id: more.id }, caller)
+    },
     used: async (owner: CodeOwner, ip = '203.0.113.1', policy = 'check') => {
       const states = await limiter.peek(policy, { ip, country: 'CN', ...owner } as never)
       return states.map((state) => state.used)
@@ -118,17 +132,24 @@ test('each result is what it was and is counted as such; a pass is told with its
   const { remember, guess, results, announced } = await openRoom([byRecipient])
   const owner = newOwner()
   const id = await remember(owner, '0042')
-  expect(await guess(owner, '0043')).toEqual({ result: 'mismatch', triesLeft: 4 })
-  expect(await guess(owner, '0042', { id: newId() })).toEqual({ result: 'gone' })
+  expect(await guess(owner, '0043')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
+  expect(await guess(owner, '0042', { id: newId() })).toEqual({ outcome: 'code_gone' })
   expect(announced).toEqual([])
-  expect(await guess(owner, '0042', { id })).toEqual({ result: 'passed', noticeId: id })
+  expect(await guess(owner, '0042', { id })).toEqual({
+    outcome: 'passed',
+    id,
+    scene: 'login',
+    verifiedAt: '1970-01-01T00:00:00.000Z',
+    pass: 'a pass',
+  })
   expect(announced).toEqual([`passed ${owner.to} ${id}`])
   const other = newOwner()
   await remember(other, '0042')
   for (let guesses = 0; guesses < 3; guesses++) await guess(other, '0000')
   expect(await guess(other, '0000')).toMatchObject({
-    result: 'refused',
-    refusal: { rule: 'guesses', kind: 'lockout' },
+    outcome: 'locked',
+    policy: 'check',
+    rule: 'guesses',
   })
   expect(await results()).toMatchObject({ passed: 1, mismatch: 4, gone: 1, refused: 1 })
 })
@@ -137,15 +158,15 @@ test('the wrong guess that fills a lock-out begins its lock, tells its length an
   const { remember, guess, announced } = await openRoom([byRecipient])
   const owner = newOwner()
   await remember(owner, '0042')
-  expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft: 4 })
-  expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft: 3 })
+  expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
+  expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 3 })
   expect(announced).toEqual([])
   const last = await guess(owner, '0000')
-  expect(last).toEqual({ result: 'mismatch', triesLeft: 2, lockedForMs: 900_000 })
+  expect(last).toEqual({ outcome: 'code_mismatch', triesLeft: 2, lockedForMs: 900_000 })
   expect(announced).toEqual([`locked ${owner.to} guesses`])
   const next = await guess(owner, '0042')
-  expect(next).not.toMatchObject({ refusal: { isNewLock: true } })
-  const { retryAfterMs } = (next as { refusal: Refusal }).refusal
+  expect(next).not.toMatchObject({ isNewLock: true })
+  const { retryAfterMs } = next as Refusal
   expect(retryAfterMs).toBeLessThanOrEqual(900_000)
   expect(retryAfterMs).toBeGreaterThan(800_000)
   expect(announced).toHaveLength(1)
@@ -157,13 +178,13 @@ test('the guess that fills a rule of another kind tells the wait, and announces 
   ])
   const owner = newOwner()
   await remember(owner, '0042')
-  expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft: 4 })
+  expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
   const { lockedForMs, ...last } = (await guess(owner, '0000')) as { lockedForMs: number }
-  expect(last).toEqual({ result: 'mismatch', triesLeft: 3 })
+  expect(last).toEqual({ outcome: 'code_mismatch', triesLeft: 3 })
   expect(lockedForMs).toBeLessThanOrEqual(3_600_000)
   expect(lockedForMs).toBeGreaterThan(3_500_000)
   expect(await used(owner)).toEqual([2])
-  expect(await guess(owner, '0042')).toMatchObject({ result: 'refused', refusal: { rule: 'r' } })
+  expect(await guess(owner, '0042')).toMatchObject({ outcome: 'limited', rule: 'r' })
   expect(announced).toEqual([])
 })
 
@@ -175,7 +196,7 @@ test('rules that only observe, or ask for a challenge, are no lock that a wrong 
   const owner = newOwner()
   await remember(owner, '0042')
   for (const triesLeft of [4, 3, 2, 1]) {
-    expect(await guess(owner, '0000')).toEqual({ result: 'mismatch', triesLeft })
+    expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft })
   }
   expect(await limits.waitMsOf(owner, origin)).toBe(0)
 })
@@ -240,7 +261,7 @@ test.each(gone)(
       decided: decided.length,
     }
     for (let guesses = 0; guesses < 30; guesses++) {
-      expect(await guess(owner, '0042')).toEqual({ result: 'gone' })
+      expect(await guess(owner, '0042')).toEqual({ outcome: 'code_gone' })
     }
     expect({
       keys: await keys(),
@@ -258,10 +279,11 @@ test('a code that is gone while a lock holds: locked, to its end', async () => {
   for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
   await drop(owner)
   expect(await guess(owner, '0000')).toMatchObject({
-    result: 'refused',
-    refusal: { rule: 'guesses', kind: 'lockout' },
+    outcome: 'locked',
+    policy: 'check',
+    rule: 'guesses',
   })
-  expect(await guess(owner, '0000', { ip: '203.0.113.2' })).toEqual({ result: 'gone' })
+  expect(await guess(owner, '0000', { ip: '203.0.113.2' })).toEqual({ outcome: 'code_gone' })
   expect(announced).toEqual([`locked ${owner.to} guesses`])
 })
 
@@ -283,17 +305,17 @@ test('a page is asked its own rule for every check, of codes that live and of ot
   expect(decided).toEqual(['browser-guess'])
   const before = (await keys()).length
   for (let guesses = 0; guesses < 3; guesses++) {
-    expect(await guess(newOwner(), '0000', { origin: page })).toEqual({ result: 'gone' })
+    expect(await guess(newOwner(), '0000', { origin: page })).toEqual({ outcome: 'code_gone' })
   }
   expect(await keys()).toHaveLength(before)
-  const refused = { result: 'refused', refusal: { rule: 'check-ip', window: '10m' } }
+  const refused = { outcome: 'limited', rule: 'check-ip', window: '10m' }
   expect(await guess(newOwner(), '0000', { origin: page })).toMatchObject(refused)
   expect(await guess(owner, '0042', { origin: page })).toMatchObject(refused)
   // Another address, and a server, are not held up.
   expect(await guess(newOwner(), '0000', { origin: { ...page, ip: '203.0.113.2' } })).toEqual({
-    result: 'gone',
+    outcome: 'code_gone',
   })
-  expect(await guess(owner, '0042')).toMatchObject({ result: 'passed' })
+  expect(await guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
   expect(decided).toEqual(['browser-guess', 'browser-guess', 'check'])
 })
 
@@ -302,7 +324,7 @@ test('right codes take nothing from a rule with `refund: passed`: a crowd behind
   for (let person = 0; person < 12; person++) {
     const owner = newOwner()
     await remember(owner, '0042')
-    expect(await guess(owner, '0042', { origin: page })).toMatchObject({ result: 'passed' })
+    expect(await guess(owner, '0042', { origin: page })).toMatchObject({ outcome: 'passed' })
     await eventually(async () => expect(await used(owner, page.ip, 'browser-check')).toEqual([0]))
   }
 })
@@ -316,8 +338,8 @@ test('a hundred parallel guesses: no more are compared than the budget allows, a
   const outcomes = await Promise.all(
     Array.from({ length: 100 }, () => guess(owner, '0000', { origin: page })),
   )
-  expect(outcomes.filter(({ result }) => result === 'mismatch')).toHaveLength(3)
-  expect(outcomes.filter(({ result }) => result === 'refused')).toHaveLength(97)
+  expect(outcomes.filter(({ outcome }) => outcome === 'code_mismatch')).toHaveLength(3)
+  expect(outcomes.filter(({ outcome }) => outcome === 'locked')).toHaveLength(97)
   expect(announced).toEqual([`locked ${owner.to} guesses`])
 })
 
@@ -328,7 +350,7 @@ test('a rule that is no lockout refuses without a word to anybody', async () => 
   const owner = newOwner()
   await remember(owner, '0042')
   await guess(owner, '0000')
-  expect(await guess(owner, '0000')).toMatchObject({ result: 'refused', refusal: { rule: 'r' } })
+  expect(await guess(owner, '0000')).toMatchObject({ outcome: 'limited', rule: 'r' })
   expect(announced).toEqual([])
 })
 
@@ -338,11 +360,11 @@ test('a guess that was refused is not compared: it takes no try of the code', as
   await remember(owner, '0042')
   for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
   for (let guesses = 0; guesses < 5; guesses++) {
-    expect(await guess(owner, '0042')).toMatchObject({ result: 'refused' })
+    expect(await guess(owner, '0042')).toMatchObject({ outcome: 'locked' })
   }
   // From another address the lock does not hold, and of five tries three are used.
   expect(await guess(owner, '0000', { ip: '203.0.113.2' })).toEqual({
-    result: 'mismatch',
+    outcome: 'code_mismatch',
     triesLeft: 1,
   })
 })
@@ -359,7 +381,7 @@ test('a right code forgives earlier misses where the rule is about the recipient
   await guess(owner, '0000')
   await guess(owner, '0001')
   expect(await used(owner)).toEqual([2, 2, 2, 2])
-  expect(await guess(owner, '0042')).toMatchObject({ result: 'passed' })
+  expect(await guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
   // The pass itself is no guess at the address; the misses stay, and rules of other kinds count every use.
   await eventually(async () => expect(await used(owner)).toEqual([0, 2, 3, 3]))
 })
@@ -374,7 +396,7 @@ test('a budget of guesses that asks for a challenge: a right code takes nothing 
   await guess(owner, '0000')
   await guess(owner, '0001')
   expect(await used(owner)).toEqual([2, 2])
-  expect(await guess(owner, '0042')).toMatchObject({ result: 'passed' })
+  expect(await guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
   await eventually(async () => expect(await used(owner)).toEqual([2, 0]))
 })
 
@@ -400,7 +422,7 @@ test('a pass forgives nothing of other recipients, addresses or apps', async () 
     await guess(other, '0000')
   }
   await guess(owner, '0000', { ip: '203.0.113.9' })
-  expect(await guess(owner, '0042')).toMatchObject({ result: 'passed' })
+  expect(await guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
   await eventually(async () => expect(await used(owner)).toEqual([0]))
   for (const other of others) expect(await used(other)).toEqual([1])
   expect(await used(owner, '203.0.113.9')).toEqual([1])
@@ -445,8 +467,8 @@ test('the fields of a rule are those of the request', async () => {
     const another = { ...owner, ...more }
     await remember(owner, '0042')
     if (!('origin' in more)) await remember(another, '0042')
-    expect(await guess(owner, '0000')).toMatchObject({ result: 'mismatch' })
-    expect(await guess(owner, '0000')).toMatchObject({ result: 'refused' })
-    expect(await guess(another, '0000', more)).toMatchObject({ result: 'mismatch' })
+    expect(await guess(owner, '0000')).toMatchObject({ outcome: 'code_mismatch' })
+    expect(await guess(owner, '0000')).toMatchObject({ outcome: 'limited' })
+    expect(await guess(another, '0000', more)).toMatchObject({ outcome: 'code_mismatch' })
   }
 })

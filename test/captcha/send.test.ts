@@ -1,15 +1,16 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createCodeStore } from '../../src/captcha/code-store.ts'
-import { type CaptchaRequest, createSendCaptcha } from '../../src/captcha/send.ts'
+import { createSendCaptcha } from '../../src/captcha/send.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { checkedPolicies } from '../../src/limiter/policy/parse.ts'
 import type { CreatedNotice, Params, PreparedNotice } from '../../src/notice/create.ts'
-import { createSendNotice } from '../../src/notice/send.ts'
+import type { OncePerKey } from '../../src/notice/once-per-key.ts'
+import { createSendNotice, type SendOutcome } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
 import { createCheckLimits } from '../../src/rules/check-limits.ts'
-import { createQuota } from '../../src/rules/quota.ts'
+import { createQuota, type Origin } from '../../src/rules/quota.ts'
 import { noTestRecipients } from '../tools/no-test-recipients.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -57,7 +58,6 @@ async function openRoom(
   const store = { adopt: async () => adopted } as unknown as NoticeStore
   const code = { length: 6, ttlMs: 290_000 }
   const policies = () => checkedPolicies({ captcha: rules })
-  const takeTestNotice = () => expect.unreachable()
   const canReach = async () => isReached
   const waits = { ms: 0 }
   const checkLimits = {
@@ -67,23 +67,67 @@ async function openRoom(
       return waits.ms
     },
   }
+  let country = ''
+  const ended: (string | undefined)[] = []
+  const begun: string[] = []
+  const answered = new Set<string>()
   const deps = {
+    readMessage: (_: unknown, { to, params }: { to: string; params: Params }) => ({
+      ...{ to, country, locale: 'en', params },
+    }),
+    // The key of a request is its notice's id.
+    oncePerKey: {
+      answerBy: () => performance.now() + 2_000,
+      isNew: async (key: string) => !answered.has(key),
+      async begin(_: string, { idempotencyKey: id = '' }: { idempotencyKey?: string }) {
+        begun.push(id)
+        if (answered.has(id)) return { outcome: 'accepted', id }
+        return {
+          ...(adopted ? { earlierId: id } : {}),
+          claimId: async () => id,
+          end: async (outcome?: { outcome: string }) => void ended.push(outcome?.outcome),
+        }
+      },
+    } as unknown as OncePerKey,
     quota,
     createNotice,
     store,
-    testRecipients: noTestRecipients,
-    takeTestNotice,
     canReach,
+    nowMs: () => createdAt.getTime(),
+  }
+  const sendCaptcha = createSendCaptcha({
+    ...deps,
+    challenges: {
+      enter: async () => ({ isHuman: true, giveBack() {} }),
+      refuse: async (_, limited) => limited,
+    },
+    testRecipients: noTestRecipients,
+    codes,
+    code,
+    checkLimits,
+  })
+  const sendNotice = createSendNotice({ ...deps, ttlMs: 86_400_000 })
+  function askedBy({ id, app, origin, ...asked }: Request) {
+    country = origin.country
+    const caller = { ...origin, app, origins: [] }
+    return [{ ...asked, idempotencyKey: id }, caller] as const
   }
   return {
+    /** What each request came to, as its key is told; undefined where it failed. */
+    ended,
+    /** Requests whose key was reserved. */
+    begun,
+    /** This key's request was accepted. */
+    answered,
     codes,
     made,
     /** How long no check passes; below 0: Redis does not say. */
     locks: (ms: number) => {
       waits.ms = ms
     },
-    captcha: createSendCaptcha({ ...deps, codes, code, checkLimits }),
-    notice: createSendNotice({ ...deps, ttlMs: 86_400_000 }),
+    sendCaptcha: (request: Request) => sendCaptcha(...askedBy(request)),
+    sendNotice: (request: Omit<Request, 'scene'> & { ttl?: number; sendAt?: string }) =>
+      sendNotice(...askedBy({ scene: '', ...request })),
     onCommit: (work: typeof commit) => {
       commit = work
     },
@@ -93,7 +137,7 @@ async function openRoom(
     adopts: (row: typeof adopted) => {
       adopted = row
     },
-    used: async (request: CaptchaRequest) => {
+    used: async (request: Request) => {
       const { to, channel, scene, app, template, origin } = request
       const { ip, country } = origin
       const fields = { to, channel, scene, app, template, dedupe: '', ip, country }
@@ -102,8 +146,20 @@ async function openRoom(
   }
 }
 
+interface Request {
+  /** Of the notice. */
+  id: string
+  app: string
+  channel: 'sms' | 'email'
+  to: string
+  scene: string
+  template: string
+  params: Params
+  origin: Origin
+}
+
 let recipientCount = 0
-function request(over: Partial<CaptchaRequest> = {}): CaptchaRequest {
+function request(over: Partial<Request> = {}): Request {
   recipientCount += 1
   return {
     id: newId(),
@@ -112,22 +168,27 @@ function request(over: Partial<CaptchaRequest> = {}): CaptchaRequest {
     to: `+86138003${String(recipientCount).padStart(5, '0')}`,
     scene: 'login',
     template: 'captcha',
-    locale: 'en',
     params: { name: 'Ada' },
     origin: { ip: '203.0.113.1', country: 'CN', keyId: 'key', isPage: false },
-    answerBy: performance.now() + 2_000,
     ...over,
   }
 }
 
+const resendAtOf = (sent: SendOutcome) =>
+  sent.outcome === 'accepted' ? Date.parse(sent.resendAt) : expect.unreachable()
+
 test('a send: the notice says the code that passes, its minutes rounded up, and what the caller gave', async () => {
-  const { captcha, made, codes } = await openRoom()
+  const { sendCaptcha, made, codes } = await openRoom()
   const asked = request()
-  const outcome = await captcha.send(asked)
+  const outcome = await sendCaptcha(asked)
   expect(outcome).toMatchObject({
-    accepted: true,
-    notice: { id: asked.id, kind: 'captcha', ttlMs: 290_000, scene: 'login', createdAt },
-    resendAt: createdAt,
+    outcome: 'accepted',
+    id: asked.id,
+    to: '+8613****0001',
+    scene: 'login',
+    codeLength: 6,
+    expiresAt: new Date(createdAt.getTime() + 290_000).toISOString(),
+    resendAt: createdAt.toISOString(),
   })
   const [{ notice, params, timeoutMs }] = made as [(typeof made)[0]]
   expect(notice).toMatchObject({ id: asked.id, to: asked.to, app: 'shop', kind: 'captcha' })
@@ -146,20 +207,20 @@ test('a send: the notice says the code that passes, its minutes rounded up, and 
 })
 
 test('a recipient that can’t be reached: refused after the limits, nothing is made and the quota is back', async () => {
-  const { captcha, notice, made, used, reaches } = await openRoom()
+  const { sendCaptcha, sendNotice, made, used, reaches } = await openRoom()
   reaches(false)
   const asked = request()
-  const refused = { code: 'invalid_recipient' }
-  await expect(captcha.send(asked)).rejects.toMatchObject(refused)
-  await expect(notice.send(asked)).rejects.toMatchObject(refused)
+  const refused = { outcome: 'invalid_recipient' }
+  expect(await sendCaptcha(asked)).toEqual(refused)
+  expect(await sendNotice(asked)).toEqual(refused)
   expect(made).toEqual([])
   await eventually(async () => expect(await used(asked)).toEqual([0]))
 })
 
 test('the code is drawn, whatever the caller calls a variable', async () => {
-  const { captcha, made, codes } = await openRoom()
+  const { sendCaptcha, made, codes } = await openRoom()
   const asked = request({ params: { code: '0000', minutes: 99 } })
-  await captcha.send(asked)
+  await sendCaptcha(asked)
   const { params } = made[0] as (typeof made)[0]
   expect(params).toEqual({
     code: expect.stringMatching(/^\d{6}$/),
@@ -170,23 +231,23 @@ test('the code is drawn, whatever the caller calls a variable', async () => {
 })
 
 test('resendAt: when the limits admit the same request again, counted from the row', async () => {
-  const { captcha } = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
-  const outcome = await captcha.send(request())
-  const waitMs = outcome.accepted ? outcome.resendAt.getTime() - createdAt.getTime() : 0
+  const { sendCaptcha } = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
+  const outcome = await sendCaptcha(request())
+  const waitMs = resendAtOf(outcome) - createdAt.getTime()
   expect(waitMs).toBe(60_000)
 })
 
 test('a refusal costs nothing: no notice, no code, and the code in the hand still passes', async () => {
-  const { captcha, made, codes, used } = await openRoom()
+  const { sendCaptcha, made, codes, used } = await openRoom()
   const asked = request()
-  await captcha.send(asked)
-  await captcha.send({ ...asked, id: newId() })
+  await sendCaptcha(asked)
+  await sendCaptcha({ ...asked, id: newId() })
   const code = String(made[1]?.params.code)
   for (let again = 0; again < 3; again++) {
-    expect(await captcha.send({ ...asked, id: newId() })).toMatchObject({
-      accepted: false,
+    expect(await sendCaptcha({ ...asked, id: newId() })).toMatchObject({
+      outcome: 'limited',
       policy: 'captcha',
-      refusal: { rule: 'r' },
+      rule: 'r',
     })
   }
   expect(made).toHaveLength(2)
@@ -195,31 +256,31 @@ test('a refusal costs nothing: no notice, no code, and the code in the hand stil
 })
 
 test('the code before it passes until the commit, the new one after it', async () => {
-  const { captcha, made, codes, onCommit } = await openRoom()
+  const { sendCaptcha, made, codes, onCommit } = await openRoom()
   const asked = request()
-  await captcha.send(asked)
+  await sendCaptcha(asked)
   const first = String(made[0]?.params.code)
   const during: unknown[] = []
   onCommit(async (_, params) => {
     during.push(await codes.guess(asked, String(params.code)))
   })
-  await captcha.send({ ...asked, id: newId() })
+  await sendCaptcha({ ...asked, id: newId() })
   const second = String(made[1]?.params.code)
   if (first !== second) expect(during).toEqual([{ result: 'mismatch', triesLeft: 2 }])
   expect(await codes.guess(asked, second)).toMatchObject({ result: 'passed' })
 })
 
 test('the commit fails: the quota is back, the new code is gone, and the one before it passes (I23)', async () => {
-  const { captcha, made, codes, onCommit, used } = await openRoom()
+  const { sendCaptcha, made, codes, onCommit, used } = await openRoom()
   const asked = request()
-  await captcha.send(asked)
+  await sendCaptcha(asked)
   const first = String(made[0]?.params.code)
   let lost = ''
   onCommit(async (_, params) => {
     lost = String(params.code)
     throw new Error('away')
   })
-  await expect(captcha.send({ ...asked, id: newId() })).rejects.toThrow('away')
+  await expect(sendCaptcha({ ...asked, id: newId() })).rejects.toThrow('away')
   await eventually(async () => expect(await used(asked)).toEqual([1]))
   if (lost !== first) {
     expect(await codes.guess(asked, lost)).toMatchObject({ result: 'mismatch' })
@@ -227,48 +288,98 @@ test('the commit fails: the quota is back, the new code is gone, and the one bef
   expect(await codes.guess(asked, first)).toMatchObject({ result: 'passed' })
   // Where there was none before, there is none after.
   const other = request()
-  await expect(captcha.send(other)).rejects.toThrow('away')
+  await expect(sendCaptcha(other)).rejects.toThrow('away')
   await eventually(async () => expect(await codes.settle(other, other.id)).toBe('lost'))
   expect(await codes.guess(other, lost)).toEqual({ result: 'gone' })
 })
 
-test('adopt: nothing under this id, or no code for an open one: null, and nothing taken', async () => {
-  const { captcha, codes, adopts, used } = await openRoom()
+test('an earlier request’s notice is there and open, but its code is not: this one makes its own', async () => {
+  const { sendCaptcha, codes, adopts, made, used } = await openRoom()
   const asked = request()
-  expect(await captcha.adopt(asked)).toBe(null)
   const expiresAt = new Date(createdAt.getTime() + 290_000)
   adopts({ createdAt, expiresAt, isOpen: true })
-  expect(await captcha.adopt(asked)).toBe(null)
-  await codes.remember(asked, asked.id, '123456')
-  const outcome = await captcha.adopt(asked)
-  expect(outcome).toMatchObject({
-    accepted: true,
-    notice: { id: asked.id, createdAt, expiresAt, kind: 'captcha' },
+  expect(await sendCaptcha(asked)).toMatchObject({ outcome: 'accepted' })
+  expect([made.length, await used(asked)]).toEqual([1, [1]])
+
+  const other = request()
+  await codes.remember({ ...other }, other.id, '123456')
+  expect(await sendCaptcha(other)).toMatchObject({
+    outcome: 'accepted',
+    id: other.id,
+    scene: 'login',
+    expiresAt: expiresAt.toISOString(),
   })
-  expect(await used(asked)).toEqual([0])
+  expect([made.length, await used(other)]).toEqual([1, [0]])
 })
 
-test('adopt: one that was sent is the answer, whatever became of its code; resendAt is the limits’', async () => {
-  const { captcha, adopts } = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
+test('an earlier request’s notice was sent: it is the answer, whatever became of its code; resendAt is the limits’', async () => {
+  const room = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
   const asked = request()
-  await captcha.send(asked)
-  adopts({ createdAt, expiresAt: createdAt, isOpen: false })
-  const outcome = await captcha.adopt({ ...asked, id: newId() })
-  const waitMs = outcome?.accepted ? outcome.resendAt.getTime() - Date.now() : 0
+  await room.sendCaptcha(asked)
+  room.adopts({ createdAt, expiresAt: createdAt, isOpen: false })
+  const waitMs = resendAtOf(await room.sendCaptcha({ ...asked, id: newId() })) - Date.now()
   expect(waitMs).toBeGreaterThan(50_000)
   expect(waitMs).toBeLessThanOrEqual(60_000)
+  // A notice of the same kind too, and neither made a second message.
+  expect(resendAtOf(await room.sendNotice({ ...asked, id: newId() }))).toBeLessThanOrEqual(
+    Date.now(),
+  )
+  expect(room.made).toHaveLength(1)
+})
+
+test('the key of a request is told what it came to: accepted, refused, or that it failed', async () => {
+  for (const send of ['sendCaptcha', 'sendNotice'] as const) {
+    const room = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
+    const asked = request()
+    await room[send](asked)
+    await room[send]({ ...asked, id: newId() })
+    room.onCommit(() => Promise.reject(new Error('away')))
+    await expect(room[send](request())).rejects.toThrow('away')
+    expect(room.ended).toEqual(['accepted', 'limited', undefined])
+  }
+})
+
+test('a page that is known to be refused: refused from memory, its key is not reserved; a key that stands for something is a repeat’s', async () => {
+  const room = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
+  const origin = { ...request().origin, isPage: true }
+  const asked = request({ origin })
+  const send = (id: string, more = {}) => room.sendCaptcha({ ...asked, ...more, id })
+  await send('first')
+  // The first refusal is Redis'; from then on it is remembered.
+  expect(await send('refused')).toMatchObject({ outcome: 'limited', policy: 'captcha', rule: 'r' })
+  expect(await send('again')).toMatchObject({ outcome: 'limited', policy: 'captcha', rule: 'r' })
+  expect(room.begun).toEqual(['first', 'refused'])
+  room.answered.add('repeat')
+  expect(await send('repeat')).toEqual({ outcome: 'accepted', id: 'repeat' })
+  // Another recipient is not refused, and a server is asked in order.
+  expect(await send('other', { to: '+8613800399999' })).toMatchObject({ outcome: 'accepted' })
+  await send('server', { origin: { ...origin, isPage: false } })
+  expect(room.begun).toEqual(['first', 'refused', 'repeat', 'other', 'server'])
+})
+
+test('a notice ahead of time: at most 7 days, and a time that has passed is now', async () => {
+  const { sendNotice, made } = await openRoom()
+  const at = (ms: number) => new Date(createdAt.getTime() + ms).toISOString()
+  const weekMs = 7 * 86_400_000
+  await sendNotice({ ...request(), sendAt: at(weekMs) })
+  await sendNotice({ ...request(), sendAt: at(-1) })
+  expect(made.map(({ notice }) => notice.sendAt?.toISOString())).toEqual([at(weekMs), undefined])
+  expect(await sendNotice({ ...request(), sendAt: at(weekMs + 1) })).toMatchObject({
+    outcome: 'invalid_request',
+    errors: [{ path: 'sendAt' }],
+  })
 })
 
 test('each field of a request may be what a rule counts by, the content as a whole too', async () => {
   const fields = ['to', 'channel', 'scene', 'app', 'ip', 'country', 'template', 'dedupe']
   for (const field of fields) {
-    const { captcha } = await openRoom([{ name: 'r', key: `{${field}}`, sliding: '1 per 1h' }])
+    const { sendCaptcha } = await openRoom([{ name: 'r', key: `{${field}}`, sliding: '1 per 1h' }])
     const asked = request()
-    const send = async (over: Partial<CaptchaRequest> = {}) =>
-      (await captcha.send({ ...asked, ...over, id: newId() })).accepted
+    const send = async (over: Partial<Request> = {}) =>
+      (await sendCaptcha({ ...asked, ...over, id: newId() })).outcome === 'accepted'
     expect(await send()).toBe(true)
     expect(await send()).toBe(false)
-    const others: Record<string, Partial<CaptchaRequest>> = {
+    const others: Record<string, Partial<Request>> = {
       to: { to: '+8613700137000' },
       channel: { channel: 'email' },
       scene: { scene: 'payment' },
@@ -289,10 +400,10 @@ test('each field of a request may be what a rule counts by, the content as a who
 })
 
 test('content: variables in any order, numbers as their text; another name or value is another message', async () => {
-  const { captcha } = await openRoom([{ name: 'r', key: '{dedupe}', fixed: '1 per 60s' }])
+  const { sendCaptcha } = await openRoom([{ name: 'r', key: '{dedupe}', fixed: '1 per 60s' }])
   const asked = request({ params: { name: 'Ada', order: 7 } })
   const send = async (params: Params) =>
-    (await captcha.send({ ...asked, params, id: newId() })).accepted
+    (await sendCaptcha({ ...asked, params, id: newId() })).outcome === 'accepted'
   expect(await send({ name: 'Ada', order: 7 })).toBe(true)
   expect(await send({ order: '7', name: 'Ada' })).toBe(false)
   expect(await send({ name: 'Ada', order: 8 })).toBe(true)
@@ -302,24 +413,25 @@ test('content: variables in any order, numbers as their text; another name or va
 })
 
 test('a notice: its own policy, its default time, its variables as they were given', async () => {
-  const { notice, made, onCommit, used } = await openRoom()
+  const { sendNotice, made, onCommit, used } = await openRoom()
   const { scene, ...asked } = request()
-  const outcome = await notice.send(asked)
+  const outcome = await sendNotice(asked)
   expect(outcome).toMatchObject({
-    accepted: true,
-    notice: { kind: 'notice', ttlMs: 86_400_000 },
-    resendAt: createdAt,
+    outcome: 'accepted',
+    template: 'captcha',
+    resendAt: createdAt.toISOString(),
   })
+  expect(made[0]?.notice).toMatchObject({ kind: 'notice', ttlMs: 86_400_000 })
   expect(made[0]?.params).toEqual({ name: 'Ada' })
-  expect((await notice.send({ ...asked, id: newId(), ttlMs: 5_000 })).accepted).toBe(true)
+  await sendNotice({ ...asked, id: newId(), ttl: 5_000 })
   expect(made[1]?.notice.ttlMs).toBe(5_000)
-  expect(await notice.send({ ...asked, id: newId() })).toMatchObject({
-    accepted: false,
+  expect(await sendNotice({ ...asked, id: newId() })).toMatchObject({
+    outcome: 'limited',
     policy: 'notice',
-    refusal: { rule: 'r' },
+    rule: 'r',
   })
-  expect(await notice.send({ ...asked, id: newId() })).toMatchObject({
-    refusal: { rule: 'r' },
+  expect(await sendNotice({ ...asked, id: newId() })).toMatchObject({
+    rule: 'r',
   })
   // The captcha's policy of the same rule counts apart.
   expect(await used({ ...asked, scene })).toEqual([0])
@@ -327,7 +439,7 @@ test('a notice: its own policy, its default time, its variables as they were giv
   onCommit(() => Promise.reject(new Error('away')))
   const other = request()
   for (let again = 0; again < 5; again++) {
-    const sending = notice.send({ ...other, id: newId() })
+    const sending = sendNotice({ ...other, id: newId() })
     await expect(sending).rejects.toThrow('away')
   }
 })
@@ -336,17 +448,19 @@ test('a lock of checks: the send is accepted and says how long no code passes; a
   const room = await openRoom()
   room.locks(900_000)
   const asked = request()
-  expect(await room.captcha.send(asked)).toMatchObject({ accepted: true, lockedForMs: 900_000 })
+  const locked = { outcome: 'accepted', lockedForMs: 900_000 }
+  expect(await room.sendCaptcha(asked)).toMatchObject(locked)
   room.adopts({ createdAt, expiresAt: createdAt, isOpen: true })
-  expect(await room.captcha.adopt(asked)).toMatchObject({ accepted: true, lockedForMs: 900_000 })
+  expect(await room.sendCaptcha(asked)).toMatchObject(locked)
+  expect(room.made).toHaveLength(1)
 })
 
 test('no lock of checks, or no word of Redis about one: the send says nothing of it', async () => {
   const room = await openRoom()
   for (const ms of [0, -1]) {
     room.locks(ms)
-    const sent = await room.captcha.send(request())
-    expect(sent).toMatchObject({ accepted: true })
+    const sent = await room.sendCaptcha(request())
+    expect(sent).toMatchObject({ outcome: 'accepted' })
     expect(sent).not.toHaveProperty('lockedForMs')
   }
 })

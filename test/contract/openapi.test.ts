@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { noticeView } from '../../src/http/schemas/notices.ts'
+import { noticeView } from '../../src/http/notices.ts'
 import { noticeStates } from '../../src/notice/states.ts'
 import { startPostern } from '../tools/postern.ts'
 

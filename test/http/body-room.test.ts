@@ -14,7 +14,6 @@ import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import type { Idempotency } from '../../src/notice/idempotency.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -53,7 +52,6 @@ async function startDoor(underWay = createUnderWay()): Promise<number> {
     ],
     findKey: async () => ({ id: 'k', app: 'default', kind: 'secret', origins: [] }),
     isListedOrigin: async () => false,
-    idempotency: {} as Idempotency,
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),
     underWay,

@@ -7,7 +7,6 @@ import { createLog } from '../../src/base/log.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import type { Idempotency } from '../../src/notice/idempotency.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
 import { startPostern } from '../tools/postern.ts'
@@ -81,7 +80,6 @@ test('the Vary of a host stays beside ours, in answers and in preflights', async
     ],
     findKey: async () => ({ id: 'k', app: 'default', kind: 'publishable', origins: [origin] }),
     isListedOrigin: async () => true,
-    idempotency: {} as Idempotency,
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),
   })

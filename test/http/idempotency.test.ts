@@ -1,16 +1,11 @@
 import type { Request, Response } from 'express'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/base/log.ts'
-import { Overloaded, Problem, Unavailable } from '../../src/base/problems.ts'
-import { createOncePerKey } from '../../src/http/once-per-key.ts'
+import { Overloaded, Unavailable } from '../../src/base/problems.ts'
 import { createRespond } from '../../src/http/respond.ts'
-import type { RouteRequest, SendRoute } from '../../src/http/route.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import { createIdempotency } from '../../src/notice/idempotency.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import { noLimits, type Reply, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
-import { releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
 import { eventually } from '../tools/wait.ts'
@@ -125,122 +120,6 @@ async function loseAnswer(ms: number): Promise<void> {
     [ms],
   )
 }
-
-test('the key on another route, with the very same body: 422 idempotency_key_reused', async () => {
-  const database = openDatabase(postern.database.url, { maxConnections: 2, onError: () => {} })
-  const idempotency = createIdempotency(database)
-  releaseLater(() => [idempotency.close(), database.close()])
-  const request = {
-    key: { id: 'a', app: 'other-route', kind: 'secret', origins: [] },
-    headers: { 'idempotency-key': 'other-route' },
-    body: { to: 'the same' },
-  } as unknown as RouteRequest
-  const oncePerKey = createOncePerKey(idempotency)
-  const sending = { send: async () => ({ status: 202 }), adopt: async () => null }
-  const [notices, captchas] = ['/v1/notices', '/v1/captchas'].map(
-    (path) => ({ path, ...sending }) as unknown as SendRoute,
-  ) as [SendRoute, SendRoute]
-  const first = await oncePerKey(notices, request)
-  expect(await oncePerKey(notices, request)).toEqual(first)
-  expect(await oncePerKey(captchas, request)).toMatchObject({
-    code: 'idempotency_key_reused',
-  })
-})
-
-test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at a time, 200 of an app wait, and no server and no page of another app is refused', async () => {
-  const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
-  let [asking, most, freed] = [0, 0, 0]
-  const idempotency = {
-    newNoticeId: () => 'id',
-    async reserve(app: string) {
-      if (app === 'server') return { kind: 'proceed' }
-      asking += 1
-      most = Math.max(most, asking)
-      await isBack
-      asking -= 1
-      return { kind: 'proceed' }
-    },
-    free: async () => {
-      freed += 1
-    },
-    keep: async () => {},
-  } as unknown as Parameters<typeof createOncePerKey>[0]
-  const oncePerKey = createOncePerKey(idempotency)
-  const route = {
-    path: '/v1/captchas',
-    send: async () => ({ status: 202 }),
-    adopt: async () => null,
-  } as unknown as SendRoute
-  const sendAs = (kind: string, app: string, key: string) =>
-    oncePerKey(route, {
-      key: { id: 'a', app, kind, origins: [] },
-      headers: { 'idempotency-key': key },
-      body: {},
-    } as unknown as RouteRequest)
-  const pages = Promise.allSettled(
-    Array.from({ length: 250 }, (_, at) => sendAs('publishable', 'page', `flood-${at}`)),
-  )
-  await eventually(() => asking === 2)
-  expect(await sendAs('secret', 'server', 'flood-0')).toEqual({ status: 202 })
-  const otherPage = sendAs('publishable', 'other', 'flood-0')
-  comeBack()
-  expect(await otherPage).toEqual({ status: 202 })
-  const outcomes = await pages
-  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(202)
-  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
-  expect(refused.map(({ reason }) => reason.part)).toEqual(Array(48).fill('postgresql'))
-  expect(most).toBe(2)
-  // Nothing was reserved for them: there is nothing to free.
-  expect(freed).toBe(0)
-  // There is room again.
-  expect(await sendAs('publishable', 'page', 'later')).toEqual({ status: 202 })
-})
-
-test('a page whose send is known to be refused: refused from memory, without a turn; a key that stands for something gets its answer', async () => {
-  const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
-  let reserved = 0
-  const known = new Set(['accepted'])
-  const idempotency = {
-    newNoticeId: () => 'id',
-    isKnown: async (_: string, key: string) => known.has(key.split(' ')[1] ?? ''),
-    async reserve(_: string, key: string) {
-      reserved += 1
-      if (key.endsWith('accepted')) return { kind: 'answered', answer: { status: 202 } }
-      await isBack
-      return { kind: 'proceed' }
-    },
-    free: async () => {},
-    keep: async () => {},
-  } as unknown as Parameters<typeof createOncePerKey>[0]
-  const oncePerKey = createOncePerKey(idempotency)
-  const refusal = new Problem('limited')
-  let isStillRefused = true
-  const route = {
-    path: '/v1/captchas',
-    recall: ({ body }: RouteRequest) =>
-      body === 'refused' ? async () => (isStillRefused ? refusal : undefined) : undefined,
-    send: async () => ({ status: 202 }),
-    adopt: async () => null,
-  } as unknown as SendRoute
-  const send = (key: string, body: string, kind = 'publishable') =>
-    oncePerKey(route, {
-      ...{ key: { id: 'a', app: 'page', kind, origins: [] }, ip: '192.0.2.1' },
-      ...{ headers: { 'idempotency-key': key }, body },
-    } as unknown as RouteRequest)
-  expect(await send('new', 'refused')).toBe(refusal)
-  expect(reserved).toBe(0)
-  expect(await send('accepted', 'refused')).toEqual({ status: 202 })
-  expect(reserved).toBe(1)
-  // It holds no more: the usual way, and the key is reserved.
-  isStillRefused = false
-  const late = send('late', 'refused')
-  await eventually(() => reserved === 2)
-  comeBack()
-  expect(await late).toEqual({ status: 202 })
-  // A server's requests are asked in order, whatever is remembered.
-  isStillRefused = true
-  expect(await send('server', 'refused', 'secret')).toEqual({ status: 202 })
-})
 
 test('a page repeats an accepted send with its key while the limits refuse: the first answer; with another key: 429 (I26)', async () => {
   const key = await publishableKey(postern.database)

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { preferredLanguage } from '../../src/base/preferred-language.ts'
 import { Problem, problems } from '../../src/base/problems.ts'
-import { problemAnswer, refusalProblem } from '../../src/http/problem.ts'
+import { problemAnswer, problemOf } from '../../src/http/problem.ts'
+import { limitedBy } from '../../src/rules/refused.ts'
 
 const refusal = {
   admitted: false,
@@ -65,9 +66,9 @@ describe('problemAnswer', () => {
   })
 })
 
-describe('refusalProblem', () => {
+describe('problemOf', () => {
   test('limited: which policy, rule and window, how long, and the headers that say the same', () => {
-    const problem = refusalProblem('captcha', refusal)
+    const problem = problemOf(limitedBy('captcha', refusal))
     expect(problem.code).toBe('limited')
     const { status, headers, body } = problemAnswer(problem, undefined)
     expect(status).toBe(429)
@@ -76,16 +77,15 @@ describe('refusalProblem', () => {
       RateLimit: '"captcha/recipient 60s";r=0;t=2',
       'RateLimit-Policy': '"captcha/recipient 60s";q=1;w=60',
     })
-    expect(body).toMatchObject({
-      policy: 'captcha',
-      rule: 'recipient',
-      window: '60s',
-      retryAfterMs: 1_001,
+    expect(body).toEqual({
+      ...{ type: 'urn:postern:problem:limited', title: problems.limited.title, status: 429 },
+      ...{ detail: 'Too many requests. Try again in 2 s.', code: 'limited' },
+      ...{ policy: 'captcha', rule: 'recipient', window: '60s', retryAfterMs: 1_001 },
     })
   })
 
   test('locked: no window, whatever the lockout’s is', () => {
-    const problem = refusalProblem('check', { ...refusal, kind: 'lockout' })
+    const problem = problemOf(limitedBy('check', { ...refusal, kind: 'lockout' }))
     const { status, headers, body } = problemAnswer(problem, undefined)
     expect(status).toBe(429)
     expect(headers).toMatchObject({ 'Retry-After': '2' })
@@ -93,8 +93,28 @@ describe('refusalProblem', () => {
     expect(body).not.toHaveProperty('window')
   })
 
+  test('a number without a country: the detail says what to add, in the language asked for', () => {
+    const problem = problemOf({ outcome: 'invalid_recipient', because: 'no_country' })
+    expect(problemAnswer(problem, 'en').body).toMatchObject({
+      code: 'invalid_recipient',
+      detail: expect.stringContaining('+8613800138000'),
+    })
+    expect(problemAnswer(problem, 'zh').body).toMatchObject({
+      detail: expect.stringContaining('国家/地区代码'),
+    })
+    const other = problemAnswer(problemOf({ outcome: 'invalid_recipient' }), 'en')
+    expect(other.body).toMatchObject({ detail: problems.invalid_recipient.en })
+  })
+
+  test('any other outcome: its code, with its members as they are', () => {
+    const { code, members } = problemOf({ outcome: 'destination_not_allowed', reason: 'mail' })
+    expect([code, members]).toEqual(['destination_not_allowed', { reason: 'mail' }])
+    const mismatch = problemOf({ outcome: 'code_mismatch', triesLeft: 1 })
+    expect([mismatch.code, mismatch.members]).toEqual(['code_mismatch', { triesLeft: 1 }])
+  })
+
   test('the words of the rule are the detail', () => {
-    const problem = refusalProblem('notice', { ...refusal, message: 'notice duplicated' })
+    const problem = problemOf(limitedBy('notice', { ...refusal, message: 'notice duplicated' }))
     expect(problemAnswer(problem, 'zh').body).toMatchObject({ detail: 'notice duplicated' })
   })
 })

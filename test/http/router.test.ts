@@ -9,7 +9,6 @@ import { createApp } from '../../src/http/app.ts'
 import type { Route, RouteRequest } from '../../src/http/route.ts'
 import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
-import type { Idempotency } from '../../src/notice/idempotency.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -32,7 +31,6 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
     findKey: async (token) =>
       token === 'good' ? { id: 'k', app: 'shop', kind: 'secret', origins: [] } : null,
     isListedOrigin: async () => false,
-    idempotency: {} as Idempotency,
     metrics,
     log,
     ...(maxHeldBodyBytes ? { maxHeldBodyBytes } : {}),
@@ -144,8 +142,7 @@ test('what a route is told: app, caller, parameters, query and the checked body'
   expect((await call('/v1/a%20b?page=3', { body: '{"n":1}' })).status).toBe(200)
   expect(told).toMatchObject([
     {
-      key: { app: 'shop' },
-      ip: '127.0.0.1',
+      caller: { app: 'shop', keyId: 'k', ip: '127.0.0.1', isPage: false },
       params: { name: 'a b' },
       query: { page: 3 },
       body: { n: 1, more: 'given' },

@@ -34,6 +34,8 @@ function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
     secrets,
     metrics,
     log,
+    isTestRecipient: (_, to) => to === testRecipient,
+    nowMs: () => 1_000,
   })
   releaseLater(() => creator.close())
   const accepted = async () =>
@@ -42,6 +44,8 @@ function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
       .map(({ labels, value }) => `${labels.kind} ${labels.channel} ${value}`)
   return { create: creator.createNotice, queued, accepted }
 }
+
+const testRecipient = '+15005550006'
 
 const draft = (over: Partial<PreparedNotice> = {}): PreparedNotice => ({
   id: newId(),
@@ -172,4 +176,14 @@ test('adopt: an open notice is promised and no longer abandoned; a sent one is t
   expect(await store.adopt('bank', open_.id)).toBe(null)
   await store.abandon([open_.id])
   expect((await rowOf(open_.id)).state).toBe('pending')
+})
+
+test('a test recipient: counted apart, with its times by PostgreSQL’s clock, and no row and no job', async () => {
+  const { create, queued, accepted } = open()
+  const notice = draft({ to: testRecipient, ttlMs: 5_000 })
+  const created = await create(notice, {}, 0)
+  expect(created).toEqual({ ...notice, createdAt: new Date(1_000), expiresAt: new Date(6_000) })
+  expect([queued, await accepted()]).toEqual([[], []])
+  const { rows } = await pool.query('SELECT 1 FROM notice WHERE id = $1', [notice.id])
+  expect(rows).toEqual([])
 })

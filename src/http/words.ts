@@ -1,11 +1,11 @@
 /**
- * What several calls say, each described once. The shapes of the calls are in the files beside, one for each file of
- * routes; checks that a schema can make are made there, before anything is counted.
+ * What several calls say, each described once. The shapes of the calls stand beside their routes; checks that a schema can
+ * make are made there, before anything is counted.
  */
 import { z } from 'zod'
-import { channels } from '../../base/channel.ts'
-import { limitableAddress } from '../../base/limitable-address.ts'
-import { textProblem } from '../../base/text-problem.ts'
+import { channels } from '../base/channel.ts'
+import { limitableAddress } from '../base/limitable-address.ts'
+import { textProblem } from '../base/text-problem.ts'
 
 /** Text that can be stored, shown in a subject line and printed in a log without surprises. */
 export const plainText = (maxLength: number) =>

@@ -1,7 +1,7 @@
 /** The shape of every problem of the catalogue, by its code: what a generated client narrows on. */
 import { z } from 'zod'
-import { type ProblemCode, problems } from '../../base/problems.ts'
-import { challengeOffer } from './challenges.ts'
+import { type ProblemCode, problems } from '../base/problems.ts'
+import { challengeOffer } from './captchas.ts'
 import { lockedForMs } from './words.ts'
 
 const policy = z.string().meta({ description: 'The policy of the policy file that was asked.' })
@@ -32,6 +32,11 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     retryAfterMs,
   },
   locked: { policy, rule, retryAfterMs },
+  destination_not_allowed: {
+    reason: z
+      .enum(['country', 'type', 'mail'])
+      .meta({ description: 'Its country, the type of number, or the domain of the mail address.' }),
+  },
   challenge_required: {
     policy: policy.optional(),
     rule: rule

@@ -1,0 +1,111 @@
+/**
+ * From what a caller asks for to a message that can be sent. Whether recipient, channel, template and variables fit
+ * together is found out before anything is counted: a message that could only fail is refused here.
+ */
+import type { Channel } from '../base/channel.ts'
+import {
+  type NormaliseRecipient,
+  type RefusedRecipient,
+  refusedRecipient,
+} from '../recipient/normalise-recipient.ts'
+import { type InvalidRequest, invalidRequest } from '../rules/refused.ts'
+import type { Params } from './create.ts'
+
+/** What captchas and notices are asked with, by HTTP or in process. */
+export interface SendAsked {
+  channel: Channel
+  /** Of any spelling. */
+  to: string
+  template: string
+  params: Params
+  /** Of any spelling; the nearest edition of the template is sent. */
+  locale?: string | undefined
+  /** The address of the person who asked, where the caller is a server. */
+  ip?: string | undefined
+  /** 1 to 255 visible ASCII characters. A repeat with the same key makes no second message. */
+  idempotencyKey?: string | undefined
+}
+
+export interface Message {
+  to: string
+  country: string
+  /** An edition of the template. */
+  locale: string
+  /** Those that this edition shows. */
+  params: Params
+}
+
+export type ReadMessage = ReturnType<typeof createReadMessage>
+
+/** Variables of a captcha's template that Postern fills in. */
+const ownVariables = ['code', 'minutes', 'validity']
+
+export function createReadMessage(deps: {
+  normaliseRecipient: NormaliseRecipient
+  templates: {
+    has(template: string): boolean
+    /** Undefined when the template is not made for this channel. */
+    findLocale(template: string, channel: Channel, wanted?: string): string | undefined
+    /** The variables that the message in this locale needs. */
+    variables(template: string, channel: Channel, locale: string): ReadonlySet<string>
+    /** Whether the template needs this variable in any channel and locale. */
+    uses(template: string, variable: string): boolean
+  }
+  /** Whether a route of the policy file fits. */
+  isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
+  /** Nothing is sent to one, so that it needs no route. */
+  isTestRecipient(channel: Channel, to: string): boolean
+}) {
+  const { templates, normaliseRecipient, isRouted, isTestRecipient } = deps
+
+  return function readMessage(
+    kind: 'captcha' | 'notice',
+    asked: SendAsked,
+    app: string,
+  ): Message | InvalidRequest | RefusedRecipient {
+    const { channel, template, params } = asked
+    const recipient = normaliseRecipient(channel, asked.to)
+    if (recipient.kind !== 'ok') return refusedRecipient(recipient)
+    const { to, country } = recipient
+    if (!isTestRecipient(channel, to) && !isRouted({ app, country, channel, template })) {
+      return invalidRequest(
+        'channel',
+        `no route carries ${channel} for this recipient and template`,
+      )
+    }
+    const locale = templates.findLocale(template, channel, asked.locale)
+    if (!locale) {
+      const isKnown = templates.has(template)
+      return invalidRequest(
+        'template',
+        isKnown ? `has no ${channel} form` : 'there is no such template',
+      )
+    }
+    const needed = templates.variables(template, channel, locale)
+    const reserved = kind === 'captcha' ? ownVariables : []
+    const names = Object.keys(params)
+    const wrong = (name: string | undefined, message: string) =>
+      name === undefined ? undefined : invalidRequest(`params.${name}`, message)
+    const refused =
+      wrong(
+        names.find((name) => reserved.includes(name)),
+        'is set by Postern',
+      ) ??
+      wrong(
+        [...needed].find((name) => !Object.hasOwn(params, name) && !reserved.includes(name)),
+        'the template needs it',
+      ) ??
+      // With other words behind it, the same message would be other content to the duplicate rule.
+      wrong(
+        names.find((name) => !needed.has(name) && !templates.uses(template, name)),
+        'the template does not use it',
+      )
+    if (refused) return refused
+    if (kind === 'captcha' && !needed.has('code')) {
+      return invalidRequest('template', 'does not say the code')
+    }
+    // A variable that only another edition shows is left out, for the same reason.
+    const shown = Object.entries(params).filter(([name]) => needed.has(name))
+    return { to, country, locale, params: Object.fromEntries(shown) }
+  }
+}

@@ -1,0 +1,159 @@
+import { expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { createIdempotency, type Idempotency } from '../../src/notice/idempotency.ts'
+import type { SendAsked } from '../../src/notice/message.ts'
+import { createOncePerKey } from '../../src/notice/once-per-key.ts'
+import type { Accepted } from '../../src/notice/send.ts'
+import type { Caller } from '../../src/rules/quota.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
+releaseLater(() => database.close())
+const idempotency = createIdempotency(database)
+releaseLater(() => idempotency.close())
+
+const server: Caller = { app: 'shop', keyId: 'key', ip: '192.0.2.1', isPage: false, origins: [] }
+const page: Caller = { ...server, isPage: true }
+const asked = (idempotencyKey: string | undefined, more: object = {}): SendAsked => ({
+  ...{ channel: 'sms', to: '+8613800138000', template: 'captcha', params: {} },
+  ...{ idempotencyKey, ...more },
+})
+const accepted = (id: string): Accepted => ({
+  ...{ outcome: 'accepted', id, channel: 'sms', to: '+8613****8000', state: 'pending' },
+  ...{ expiresAt: '2026-11-23T00:00:00.000Z', resendAt: '2026-11-23T00:00:00.000Z' },
+})
+
+const keys = createOncePerKey(idempotency)
+const begin = (key: string | undefined, more: object = {}, caller = server, on = keys) =>
+  on.begin('captcha', asked(key, more), caller, on.answerBy())
+/** An attempt, or a fault of the test. */
+async function attempt(...args: Parameters<typeof begin>) {
+  const begun = await begin(...args)
+  return 'outcome' in begun ? expect.unreachable(begun.outcome) : begun
+}
+const outcomeOf = async (...args: Parameters<typeof begin>) => {
+  const begun = await begin(...args)
+  return 'outcome' in begun ? begun.outcome : 'to be made'
+}
+
+test('without a key: an id each time, and nothing is kept', async () => {
+  const [first, second] = [await attempt(undefined), await attempt(undefined)]
+  const id = await first.claimId()
+  expect(await second.claimId()).not.toBe(id)
+  await first.end(accepted(id))
+  expect((await pool.query('SELECT 1 FROM idempotency_key')).rows).toEqual([])
+})
+
+test('what was accepted is the repeat’s outcome; meanwhile it is in progress; another content is another request', async () => {
+  const first = await attempt('accepted')
+  expect(await outcomeOf('accepted')).toBe('idempotency_in_progress')
+  const id = await first.claimId()
+  await first.end(accepted(id))
+  expect(await begin('accepted')).toEqual(accepted(id))
+  // Neither what was left out nor the answer to a challenge makes it another.
+  expect(await begin('accepted', { locale: undefined, challenge: 'x' })).toEqual(accepted(id))
+  expect(await outcomeOf('accepted', { to: '+8613800138001' })).toBe('idempotency_key_reused')
+  const notice = await keys.begin('notice', asked('accepted'), server, keys.answerBy())
+  expect(notice).toEqual({ outcome: 'idempotency_key_reused' })
+})
+
+test.each([
+  ['refused', { outcome: 'invalid_recipient' }],
+  ['failed', undefined],
+] as const)('a request that was %s frees its key', async (what, outcome) => {
+  const first = await attempt(what)
+  await first.claimId()
+  await first.end(outcome)
+  expect(await outcomeOf(what, { to: '+8613800138001' })).toBe('to be made')
+})
+
+test('a server’s key stands for its app, a page’s for its own API key alone', async () => {
+  const first = await attempt('whose')
+  await first.end(accepted(await first.claimId()))
+  expect(await outcomeOf('whose', {}, { ...server, keyId: 'rotated' })).toBe('accepted')
+  expect(await outcomeOf('whose', {}, { ...server, app: 'bank' })).toBe('to be made')
+  expect(await outcomeOf('whose', {}, page)).toBe('to be made')
+  expect(await outcomeOf('whose', {}, { ...page, keyId: 'other' })).toBe('to be made')
+  const late = keys.answerBy()
+  expect(await keys.isNew('whose', page, late)).toBe(false)
+  expect(await keys.isNew('whose', { ...page, keyId: 'third' }, late)).toBe(true)
+})
+
+test('a request that never answered: a repeat hears its id, and from its own id on the key stands for that', async () => {
+  const earlier = await (await attempt('died')).claimId()
+  const letPass = () =>
+    pool.query("UPDATE idempotency_key SET created_at = created_at - interval '31 s'")
+  await letPass()
+  const second = await attempt('died')
+  expect(second.earlierId).toBe(earlier)
+  const id = await second.claimId()
+  expect(id).not.toBe(earlier)
+  await letPass()
+  const third = await attempt('died')
+  expect(third.earlierId).toBe(id)
+  // The earlier notice is the answer: the key goes on standing for it.
+  await third.end(accepted(id))
+  expect(await begin('died')).toEqual(accepted(id))
+})
+
+/** Not PostgreSQL. */
+const fake = (over: object) =>
+  ({ newNoticeId: newId, free: async () => {}, ...over }) as unknown as Idempotency
+
+test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at a time, 200 of an app wait, and no server and no page of another app is refused', async () => {
+  const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
+  let [asking, most, freed] = [0, 0, 0]
+  const once = createOncePerKey(
+    fake({
+      async reserve(app: string) {
+        if (app === 'server') return { kind: 'proceed' }
+        asking += 1
+        most = Math.max(most, asking)
+        await isBack
+        asking -= 1
+        return { kind: 'proceed' }
+      },
+      free: async () => {
+        freed += 1
+      },
+    }),
+  )
+  const sendAs = async (caller: Caller, key: string) =>
+    (await attempt(key, {}, caller, once)).claimId()
+  const pages = Promise.allSettled(
+    Array.from({ length: 250 }, (_, at) => sendAs(page, `flood-${at}`)),
+  )
+  await eventually(() => asking === 2)
+  expect(await sendAs({ ...server, app: 'server' }, 'flood-0')).toBeTypeOf('string')
+  const otherPage = sendAs({ ...page, app: 'other' }, 'flood-0')
+  comeBack()
+  expect(await otherPage).toBeTypeOf('string')
+  const outcomes = await pages
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(202)
+  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
+  expect(refused.map(({ reason }) => reason.part)).toEqual(Array(48).fill('postgresql'))
+  expect(most).toBe(2)
+  // Nothing was reserved for them: there is nothing to free.
+  expect(freed).toBe(0)
+  // There is room again.
+  expect(await sendAs(page, 'later')).toBeTypeOf('string')
+})
+
+test('PostgreSQL does not answer in time: unavailable, and what may have been reserved is freed', async () => {
+  const freed: string[] = []
+  const once = createOncePerKey(
+    fake({
+      newNoticeId: () => 'an id',
+      reserve: () => new Promise(() => {}),
+      free: async (_app: string, _key: string, id: string) => void freed.push(id),
+    }),
+  )
+  const late = once.begin('captcha', asked('late'), server, performance.now() + 50)
+  await expect(late).rejects.toMatchObject({ part: 'postgresql' })
+  await eventually(() => freed.length > 0)
+  expect(freed).toEqual(['an id'])
+})
