@@ -7,9 +7,14 @@
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
 import type { CreatedNotice, CreateNotice, Params, PreparedNotice } from '../notice/create.ts'
-import type { ReadMessage, SendAsked } from '../notice/message.ts'
+import {
+  type Accepted,
+  acceptedAs,
+  type ReadMessage,
+  type SendAsked,
+  type SendOutcome,
+} from '../notice/message.ts'
 import type { Attempt, OncePerKey } from '../notice/once-per-key.ts'
-import { type Accepted, acceptedAs, type SendOutcome } from '../notice/send.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'

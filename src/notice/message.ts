@@ -1,15 +1,17 @@
 /**
- * From what a caller asks for to a message that can be sent. Whether recipient, channel, template and variables fit
- * together is found out before anything is counted: a message that could only fail is refused here.
+ * What captchas and notices have in common: what a send is asked with, what it comes to, and from the one the message
+ * that can be sent. Whether recipient, channel, template and variables fit together is found out before anything is
+ * counted: a message that could only fail is refused here.
  */
 import type { Channel } from '../base/channel.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
 import {
   type NormaliseRecipient,
   type RefusedRecipient,
   refusedRecipient,
 } from '../recipient/normalise-recipient.ts'
-import { type InvalidRequest, invalidRequest } from '../rules/refused.ts'
-import type { Params } from './create.ts'
+import { type InvalidRequest, invalidRequest, type Refused } from '../rules/refused.ts'
+import type { CreatedNotice, Params } from './create.ts'
 
 /** What captchas and notices are asked with, by HTTP or in process. */
 export interface SendAsked {
@@ -25,6 +27,28 @@ export interface SendAsked {
   /** 1 to 255 visible ASCII characters. A repeat with the same key makes no second message. */
   idempotencyKey?: string | undefined
 }
+
+/** The members of the answer by HTTP. */
+export interface Accepted {
+  outcome: 'accepted'
+  id: string
+  channel: Channel
+  /** Masked. */
+  to: string
+  /** Of a notice. */
+  template?: string
+  /** Of a code, like the two below. */
+  scene?: string
+  codeLength?: number
+  /** Checks of this recipient are locked for this caller, so the code passes no earlier. */
+  lockedForMs?: number
+  state: 'pending'
+  /** ISO 8601, like `resendAt`: from then on the limits admit the same request again. */
+  expiresAt: string
+  resendAt: string
+}
+
+export type SendOutcome = Accepted | Refused
 
 export interface Message {
   to: string
@@ -107,5 +131,21 @@ export function createReadMessage(deps: {
     // A variable that only another edition shows is left out, for the same reason.
     const shown = Object.entries(params).filter(([name]) => needed.has(name))
     return { to, country, locale, params: Object.fromEntries(shown) }
+  }
+}
+
+/** What every accepted send is told. */
+export function acceptedAs(
+  { id, channel, to, expiresAt }: Omit<CreatedNotice, 'createdAt'>,
+  resendAtMs: number,
+): Accepted {
+  return {
+    outcome: 'accepted',
+    id,
+    channel,
+    to: maskRecipient(channel, to),
+    state: 'pending',
+    expiresAt: expiresAt.toISOString(),
+    resendAt: new Date(resendAtMs).toISOString(),
   }
 }

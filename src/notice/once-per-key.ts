@@ -14,8 +14,7 @@ import { Overloaded, Unavailable } from '../base/unavailable.ts'
 import type { Caller } from '../rules/quota.ts'
 import type { Refused } from '../rules/refused.ts'
 import type { Idempotency } from './idempotency.ts'
-import type { SendAsked } from './message.ts'
-import type { Accepted, SendOutcome } from './send.ts'
+import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 
 /** An answer is promised within 2.5 s, whatever is away; between deciding and answering little happens. */
 const answerWithinMs = 2_200

@@ -2,13 +2,17 @@
  * Sends a notice: first the limits, because a refusal must cost nothing, then the row, whose commit is the
  * promise. When it can't be made the quota is given back.
  */
-import type { Channel } from '../base/channel.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { type Caller, type Fields, originOf, type Quota } from '../rules/quota.ts'
-import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
+import { invalidRequest, limitedBy } from '../rules/refused.ts'
 import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
-import type { ReadMessage, SendAsked } from './message.ts'
+import {
+  type Accepted,
+  acceptedAs,
+  type ReadMessage,
+  type SendAsked,
+  type SendOutcome,
+} from './message.ts'
 import type { Attempt, OncePerKey } from './once-per-key.ts'
 import type { NoticeStore } from './store.ts'
 
@@ -18,28 +22,6 @@ export interface NoticeAsked extends SendAsked {
   /** ISO 8601, at most 7 days ahead. One that has passed means now: the caller's clock may be behind ours. */
   sendAt?: string | undefined
 }
-
-/** The members of the answer by HTTP. */
-export interface Accepted {
-  outcome: 'accepted'
-  id: string
-  channel: Channel
-  /** Masked. */
-  to: string
-  /** Of a notice. */
-  template?: string
-  /** Of a code, like the two below. */
-  scene?: string
-  codeLength?: number
-  /** Checks of this recipient are locked for this caller, so the code passes no earlier. */
-  lockedForMs?: number
-  state: 'pending'
-  /** ISO 8601, like `resendAt`: from then on the limits admit the same request again. */
-  expiresAt: string
-  resendAt: string
-}
-
-export type SendOutcome = Accepted | Refused
 
 export type SendNotice = ReturnType<typeof createSendNotice>
 
@@ -122,20 +104,4 @@ export function createSendNotice(deps: {
 
 function acceptedOf(notice: Omit<CreatedNotice, 'createdAt'>, resendAtMs: number): Accepted {
   return { ...acceptedAs(notice, resendAtMs), template: notice.template }
-}
-
-/** What every accepted send is told. */
-export function acceptedAs(
-  { id, channel, to, expiresAt }: Omit<CreatedNotice, 'createdAt'>,
-  resendAtMs: number,
-): Accepted {
-  return {
-    outcome: 'accepted',
-    id,
-    channel,
-    to: maskRecipient(channel, to),
-    state: 'pending',
-    expiresAt: expiresAt.toISOString(),
-    resendAt: new Date(resendAtMs).toISOString(),
-  }
 }

@@ -79,6 +79,21 @@ test('a refused request frees its key: bad request, bad recipient, limited', asy
   expect((await captcha('+8615800158000')).status).toBe(202)
 })
 
+test('bad input is refused before its key is reserved: PostgreSQL is not asked', async () => {
+  await postern.database.pool.query(`
+    CREATE FUNCTION refuse_key() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'cut' USING ERRCODE = '57P01'; END $$;
+    CREATE TRIGGER refuse_key BEFORE INSERT ON idempotency_key
+      FOR EACH ROW EXECUTE FUNCTION refuse_key()`)
+  try {
+    expect((await notice('bad', { ...welcome, params: {} })).status).toBe(400)
+    expect((await notice('bad', { ...welcome, to: '+861' })).status).toBe(422)
+    expect((await notice('bad')).status).toBe(503)
+  } finally {
+    await postern.database.pool.query('DROP TRIGGER refuse_key ON idempotency_key')
+  }
+})
+
 test('a captcha repeated with its key: one code, and it passes', async () => {
   const headers = { 'idempotency-key': 'captcha' }
   const body = { channel: 'sms', to: '+8615900159000' }
