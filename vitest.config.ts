@@ -25,7 +25,7 @@ const site = ['test/docs/site.test.ts', 'test/docs/panels.test.ts']
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
 /** It installs and builds a framework: only `npm run test:examples` runs it. */
-const big = 'test/web/next-example.test.ts'
+const big = 'test/examples/next.test.ts'
 
 /**
  * A run without memory of an earlier one begins with the largest files, and the longest are not large. Begun

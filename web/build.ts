@@ -11,26 +11,28 @@ import { build, type Plugin } from 'rolldown'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
 
-/** Both, and the bytes of the code field. Its hash goes into the page of docs that names it. */
+/** Both, and the bytes of the code field. Its hash goes into the page that names it, and into the docs that show the page. */
 export async function buildBrowserScripts(): Promise<Buffer> {
   const [field] = await Promise.all([
     bundle('postern-code.ts', 'postern-code.js'),
     bundle('demo/page.ts', 'demo-page.js'),
   ])
-  writeIntoDocs(integrityOf(field))
+  writeIntoPages(integrityOf(field))
   return field
 }
 
 const integrityOf = (bytes: Buffer) =>
   `sha384-${createHash('sha384').update(bytes).digest('base64')}`
 
-function writeIntoDocs(integrity: string): void {
-  const page = join(web, '../docs/code-field.md')
-  // A package and an image have no docs.
-  if (!existsSync(page)) return
-  const text = readFileSync(page, 'utf8')
-  const named = text.replace(/(?<=integrity=")sha384-[^"]+/, integrity)
-  if (named !== text) writeInOneStep(page, named)
+function writeIntoPages(integrity: string): void {
+  for (const name of ['examples/plain-form/index.html', 'docs/code-field.md']) {
+    const page = join(web, '..', name)
+    // A package and an image have neither.
+    if (!existsSync(page)) continue
+    const text = readFileSync(page, 'utf8')
+    const named = text.replace(/(?<=integrity=")sha384-[^"]+/, integrity)
+    if (named !== text) writeInOneStep(page, named)
+  }
 }
 
 /** Another process may be reading it. */

@@ -1,5 +1,5 @@
 /**
- * A sign-up page with a plain form and its server, without any package. See docs/code-field.md.
+ * A sign-up page with a plain form and its server, without any package. See docs/start.md.
  *
  *   POSTERN_URL=http://localhost:3000 PUBLISHABLE_KEY=ppk_… SECRET_KEY=psk_… node examples/plain-form/server.mjs
  */
@@ -11,13 +11,10 @@ const { POSTERN_URL = 'http://localhost:3000', PUBLISHABLE_KEY, SECRET_KEY } = p
 const { PORT = '8080' } = process.env
 if (!PUBLISHABLE_KEY || !SECRET_KEY) throw new Error('set PUBLISHABLE_KEY and SECRET_KEY')
 
-// What `npm run browser` prints.
-const version = process.env.POSTERN_VERSION ?? '0.1.0'
 const style = readFileSync(new URL('page.css', import.meta.url), 'utf8')
 const page = readFileSync(new URL('index.html', import.meta.url), 'utf8')
-  .replaceAll('{src}', POSTERN_URL)
-  .replace('{version}', version)
-  .replace('{key}', PUBLISHABLE_KEY)
+  .replaceAll('https://codes.example', POSTERN_URL)
+  .replace('ppk_…', PUBLISHABLE_KEY)
 
 const server = createServer(async (request, response) => {
   if (request.url === '/page.css') {
@@ -42,7 +39,8 @@ async function answerTo(request) {
     : [403, answerPage('Please confirm your number or address first.')]
 }
 
-/** Only this says that the address is theirs; the rest of the form is what anybody may write. */
+// #region pass
+/** Only this proves that the address is theirs: anybody can write the rest of a form. */
 async function isGoodPass(form) {
   const answer = await fetch(`${POSTERN_URL}/v1/passes/verify`, {
     method: 'POST',
@@ -60,6 +58,7 @@ async function isGoodPass(form) {
   const { valid, scene } = await answer.json()
   return valid === true && scene === 'signup'
 }
+// #endregion pass
 
 const answerPage = (sentence) =>
   `<!doctype html><html lang="en"><title>Sign up</title><p>${sentence}</p></html>`

@@ -7,6 +7,7 @@ function tellApp(type, detail) {
   window.PosternApp?.onMessage(JSON.stringify(message))
 }
 
+// #region events
 const field = document.querySelector('postern-code')
 field.addEventListener('passed', ({ detail: { pass, channel, to } }) =>
   tellApp('passed', { pass, channel, to }),
@@ -14,3 +15,4 @@ field.addEventListener('passed', ({ detail: { pass, channel, to } }) =>
 field.addEventListener('refused', ({ detail: { during, problem } }) =>
   tellApp('refused', { during, code: problem.code }),
 )
+// #endregion events

@@ -26,7 +26,7 @@ case "$*" in
   .ci/try-readme.mjs*) [ "$FAIL" = readme ] || echo 'ok: README: one command' ;;
   .ci/*) exec "$REAL_NODE" "$@" ;;
 esac`,
-  git: `[ "$FAIL" != made ] || echo ' M docs/code-field.md'`,
+  git: `[ "$FAIL" != made ] || echo ' M examples/plain-form/index.html'`,
   curl: `[ -e "$READY" ] || exit 1`,
 }
 
@@ -108,7 +108,7 @@ describe.concurrent('.ci/run', () => {
     const ending = await runCi({ fail: 'made' })
     expect(ending).toMatchObject({
       code: 1,
-      notOk: ['docs/code-field.md has the hash of the code field'],
+      notOk: ['examples/plain-form has the hash of the code field'],
     })
   })
 

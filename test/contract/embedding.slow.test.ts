@@ -1,43 +1,24 @@
 /**
  * Postern inside somebody else's Express app, as the package gives it: packed, installed with npm into a project that is
- * not ours, and used there in fewer than 20 lines.
+ * not ours, and used there as examples/embedded does, which docs/embedding.md shows.
  */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
+import { startServer } from '../examples/run-example.ts'
 import { testDatabase } from '../tools/database.ts'
-import { fencesOf } from '../tools/markdown.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
 import { testRedis } from '../tools/redis.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
 const run = promisify(execFile)
-
-const host = `
-import express from 'express'
-import { createPostern } from 'postern'
-
-const postern = await createPostern({ policy: './postern.yaml' })
-postern.startWorker()
-const app = express()
-app.use('/otp', postern.router)
-app.use((request, response) => response.status(404).send('not the host either'))
-const server = app.listen(0, '127.0.0.1', async () => {
-  const url = \`http://127.0.0.1:\${server.address().port}\`
-  const headers = { authorization: \`Bearer \${process.env.BOOTSTRAP_SECRET_KEY}\`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ channel: 'sms', to: '+8613800138000' })
-  const sent = await fetch(\`\${url}/otp/v1/captchas\`, { method: 'POST', headers, body })
-  console.log(sent.status, sent.headers.get('location').startsWith('/otp/v1/notices/'))
-  console.log((await fetch(\`\${url}/otp/elsewhere\`)).status)
-  server.close(() => postern.close())
-})
-`
+const key = 'psk_embedded_of_a_test_and_long_enough'
 
 describe('postern from a packed tarball, in a project outside the repository', () => {
   let project: string
-  let env: NodeJS.ProcessEnv
+  let env: Record<string, string>
 
   beforeAll(async () => {
     project = await mkdtemp(join(inject('runFolder'), 'host-'))
@@ -55,34 +36,40 @@ describe('postern from a packed tarball, in a project outside the repository', (
     const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund']
     await run('npm', [...install, `./${filename}`, ...beside, typescript], { cwd: project })
     env = {
-      ...process.env,
       DATABASE_URL: (await testDatabase()).url,
       SECRET: 'a secret of at least thirty-two bytes',
-      BOOTSTRAP_SECRET_KEY: 'psk_embedded_of_a_test_and_long_enough',
+      BOOTSTRAP_SECRET_KEY: key,
       LOG_LEVEL: 'silent',
     }
     const policy = await readFile(join(repositoryRoot, 'postern.yaml'), 'utf8')
     const templates = join(project, 'node_modules/postern/templates')
+    await copyFile(join(repositoryRoot, 'examples/embedded/app.mjs'), join(project, 'app.mjs'))
     await writeFile(join(project, 'postern.yaml'), policy.replace('./templates', templates))
   }, 300_000)
 
-  const javascript =
-    "a send is accepted under the path of the host, other paths are the host's, and it ends by itself"
   test.each([
     ['Node of the processes', undefined],
     ['Node 22', 22],
   ])(
-    `JavaScript, %s: ${javascript}`,
+    "examples/embedded, %s: a send is accepted under the path of the host, other paths are the host's, and it ends by itself",
     async (_, major) => {
-      expect(host.split('\n').filter(Boolean).length).toBeLessThan(20)
-      await writeFile(join(project, 'host.js'), host)
       const node = major ? await environmentWithNode(major) : {}
-      const { stdout } = await run('node', ['host.js'], {
-        cwd: project,
-        env: { ...env, REDIS_URL: (await testRedis()).url, ...node },
-        timeout: 30_000,
+      const app = await startServer(
+        'app.mjs',
+        async () => ({ ...env, REDIS_URL: (await testRedis()).url, ...node }),
+        project,
+      )
+      const sent = await fetch(`${app.origin}/otp/v1/captchas`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ channel: 'sms', to: '+8613800138000' }),
       })
-      expect(stdout.trim().split('\n')).toEqual(['202 true', '404'])
+      expect(sent.status).toBe(202)
+      expect(sent.headers.get('location')).toMatch(/^\/otp\/v1\/notices\//)
+      const elsewhere = await fetch(`${app.origin}/otp/elsewhere`)
+      expect(elsewhere.status).toBe(404)
+      expect(await elsewhere.text()).toContain('Cannot GET')
+      expect(await app.terminate()).toBe(0)
     },
     120_000,
   )
@@ -99,16 +86,7 @@ describe('postern from a packed tarball, in a project outside the repository', (
     )
   }, 120_000)
 
-  test('TypeScript: the same lines, and those of docs/embedding.md, are checked by the types of the package', async () => {
-    await writeFile(
-      join(project, 'host.ts'),
-      host
-        .replace('.port', '!.port')
-        .replace('server.address()', '(server.address() as AddressInfo)')
-        .replace('import express', "import type { AddressInfo } from 'node:net'\nimport express")
-        .replace(".get('location')", ".get('location')!")
-        .replace('!.port', '.port'),
-    )
+  test('TypeScript: the same lines are checked by the types of the package', async () => {
     const flags = [
       '--noEmit',
       '--strict',
@@ -118,9 +96,8 @@ describe('postern from a packed tarball, in a project outside the repository', (
       '--types',
       'node',
     ]
-    const [page] = fencesOf('docs/embedding.md')
-    await writeFile(join(project, 'page.ts'), page?.text ?? 'no code')
-    const { stdout } = await run('npx', ['tsc', ...flags, 'host.ts', 'page.ts'], { cwd: project })
+    await copyFile(join(project, 'app.mjs'), join(project, 'app.ts'))
+    const { stdout } = await run('npx', ['tsc', ...flags, 'app.ts'], { cwd: project })
     expect(stdout).toBe('')
     await writeFile(
       join(project, 'wrong.ts'),

@@ -1,32 +1,83 @@
 /**
- * Every code block of docs/ is run by a test, or says in its opening line why not: ```sh no-run: needs a vendor account.
- * Here are those that cost nothing; commands and types are in code-blocks.slow.test.ts, the page of a beginner in
- * start.slow.test.ts, and the commands of the README in .ci/run.
+ * Every code block of docs/ is run by a test, or its opening line has the reason why not: ```sh no-run: needs systemd.
+ * Programs lie in examples/, where tests run them. A page shows them as blocks that name a file or a region of one, and
+ * `DOCS_BLOCKS=1` before this test copies the files into those blocks. Copies, because the pages are read on a forge too.
+ * Commands are in code-blocks.slow.test.ts, the page of a beginner in start.slow.test.ts, the README's commands in .ci/run.
  */
+import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
 import { sectionChecks } from '../../src/main/load-config.ts'
-import { docsPages, type Fence, fencesOf, nameOf } from '../tools/markdown.ts'
-import { readSource, repositoryRoot } from '../tools/source-files.ts'
+import { docsPages, type Fence, fencesOf, nameOf, textOf } from '../tools/markdown.ts'
+import { findFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
-const fences = ['README.md', ...docsPages].flatMap(fencesOf)
-const runnable = fences.filter(({ language, reason }) => language !== '' && reason === undefined)
+const pages = ['README.md', ...docsPages]
+const fences = pages.flatMap(fencesOf)
+const shown = fences.filter(({ file }) => file !== undefined)
+const typed = fences.filter(({ language, file }) => language !== '' && file === undefined)
+const runnable = typed.filter(({ reason }) => reason === undefined)
 const of = (...languages: string[]) =>
   runnable
     .filter(({ language }) => languages.includes(language))
     .map((fence) => [nameOf(fence), fence] as const)
 
-/** The languages that a test runs. */
-const isRun = ['json', 'yaml', 'sh', 'ts', 'js', 'html']
+/** The languages that a test runs as they stand in a page. */
+const isRun = ['json', 'yaml', 'sh']
+/** Beside them, what only a server of one's own can run. */
+const mayHaveReason = [...isRun, 'sql']
 
-test('every code block is of a kind that is run, or says why it is not', () => {
+test('every code block is of a kind that is run, shows a file, or has the reason why it is not run', () => {
   expect(docsPages.length).toBeGreaterThan(40)
   const unmarked = runnable.filter(({ language }) => !isRun.includes(language))
   expect(unmarked.map((fence) => `${nameOf(fence)}: ${fence.language}`)).toEqual([])
   for (const language of isRun) expect(of(language).length, language).toBeGreaterThan(1)
-  const empty = fences.filter(({ reason }) => reason !== undefined && reason.length < 8)
+  const reasons = typed.filter(({ reason }) => reason !== undefined)
+  const empty = reasons.filter(({ reason = '' }) => reason.length < 8)
   expect(empty.map(nameOf), 'a reason is a sentence').toEqual([])
+  const programs = reasons.filter(({ language }) => !mayHaveReason.includes(language))
+  expect(programs.map(nameOf), 'a program lies in examples/ and is run').toEqual([])
 })
+
+test.each(pages.filter((page) => shown.some((fence) => fence.page === page)))(
+  '%s: a code block that names a file shows that file',
+  (page) => {
+    // From the end: lines before it stay where they are.
+    for (const { file = '', text, line, lastLine } of fencesOf(page).reverse()) {
+      if (file === '') continue
+      const real = textOf(file)
+      if (process.env.DOCS_BLOCKS) {
+        const lines = readSource(page).split('\n')
+        lines.splice(line, lastLine - line - 1, ...real.trimEnd().split('\n'))
+        writeFileSync(`${repositoryRoot}${page}`, lines.join('\n'))
+      } else expect(text, `${page}:${line} and ${file}`).toBe(real)
+    }
+  },
+)
+
+test('blocks that name a file are many, and every folder of examples/ is run by a test that names it', () => {
+  expect(shown.length).toBeGreaterThan(15)
+  const tests = findFiles('test/**/*.test.ts').map(readSource)
+  const folders = new Set(findFiles('examples/*/*').map((file) => file.split('/', 2).join('/')))
+  expect(folders.size).toBeGreaterThan(8)
+  const isNamed = (folder: string) => {
+    const title = new RegExp(`['"].*${folder}\\b.*[,(]`)
+    return tests.some((source) => title.test(source))
+  }
+  expect([...folders].filter((folder) => !isNamed(folder))).toEqual([])
+})
+
+test.each(docsPages.filter((page) => page.startsWith('docs/zh/')))(
+  '%s has the commands, settings and answers of the English page',
+  (page) => {
+    const path = page.replace('docs/zh/', '')
+    const english = [path, path.replace('guides/', '')]
+      .map((name) => `docs/${name}`)
+      .find((name) => docsPages.includes(name))
+    const inEnglish = fencesOf(english ?? '').map(({ text }) => text)
+    for (const fence of typed.filter((one) => one.page === page))
+      expect(inEnglish, `${nameOf(fence)} and ${english}`).toContain(fence.text)
+  },
+)
 
 test('what a reader has to put into a command is explained on its page', () => {
   const givenByReader = { $KEY: /`KEY|^KEY=/m, 'codes.example': /`https:\/\/codes\.example`/ }
@@ -36,16 +87,6 @@ test('what a reader has to put into a command is explained on its page', () => {
       .map(([used]) => `${name}: ${used}`),
   )
   expect(unexplained).toEqual([])
-})
-
-test('a code block that names a file of deploy/ shows that file', () => {
-  const samples = fences.filter(({ file }) => file?.startsWith('deploy/'))
-  expect(samples.length).toBeGreaterThan(2)
-  for (const { file = '', text } of samples) expect(text, file).toBe(readSource(file))
-})
-
-test('html: nothing but the pages that start.slow.test.ts opens', () => {
-  expect(of('html').map(([, { file }]) => file)).toEqual(['my-page.html', 'my-page.html'])
 })
 
 test.each(of('json'))('%s is JSON, or a line of it each', (_, { text }) => {

@@ -3,13 +3,14 @@
  * example of its README runs as printed. npm takes from its cache what `npm ci` has left in it.
  */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
+import { startServer } from '../examples/run-example.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
 
 const run = promisify(execFile)
@@ -96,6 +97,22 @@ describe('every example of the README', () => {
     const env = { ...process.env, REDIS_URL: inject('redisUrl'), NODE_NO_WARNINGS: '1' }
     const { stdout } = await run(process.execPath, [file], { cwd: project, env, timeout: 30_000 })
     expect(stdout).toBe(printed)
+  })
+
+  test('examples/limiter, which the README of the repository shows, refuses the fourth try', async () => {
+    await copyFile(join(repository, 'examples/limiter/app.mjs'), join(project, 'app.mjs'))
+    const env = { REDIS_URL: inject('redisUrl') }
+    const { origin } = await startServer('app.mjs', () => env, project)
+    const user = `ada ${process.pid}`
+    const logIn = () =>
+      fetch(`${origin}/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ user }),
+      })
+    for (let attempt = 0; attempt < 3; attempt++)
+      expect(await (await logIn()).json()).toEqual({ welcome: user })
+    expect(await (await logIn()).json()).toMatchObject({ status: 429, code: 'locked' })
   })
 
   test.each([

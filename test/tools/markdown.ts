@@ -13,7 +13,7 @@ export interface Fence {
   readonly lastLine: number
   /** Empty for what is only shown: output, a drawing. */
   readonly language: string
-  /** The file that a reader saves it as. */
+  /** The file of the repository that it shows, or a region of it: `examples/plain-form/server.mjs#pass`. */
   readonly file: string | undefined
   /** Why it is not run. */
   readonly reason: string | undefined
@@ -41,6 +41,21 @@ export function fencesOf(page: string): Fence[] {
   }
   if (open) throw new Error(`${page}:${open.line}: this code block has no end`)
   return fences
+}
+
+/** What a block shows that names this file or region, which is marked as for VitePress and editors: `// #region pass`. */
+export function textOf(file: string): string {
+  const [path = '', region] = file.split('#')
+  if (region === undefined) return readSource(path)
+  const lines = readSource(path).split('\n')
+  const [from = -1, to = -1] = ['region', 'endregion'].map((mark) =>
+    lines.findIndex((line) => line.match(/#((?:end)?region \S+)/)?.[1] === `${mark} ${region}`),
+  )
+  if (from < 0 || to < from) throw new Error(`${path} has no region ${region}`)
+  const inside = lines.slice(from + 1, to)
+  while (inside.at(-1) === '') inside.pop()
+  const indents = inside.filter(Boolean).map((line) => line.search(/\S/))
+  return inside.map((line) => `${line.slice(Math.min(...indents))}\n`).join('')
 }
 
 const withoutFences = (markdown: string) => markdown.replace(/^ *```[\s\S]*?^ *```$/gm, '')

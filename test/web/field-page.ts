@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { textOf } from '../tools/markdown.ts'
 import type { Postern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { releaseLater } from '../tools/release.ts'
 
-const page = readFileSync(new URL('../../docs/code-field.md', import.meta.url), 'utf8')
-/** As docs/code-field.md tells a page to reserve the field's room. */
-export const [reservedRoom = ''] = /<style>.*?<\/style>/s.exec(page) ?? []
+/** As docs/code-field.md has a page reserve the field's room. */
+export const reservedRoom = `<style>${textOf('examples/plain-form/page.css#room')}</style>`
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 

@@ -1,6 +1,5 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { findFreePort } from '../../src/dev/server-process.ts'
 import { launchBrowser, openPage } from '../tools/browser.ts'
 import { startPostern } from '../tools/postern.ts'
 import { bundleExample, installExamples, servePages, startPlainForm } from './run-example.ts'
@@ -10,51 +9,12 @@ const browser = await launchBrowser()
 
 const message = (page: Page) => expect.poll(() => page.locator('.postern-message').textContent())
 
-/** Asks for a code and types what came. */
-async function confirm(page: Page, to: string): Promise<void> {
-  await page.getByLabel('Mobile number').fill(to)
-  await page.getByRole('button', { name: 'Send code' }).click()
-  await page.getByLabel('Code sent to').fill(await postern.codeFor(to))
-  await message(page).toBe('Confirmed.')
-}
-
-test('examples/plain-form: from the page to a server that knows whose address it is; a pass of one’s own making is none', async () => {
+test('examples/plain-form: without a code the form stays', async () => {
   const { origin } = await startPlainForm(postern)
-  const { page, messages } = await openPage(browser, origin)
+  const { page } = await openPage(browser, origin)
   await page.getByLabel('Name').fill('Ann')
   await page.getByRole('button', { name: 'Sign up' }).click()
   await message(page).toBe('Confirm this with a code first.')
-  await confirm(page, '+8613800138000')
-  await page.getByRole('button', { name: 'Sign up' }).click()
-  await expect.poll(() => page.locator('p').textContent()).toBe('Welcome!')
-  expect(messages.filter((text) => !text.includes('favicon') && !text.includes('404'))).toEqual([])
-
-  const form = new URLSearchParams({
-    'postern-pass': 'a.b.c',
-    'postern-channel': 'sms',
-    'postern-to': '+8613800138000',
-  })
-  for (const body of [form, new URLSearchParams()]) {
-    const forged = await fetch(`${origin}/signup`, { method: 'POST', body })
-    expect(forged.status).toBe(403)
-    expect(await forged.text()).toContain('Please confirm')
-  }
-})
-
-test('examples/plain-form: Postern is away → a sentence for each visitor, and the server lives on', async () => {
-  const { origin } = await startPlainForm({
-    ...postern,
-    url: `http://127.0.0.1:${await findFreePort()}`,
-  })
-  for (const _ of [1, 2]) {
-    const answer = await fetch(`${origin}/signup`, {
-      method: 'POST',
-      body: new URLSearchParams({}),
-    })
-    expect(answer.status).toBe(503)
-    expect(await answer.text()).toContain('try again in a minute')
-  }
-  expect((await fetch(origin)).status).toBe(200)
 })
 
 test('examples/plain-form without JavaScript says what to do', async () => {
@@ -101,7 +61,7 @@ test('examples/react and examples/vue: the field lives through re-rendering, unm
 
 test('examples/web-view: the app gets the pass, and why a code was refused', async () => {
   const site = await servePages(postern)
-  site.serve(site.folder('web-view', { 'https://codes.example': postern.url, 'ppk_…': site.key }))
+  site.serve(site.folder('web-view'))
   const context = await browser.newContext()
   await context.addInitScript(`
     window.told = []
@@ -129,4 +89,57 @@ test('examples/web-view: the app gets the pass, and why a code was refused', asy
   const { body } = await postern.post('/v1/passes/verify', { pass: told.at(-1)?.[1].pass })
   expect(body).toMatchObject({ valid: true, scene: 'login' })
   await context.close()
+})
+
+test('examples/own-field: a code is asked for, refused too early, mistyped, and its pass is good', async () => {
+  const site = await servePages(postern)
+  site.serve(site.folder('own-field'))
+  const { page } = await openPage(browser, site.origin)
+  const to = '+8613800138030'
+  await page.getByLabel('Mobile number').fill(to)
+  await page.getByRole('button', { name: 'Send code' }).click()
+  await expect
+    .poll(() => page.getByRole('status').textContent())
+    .toMatch(/^Sent\. A new code can be had at /)
+  await page.getByRole('button', { name: 'Send code' }).click()
+  await expect.poll(() => page.getByRole('status').textContent()).toMatch(/^Please wait \d+ s\.$/)
+  const code = await postern.codeFor(to)
+  for (const [typed, answer] of [
+    [code === '0000' ? '1111' : '0000', /^The code is wrong/],
+    [code, /^Confirmed by a pass of \d{3} characters/],
+  ] as const) {
+    await page.getByLabel('Code', { exact: true }).fill(typed)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await expect.poll(() => page.getByRole('status').textContent()).toMatch(answer)
+  }
+})
+
+test('examples/own-field: a challenge that a rule asks for is solved', async () => {
+  const rule = { name: 'always', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }
+  const asking = await startPostern({ policyFile: { browser: { rules: [rule] } } })
+  const site = await servePages(asking)
+  site.serve(site.folder('own-field'))
+  const { page } = await openPage(browser, site.origin)
+  for (const to of ['+8613800138031', '+8613800138032']) {
+    await page.getByLabel('Mobile number').fill(to)
+    await page.getByRole('button', { name: 'Send code' }).click()
+    await asking.codeFor(to)
+  }
+})
+
+test('examples/looks: the colours and the words are those of the page', async () => {
+  const site = await servePages(postern)
+  site.serve(site.folder('looks'))
+  const { page } = await openPage(browser, site.origin)
+  await page.getByLabel('Handynummer').waitFor()
+  await page.getByRole('button', { name: 'Code anfordern' }).waitFor()
+  const style = await page.evaluate(`(() => {
+    const { backgroundColor, color, borderRadius } = getComputedStyle(document.querySelector('.postern-button'))
+    return { backgroundColor, color, borderRadius }
+  })()`)
+  expect(style).toEqual({
+    backgroundColor: 'rgb(10, 125, 79)',
+    color: 'rgb(255, 255, 255)',
+    borderRadius: '4px',
+  })
 })

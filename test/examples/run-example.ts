@@ -11,37 +11,57 @@ import { promisify } from 'node:util'
 import { type Plugin, rolldown } from 'rolldown'
 import { inject } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
+import { isOpen } from '../tools/debian-server.ts'
 import type { Postern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { releaseLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
+import { eventually } from '../tools/wait.ts'
 
 const examples = join(repositoryRoot, 'examples')
 const contentTypes = { html: 'text/html', js: 'text/javascript', css: 'text/css' }
 type Files = Readonly<Record<string, string>>
 
-/** The server of examples/plain-form as a process, at a free port. */
-export async function startPlainForm(postern: Postern): Promise<{ origin: string }> {
+/** A server of examples/ as a process, listening at a free port. */
+export async function startServer(
+  file: string,
+  env: (origin: string) => Files | Promise<Files>,
+  cwd = repositoryRoot,
+) {
   const port = await findFreePort()
   const origin = `http://localhost:${port}`
-  const server = spawn(process.execPath, ['examples/plain-form/server.mjs'], {
-    cwd: repositoryRoot,
-    env: {
-      ...process.env,
-      PORT: String(port),
-      POSTERN_URL: postern.url,
-      PUBLISHABLE_KEY: await publishableKey(postern.database, { origins: [origin] }),
-      SECRET_KEY: postern.key,
-    },
+  const child = spawn('node', [file], {
+    cwd,
+    env: { ...process.env, PORT: String(port), ...(await env(origin)) },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  const ended = once(child, 'exit')
   releaseLater(() => {
-    server.kill()
-    return once(server, 'exit')
+    child.kill('SIGKILL')
+    return ended
   })
-  await once(server.stdout, 'data')
-  return { origin }
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text) => (output += text))
+  await eventually(() => isOpen(port))
+  return {
+    origin,
+    output: () => output,
+    /** Its exit code after a SIGTERM. */
+    async terminate() {
+      child.kill('SIGTERM')
+      const [code] = await ended
+      return code
+    },
+  }
 }
+
+/** The server of examples/plain-form over this Postern. */
+export const startPlainForm = (postern: Postern) =>
+  startServer('examples/plain-form/server.mjs', async (origin) => ({
+    POSTERN_URL: postern.url,
+    PUBLISHABLE_KEY: await publishableKey(postern.database, { origins: [origin] }),
+    SECRET_KEY: postern.key,
+  }))
 
 /** A site with a publishable key of its own. What is posted goes to the server of examples/plain-form. */
 export async function servePages(postern: Postern) {
@@ -67,14 +87,16 @@ export async function servePages(postern: Postern) {
     server.close()
   })
   const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+  const key = await publishableKey(postern.database, { origins: [origin] })
   return {
     origin,
-    key: await publishableKey(postern.database, { origins: [origin] }),
+    key,
     serve(served: Files): void {
       files = served
     },
-    /** The files of an example, with some words replaced as its README says. */
-    folder(name: string, words: Files): Files {
+    /** The files of an example, with this Postern and this key in the place of those that it names. */
+    folder(name: string): Files {
+      const words = { 'https://codes.example': postern.url, 'ppk_…': key }
       return Object.fromEntries(
         readdirSync(join(examples, name)).map((file) => [
           file,

@@ -1,0 +1,8 @@
+// #region texts
+const field = document.querySelector('postern-code')
+field.texts = {
+  smsLabel: 'Handynummer',
+  send: 'Code anfordern',
+  wrong: 'Falscher Code. Noch {n} Versuche.',
+}
+// #endregion texts
