@@ -58,9 +58,11 @@ export interface GuardedProvider {
   stopWaiting(): void
 }
 
-/** For those who look on. */
+/** For those who look on, and for who opened it. */
 export interface WatchedProvider extends GuardedProvider {
   state(): ProviderState
+  /** Ends the provider's connections. */
+  close(): Promise<void>
 }
 
 /** What a provider may take beyond its time before it is waited for no longer. */
@@ -209,5 +211,6 @@ export function createGuardedProvider(
       return circuit.isOpen() ? 'circuit' : 'ready'
     },
     stopWaiting: slots.close,
+    close: () => provider.close(),
   }
 }

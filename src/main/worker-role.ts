@@ -1,13 +1,7 @@
 /** The worker role: delivery, and everything that runs by itself. */
-import { type Channel, channels } from '../base/channel.ts'
-import type { PolicyFile } from '../config/policy-schema.ts'
+import { channels } from '../base/channel.ts'
 import { createDeliver } from '../delivery/deliver.ts'
-import { createGuardedProvider, type WatchedProvider } from '../delivery/guarded-provider.ts'
-import {
-  type AcquireSendPermit,
-  createSendPermits,
-  providerPolicies,
-} from '../delivery/provider-limits.ts'
+import { capacityOf, guardProviders } from '../delivery/guarded-providers.ts'
 import { createProviderOrder } from '../delivery/provider-order.ts'
 import { createResolveUnknown } from '../delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../delivery/retry.ts'
@@ -27,7 +21,24 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { file, templates } = shared.config
   const { database, redis, openRedis, keyPrefix } = shared.servers
   const { notices, receipts, events, codes, producer } = shared.stores
-  const guarded = guardProviders(shared)
+  const providerLimiter = createLimiter({
+    policies: {},
+    redis: openRedis('limiter'),
+    keyPrefix: `${keyPrefix}pace:`,
+    subjectKey: secrets.limiterKey,
+  })
+  closers.onClose(() => providerLimiter.close())
+  const guarded = guardProviders({
+    file,
+    findKind: findProviderKind,
+    limiter: providerLimiter,
+    onReload: shared.limits.onReload,
+    takeReceipt: (from, receipt) => receipts.take(from, [receipt]),
+    outbox: shared.stores.outbox,
+    metrics,
+    log,
+  })
+  for (const provider of guarded.values()) closers.onClose(() => provider.close())
   const { tries, unknownRetries, timeout: timeoutMs } = file.delivery
   for (const facts of templates.smsLengths(file.code.length)) {
     if (facts.segments > 1) log.longTemplate(facts)
@@ -92,59 +103,4 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     await Promise.all(closing)
   })
   return workers
-}
-
-/** A slow provider with all its share in hand leaves that of the others free. */
-function capacityOf(channel: Channel, guarded: ReadonlyMap<string, WatchedProvider>): number {
-  const able = [...guarded.values()].filter(({ channels }) => channels.includes(channel))
-  return able.reduce((sum, { capacity }) => sum + capacity, 1)
-}
-
-/** Every provider of the policy file, guarded; none of them is connected yet. */
-function guardProviders(shared: Shared): Map<string, WatchedProvider> {
-  const { closers, log, metrics, secrets, limits } = shared
-  const { file } = shared.config
-  const { openRedis, keyPrefix } = shared.servers
-  const { receipts, outbox } = shared.stores
-  const providerLimiter = createLimiter({
-    policies: {},
-    redis: openRedis('limiter'),
-    keyPrefix: `${keyPrefix}pace:`,
-    subjectKey: secrets.limiterKey,
-  })
-  closers.onClose(() => providerLimiter.close())
-  const permits = new Map<string, AcquireSendPermit>()
-  function setLimits({ providers }: PolicyFile): void {
-    const policies = providerPolicies(providers)
-    providerLimiter.setPolicies(policies)
-    for (const name of Object.keys(providers)) {
-      permits.set(name, createSendPermits(name, providerLimiter, name in policies))
-    }
-  }
-  setLimits(file)
-  limits.onReload(setLimits)
-  const guarded = new Map<string, WatchedProvider>()
-  for (const [name, { kind, settings }] of Object.entries(file.providers)) {
-    const known = findProviderKind(kind)
-    if (!known) throw new Error(`there is no provider kind ${kind}`)
-    const provider = known.create(name, known.settings.parse(settings), {
-      timeoutMs: file.delivery.timeout,
-      concurrency: file.delivery.concurrency,
-      clock: Date.now,
-      onReceipt: (from, receipt) => receipts.take(from, [receipt]),
-      ...(outbox ? { outbox } : {}),
-    })
-    closers.onClose(() => provider.close())
-    metrics.circuitOpen.set({ provider: name }, 0)
-    const one = createGuardedProvider(provider, {
-      acquireSendPermit: (...turn) => (permits.get(name) as AcquireSendPermit)(...turn),
-      onCircuit(isOpen) {
-        metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
-        log.circuitChanged(name, isOpen)
-      },
-      onFault: (noticeId, error) => log.jobFailed(noticeId, error),
-    })
-    guarded.set(name, one)
-  }
-  return guarded
 }

@@ -1,0 +1,71 @@
+/** Every provider of the policy file behind its gate. */
+import type { Channel } from '../base/channel.ts'
+import type { Log } from '../base/log.ts'
+import type { Limiter } from '../limiter/index.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { ProviderDeps, ProviderKind } from '../providers/provider-kind.ts'
+import { createGuardedProvider, type WatchedProvider } from './guarded-provider.ts'
+import {
+  type AcquireSendPermit,
+  createSendPermits,
+  type ProviderLimits,
+  providerPolicies,
+} from './provider-limits.ts'
+
+type Entries = Readonly<Record<string, ProviderLimits & { kind: string; settings: unknown }>>
+
+export type GuardedProviders = ReadonlyMap<string, WatchedProvider>
+
+/** By name. None of them is connected yet; `pace` and `quotas` follow a reload. */
+export function guardProviders(deps: {
+  file: { providers: Entries; delivery: { timeout: number; concurrency: number } }
+  findKind: (kind: string) => ProviderKind | undefined
+  /** Holds the providers' own limits; its policies are set here. */
+  limiter: Limiter
+  onReload: (take: (file: { providers: Entries }) => void) => void
+  takeReceipt: ProviderDeps['onReceipt']
+  outbox: ProviderDeps['outbox'] | undefined
+  metrics: Metrics
+  log: Log
+}): GuardedProviders {
+  const { file, findKind, limiter, onReload, takeReceipt, outbox, metrics, log } = deps
+  const permits = new Map<string, AcquireSendPermit>()
+  function setLimits({ providers }: { providers: Entries }): void {
+    const policies = providerPolicies(providers)
+    limiter.setPolicies(policies)
+    for (const name of Object.keys(providers)) {
+      permits.set(name, createSendPermits(name, limiter, name in policies))
+    }
+  }
+  setLimits(file)
+  onReload(setLimits)
+
+  const guarded = Object.entries(file.providers).map(([name, { kind, settings }]) => {
+    const known = findKind(kind)
+    if (!known) throw new Error(`there is no provider kind ${kind}`)
+    const provider = known.create(name, known.settings.parse(settings), {
+      timeoutMs: file.delivery.timeout,
+      concurrency: file.delivery.concurrency,
+      clock: Date.now,
+      onReceipt: takeReceipt,
+      ...(outbox ? { outbox } : {}),
+    })
+    metrics.circuitOpen.set({ provider: name }, 0)
+    const one = createGuardedProvider(provider, {
+      acquireSendPermit: (...turn) => (permits.get(name) as AcquireSendPermit)(...turn),
+      onCircuit(isOpen) {
+        metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
+        log.circuitChanged(name, isOpen)
+      },
+      onFault: (noticeId, error) => log.jobFailed(noticeId, error),
+    })
+    return [name, one] as const
+  })
+  return new Map(guarded)
+}
+
+/** A slow provider with all its share in hand leaves that of the others free. */
+export function capacityOf(channel: Channel, guarded: GuardedProviders): number {
+  const able = [...guarded.values()].filter(({ channels }) => channels.includes(channel))
+  return able.reduce((sum, { capacity }) => sum + capacity, 1)
+}
