@@ -67,7 +67,7 @@ async function inWorld<Result>(
   const startMs = Date.now()
   let nowMs = startMs
   const path = join(repository, 'policies', 'strict.yaml')
-  const loaded = loadConfig(
+  const loaded = await loadConfig(
     {
       DATABASE_URL: bench.postgres.url,
       REDIS_URL: bench.redis.url,

@@ -45,6 +45,7 @@ const englishSidebar: DefaultTheme.SidebarItem[] = [
     ['A lock on logins', '/guides/login-lock'],
     ['Notices', '/guides/notices'],
     ['Choosing providers', '/guides/providers'],
+    ['A provider of your own', '/guides/own-provider'],
     ['Writing limits', '/guides/limits'],
     ['Against abuse', '/abuse'],
     ['Operations', '/operations'],

@@ -14,7 +14,6 @@ import { examineMessages } from '../delivery/examine-messages.ts'
 import { type Config, loadConfig } from '../main/load-config.ts'
 import { defaultKeyPrefix } from '../main/shared.ts'
 import { examineProviders } from '../providers/examine-providers.ts'
-import { findProviderKind } from '../providers/index.ts'
 import { smtpSettings } from '../providers/smtp/settings.ts'
 import { examineCheckMx, examineMailDomain } from '../recipient/examine-mail-domain.ts'
 import { domainOf } from '../recipient/facets.ts'
@@ -34,9 +33,9 @@ export async function examine(
   env: Env,
   options: { dkimSelector?: string | undefined } = {},
 ): Promise<Finding[]> {
-  const loaded = loadConfig(env)
+  const loaded = await loadConfig(env)
   const looks = [
-    look('settings', async () => examineSettings(env)),
+    look('settings', async () => examineSettings(loaded)),
     look('secrets', async () => examineSecrets(env)),
     ...serverLooks(env, loaded.ok ? loaded.config.file : undefined),
   ]
@@ -57,10 +56,9 @@ async function look(subject: string, work: () => Promise<Finding[]>): Promise<Fi
   }
 }
 
-function examineSettings(env: Env): Finding[] {
+function examineSettings(loaded: Awaited<ReturnType<typeof loadConfig>>): Finding[] {
   const { ok, error } = about('settings')
   const { node } = process.versions
-  const loaded = loadConfig(env)
   return [
     ...(loaded.ok
       ? [ok('environment, policy file and templates are right')]
@@ -108,7 +106,7 @@ function passingTestRecipients({ testing, recipients }: Config['file']): number 
 }
 
 function configLooks(
-  { environment, file, templates }: Config,
+  { environment, file, templates, providers }: Config,
   dkimSelector: string | undefined,
 ): Promise<Finding[]>[] {
   const resolver = createDnsResolver(dnsMs)
@@ -119,7 +117,7 @@ function configLooks(
     look('policy file', async () => examinePolicy(file, passingTestRecipients(file))),
     look('proxy', async () => examineProxy(environment)),
     look('routes', async () => examineMessages(file, templates)),
-    look('providers', () => examineProviders(file.providers, findProviderKind, providerMs)),
+    look('providers', () => examineProviders(providers, providerMs)),
     ...[...new Set(senders)].map((domain) =>
       look(`mail from ${domain}`, () => examineMailDomain(resolver, domain, dkimSelector)),
     ),

@@ -5,7 +5,7 @@ import { loadEnvFile } from '../config/env-file.ts'
 import { readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { parsePolicies, type RawPolicies } from '../limiter/index.ts'
-import { sectionChecks } from '../main/load-config.ts'
+import { createSectionChecks } from '../main/load-config.ts'
 import { defaultKeyPrefix } from '../main/shared.ts'
 import { explain } from '../rules/explain.ts'
 import { withPageRules } from '../rules/policies.ts'
@@ -31,7 +31,7 @@ function stop(message: string): never {
 
 loadEnvFile()
 const { command, policy, sinceMs, isJson } = readArguments()
-const file = readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.yaml'))
+const file = await readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.yaml'))
 const policies = withPageRules(file.policies, file.browser) as RawPolicies
 if (command === 'explain') {
   const parsed = parsePolicies(policies)
@@ -66,8 +66,8 @@ function readArguments() {
   }
 }
 
-function readFile(path: string): PolicyFile {
-  const read = readPolicyFile(path, process.env, sectionChecks)
+async function readFile(path: string): Promise<PolicyFile> {
+  const read = await readPolicyFile(path, process.env, createSectionChecks())
   return read.ok ? read.file : stop(read.problems.join('\n'))
 }
 

@@ -3,6 +3,7 @@
  * will use them take what stands in them. A part that has its right shape is looked into although
  * another has not, so that one start tells all.
  */
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
@@ -21,6 +22,8 @@ import {
 
 /** The checks of the rooms that will use a section; their findings are placed within it. */
 export interface SectionChecks {
+  /** Loads a plugin, named in the file at `path`, before anything else is checked. What is wrong with it, or undefined. */
+  plugin(specifier: string, path: string): Promise<string | undefined>
   /** Places are those in the provider's section of the file. */
   provider(name: string, entry: ProviderEntry): Finding[]
   channelsOf(kind: string): readonly string[]
@@ -30,20 +33,21 @@ export interface SectionChecks {
   templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
 }
 
-export function crossCheck(
+export async function crossCheck(
   raw: unknown,
   checks: SectionChecks,
-  absolute: (folder: string) => string,
-): { findings: Finding[]; templateProblems: readonly string[] } {
+  path: string,
+): Promise<{ findings: Finding[]; templateProblems: readonly string[] }> {
   const sections = soundSections(raw)
   const findings = [
+    ...(await pluginFindings(sections, checks, path)),
     ...problemsOfPolicies(sections),
     ...providerFindings(sections, checks),
     ...routeFindings(sections, checks),
     ...testingFindings(sections, checks),
   ]
   if (sections.templates === undefined) return { findings, templateProblems: [] }
-  const templates = checks.templates(absolute(sections.templates))
+  const templates = checks.templates(resolve(dirname(path), sections.templates))
   if ('problems' in templates) return { findings, templateProblems: templates.problems }
   const unknown = templatesNamedIn(sections).filter(({ template }) => !templates.has(template))
   const ofTemplates = unknown.map(({ path, template }) => ({
@@ -51,6 +55,20 @@ export function crossCheck(
     message: `there is no template "${template}"`,
   }))
   return { findings: [...findings, ...ofTemplates], templateProblems: [] }
+}
+
+/** One after the other: of two that bring a kind of one name, the second is told. */
+async function pluginFindings(
+  { plugins }: Sections,
+  checks: SectionChecks,
+  path: string,
+): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const [index, specifier] of plugins.entries()) {
+    const message = typeof specifier === 'string' ? await checks.plugin(specifier, path) : undefined
+    if (message !== undefined) findings.push({ path: ['plugins', index], message })
+  }
+  return findings
 }
 
 function providerFindings({ providers }: Sections, checks: SectionChecks): Finding[] {
@@ -96,6 +114,7 @@ function testingFindings(sections: Sections, checks: SectionChecks): Finding[] {
 }
 
 interface Sections {
+  readonly plugins: readonly unknown[]
   /** Undefined when it is no list of policies at all. */
   readonly policies: Readonly<Record<string, unknown>> | undefined
   readonly pageRules: PageRules
@@ -114,8 +133,9 @@ interface Sections {
 
 /** The parts of a file that have their right shape, whatever the others are like. */
 function soundSections(raw: unknown): Sections {
-  const { policies, prices, browser, providers, routes, templates, testing, code, recipients } =
-    asRecord(raw)
+  const file = asRecord(raw)
+  const { policies, prices, browser, providers, routes, templates } = file
+  const { testing, code, recipients, plugins } = file
   const { rules, checkRules, templates: pageTemplates } = asRecord(browser)
   const { recipients: testRecipients } = asRecord(testing)
   const { defaultCountry } = asRecord(recipients)
@@ -134,6 +154,7 @@ function soundSections(raw: unknown): Sections {
     })
   }
   return {
+    plugins: listIn(plugins),
     policies: isObject(policies) ? policies : undefined,
     pageRules: { rules: listIn(rules), checkRules: listIn(checkRules) },
     prices: isObject(prices) ? pricesIn(prices) : undefined,

@@ -14,11 +14,11 @@ import { type PolicyFile, policyFileSchema } from './policy-schema.ts'
 
 export type PolicyFileResult = { ok: true; file: PolicyFile } | { ok: false; problems: string[] }
 
-export function readPolicyFile(
+export async function readPolicyFile(
   path: string,
   env: Readonly<Record<string, string | undefined>>,
   checks: SectionChecks,
-): PolicyFileResult {
+): Promise<PolicyFileResult> {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -32,22 +32,21 @@ export function readPolicyFile(
 }
 
 /** `path` names the file in messages and is what relative paths in it start from. */
-export function parsePolicyFile(
+export async function parsePolicyFile(
   text: string,
   path: string,
   env: Readonly<Record<string, string | undefined>>,
   checks: SectionChecks,
-): PolicyFileResult {
+): Promise<PolicyFileResult> {
   const yaml = parseLocatedYaml(text, path, env)
   if (!yaml.ok) return yaml
-  const absolute = (folder: string) => resolve(dirname(path), folder)
   const parsed = policyFileSchema.safeParse(yaml.value)
-  const { findings, templateProblems } = crossCheck(yaml.value, checks, absolute)
+  const { findings, templateProblems } = await crossCheck(yaml.value, checks, path)
   for (const finding of [...findingsOf(parsed.error), ...findings]) yaml.report(finding)
   const problems = [...yaml.problems, ...templateProblems]
   if (!parsed.success || problems.length > 0) return { ok: false, problems }
   const { templates, ...file } = parsed.data
-  return { ok: true, file: { ...file, templatesFolder: absolute(templates) } }
+  return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
 }
 
 function findingsOf(error: z.ZodError | undefined): Finding[] {

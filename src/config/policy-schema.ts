@@ -161,6 +161,8 @@ export const policyFileSchema = z.strictObject({
     .prefault({}),
   policies: z.record(z.string(), z.unknown()),
   templates: templatesFolder,
+  /** Modules that bring provider kinds, or routes of their own: paths from the file, or names of packages. */
+  plugins: z.array(z.string().min(1)).default([]),
   providers,
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
   events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),

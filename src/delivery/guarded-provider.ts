@@ -14,6 +14,7 @@ import type { Message, Provider, SendResult, SentMessage } from '../providers/pr
 import { createCircuit } from './circuit.ts'
 import { createPlaces } from './places.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
+import { readResult } from './read-result.ts'
 import { captchaPauses, noticePauses } from './retry.ts'
 import { createSlots } from './slots.ts'
 import type { ProviderState } from './worker-notes.ts'
@@ -82,7 +83,7 @@ export function createGuardedProvider(
   deps: {
     acquireSendPermit: AcquireSendPermit
     onCircuit: (isOpen: boolean) => void
-    /** The provider broke its contract: it threw. */
+    /** The provider broke its contract: it threw, or answered what is no result. */
     onFault: (noticeId: string, error: unknown) => void
   },
 ): WatchedProvider {
@@ -187,10 +188,13 @@ export function createGuardedProvider(
     const controller = new AbortController()
     const abort = setTimeout(() => controller.abort(), timeoutMs)
     try {
-      return await orLate<SendResult>(call(controller.signal), timeoutMs + overrunMs, () => ({
+      const answer = await orLate<unknown>(call(controller.signal), timeoutMs + overrunMs, () => ({
         kind: 'unknown',
         detail: 'the provider did not end in time',
       }))
+      const result = readResult(answer)
+      if (!result) throw new TypeError(`provider ${provider.name} answered what is no result`)
+      return result
     } catch (error) {
       onFault(noticeId, error)
       return { kind: 'unknown', detail: 'the provider failed inside' }

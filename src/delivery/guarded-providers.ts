@@ -3,7 +3,7 @@ import type { Channel } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
 import type { Limiter } from '../limiter/index.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { ProviderDeps, ProviderKind } from '../providers/provider-kind.ts'
+import type { Provider } from '../providers/provider.ts'
 import { createGuardedProvider, type WatchedProvider } from './guarded-provider.ts'
 import {
   type AcquireSendPermit,
@@ -12,23 +12,21 @@ import {
   providerPolicies,
 } from './provider-limits.ts'
 
-type Entries = Readonly<Record<string, ProviderLimits & { kind: string; settings: unknown }>>
+type Entries = Readonly<Record<string, ProviderLimits>>
 
 export type GuardedProviders = ReadonlyMap<string, WatchedProvider>
 
 /** By name. None of them is connected yet; `pace` and `quotas` follow a reload. */
 export function guardProviders(deps: {
-  file: { providers: Entries; delivery: { timeout: number; concurrency: number } }
-  findKind: (kind: string) => ProviderKind | undefined
+  file: { providers: Entries }
+  providers: readonly Provider[]
   /** Holds the providers' own limits; its policies are set here. */
   limiter: Limiter
   onReload: (take: (file: { providers: Entries }) => void) => void
-  takeReceipt: ProviderDeps['onReceipt']
-  outbox: ProviderDeps['outbox'] | undefined
   metrics: Metrics
   log: Log
 }): GuardedProviders {
-  const { file, findKind, limiter, onReload, takeReceipt, outbox, metrics, log } = deps
+  const { file, providers, limiter, onReload, metrics, log } = deps
   const permits = new Map<string, AcquireSendPermit>()
   function setLimits({ providers }: { providers: Entries }): void {
     const policies = providerPolicies(providers)
@@ -40,16 +38,8 @@ export function guardProviders(deps: {
   setLimits(file)
   onReload(setLimits)
 
-  const guarded = Object.entries(file.providers).map(([name, { kind, settings }]) => {
-    const known = findKind(kind)
-    if (!known) throw new Error(`there is no provider kind ${kind}`)
-    const provider = known.create(name, known.settings.parse(settings), {
-      timeoutMs: file.delivery.timeout,
-      concurrency: file.delivery.concurrency,
-      clock: Date.now,
-      onReceipt: takeReceipt,
-      ...(outbox ? { outbox } : {}),
-    })
+  const guarded = providers.map((provider) => {
+    const { name } = provider
     metrics.circuitOpen.set({ provider: name }, 0)
     const one = createGuardedProvider(provider, {
       acquireSendPermit: (...turn) => (permits.get(name) as AcquireSendPermit)(...turn),

@@ -12,8 +12,8 @@ type Env = Readonly<Record<string, string | undefined>>
 /** The provider behind the first. */
 export const reserveName = 'reserve'
 
-export function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
-  const given = loadConfig(env)
+export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
+  const given = await loadConfig(env)
   const only = given.ok ? onlySandbox(given.config.file) : undefined
   if (!given.ok || !only) return given
   const path = given.config.environment.POSTERN_CONFIG

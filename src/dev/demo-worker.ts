@@ -2,7 +2,7 @@
 import { endInOrder, readConfigOrExit, startOrExit } from '../main/run.ts'
 import { loadDemoConfig } from './demo-config.ts'
 
-const starting = startOrExit(readConfigOrExit(process.env, loadDemoConfig), {
+const starting = startOrExit(await readConfigOrExit(process.env, loadDemoConfig), {
   api: false,
   worker: true,
 })

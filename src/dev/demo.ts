@@ -51,7 +51,7 @@ try {
   await giveUp(error as Error)
 }
 
-const config = readConfigOrExit(env, loadDemoConfig)
+const config = await readConfigOrExit(env, loadDemoConfig)
 const workerAdminPort = await findFreePort()
 const worker = startWorkerProcess({
   ...env,

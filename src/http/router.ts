@@ -26,6 +26,7 @@ import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Caller } from '../rules/quota.ts'
+import { createBeside, type NamedRouter } from './beside.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
@@ -47,6 +48,8 @@ export function createRouter(deps: {
   log: Log
   /** Counts what is under way, and says when nothing new is taken. */
   underWay?: UnderWay
+  /** Routers of plugins, asked in this order after all paths of ours. */
+  beside?: readonly NamedRouter[]
   /** Of bodies held at a time: those under a key, and as much again for those without. */
   maxHeldBodyBytes?: number
 }): Router {
@@ -95,6 +98,7 @@ export function createRouter(deps: {
   router.use('/docs', createReadingPage())
   router.use('/browser', createBrowserScript(onlyReads))
   router.use(answerBadPath(respond))
+  for (const one of deps.beside ?? []) router.use(createBeside(one, respond, metrics))
   return router
 
   async function run(

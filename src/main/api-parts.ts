@@ -7,7 +7,7 @@ import type { Closers } from '../base/closers.ts'
 import type { Log } from '../base/log.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
-import { findProviderKind } from '../providers/index.ts'
+import { createReceiptReader } from '../providers/kinds.ts'
 import { type CanReach, createCanReach } from '../recipient/can-reach.ts'
 import { createMailDomains } from '../recipient/mail-domains.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
@@ -18,6 +18,7 @@ import type { History } from '../support/history.ts'
 import { createLookUp } from '../support/look-up.ts'
 import { createOperations } from '../support/operations.ts'
 import { createReset } from '../support/reset.ts'
+import type { Config } from './load-config.ts'
 import type { Shared } from './shared.ts'
 
 /** How callers from pages are asked. */
@@ -82,11 +83,10 @@ export function openCanReach(
 }
 
 /** How each provider's receipts are read, for those that come over HTTP. */
-export function receiptReaders(file: PolicyFile): Map<string, ReceiptReader> {
+export function receiptReaders({ providers }: Config): Map<string, ReceiptReader> {
   const readers = new Map<string, ReceiptReader>()
-  for (const [name, entry] of Object.entries(file.providers)) {
-    const kind = findProviderKind(entry.kind)
-    const reader = kind?.createReceiptReader?.(kind.settings.parse(entry.settings))
+  for (const [name, setUp] of providers) {
+    const reader = createReceiptReader(name, setUp)
     if (reader) readers.set(name, reader)
   }
   return readers

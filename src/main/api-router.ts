@@ -38,6 +38,7 @@ import {
   receiptReaders,
   warnOfTestRecipients,
 } from './api-parts.ts'
+import { openRouters } from './plugins.ts'
 import type { Shared } from './shared.ts'
 
 /** What the console of this process is joined of besides. */
@@ -167,7 +168,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
       cursorMarks: secrets.cursorMarks,
     }),
     ...recipientRoutes({ ...support, normaliseRecipient, isTestRecipient }),
-    receiptRoute({ readers: receiptReaders(file), takeReceipts: receipts.take, metrics }),
+    receiptRoute({ readers: receiptReaders(shared.config), takeReceipts: receipts.take, metrics }),
     ...limitRoutes({
       loginThrottle: createLoginThrottle({ limiter, policies }),
       limiter,
@@ -184,6 +185,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   }
 
   const underWay = createUnderWay()
+  const beside = await openRouters(shared.config.plugins, {})
   const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
@@ -191,6 +193,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     metrics,
     log,
     underWay,
+    beside,
   })
   closers.onClose(() => underWay.close())
   return {

@@ -6,10 +6,11 @@ import '../base/supported-node.ts'
 import { stringify } from 'yaml'
 import { createApiRouter } from './api-router.ts'
 import { loadConfig } from './load-config.ts'
+import { type Additions, createExtensions } from './plugins.ts'
 import { defaultKeyPrefix, measureGauges, openShared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
-export interface PosternOptions {
+export interface PosternOptions extends Additions {
   /**
    * `DATABASE_URL`, `REDIS_URL`, `SECRET` and whatever else `.env.example` lists, `process.env` by default. Ports, host and
    * proxy hops are the host's: the caller's address is `req.ip` by the host's `trust proxy`.
@@ -38,12 +39,15 @@ export interface Postern {
   close(): Promise<void>
 }
 
-/** Resolves at once, also while Redis or PostgreSQL is away. Throws an Error that lists every problem of the settings. */
+/** Resolves once the plugins are loaded, also while Redis or PostgreSQL is away. Throws an Error that lists every problem of the settings, or names the plugin that can not be used. */
 export async function createPostern(options: PosternOptions = {}): Promise<Postern> {
   const { environment = process.env, policy = environment.POSTERN_CONFIG, keyPrefix } = options
-  const loaded = loadConfig(
+  const extensions = createExtensions()
+  await extensions.addOfHost(options)
+  const loaded = await loadConfig(
     environment,
     typeof policy === 'object' ? { text: stringify(policy), path: 'policy' } : policy,
+    extensions,
   )
   if (!loaded.ok) throw new Error(`Postern can not start:\n  ${loaded.problems.join('\n  ')}`)
   const shared = openShared(loaded.config, 'embedded', keyPrefix ?? defaultKeyPrefix)
@@ -76,4 +80,9 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   }
 }
 
+export type { Receipt, ReceiptReader, ReceiptRequest } from '../base/receipt.ts'
+export type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
+export type { ProviderDeps, ProviderKind } from '../providers/provider-kind.ts'
 export { migrate } from '../storage/migrate.ts'
+export type { PosternCalls } from './in-process.ts'
+export type { Plugin } from './plugins.ts'

@@ -2,43 +2,46 @@ import { resolve } from 'node:path'
 import { channels } from '../base/channel.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
+import type { Finding } from '../config/located-yaml.ts'
 import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { loadTemplates, type Templates } from '../delivery/templates.ts'
 import { parsePolicies } from '../limiter/index.ts'
-import { findProviderKind, providerKinds } from '../providers/index.ts'
+import type { ProviderSetUp } from '../providers/kinds.ts'
+import type { ProviderKind } from '../providers/provider-kind.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
+import { createExtensions, type Extensions } from './plugins.ts'
 
 export interface Config {
   readonly environment: Environment
   readonly file: PolicyFile
   readonly templates: Templates
+  /** By name. */
+  readonly providers: ReadonlyMap<string, ProviderSetUp>
+  readonly plugins: Extensions['plugins']
 }
 
-/** The environment, the policy file (or its text) and the templates; every problem of all at once. */
-export function loadConfig(
+/**
+ * The environment, the policy file (or its text) with its plugins, and the templates; every problem of all at once.
+ * `extensions` are those of a host.
+ */
+export async function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
   policy: string | { text: string; path: string } = env.POSTERN_CONFIG || './postern.yaml',
-): { ok: true; config: Config } | { ok: false; problems: string[] } {
+  extensions: Extensions = createExtensions(),
+): Promise<{ ok: true; config: Config } | { ok: false; problems: string[] }> {
   const environment = readEnvironment(env)
-  let templates: Templates | undefined
-  const checks: SectionChecks = {
-    ...sectionChecks,
-    templates(folder) {
-      const checked = readTemplates(folder)
-      if ('has' in checked) templates = checked
-      return checked
-    },
-  }
+  const checks = createSectionChecks(extensions)
   const file =
     typeof policy === 'string'
-      ? readPolicyFile(policy, env, checks)
-      : parsePolicyFile(policy.text, policy.path, env, checks)
+      ? await readPolicyFile(policy, env, checks)
+      : await parsePolicyFile(policy.text, policy.path, env, checks)
+  const { templates, ...found } = checks.found()
   if (environment.ok && file.ok && templates) {
     return {
       ok: true,
-      config: { environment: environment.environment, file: file.file, templates },
+      config: { environment: environment.environment, file: file.file, templates, ...found },
     }
   }
   return {
@@ -47,34 +50,62 @@ export function loadConfig(
   }
 }
 
-/** What the rooms behind say about their parts of the file. */
-export const sectionChecks: SectionChecks = {
-  provider(name, { kind, pace, quotas, settings }) {
-    const known = findProviderKind(String(kind))
-    if (!known) {
-      const kinds = providerKinds.map((each) => each.kind).join(', ')
-      return [{ path: ['kind'], message: `"${kind}" is none of ${kinds}` }]
-    }
-    const limits = parsePolicies(providerPolicies({ [name]: { pace, quotas } }))
-    const ofLimits = limits.ok ? [] : limits.problems
-    const parsed = known.settings.safeParse(settings)
-    const ofSettings = parsed.success ? [] : parsed.error.issues
-    return [
-      ...ofLimits.map(({ path, message }) => ({
-        path: [pace !== undefined && path[1] === 0 ? 'pace' : 'quotas'],
-        message,
-      })),
-      ...ofSettings.flatMap((issue) => {
+/** The checks of the rooms behind, for one reading of the file, and what they made of it. */
+export function createSectionChecks(extensions = createExtensions()) {
+  const { kinds, plugins } = extensions
+  const providers = new Map<string, ProviderSetUp>()
+  let templates: Templates | undefined
+
+  /** Places are those in the provider's settings. */
+  function settingsFindings(name: string, kind: ProviderKind, settings: unknown): Finding[] {
+    try {
+      const parsed = kind.settings.safeParse(settings)
+      if (parsed.success) {
+        providers.set(name, { kind, settings: parsed.data })
+        return []
+      }
+      return parsed.error.issues.flatMap((issue) => {
         const at = issue.path as (string | number)[]
         return issue.code === 'unrecognized_keys'
           ? issue.keys.map((key) => ({ path: [...at, key], message: 'unknown key' }))
           : [{ path: at, message: issue.message }]
-      }),
-    ]
-  },
-  readRecipient: (to, defaultCountry) => readTestRecipient(to, defaultCountry)?.to,
-  channelsOf: (kind) => findProviderKind(kind)?.channels ?? channels,
-  templates: readTemplates,
+      })
+    } catch (error) {
+      const message = `the settings of this kind can not be checked: ${(error as Error).message}`
+      return [{ path: ['kind'], message }]
+    }
+  }
+
+  const checks: SectionChecks = {
+    plugin: (specifier, path) =>
+      extensions.addModule(specifier, path).then(
+        () => undefined,
+        ({ message }: Error) => message,
+      ),
+    provider(name, { kind, pace, quotas, settings }) {
+      const known = kinds.find(kind)
+      if (!known) {
+        return [{ path: ['kind'], message: `"${kind}" is none of ${kinds.names().join(', ')}` }]
+      }
+      const limits = parsePolicies(providerPolicies({ [name]: { pace, quotas } }))
+      const ofLimits = limits.ok ? [] : limits.problems
+      return [
+        ...ofLimits.map(({ path, message }) => ({
+          path: [pace !== undefined && path[1] === 0 ? 'pace' : 'quotas'],
+          message,
+        })),
+        ...settingsFindings(name, known, settings),
+      ]
+    },
+    readRecipient: (to, defaultCountry) => readTestRecipient(to, defaultCountry)?.to,
+    channelsOf: (kind) => kinds.find(kind)?.channels ?? channels,
+    templates(folder) {
+      const checked = readTemplates(folder)
+      if ('has' in checked) templates = checked
+      return checked
+    },
+  }
+  return { ...checks, found: () => ({ providers, plugins, templates }) }
 }
 
 function readTemplates(folder: string): Templates | { problems: string[] } {

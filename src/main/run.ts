@@ -14,14 +14,16 @@ export const stopWithinMs = 20_000
 
 export async function run(roles: Roles): Promise<void> {
   loadEnvFile()
-  const config = readConfigOrExit()
+  const config = await readConfigOrExit()
   const hadTerminal = hasTerminal()
   const starting = startOrExit(config, roles)
   const end = endInOrder(starting, stopWithinMs + config.environment.DRAIN_SECONDS * 1_000)
+  // One after the other, because reading the file takes turns of the event loop.
+  let reloaded: Promise<unknown> = starting
   process.on('SIGHUP', () => {
     // Out of a terminal that was closed it could not be stopped any more.
     if (hadTerminal && !hasTerminal()) void end('terminal closed', 0)
-    else void starting.then(reload)
+    else reloaded = reloaded.then(() => starting).then(reload)
   })
   await starting
 }
@@ -51,13 +53,13 @@ export async function startOrExit(config: Config, roles: Roles, beside?: Beside)
   }
 }
 
-export function readConfigOrExit(
+export async function readConfigOrExit(
   env: Readonly<Record<string, string | undefined>> = process.env,
   load: (
     env: Readonly<Record<string, string | undefined>>,
   ) => ReturnType<typeof loadConfig> = loadConfig,
-): Config {
-  const loaded = load(env)
+): Promise<Config> {
+  const loaded = await load(env)
   if (loaded.ok) return loaded.config
   console.error(
     `Postern can not start:\n${loaded.problems.map((problem) => `  ${problem}`).join('\n')}`,
@@ -110,9 +112,9 @@ export function endInOrder(
 }
 
 /** Whatever goes wrong here, the rules in force stay in force. */
-function reload({ reload, log }: Running): void {
+async function reload({ reload, log }: Running): Promise<void> {
   try {
-    const loaded = loadConfig(process.env)
+    const loaded = await loadConfig(process.env)
     if (loaded.ok) log.rulesReloaded(reload(loaded.config))
     else log.rulesNotReloaded(loaded.problems)
   } catch (error) {

@@ -9,7 +9,8 @@ import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
 import { startWorkerNotes } from '../delivery/worker-notes.ts'
 import { createLimiter } from '../limiter/index.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
-import { findProviderKind } from '../providers/index.ts'
+import { createProvider } from '../providers/kinds.ts'
+import type { SandboxDeps } from '../providers/sandbox/index.ts'
 import { startEventDispatcher } from '../upkeep/event-dispatcher.ts'
 import { startReconciler } from '../upkeep/reconcile.ts'
 import { startRetention } from '../upkeep/retention.ts'
@@ -18,9 +19,9 @@ import type { Shared } from './shared.ts'
 /** Begins at once to deliver what is on the queue. */
 export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { closers, log, metrics, secrets } = shared
-  const { file, templates } = shared.config
+  const { file, templates, providers } = shared.config
   const { database, redis, openRedis, keyPrefix } = shared.servers
-  const { notices, receipts, events, codes, producer } = shared.stores
+  const { notices, receipts, events, codes, producer, outbox } = shared.stores
   const providerLimiter = createLimiter({
     policies: {},
     redis: openRedis('limiter'),
@@ -28,13 +29,18 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     subjectKey: secrets.limiterKey,
   })
   closers.onClose(() => providerLimiter.close())
+  const deps: SandboxDeps = {
+    timeoutMs: file.delivery.timeout,
+    concurrency: file.delivery.concurrency,
+    clock: Date.now,
+    onReceipt: (from, receipt) => receipts.take(from, [receipt]),
+    ...(outbox ? { outbox } : {}),
+  }
   const guarded = guardProviders({
     file,
-    findKind: findProviderKind,
+    providers: [...providers].map(([name, setUp]) => createProvider(name, setUp, deps)),
     limiter: providerLimiter,
     onReload: shared.limits.onReload,
-    takeReceipt: (from, receipt) => receipts.take(from, [receipt]),
-    outbox: shared.stores.outbox,
     metrics,
     log,
   })

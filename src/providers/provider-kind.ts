@@ -2,18 +2,17 @@ import type { ZodType } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import type { Receipt, ReceiptReader } from '../base/receipt.ts'
 import type { Provider } from './provider.ts'
-import type { SandboxOutbox } from './sandbox/outbox.ts'
 
 /**
- * What a provider can be made of. Every folder of this room exports exactly one of these: the
- * policy-file check reads `settings`, the composition root calls `create` once per entry, and the
- * receipt route calls `createReceiptReader` where the far end POSTs any.
+ * What a provider can be made of. Every folder of this room exports exactly one of these, and so does a plugin: the
+ * policy-file check reads `settings`, a worker calls `create` once per entry, an API calls `createReceiptReader`, and the
+ * doctor calls `probe`.
  */
 export interface ProviderKind<Settings = unknown> {
   /** The `kind:` of the policy file. */
   readonly kind: string
   readonly channels: readonly Channel[]
-  /** The policy-file entry without `kind`, environment already filled in; unknown keys are refused. */
+  /** The policy-file entry without `kind`, `pace` and `quotas`, environment filled in; it refuses unknown keys. */
   readonly settings: ZodType<Settings>
   /** Builds a provider and opens nothing: the first send connects. */
   create(name: string, settings: Settings, deps: ProviderDeps): Provider
@@ -34,8 +33,6 @@ export interface ProviderDeps {
   readonly concurrency: number
   /** Milliseconds since 1970. */
   readonly clock: () => number
-  /** Where the sandbox keeps its messages: one for all sandbox providers of the process. */
-  readonly outbox?: SandboxOutbox
   /**
    * Takes receipts that come over a provider's own connection (`smpp`, `sandbox`). Rejecting asks the
    * far end to send it again, where its protocol has a word for that.

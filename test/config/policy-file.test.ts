@@ -4,6 +4,7 @@ import type { SectionChecks } from '../../src/config/cross-checks.ts'
 import { parsePolicyFile, readPolicyFile } from '../../src/config/policy-file.ts'
 
 const noChecks: SectionChecks = {
+  plugin: async () => undefined,
   provider: () => [],
   readRecipient: (to) => to,
   channelsOf: () => ['sms', 'email'],
@@ -14,15 +15,16 @@ const read = (
   env: Record<string, string> = {},
   checks: Partial<SectionChecks> = {},
 ) => parsePolicyFile(text, '/etc/postern/postern.yaml', env, { ...noChecks, ...checks })
-const problemsOf = (result: ReturnType<typeof read>) => {
+const problemsOf = async (reading: ReturnType<typeof read>) => {
+  const result = await reading
   expect(result.ok).toBe(false)
   return result.ok ? [] : result.problems
 }
 const small =
   'policies: { captcha: [], notice: [], check: [] }\nproviders: { box: { kind: sandbox } }\nroutes: {}\n'
 
-test('a small file: everything it leaves out has its default, paths start from the file', () => {
-  const result = read(`${small}templates: ../messages\n`)
+test('a small file: everything it leaves out has its default, paths start from the file', async () => {
+  const result = await read(`${small}templates: ../messages\n`)
   expect(result).toMatchObject({
     ok: true,
     file: {
@@ -33,8 +35,8 @@ test('a small file: everything it leaves out has its default, paths start from t
   })
 })
 
-test('unknown keys are refused with their own line, wherever they stand', () => {
-  const problems = problemsOf(
+test('unknown keys are refused with their own line, wherever they stand', async () => {
+  const problems = await problemsOf(
     read(
       [
         'code: { length: 4, lenght: 5 }',
@@ -59,8 +61,8 @@ test('unknown keys are refused with their own line, wherever they stand', () => 
   expect(problems).toHaveLength(3)
 })
 
-test('every problem is listed at once, with the line of the value', () => {
-  const problems = problemsOf(
+test('every problem is listed at once, with the line of the value', async () => {
+  const problems = await problemsOf(
     read(
       [
         'code:',
@@ -81,19 +83,19 @@ test('every problem is listed at once, with the line of the value', () => {
   ])
 })
 
-test('a provider that a route names and nobody made is found with its line', () => {
+test('a provider that a route names and nobody made is found with its line', async () => {
   const text =
     'policies: { captcha: [], notice: [], check: [] }\nproviders: { box: { kind: sandbox } }\nroutes:\n  sms:\n    - use: [box, gone]\n'
-  expect(problemsOf(read(text))).toEqual([
+  expect(await problemsOf(read(text))).toEqual([
     expect.stringMatching(/:5: .*there is no provider "gone"/),
   ])
   const prototype = text.replace('gone', 'constructor')
-  expect(problemsOf(read(prototype))).toEqual([
+  expect(await problemsOf(read(prototype))).toEqual([
     expect.stringMatching(/:5: .*there is no provider "constructor"/),
   ])
 })
 
-test('findings of other rooms get their lines', () => {
+test('findings of other rooms get their lines', async () => {
   const text = [
     'policies:',
     '  notice: []',
@@ -108,7 +110,7 @@ test('findings of other rooms get their lines', () => {
     '    colour: red',
     'routes: {}',
   ].join('\n')
-  const problems = problemsOf(
+  const problems = await problemsOf(
     read(
       text,
       {},
@@ -123,11 +125,11 @@ test('findings of other rooms get their lines', () => {
   ])
 })
 
-test('a value from the environment is text: what it holds is never read as YAML', () => {
+test('a value from the environment is text: what it holds is never read as YAML', async () => {
   const text = `policies: { captcha: [], notice: [], check: [] }\nproviders: { box: { kind: sandbox, url: "\${A}-\${B}" } }\nroutes: {}\n`
-  const result = read(text, { A: 'x: { y }\nz', B: `\${A}` })
+  const result = await read(text, { A: 'x: { y }\nz', B: `\${A}` })
   expect(result.ok && result.file.providers.box?.settings).toEqual({ url: `x: { y }\nz-\${A}` })
-  expect(problemsOf(read(text, { A: 'x', B: '' }))).toEqual([
+  expect(await problemsOf(read(text, { A: 'x', B: '' }))).toEqual([
     '/etc/postern/postern.yaml:2: B is not set in the environment',
   ])
 })
@@ -138,35 +140,37 @@ test.each([
   ['two documents', `${small}---\n${small}`, /:\d+: /],
   ['a list', '- a\n', /:1: /],
   ['empty', '', /:1: /],
-])('a file that is %s is refused with a line', (_, text, line) => {
-  const problems = problemsOf(read(text))
+])('a file that is %s is refused with a line', async (_, text, line) => {
+  const problems = await problemsOf(read(text))
   expect(problems.length).toBeGreaterThan(0)
   for (const problem of problems) expect(problem).toMatch(line)
 })
 
-test('a file that is not there is said so', () => {
-  expect(readPolicyFile('/nowhere/postern.yaml', {}, noChecks)).toEqual({
+test('a file that is not there is said so', async () => {
+  expect(await readPolicyFile('/nowhere/postern.yaml', {}, noChecks)).toEqual({
     ok: false,
     problems: ['/nowhere/postern.yaml can not be read (ENOENT)'],
   })
 })
 
-test('changedSections names providers and routes one by one, and nothing that is the same', () => {
-  const file = (text: string) => {
-    const result = read(text)
+test('changedSections names providers and routes one by one, and nothing that is the same', async () => {
+  const file = async (text: string) => {
+    const result = await read(text)
     if (!result.ok) throw new Error(result.problems.join())
     return result.file
   }
   const before = `policies: { captcha: [], notice: [], check: [] }
 providers: { a: { kind: sandbox }, b: { kind: sandbox } }
 routes: { sms: [{ use: [a] }], email: [{ use: [a] }] }`
-  expect(changedSections(file(before), file(`# other text, same meaning\n${before}`))).toEqual([])
+  expect(
+    changedSections(await file(before), await file(`# other text, same meaning\n${before}`)),
+  ).toEqual([])
   const after = `policies: { captcha: [], notice: [], check: [], login: [] }
 code: { length: 6 }
 providers: { a: { kind: sandbox, url: x }, c: { kind: sandbox } }
 routes: { sms: [{ use: [a] }], email: [{ use: [a, c] }] }
 templates: ./other`
-  expect(changedSections(file(before), file(after)).sort()).toEqual([
+  expect(changedSections(await file(before), await file(after)).sort()).toEqual([
     'code',
     'policies',
     'providers.a',
@@ -183,7 +187,7 @@ test.each([
     'of aliases without end',
     `a: &a [${'x,'.repeat(20)}]\nb: &b [${'*a,'.repeat(20)}]\nc: [${'*b,'.repeat(20)}]\n`,
   ],
-])('an alias %s is refused as a problem of the file', (_, text) => {
-  const problems = problemsOf(read(text))
+])('an alias %s is refused as a problem of the file', async (_, text) => {
+  const problems = await problemsOf(read(text))
   expect(problems).toContainEqual(expect.stringMatching(/^\/etc\/postern\/postern\.yaml: .*alias/i))
 })

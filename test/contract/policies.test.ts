@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
 import { createLimiter, type RawPolicies, type RawRule } from '../../src/limiter/index.ts'
-import { sectionChecks } from '../../src/main/load-config.ts'
+import { createSectionChecks } from '../../src/main/load-config.ts'
 import { pageCheckPolicy, pagePolicy, withPageRules } from '../../src/rules/policies.ts'
 
 const names = ['starter', 'strict', 'china', 'global']
@@ -48,8 +48,9 @@ const fields = {
   price: 1_000,
 }
 
-test.each(names)('policies/%s.yaml is a file that starts', (name) => {
-  const result = parsePolicyFile(read(pathOf(name)), pathOf(name), {}, sectionChecks)
+test.each(names)('policies/%s.yaml is a file that starts', async (name) => {
+  const checks = createSectionChecks()
+  const result = await parsePolicyFile(read(pathOf(name)), pathOf(name), {}, checks)
   expect(result).toMatchObject({ ok: true })
 })
 

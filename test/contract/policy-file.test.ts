@@ -8,8 +8,8 @@ import { type PolicyFileResult, parsePolicyFile } from '../../src/config/policy-
 import { policyFileSchema } from '../../src/config/policy-schema.ts'
 import { loadTemplates } from '../../src/delivery/templates.ts'
 import { ruleSchema } from '../../src/limiter/policy/schema.ts'
-import { sectionChecks } from '../../src/main/load-config.ts'
-import { providerKinds } from '../../src/providers/index.ts'
+import { createSectionChecks } from '../../src/main/load-config.ts'
+import { ownKinds } from '../../src/providers/kinds.ts'
 import { fields } from '../../src/rules/fields.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -20,9 +20,10 @@ const docs = read('docs/policy-file.md')
 const env = { SMTP_URL: 'smtp://mail.example.com', SMS_SECRET: 'a secret of the carrier' }
 
 const parse = (text: string, path = pathOf('postern.yaml')) =>
-  parsePolicyFile(text, path, env, sectionChecks)
+  parsePolicyFile(text, path, env, createSectionChecks())
 
-function fileOf(result: PolicyFileResult) {
+async function fileOf(reading: Promise<PolicyFileResult>) {
+  const result = await reading
   expect(result).toMatchObject({ ok: true })
   return result.ok ? result.file : expect.unreachable()
 }
@@ -77,8 +78,8 @@ test('docs/policy-file.md has every key of the schema and no other', () => {
   expect(documented.sort()).toEqual(expected.sort())
 })
 
-test('the defaults in docs/policy-file.md are those of a file that says nothing', () => {
-  const file = fileOf(
+test('the defaults in docs/policy-file.md are those of a file that says nothing', async () => {
+  const file = await fileOf(
     parse('{ policies: { captcha: [], notice: [], check: [] }, providers: {}, routes: {} }'),
   )
   const rows = tableUnder('key').filter(({ given }) => given !== '' && given !== './templates')
@@ -112,17 +113,17 @@ test('docs/policy-file.md has every field of the catalogue with its meaning, and
 
 test('docs/policy-file.md has every kind of provider with its channels and its page', () => {
   const rows = [...docs.matchAll(/^\| \[`(\w+)`\]\((.+?)\) \| ((?:sms|email|, )+) \|/gm)]
-  expect(rows.map(([, kind]) => kind).sort()).toEqual(providerKinds.map(({ kind }) => kind).sort())
+  expect(rows.map(([, kind]) => kind).sort()).toEqual(ownKinds.map(({ kind }) => kind).sort())
   for (const [, name, page, channels = ''] of rows) {
-    const kind = providerKinds.find((each) => each.kind === name)
+    const kind = ownKinds.find((each) => each.kind === name)
     expect(channels.split(', ').sort()).toEqual([...(kind?.channels ?? [])].sort())
     expect(read(`docs/${page}`)).toContain(`kind: ${name}`)
   }
 })
 
-test('a policy that the product asks for may not be missing, nor use a field it never has', () => {
+test('a policy that the product asks for may not be missing, nor use a field it never has', async () => {
   const text = read('postern.yaml').replace('key: "{app}:{ip}"', 'key: "{subject}"')
-  expect(parse(text.replace('  check:', '  checks:'), 'postern.yaml')).toEqual({
+  expect(await parse(text.replace('  check:', '  checks:'), 'postern.yaml')).toEqual({
     ok: false,
     problems: [
       'postern.yaml:10: policies.captcha.2.key: there is no field {subject} here; there are to, mailbox, ip, prefix, dedupe, channel, app, scene, country, template, keyId',
@@ -133,30 +134,30 @@ test('a policy that the product asks for may not be missing, nor use a field it 
 
 test.each(['postern.yaml', 'deploy/postern.yaml'])(
   '%s is right, and so are its templates',
-  (path) => {
-    const { templatesFolder } = fileOf(parse(read(path), pathOf(path)))
+  async (path) => {
+    const { templatesFolder } = await fileOf(parse(read(path), pathOf(path)))
     expect(loadTemplates(templatesFolder).has('captcha')).toBe(true)
   },
 )
 
-test('deploy/kubernetes/postern.yaml is right and has the rules of the default file', () => {
+test('deploy/kubernetes/postern.yaml is right and has the rules of the default file', async () => {
   // Its templates are in the image, not on this machine.
-  const checks = { ...sectionChecks, templates: () => ({ has: () => true }) }
+  const checks = { ...createSectionChecks(), templates: () => ({ has: () => true }) }
   const path = 'deploy/kubernetes/postern.yaml'
-  const pods = fileOf(parsePolicyFile(read(path), path, env, checks))
-  const shipped = fileOf(parse(read('postern.yaml')))
+  const pods = await fileOf(parsePolicyFile(read(path), path, env, checks))
+  const shipped = await fileOf(parse(read('postern.yaml')))
   expect(pods.templatesFolder).toBe('/app/templates')
   expect(pods.policies).toEqual(shipped.policies)
   const compose = parse(read('deploy/postern.yaml'), pathOf('deploy/postern.yaml'))
-  expect(fileOf(compose).policies).toEqual(shipped.policies)
+  expect((await fileOf(compose)).policies).toEqual(shipped.policies)
 })
 
-test('the example of a refused file in docs/policy-file.md reads as Postern reports it', () => {
+test('the example of a refused file in docs/policy-file.md reads as Postern reports it', async () => {
   const [, shown = ''] = /Postern can not start:\n([\s\S]*?)```/.exec(docs) ?? []
   const text = read('postern.yaml')
     .replace('fixed: 2 per 60s }', 'sliding: 2 }')
     .replace('sms: [{ use: [sandbox]', 'sms: [{ use: [phone]')
-  const result = parsePolicyFile(text, 'postern.yaml', env, sectionChecks)
+  const result = await parsePolicyFile(text, 'postern.yaml', env, createSectionChecks())
   const told = result.ok ? [] : result.problems
   expect(
     shown

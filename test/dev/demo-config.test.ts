@@ -20,9 +20,9 @@ function loadWith(sections: Readonly<Record<string, unknown>>) {
   })
 }
 
-test('all messages go to one sandbox → another stands behind it, and the first can be switched off', () => {
+test('all messages go to one sandbox → another stands behind it, and the first can be switched off', async () => {
   const routes = { email: [{ use: ['box'] }], sms: [{ match: { country: 'CN' }, use: ['box'] }] }
-  const loaded = loadWith({ providers: { box: { kind: 'sandbox' } }, routes })
+  const loaded = await loadWith({ providers: { box: { kind: 'sandbox' } }, routes })
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
   const { file } = loaded.config
   expect(Object.keys(file.providers)).toEqual(['box', reserveName])
@@ -34,16 +34,16 @@ test('all messages go to one sandbox → another stands behind it, and the first
   expect(file.routes.sms[0]?.match.country).toEqual(['CN'])
 })
 
-test('a policy file with providers of its own stays as it is', () => {
+test('a policy file with providers of its own stays as it is', async () => {
   const providers = { box: { kind: 'sandbox' }, other: { kind: 'sandbox' } }
   const routes = { email: [{ use: ['box'] }], sms: [{ use: ['other'] }] }
-  const loaded = loadWith({ providers, routes })
+  const loaded = await loadWith({ providers, routes })
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
   expect(Object.keys(loaded.config.file.providers)).toEqual(['box', 'other'])
   expect(switchableIn(loaded.config.file)).toBeUndefined()
 })
 
-test('what is wrong in the policy file is told as everywhere', () => {
-  const loaded = loadWith({ colour: 'red' })
+test('what is wrong in the policy file is told as everywhere', async () => {
+  const loaded = await loadWith({ colour: 'red' })
   expect(loaded).toEqual({ ok: false, problems: [expect.stringContaining('colour')] })
 })

@@ -7,7 +7,7 @@
 import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
-import { sectionChecks } from '../../src/main/load-config.ts'
+import { createSectionChecks } from '../../src/main/load-config.ts'
 import { docsPages, type Fence, fencesOf, nameOf, textOf } from '../tools/markdown.ts'
 import { findFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
@@ -95,12 +95,12 @@ test.each(of('json'))('%s is JSON, or a line of it each', (_, { text }) => {
 
 test.each(of('yaml'))(
   '%s is a policy file, or a part of one, that passes every check',
-  (_, fence) => {
-    const result = parsePolicyFile(
+  async (_, fence) => {
+    const result = await parsePolicyFile(
       whole(fence),
       `${repositoryRoot}postern.yaml`,
       env,
-      sectionChecks,
+      createSectionChecks(),
     )
     expect(result).toMatchObject({ ok: true })
   },

@@ -27,7 +27,7 @@ async function openWith(file: string) {
   const redis = await testRedis()
   const database = await testDatabase()
   const env = posternEnv({ redis, database, policyFile })
-  const loaded = loadConfig(env)
+  const loaded = await loadConfig(env)
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
   // Ahead of Redis: what a limit keeps must not end by a time to live.
   let nowMs = Date.now() + 3_600_000

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/main/load-config.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 
 /** The problems of a policy file with these sections, without file names and lines. */
-function problemsOf(sections: Record<string, unknown>): string[] {
+async function problemsOf(sections: Record<string, unknown>): Promise<string[]> {
   const nowhere = {
     redis: { url: 'redis://localhost' },
     database: { url: 'postgresql://localhost' },
@@ -14,7 +14,7 @@ function problemsOf(sections: Record<string, unknown>): string[] {
     policyFile: { policies: noLimits, ...sections },
     ...(nowhere as unknown as Pick<Parameters<typeof posternEnv>[0], 'redis' | 'database'>),
   })
-  const loaded = loadConfig(env)
+  const loaded = await loadConfig(env)
   return loaded.ok ? [] : loaded.problems.map((problem) => problem.replace(/^.*\.yaml:\d+: /, ''))
 }
 
@@ -184,8 +184,8 @@ describe('what can be known at start is said at start', () => {
       },
       [/^recipients\.mail\.refuse\.2: is a domain/],
     ],
-  ] as [string, Record<string, unknown>, RegExp[]][])('%s', ([, sections, expected]) => {
-    const problems = problemsOf(sections)
+  ] as [string, Record<string, unknown>, RegExp[]][])('%s', async ([, sections, expected]) => {
+    const problems = await problemsOf(sections)
     expect(problems).toHaveLength(expected.length)
     expected.forEach((pattern, index) => {
       expect(problems[index]).toMatch(pattern)
@@ -193,7 +193,7 @@ describe('what can be known at start is said at start', () => {
   })
 })
 
-test('problems of every kind, of environment and file together → one list, each with its line', () => {
+test('problems of every kind, of environment and file together → one list, each with its line', async () => {
   const folder = mkdtempSync(join(inject('runFolder'), 'config-'))
   const file = join(folder, 'postern.yaml')
   mkdirSync(join(folder, 'templates/captcha'), { recursive: true })
@@ -222,7 +222,7 @@ routes:
 colour: red
 `,
   )
-  const loaded = loadConfig({
+  const loaded = await loadConfig({
     POSTERN_CONFIG: file,
     REDIS_URL: 'redis://localhost',
     SECRET: 'short',
@@ -250,14 +250,14 @@ colour: red
   expect(problems).toHaveLength(expected.length)
 })
 
-test('a template with a problem, and a policy file with another → both, the template by its file', () => {
+test('a template with a problem, and a policy file with another → both, the template by its file', async () => {
   const folder = mkdtempSync(join(inject('runFolder'), 'config-'))
   const template = join(folder, 'templates/captcha/sms.en.txt')
   mkdirSync(dirname(template), { recursive: true })
   writeFileSync(template, '{{#if code}}')
   const file = join(folder, 'postern.yaml')
   writeFileSync(file, 'code: { length: 3 }\npolicies: {}\nproviders: {}\nroutes: {}\n')
-  const loaded = loadConfig({ POSTERN_CONFIG: file })
+  const loaded = await loadConfig({ POSTERN_CONFIG: file })
   const problems = loaded.ok ? [] : loaded.problems
   expect(problems).toContainEqual(expect.stringContaining(`${file}:1: code.length: `))
   expect(problems).toContainEqual(expect.stringMatching(new RegExp(`^${template}: `)))

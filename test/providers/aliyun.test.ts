@@ -1,58 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfCode } from '../../src/providers/aliyun/errors.ts'
-import { aliyun } from '../../src/providers/aliyun/index.ts'
 import { signAcs3 } from '../../src/providers/aliyun/signature.ts'
-import type { Message } from '../../src/providers/provider.ts'
-import { testConformance, withProvider } from './conformance.ts'
-import { startAliyunFarEnd } from './far-ends/aliyun.ts'
+import aliyun, * as given from './cases/aliyun.ts'
+import { withProvider } from './conformance.ts'
+import { testConformance } from './test-conformance.ts'
 
-const key = { id: 'test-key-id', secret: 'test-key-secret' }
-const entry = {
-  accessKeyId: key.id,
-  accessKeySecret: key.secret,
-  signName: '阿里云测试',
-  receiptToken: 'a-token-of-length',
-  templates: {
-    captcha: { zh: { id: 'SMS_1', params: { number: 'code' } }, en: 'SMS_2' },
-    constructor: {},
-  },
-}
-const message: Omit<Message, 'noticeId'> = {
-  channel: 'sms',
-  to: '+8613812345678',
-  template: 'captcha',
-  locale: 'zh-CN',
-  variables: { code: '738291' },
-  text: '您的验证码是738291。',
-}
+const { entry } = given
+const { message } = given.conformance
 const never = new AbortController().signal
 
-const setUp = {
-  kind: aliyun,
-  startFarEnd: () => startAliyunFarEnd(key),
-  settings: (port: number) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
-}
-
-testConformance({
-  ...setUp,
-  secrets: [key.secret, entry.receiptToken],
-  message,
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'unavailable',
-    hang: 'unknown',
-    refuse_talk: 'unknown',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-    babble: 'unknown',
-  },
-})
+testConformance(given)
 
 describe('aliyun', () => {
   it('signs as the example of the documentation', () => {
@@ -77,7 +35,7 @@ describe('aliyun', () => {
   })
 
   it('maps template, variables, sign name and number to theirs', async () => {
-    await withProvider(setUp, async (provider, farEnd) => {
+    await withProvider(given, async (provider, farEnd) => {
       const noticeId = newId()
       await provider.send({ ...message, noticeId }, never)
       const variables = { code: "5!'()*~ &=", brand: 'Acme' }
@@ -105,7 +63,7 @@ describe('aliyun', () => {
   it.each(['order', 'constructor', '__proto__'])(
     'rejects template %s, which has no id',
     async (template) => {
-      await withProvider(setUp, async (provider, farEnd) => {
+      await withProvider(given, async (provider, farEnd) => {
         const result = await provider.send({ ...message, noticeId: newId(), template }, never)
         expect(result.kind).toBe('rejected')
         expect(farEnd.requests).toEqual([])
@@ -114,7 +72,7 @@ describe('aliyun', () => {
   )
 
   it('finds a lost message again by its records, and waits before calling it not taken (F18)', async () => {
-    await withProvider(setUp, async (provider, farEnd) => {
+    await withProvider(given, async (provider, farEnd) => {
       await farEnd.behave('lose_answer')
       const noticeId = newId()
       const sent = { noticeId, to: message.to, sentAt: Date.now() }

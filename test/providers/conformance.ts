@@ -1,12 +1,18 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+/**
+ * The promises that every kind of provider keeps, whatever its protocol: ours in `npm test`, anyone's by
+ * `npm run conformance -- ./file.js`. A kind brings a far end that behaves like the vendor (checks signatures, answers in
+ * the vendor's shapes) and can be told to misbehave. Nothing here needs vitest, so that the command needs only Node.
+ */
+import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import { newId } from '../../src/base/ids.ts'
+import { readResult } from '../../src/delivery/read-result.ts'
+import { createProvider } from '../../src/providers/kinds.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
 import type { ProviderDeps, ProviderKind } from '../../src/providers/provider-kind.ts'
+import { eventually } from '../tools/wait.ts'
+import type { FarEndTools } from './far-ends/http.ts'
 
-/**
- * What every kind of provider must do, whatever its protocol. A kind brings a far end that behaves
- * like the vendor (checks signatures, answers in the vendor's shapes) and can be told to misbehave.
- */
 export type Behaviour =
   | 'accept'
   | 'reject'
@@ -41,15 +47,15 @@ export interface FarEnd {
   close(): Promise<void>
 }
 
-export interface ConformanceCase<Settings> {
-  readonly kind: ProviderKind<Settings>
-  startFarEnd(): Promise<FarEnd & { port: number }>
+/** A kind's case, exported as `conformance` beside the kind. */
+export interface Conformance {
+  startFarEnd(tools: FarEndTools): Promise<FarEnd & { port: number }>
   /** The policy-file entry for a far end on this loopback port. */
   settings(port: number): Record<string, unknown>
   /** Words that must never be seen in a result: keys, passwords, tokens. */
   readonly secrets: readonly string[]
   readonly message: Omit<Message, 'noticeId'>
-  /** What each behaviour must come out as; a behaviour that the protocol can't show is left out. */
+  /** The result of each behaviour; a behaviour that the protocol can't show is left out. */
   readonly expected: Partial<
     Record<Behaviour, SendResult['kind'] | readonly SendResult['kind'][]>
   > & {
@@ -61,19 +67,26 @@ export interface ConformanceCase<Settings> {
   readonly carriesReference?: boolean
 }
 
+/** A file with a kind: ours in `cases`, or a plugin's. */
+export interface ConformanceCase {
+  // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
+  readonly default: ProviderKind<any>
+  readonly conformance: Conformance
+}
+
 /** A provider of a kind against its far end, for as long as `run` takes. */
-export async function withProvider<Settings, End extends { port: number; close(): Promise<void> }>(
-  given: Pick<ConformanceCase<Settings>, 'kind' | 'settings'> & { startFarEnd(): Promise<End> },
+export async function withProvider<End extends { port: number; close(): Promise<void> }>(
+  {
+    default: kind,
+    conformance: { settings, startFarEnd },
+  }: Pick<ConformanceCase, 'default'> & {
+    conformance: Pick<Conformance, 'settings'> & { startFarEnd(): Promise<End> }
+  },
   run: (provider: Provider, farEnd: End) => Promise<void>,
 ): Promise<void> {
-  const { kind } = given
-  const farEnd = await given.startFarEnd()
-  const settings = kind.settings.parse(given.settings(farEnd.port))
-  const provider = kind.create(kind.kind, settings, {
-    timeoutMs: 2_000,
-    concurrency: 100,
-    clock: Date.now,
-  })
+  const farEnd = await startFarEnd()
+  const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+  const provider = kind.create(kind.kind, kind.settings.parse(settings(farEnd.port)), deps)
   try {
     await run(provider, farEnd)
   } finally {
@@ -82,8 +95,11 @@ export async function withProvider<Settings, End extends { port: number; close()
   }
 }
 
-/** The time limit where a test waits for it; long enough for every handshake otherwise. */
+/** The time limit where a promise waits for it; long enough for every handshake otherwise. */
 const shortMs = 300
+/** A lost connection is noticed, not waited for. */
+const noticedWithinMs = 15_000
+const concurrent = 50
 
 const faultNumbers: Partial<Record<Behaviour, string>> = {
   unavailable: 'F14',
@@ -95,159 +111,245 @@ const faultNumbers: Partial<Record<Behaviour, string>> = {
   lose_answer: 'F18',
 }
 
-export function testConformance<Settings>(given: ConformanceCase<Settings>): void {
-  const { kind, message, expected } = given
+/** The message alone, without what an assertion of Node's adds to it. */
+function same(seen: unknown, expected: unknown, otherwise: string): void {
+  assert.ok(isDeepStrictEqual(seen, expected), otherwise)
+}
 
-  describe(`${kind.kind} keeps the provider contract`, () => {
-    let farEnd: FarEnd & { port: number }
-    let provider: Provider
-    const results: SendResult[] = []
+export interface ProviderPromise {
+  readonly says: string
+  /** Rejects with an Error that says in plain words how the promise was broken. */
+  keep(): Promise<void>
+}
 
-    beforeAll(async () => {
-      farEnd = await given.startFarEnd()
-      provider = create(farEnd.port)
-    })
-    afterAll(async () => {
-      await provider.close()
-      await farEnd.close()
-    })
-    afterEach(async () => {
-      await farEnd.behave('accept')
-      expect(farEnd.complaints).toEqual([])
-    })
+export type Suite = ReturnType<typeof createSuite>
 
-    function create(port: number, timeoutMs = 30_000): Provider {
-      const settings = kind.settings.parse(given.settings(port))
-      const deps = { timeoutMs, concurrency: 100, clock: Date.now, ...given.deps }
-      return kind.create('under-test', settings, deps)
-    }
+/** The promises of one kind, to be kept one after the other, in this order. */
+export function createSuite(
+  { default: kind, conformance: given }: ConformanceCase,
+  tools: FarEndTools,
+) {
+  const { message, expected } = given
+  const results: SendResult[] = []
+  const never = new AbortController().signal
+  const startFarEnd = () => given.startFarEnd(tools)
+  let farEnd: FarEnd & { port: number }
+  let provider: Provider
 
-    async function send(to: Provider = provider, signal = new AbortController().signal) {
-      const noticeId = newId()
-      const result = await to.send({ ...message, noticeId }, signal)
-      results.push(result)
-      return { result, noticeId }
-    }
+  function create(port: number, timeoutMs = 30_000): Provider {
+    const settings = kind.settings.parse(given.settings(port))
+    const deps = { timeoutMs, concurrency: 100, clock: Date.now, ...given.deps }
+    return createProvider('under-test', { kind, settings }, deps)
+  }
 
-    it('says what it is', () => {
-      expect(provider).toMatchObject({ name: 'under-test', kind: kind.kind })
-      expect(kind.channels).toContain(message.channel)
-    })
+  async function send(to = provider, signal = never, noticeId = newId()) {
+    const sending = (async () => to.send({ ...message, noticeId }, signal))()
+    const result = await sending.catch((error: unknown) =>
+      assert.fail(`send threw (${error}); whatever the far end does, a send ends with a result`),
+    )
+    assert.ok(
+      result && isDeepStrictEqual(result, readResult(result)),
+      `send answered ${JSON.stringify(result)}, which is none of the results, or has a detail or an id that can not be kept`,
+    )
+    results.push(result)
+    return { result, noticeId }
+  }
 
-    it('refuses unknown keys in its settings', () => {
-      const entry = { ...given.settings(1), colour: 'blue' }
-      expect(kind.settings.safeParse(entry).success).toBe(false)
-    })
+  const took = (from: number) => farEnd.taken.slice(from)
+  const isOneOf = (result: SendResult, kinds: string | readonly string[] = [], when: string) =>
+    assert.ok(
+      [kinds].flat().includes(result.kind),
+      `${when}, the result was ${JSON.stringify(result)} and not ${[kinds].flat().join(' or ')}`,
+    )
+  const endsWithin = (startedAt: number, withinMs: number, what: string) => {
+    const tookMs = Math.round(performance.now() - startedAt)
+    assert.ok(tookMs < withinMs, `${what} took ${tookMs} ms, and ${withinMs} ms is the bound`)
+  }
 
-    for (const [behaviour, kinds] of Object.entries(expected) as [Behaviour, string][]) {
-      const number = faultNumbers[behaviour] ? ` (${faultNumbers[behaviour]})` : ''
-      it(`answers ${kinds} when the far end does: ${behaviour}${number}`, async () => {
-        await farEnd.behave(behaviour)
-        const before = farEnd.taken.length
-        const hasty = behaviour === 'hang' ? create(farEnd.port, shortMs) : undefined
-        const startedAt = performance.now()
-        const { result, noticeId } = await send(hasty ?? provider)
-        await hasty?.close()
-        // A lost connection is noticed, not waited for.
-        expect(performance.now() - startedAt).toBeLessThan(15_000)
-        expect([kinds].flat()).toContain(result.kind)
-        if (result.kind === 'throttled') expect(result.retryAfterMs).toBeGreaterThan(0)
-        if (result.kind === 'accepted' || behaviour === 'lose_answer') {
-          expect(farEnd.taken.slice(before).map((taken) => taken.to)).toEqual([message.to])
-          if (given.carriesReference !== false) {
-            expect(farEnd.taken.at(-1)?.reference).toBe(noticeId)
-          }
-        } else if (result.kind !== 'unknown') {
-          expect(farEnd.taken.length).toBe(before)
-        }
-      })
-    }
-
-    it('sends the same reference again when a notice is retried (I8)', async () => {
-      if (given.carriesReference === false) return
-      const noticeId = newId()
-      const signal = new AbortController().signal
-      await provider.send({ ...message, noticeId }, signal)
-      await provider.send({ ...message, noticeId }, signal)
-      expect(farEnd.taken.slice(-2).map((taken) => taken.reference)).toEqual([noticeId, noticeId])
-    })
-
-    it('gives up at the signal, not at its own time limit, when the far end hangs (F15)', async () => {
-      await farEnd.behave('hang')
-      const patient = create(farEnd.port)
-      const controller = new AbortController()
-      let abortedAt = 0
-      setTimeout(() => {
-        abortedAt = performance.now()
-        controller.abort()
-      }, 150)
-      const { result } = await send(patient, controller.signal)
-      expect(abortedAt).toBeGreaterThan(0)
-      expect(performance.now() - abortedAt).toBeLessThan(15_000)
-      expect([expected.hang].flat()).toContain(result.kind)
-      await patient.close()
-    })
-
-    it('sends nothing when the signal has been aborted before', async () => {
+  const answersTo = ([behaviour, kinds]: [Behaviour, string | readonly string[]]) => ({
+    says: `answers ${[kinds].flat().join(' or ')} when the far end does: ${behaviour}${
+      faultNumbers[behaviour] ? ` (${faultNumbers[behaviour]})` : ''
+    }`,
+    async keep() {
+      await farEnd.behave(behaviour)
       const before = farEnd.taken.length
-      const { result } = await send(provider, AbortSignal.abort())
-      expect(result.kind).toBe('unavailable')
-      expect(farEnd.taken.length).toBe(before)
-    })
-
-    it('keeps its own time limit when the signal never comes (F15)', async () => {
-      await farEnd.behave('hang')
-      const hasty = create(farEnd.port, shortMs)
+      const hasty = behaviour === 'hang' ? create(farEnd.port, shortMs) : undefined
       const startedAt = performance.now()
-      await send(hasty)
-      expect(performance.now() - startedAt).toBeLessThan(shortMs + 200)
-      await hasty.close()
-    })
-
-    it('answers unavailable when nobody listens', async () => {
-      const other = await given.startFarEnd()
-      await other.close()
-      const lonely = create(other.port)
-      expect((await send(lonely)).result.kind).toBe('unavailable')
-      await lonely.close()
-    })
-
-    it('keeps 50 concurrent messages apart', async () => {
-      const before = farEnd.taken.length
-      const patient = create(farEnd.port)
-      const sent = await Promise.all(Array.from({ length: 50 }, () => send(patient)))
-      expect(sent.map(({ result }) => result.kind)).toEqual(Array(50).fill('accepted'))
-      expect(farEnd.taken.length - before).toBe(50)
-      if (given.carriesReference !== false) {
-        const references = farEnd.taken.slice(before).map((taken) => taken.reference)
-        expect(new Set(references)).toEqual(new Set(sent.map(({ noticeId }) => noticeId)))
+      const { result, noticeId } = await send(hasty ?? provider)
+      await hasty?.close()
+      endsWithin(startedAt, noticedWithinMs, 'the send')
+      isOneOf(result, kinds, `when the far end did ${behaviour}`)
+      if (result.kind === 'throttled') {
+        assert.ok(result.retryAfterMs > 0, 'throttled says no time after which to come again')
       }
-      await patient.close()
-    })
-
-    it('ends everything it opened when closed, then says unavailable', async () => {
-      const own = await given.startFarEnd()
-      const short = create(own.port)
-      await send(short)
-      expect(own.openConnections()).toBeGreaterThan(0)
-      await own.behave('hang')
-      const underWay = send(short)
-      await short.close()
-      expect((await underWay).result.kind).not.toBe('accepted')
-      await expect.poll(() => own.openConnections()).toBe(0)
-      expect((await send(short)).result.kind).toBe('unavailable')
-      await short.close()
-      await own.close()
-    })
-
-    it('tells no recipient, text or secret in any result (I14)', () => {
-      const told = JSON.stringify(results)
-      const forbidden = [message.to, message.to.replace(/^\+/, ''), message.text, ...given.secrets]
-      if (message.html) forbidden.push(message.html)
-      if (message.subject) forbidden.push(message.subject)
-      forbidden.push(...Object.values(message.variables))
-      expect(results.length).toBeGreaterThan(5)
-      for (const word of forbidden) expect(told).not.toContain(word)
-    })
+      if (result.kind === 'accepted' || behaviour === 'lose_answer') {
+        const recipients = took(before).map(({ to }) => to)
+        same(recipients, [message.to], 'the far end did not take one message to `to`')
+        if (given.carriesReference !== false) {
+          const reference = farEnd.taken.at(-1)?.reference
+          same(reference, noticeId, 'the far end did not see the notice id as reference')
+        }
+      } else if (result.kind !== 'unknown') {
+        const count = took(before).length
+        same(count, 0, `${result.kind} says "not taken", and the far end had taken it`)
+      }
+    },
   })
+
+  const promises: ProviderPromise[] = [
+    {
+      says: 'carries the channel of its message',
+      async keep() {
+        same(provider.kind, kind.kind, 'the provider names another kind')
+        assert.ok(kind.channels.includes(message.channel), `channels lacks ${message.channel}`)
+      },
+    },
+    {
+      says: 'refuses unknown keys in its settings',
+      async keep() {
+        const entry = { ...given.settings(1), colour: 'blue' }
+        const { success } = kind.settings.safeParse(entry)
+        assert.ok(!success, 'settings took the unknown key "colour"; use z.strictObject')
+      },
+    },
+    {
+      says: 'calls an answer about one recipient postponed, which keeps no other message back (I30)',
+      async keep() {
+        const said = expected.postpone
+        assert.ok(
+          said === undefined || said === 'postponed',
+          `expected.postpone is ${said}; that would keep the messages of all others back`,
+        )
+      },
+    },
+    ...(Object.entries(expected) as [Behaviour, string][]).map(answersTo),
+    {
+      says: 'sends the same reference again when a notice is retried (I8)',
+      async keep() {
+        if (given.carriesReference === false) return
+        const before = farEnd.taken.length
+        const { noticeId } = await send()
+        await send(provider, never, noticeId)
+        const references = took(before).map(({ reference }) => reference)
+        same(references, [noticeId, noticeId], 'the references differ')
+      },
+    },
+    {
+      says: 'gives up at the signal, not at its own time limit, when the far end hangs (F15)',
+      async keep() {
+        await farEnd.behave('hang')
+        const patient = create(farEnd.port)
+        const controller = new AbortController()
+        const startedAt = performance.now()
+        setTimeout(() => controller.abort(), 150)
+        const { result } = await send(patient, controller.signal)
+        assert.ok(controller.signal.aborted, 'the send ended before the signal')
+        endsWithin(startedAt, noticedWithinMs, 'the send')
+        isOneOf(result, expected.hang, 'when the signal came')
+        await patient.close()
+      },
+    },
+    {
+      says: 'sends nothing when the signal has been aborted before',
+      async keep() {
+        const before = farEnd.taken.length
+        const { result } = await send(provider, AbortSignal.abort())
+        isOneOf(result, 'unavailable', 'when the signal had come before')
+        same(took(before).length, 0, 'the far end took a message')
+      },
+    },
+    {
+      says: 'keeps its own time limit when the signal never comes (F15)',
+      async keep() {
+        await farEnd.behave('hang')
+        const hasty = create(farEnd.port, shortMs)
+        const startedAt = performance.now()
+        await send(hasty)
+        endsWithin(startedAt, shortMs + 200, `a send with timeoutMs ${shortMs}`)
+        await hasty.close()
+      },
+    },
+    {
+      says: 'answers unavailable when nobody listens',
+      async keep() {
+        const other = await startFarEnd()
+        await other.close()
+        const lonely = create(other.port)
+        isOneOf((await send(lonely)).result, 'unavailable', 'when nobody listened')
+        await lonely.close()
+      },
+    },
+    {
+      says: `keeps ${concurrent} concurrent messages apart`,
+      async keep() {
+        const before = farEnd.taken.length
+        const patient = create(farEnd.port)
+        const sent = await Promise.all(Array.from({ length: concurrent }, () => send(patient)))
+        for (const { result } of sent) isOneOf(result, 'accepted', `with ${concurrent} at once`)
+        same(took(before).length, concurrent, 'the far end took another number of messages')
+        if (given.carriesReference !== false) {
+          const references = new Set(took(before).map(({ reference }) => reference))
+          const ids = new Set(sent.map(({ noticeId }) => noticeId))
+          same(references, ids, 'the references are not the notice ids')
+        }
+        await patient.close()
+      },
+    },
+    {
+      says: 'ends everything it opened when closed, then says unavailable',
+      async keep() {
+        const own = await startFarEnd()
+        const short = create(own.port)
+        await send(short)
+        assert.ok(own.openConnections() > 0, 'the far end counts no open connection after a send')
+        await own.behave('hang')
+        const underWay = send(short)
+        await short.close()
+        const { result } = await underWay
+        assert.ok(result.kind !== 'accepted', 'a send that was given up was called accepted')
+        await eventually(() => own.openConnections() === 0).catch(() =>
+          assert.fail(`${own.openConnections()} connections are open after close()`),
+        )
+        isOneOf((await send(short)).result, 'unavailable', 'after close()')
+        await short.close()
+        await own.close()
+      },
+    },
+    {
+      says: 'tells no recipient, text or secret in any result (I14)',
+      async keep() {
+        const told = JSON.stringify(results)
+        assert.ok(results.length > 5, 'there were too few results to tell')
+        const { to, text, html, subject, variables } = message
+        const texts = [text, html, subject, ...Object.values(variables)]
+        for (const word of [to, to.replace(/^\+/, ''), ...texts, ...given.secrets]) {
+          assert.ok(!word || !told.includes(word), `a result holds "${word}"`)
+        }
+      },
+    },
+  ]
+
+  /** The far end behaves again after each promise, and may complain of nothing. */
+  async function kept(keep: () => Promise<void>): Promise<void> {
+    const before = farEnd.complaints.length
+    try {
+      await keep()
+    } finally {
+      await farEnd.behave('accept')
+    }
+    const complaints = farEnd.complaints.slice(before)
+    same(complaints, [], `the far end complained: ${complaints.join('; ')}`)
+  }
+
+  return {
+    promises: promises.map(({ says, keep }) => ({ says, keep: () => kept(keep) })),
+    async open() {
+      farEnd = await startFarEnd()
+      provider = create(farEnd.port)
+    },
+    async close() {
+      await provider?.close()
+      await farEnd?.close()
+    },
+  }
 }

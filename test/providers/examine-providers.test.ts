@@ -1,7 +1,8 @@
 /** Whether a provider takes our credentials, asked without sending. */
 import { expect, test } from 'vitest'
 import { examineProviders } from '../../src/providers/examine-providers.ts'
-import { findProviderKind } from '../../src/providers/index.ts'
+import { createProviderKinds } from '../../src/providers/kinds.ts'
+import type { ProviderKind } from '../../src/providers/provider-kind.ts'
 import { releaseLater } from '../tools/release.ts'
 import { startSmtp } from '../tools/smtp.ts'
 import { startHttpFarEnd } from './far-ends/http.ts'
@@ -10,12 +11,13 @@ import { startSmppFarEnd } from './far-ends/smpp.ts'
 const sid = `AC${'0'.repeat(32)}`
 
 async function examine(entry: { kind: string } & Record<string, unknown>) {
-  const { kind, ...settings } = entry
-  const [finding] = await examineProviders(
-    { p: { kind, settings } } as never,
-    findProviderKind,
-    1_000,
-  )
+  const { kind: name, ...settings } = entry
+  const kind = createProviderKinds().find(name) as ProviderKind
+  return examineKind(kind, kind.settings.parse(settings))
+}
+
+async function examineKind(kind: ProviderKind, settings: unknown) {
+  const [finding] = await examineProviders(new Map([['p', { kind, settings }]]), 1_000)
   return finding
 }
 
@@ -100,4 +102,18 @@ test('others say that they can not be asked', async () => {
     message: expect.stringMatching(/can't be asked without sending/),
   })
   expect(await examine({ kind: 'sandbox' })).toMatchObject({ state: 'ok' })
+})
+
+test("somebody else's kind: a probe that throws, one that never ends", async () => {
+  const kind = createProviderKinds().find('sandbox') as ProviderKind
+  const probed = (probe: ProviderKind['probe']) => examineKind({ ...kind, kind: 'acme', probe }, {})
+  expect(
+    await probed(() => {
+      throw new Error('no such thing')
+    }),
+  ).toMatchObject({ state: 'error', message: 'its kind failed inside: no such thing' })
+  expect(await probed(() => new Promise(() => {}))).toMatchObject({
+    state: 'error',
+    message: 'its kind did not answer in time',
+  })
 })

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { findProviderKind, providerKinds } from '../../src/providers/index.ts'
+import { createProviderKinds, ownKinds } from '../../src/providers/kinds.ts'
 
 describe('the kinds of providers', () => {
   const root = new URL('../../', import.meta.url)
@@ -9,7 +9,7 @@ describe('the kinds of providers', () => {
     .map(({ name }) => name)
 
   it('are one folder each, by the same name', () => {
-    expect(providerKinds.map(({ kind }) => kind).sort()).toEqual(folders.sort())
+    expect(ownKinds.map(({ kind }) => kind).sort()).toEqual(folders.sort())
   })
 
   it('have a page each', () => {
@@ -17,10 +17,17 @@ describe('the kinds of providers', () => {
     expect(pages.sort()).toEqual(['README.md', ...folders.map((name) => `${name}.md`)].sort())
   })
 
+  it('have a case each, but for the sandbox, which is no far end', () => {
+    const cases = readdirSync(new URL('test/providers/cases', root))
+    const expected = folders.filter((name) => name !== 'sandbox').map((name) => `${name}.ts`)
+    expect(cases.sort()).toEqual(expected.sort())
+  })
+
   it('are found by name, and only by a name of theirs', () => {
-    expect(findProviderKind('smtp')?.channels).toEqual(['email'])
+    const { find } = createProviderKinds()
+    expect(find('smtp')?.channels).toEqual(['email'])
     for (const name of ['', 'SMTP', 'constructor', '__proto__']) {
-      expect(findProviderKind(name)).toBeUndefined()
+      expect(find(name)).toBeUndefined()
     }
   })
 })

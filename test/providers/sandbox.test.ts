@@ -4,9 +4,8 @@ import { Unavailable } from '../../src/base/problems.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
 import type { RedisClient } from '../../src/base/redis-script.ts'
 import type { Message } from '../../src/providers/provider.ts'
-import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
 import { findFault } from '../../src/providers/sandbox/errors.ts'
-import { sandbox } from '../../src/providers/sandbox/index.ts'
+import { type SandboxDeps, sandbox } from '../../src/providers/sandbox/index.ts'
 import {
   createSandboxOutbox,
   maxAgeMs,
@@ -42,15 +41,13 @@ describe('sandbox', () => {
     await outbox.clear()
   })
 
-  function create(entry: Record<string, unknown> = {}, deps: Partial<ProviderDeps> = {}) {
+  function create(entry: Record<string, unknown> = {}, deps: Partial<SandboxDeps> = {}) {
     const settings = sandbox.settings.parse(entry)
-    return sandbox.create('phone', settings, {
-      timeoutMs: 200,
-      concurrency: 100,
-      clock: Date.now,
-      outbox,
+    const all: SandboxDeps = {
+      ...{ timeoutMs: 200, concurrency: 100, clock: Date.now, outbox },
       ...deps,
-    })
+    }
+    return sandbox.create('phone', settings, all)
   }
 
   it('switched off → unavailable until it is switched on, where it is switchable', async () => {

@@ -3,10 +3,8 @@ import smppPackage, { type SmppPdu } from 'smpp'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
-import type { Message } from '../../src/providers/provider.ts'
 import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
 import { resultOfStatus } from '../../src/providers/smpp/errors.ts'
-import { smpp } from '../../src/providers/smpp/index.ts'
 import {
   command,
   createPduReader,
@@ -16,42 +14,15 @@ import {
 } from '../../src/providers/smpp/pdu.ts'
 import { readReceipt } from '../../src/providers/smpp/receipts.ts'
 import { eventually } from '../tools/wait.ts'
-import { testConformance } from './conformance.ts'
+import smpp, * as given from './cases/smpp.ts'
 import { makeCertificate } from './far-ends/certificate.ts'
 import { startSmppFarEnd } from './far-ends/smpp.ts'
+import { testConformance } from './test-conformance.ts'
 
-const message: Omit<Message, 'noticeId'> = {
-  channel: 'sms',
-  to: '+447700900123',
-  template: 'captcha',
-  locale: 'en',
-  variables: { code: '738291' },
-  text: 'Your number is 738291.',
-}
+const { message } = given.conformance
 const never = new AbortController().signal
 
-testConformance({
-  kind: smpp,
-  startFarEnd: () => startSmppFarEnd(),
-  settings: (port) => ({ url: `smpp://postern:pass@127.0.0.1:${port}`, from: 'Acme' }),
-  secrets: ['postern:pass'],
-  message,
-  carriesReference: false,
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'unavailable',
-    hang: ['unavailable', 'unknown'],
-    refuse_talk: 'unavailable',
-    babble: 'unavailable',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-  },
-})
+testConformance(given)
 
 describe('smpp', () => {
   let closers: (() => Promise<void>)[] = []

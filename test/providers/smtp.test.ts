@@ -2,45 +2,16 @@ import tls from 'node:tls'
 import PostalMime from 'postal-mime'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import type { Message } from '../../src/providers/provider.ts'
 import { resultOfFailure } from '../../src/providers/smtp/errors.ts'
-import { smtp } from '../../src/providers/smtp/index.ts'
-import { testConformance } from './conformance.ts'
+import smtp, * as given from './cases/smtp.ts'
 import { makeCertificate } from './far-ends/certificate.ts'
 import { type SmtpFarEnd, startSmtpFarEnd } from './far-ends/smtp.ts'
+import { testConformance } from './test-conformance.ts'
 
-const from = 'Acme <no-reply@acme.test>'
-const message: Omit<Message, 'noticeId'> = {
-  channel: 'email',
-  to: 'ada.lovelace@example.test',
-  template: 'captcha',
-  locale: 'en',
-  variables: { code: '738291' },
-  subject: 'Your sign-in number',
-  text: 'Your number is 738291. It is good for five minutes.',
-  html: '<p>Your number is <b>738291</b>.</p>',
-}
+const { from } = given
+const { message } = given.conformance
 
-testConformance({
-  kind: smtp,
-  startFarEnd: startSmtpFarEnd,
-  settings: (port) => ({ url: `smtp://127.0.0.1:${port}`, from }),
-  secrets: [],
-  message,
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'invalid_recipient',
-    hang: 'unavailable',
-    refuse_talk: 'unavailable',
-    babble: 'unavailable',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-  },
-})
+testConformance(given)
 
 describe('smtp', () => {
   const never = new AbortController().signal

@@ -1,56 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import type { Message } from '../../src/providers/provider.ts'
 import { resultOfCode } from '../../src/providers/tencent/errors.ts'
-import { tencent } from '../../src/providers/tencent/index.ts'
 import { signTc3 } from '../../src/providers/tencent/signature.ts'
-import { testConformance, withProvider } from './conformance.ts'
-import { startTencentFarEnd } from './far-ends/tencent.ts'
+import tencent, * as given from './cases/tencent.ts'
+import { withProvider } from './conformance.ts'
+import { testConformance } from './test-conformance.ts'
 
-const key = { id: 'test-secret-id', secret: 'test-secret-key' }
-const entry = {
-  secretId: key.id,
-  secretKey: key.secret,
-  sdkAppId: '1400006666',
-  signName: '腾讯云测试',
-  receiptToken: 'a-token-of-length',
-  templates: { captcha: { zh: { id: '1110', params: ['code', 'minutes'] }, en: '1111' } },
-}
-const message: Omit<Message, 'noticeId'> = {
-  channel: 'sms',
-  to: '+8618501234444',
-  template: 'captcha',
-  locale: 'zh',
-  variables: { minutes: '05分', code: '738291' },
-  text: '您的验证码是738291。',
-}
+const { entry } = given
+const { message } = given.conformance
 const never = new AbortController().signal
 
-const setUp = {
-  kind: tencent,
-  startFarEnd: () => startTencentFarEnd(key),
-  settings: (port: number) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
-}
-
-testConformance({
-  ...setUp,
-  secrets: [key.secret, entry.receiptToken],
-  message,
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'unavailable',
-    hang: 'unknown',
-    refuse_talk: 'unknown',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-    babble: 'unknown',
-  },
-})
+testConformance(given)
 
 describe('tencent', () => {
   it('signs as the example of the documentation, masked key and all', () => {
@@ -74,7 +34,7 @@ describe('tencent', () => {
   })
 
   it('maps template and variables to theirs, in their order', async () => {
-    await withProvider(setUp, async (provider, farEnd) => {
+    await withProvider(given, async (provider, farEnd) => {
       const noticeId = newId()
       await provider.send({ ...message, noticeId }, never)
       expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
@@ -90,7 +50,7 @@ describe('tencent', () => {
   })
 
   it('rejects a template that has no id', async () => {
-    await withProvider(setUp, async (provider, farEnd) => {
+    await withProvider(given, async (provider, farEnd) => {
       const result = await provider.send({ ...message, noticeId: newId(), template: 'x' }, never)
       expect(result.kind).toBe('rejected')
       expect(farEnd.requests).toEqual([])
@@ -98,7 +58,7 @@ describe('tencent', () => {
   })
 
   it('finds a lost message again, and draws no conclusion from a missing one (F18)', async () => {
-    await withProvider(setUp, async (provider, farEnd) => {
+    await withProvider(given, async (provider, farEnd) => {
       await farEnd.behave('lose_answer')
       const noticeId = newId()
       const sent = { noticeId, to: message.to, sentAt: Date.now() }

@@ -1,47 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import type { Message } from '../../src/providers/provider.ts'
 import { resultOfError } from '../../src/providers/twilio/errors.ts'
-import { twilio } from '../../src/providers/twilio/index.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
-import { testConformance } from './conformance.ts'
+import twilio, * as given from './cases/twilio.ts'
 import { startTwilioFarEnd } from './far-ends/twilio.ts'
+import { testConformance } from './test-conformance.ts'
 
-const accountSid = `AC${'0'.repeat(32)}`
-const authToken = 'test-auth-token'
-const statusCallback = 'https://postern.test/v1/receipts/twilio'
-const entry = { accountSid, authToken, from: '+15005550006', statusCallback }
-const message: Omit<Message, 'noticeId'> = {
-  channel: 'sms',
-  to: '+447700900123',
-  template: 'captcha',
-  locale: 'en',
-  variables: { code: '738291' },
-  text: 'Your number is 738291 & nobody may ask for it.',
-}
+const { accountSid, authToken, entry } = given
+const { statusCallback } = entry
+const { message } = given.conformance
 const never = new AbortController().signal
 
-testConformance({
-  kind: twilio,
-  startFarEnd: () => startTwilioFarEnd(accountSid, authToken),
-  settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
-  secrets: [authToken, Buffer.from(`${accountSid}:${authToken}`).toString('base64')],
-  message,
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'invalid_recipient',
-    hang: 'unknown',
-    refuse_talk: 'unknown',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-    babble: 'unknown',
-  },
-})
+testConformance(given)
 
 describe('twilio', () => {
   it('sends the form that the API takes', async () => {

@@ -2,42 +2,14 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { ReceiptRequest } from '../../src/base/receipt.ts'
 import { isSignedWebhook, signWebhook } from '../../src/crypto/standard-webhooks.ts'
-import type { Message } from '../../src/providers/provider.ts'
-import { webhook } from '../../src/providers/webhook/index.ts'
-import { testConformance } from './conformance.ts'
+import webhook, * as given from './cases/webhook.ts'
 import { startHttpFarEnd } from './far-ends/http.ts'
-import { startWebhookFarEnd } from './far-ends/webhook.ts'
+import { testConformance } from './test-conformance.ts'
 
-const secret = `whsec_${Buffer.from('a secret of twenty-four b').toString('base64')}`
-const message: Omit<Message, 'noticeId'> = {
-  channel: 'sms',
-  to: '+447700900123',
-  template: 'captcha',
-  locale: 'en',
-  variables: { code: '738291' },
-  text: 'Your number is 738291.',
-}
+const { secret } = given
+const { message } = given.conformance
 
-testConformance({
-  kind: webhook,
-  startFarEnd: () => startWebhookFarEnd(secret),
-  settings: (port) => ({ url: `http://127.0.0.1:${port}/send`, secret }),
-  secrets: [secret, secret.slice(6)],
-  message,
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'unavailable',
-    hang: 'unknown',
-    refuse_talk: 'unknown',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-    babble: 'unknown',
-  },
-})
+testConformance(given)
 
 describe('webhook', () => {
   const never = new AbortController().signal

@@ -2,15 +2,15 @@
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
-import { sectionChecks } from '../../src/main/load-config.ts'
+import { createSectionChecks } from '../../src/main/load-config.ts'
 import { startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 
 const path = fileURLToPath(new URL('../../file.yaml', import.meta.url))
 
-function problemsOf(text: string): string[] {
+async function problemsOf(text: string): Promise<string[]> {
   const rest = '\nproviders: { sandbox: { kind: sandbox } }\nroutes: {}\n'
-  const result = parsePolicyFile(text + rest, path, {}, sectionChecks)
+  const result = await parsePolicyFile(text + rest, path, {}, createSectionChecks())
   return result.ok ? [] : result.problems.map((one) => one.slice(path.length))
 }
 
@@ -31,20 +31,20 @@ test.each([
   ],
   ['prices that fit', 'prices: { default: 50, CN: 45 }', []],
   ['no prices', '', ['price needs the section prices']],
-])('%s', (_, prices, messages) => {
-  expect(problemsOf(withRule(spend, prices))).toEqual(
+])('%s', async (_, prices, messages) => {
+  expect(await problemsOf(withRule(spend, prices))).toEqual(
     messages.map((message) => `:4: policies.captcha.0.permits: ${message}`),
   )
 })
 
-test('a limit of 0 refuses always, whatever a message costs', () => {
+test('a limit of 0 refuses always, whatever a message costs', async () => {
   const never = '{ name: spend, key: "{app}", sliding: 0 per 24h, permits: price }'
-  expect(problemsOf(withRule(never, 'prices: { default: 40 }'))).toEqual([])
+  expect(await problemsOf(withRule(never, 'prices: { default: 40 }'))).toEqual([])
 })
 
-test('in rules for pages it is told there', () => {
+test('in rules for pages it is told there', async () => {
   const text = `prices: { default: 60 }\nbrowser:\n  rules:\n    - ${spend}\npolicies: { captcha: [], notice: [], check: [] }`
-  expect(problemsOf(text)).toEqual([
+  expect(await problemsOf(text)).toEqual([
     ':4: browser.rules.0.permits: prices.default is 60, and this rule never has more than 50',
   ])
 })

@@ -97,7 +97,7 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
     const { url, adminUrl, stop } = await startInHost(mountAt, env, redis.prefix, options.roles)
     return { url, adminUrl, key, redis, database, stop, ...clientOf(url, key) }
   }
-  const loaded = loadConfig(env)
+  const loaded = await loadConfig(env)
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
   const running = await start(loaded.config, options.roles ?? { api: true, worker: true }, {
     keyPrefix: redis.prefix,

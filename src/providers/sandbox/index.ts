@@ -5,6 +5,7 @@ import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
 import { findFault } from './errors.ts'
+import type { SandboxOutbox } from './outbox.ts'
 import { type ReceiptSettings, type SandboxSettings, sandboxSettings } from './settings.ts'
 
 /**
@@ -19,7 +20,12 @@ export const sandbox: ProviderKind<SandboxSettings> = {
   create: createSandbox,
 }
 
-function createSandbox(name: string, settings: SandboxSettings, deps: ProviderDeps): Provider {
+/** What the sandbox needs besides: where it keeps its messages, one list for all sandbox providers of the process. */
+export interface SandboxDeps extends ProviderDeps {
+  readonly outbox?: SandboxOutbox
+}
+
+function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDeps): Provider {
   const { outbox, clock } = deps
   if (!outbox) throw new Error('A sandbox provider needs an outbox')
   const closing = new AbortController()

@@ -99,3 +99,8 @@ export function json(status: number, value: unknown, headers: Record<string, str
     body: JSON.stringify(value),
   }
 }
+
+/** What the far end of a file that is not ours can be made of. */
+export const farEndTools = { startHttpFarEnd, json }
+
+export type FarEndTools = typeof farEndTools

@@ -1,0 +1,37 @@
+/** A provider's answer, as a row can keep it. A provider may be somebody else's, and JavaScript. */
+import { isForeignId } from '../base/ids.ts'
+import { isObject } from '../base/json.ts'
+import { textProblem } from '../base/text-problem.ts'
+import type { SendResult } from '../providers/provider.ts'
+
+const maxDetail = 200
+const longestRetryAfterMs = 86_400_000
+const withDetail = ['rejected', 'invalid_recipient', 'postponed', 'unavailable', 'unknown'] as const
+
+/**
+ * Undefined for what is no result. A message id or a detail that is not fit to be kept is left out: that the message was
+ * taken or not is worth more.
+ */
+export function readResult(given: unknown): SendResult | undefined {
+  if (!isObject(given)) return undefined
+  const { kind: named, messageId } = given
+  if (named === 'accepted') return { kind: named, ...(isForeignId(messageId) ? { messageId } : {}) }
+  const detail = detailIn(given.detail)
+  const retryAfterMs = waitIn(given.retryAfterMs)
+  if (named === 'throttled') {
+    return retryAfterMs === undefined ? undefined : { kind: named, retryAfterMs, detail }
+  }
+  const kind = withDetail.find((each) => each === named)
+  if (kind === 'postponed' && retryAfterMs !== undefined) return { kind, retryAfterMs, detail }
+  return kind && { kind, detail }
+}
+
+function detailIn(given: unknown): string {
+  const isFit = typeof given === 'string' && !textProblem(given)
+  return isFit ? given.slice(0, maxDetail).toWellFormed() : 'no detail that can be kept'
+}
+
+function waitIn(given: unknown): number | undefined {
+  if (typeof given !== 'number' || Number.isNaN(given)) return undefined
+  return Math.min(Math.max(given, 0), longestRetryAfterMs)
+}

@@ -1,0 +1,117 @@
+/**
+ * The provider kinds that a policy file can name: those of Postern, and those that a host or a plugin adds. All are
+ * entered alike. What somebody else wrote is checked here, so that its faults are reported at start, by name.
+ */
+import { type ZodType, z } from 'zod'
+import { channels } from '../base/channel.ts'
+import { aliyun } from './aliyun/index.ts'
+import type { Provider } from './provider.ts'
+import type { ProviderDeps, ProviderKind } from './provider-kind.ts'
+import { sandbox } from './sandbox/index.ts'
+import { smpp } from './smpp/index.ts'
+import { smtp } from './smtp/index.ts'
+import { tencent } from './tencent/index.ts'
+import { twilio } from './twilio/index.ts'
+import { webhook } from './webhook/index.ts'
+
+/** The kinds that come with Postern. */
+export const ownKinds: readonly ProviderKind[] = [
+  smtp,
+  aliyun,
+  tencent,
+  twilio,
+  smpp,
+  webhook,
+  sandbox,
+]
+
+export type ProviderKinds = ReturnType<typeof createProviderKinds>
+
+/** A registry that begins with the kinds of Postern. */
+export function createProviderKinds() {
+  const kinds = new Map<string, ProviderKind>()
+
+  /** Throws an Error that says what is wrong with the kind, or that its name is taken. */
+  function add(given: unknown): void {
+    const problem = problemOf(kindShape, given)
+    if (problem) throw new Error(`is no provider kind: ${problem}`)
+    const kind = given as ProviderKind
+    if (kinds.has(kind.kind)) throw new Error(`there is a provider kind "${kind.kind}" already`)
+    kinds.set(kind.kind, kind)
+  }
+  for (const kind of ownKinds) add(kind)
+
+  return { add, find: (name: string) => kinds.get(name), names: () => [...kinds.keys()] }
+}
+
+/** A provider of the policy file: its kind, and its settings as the kind has read them. */
+export interface ProviderSetUp {
+  readonly kind: ProviderKind
+  readonly settings: unknown
+}
+
+/** Builds the provider of this name. Throws an Error that names it when its kind can not. */
+export function createProvider(
+  name: string,
+  { kind, settings }: ProviderSetUp,
+  deps: ProviderDeps,
+): Provider {
+  return ofKind(name, kind, () => {
+    const provider = kind.create(name, settings, deps)
+    const problem = problemOf(providerShape.extend({ name: z.literal(name) }), provider)
+    if (problem) throw new Error(`create returned no provider: ${problem}`)
+    return provider
+  })
+}
+
+/** What reads the receipts that come over HTTP; undefined where the kind has none. Throws as `createProvider` does. */
+export function createReceiptReader(name: string, { kind, settings }: ProviderSetUp) {
+  return ofKind(name, kind, () => {
+    const reader = kind.createReceiptReader?.(settings)
+    const problem = reader && problemOf(readerShape, reader)
+    if (problem) throw new Error(`createReceiptReader returned no reader: ${problem}`)
+    return reader
+  })
+}
+
+function ofKind<Made>(name: string, { kind }: ProviderKind, make: () => Made): Made {
+  try {
+    return make()
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new Error(`provider "${name}" of kind ${kind}: ${message}`, { cause: error })
+  }
+}
+
+const isFunction = (value: unknown) => typeof value === 'function'
+const aFunction = z.custom(isFunction, 'is a function')
+const channelList = z.array(z.enum(channels)).min(1)
+
+const kindShape = z.object({
+  kind: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
+  channels: channelList,
+  settings: z.custom((value) => isFunction((value as ZodType)?.safeParse), 'is a zod schema'),
+  create: aFunction,
+  probe: aFunction.optional(),
+  createReceiptReader: aFunction.optional(),
+})
+
+const providerShape = z.object({
+  channels: channelList,
+  slots: z.int().min(1),
+  slotsFor: aFunction.optional(),
+  send: aFunction,
+  query: aFunction.optional(),
+  close: aFunction,
+})
+
+const readerShape = z.object({
+  maxBodyBytes: z.int().min(1),
+  mayBeGenuine: aFunction,
+  parse: aFunction,
+})
+
+function problemOf(shape: ZodType, value: unknown): string | undefined {
+  const [issue] = shape.safeParse(value).error?.issues ?? []
+  return issue && [...issue.path, issue.message].join(': ')
+}

@@ -1,0 +1,296 @@
+/** `plugins:` of the policy file, and what a host hands over: what is loaded, and what is said of what can't be. */
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import express from 'express'
+import { expect, inject, test } from 'vitest'
+import { loadConfig } from '../../src/main/load-config.ts'
+import { createExtensions, openRouters, type Plugin } from '../../src/main/plugins.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
+
+const env = {
+  DATABASE_URL: 'postgresql://localhost',
+  REDIS_URL: 'redis://localhost',
+  SECRET: 'a secret of at least thirty-two bytes',
+}
+const zod = JSON.stringify(import.meta.resolve('zod'))
+
+/** A kind as a file of somebody else's has it. */
+const kind = (name: string, more = '') => `{
+  kind: '${name}', channels: ['sms'], settings: z.strictObject({ url: z.string() }),
+  create: (name, settings, deps) => ({ name, kind: '${name}', channels: ['sms'], slots: 1,
+    async send() { return { kind: 'accepted' } }, async close() {} }),
+  ${more} }`
+const file = (exported: string, before = '') =>
+  `import { z } from ${zod}\n${before}\nexport default ${exported}\n`
+
+/** A folder with a policy file that names these plugins, and these files beside it. */
+function folderOf(files: Readonly<Record<string, string>>, plugins: readonly string[], more = '') {
+  const folder = mkdtempSync(join(inject('runFolder'), 'plugins-'))
+  const all = {
+    ...files,
+    'postern.yaml': `plugins: ${JSON.stringify(plugins)}
+policies: { captcha: [], notice: [], check: [] }
+templates: ${repositoryRoot}templates
+${more || 'providers: {}'}
+routes: {}
+`,
+  }
+  for (const [name, text] of Object.entries(all)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), text)
+  }
+  return folder
+}
+
+async function load(...given: Parameters<typeof folderOf>) {
+  const policy = join(folderOf(...given), 'postern.yaml')
+  const loaded = await loadConfig(env, policy)
+  return loaded.ok
+    ? { config: loaded.config, problems: [] }
+    : { config: undefined, problems: loaded.problems.map((problem) => problem.split(/\.yaml:/)[1]) }
+}
+
+const acme = 'providers: { phone: { kind: acme, url: "x:y" } }'
+
+test('a file beside the policy file, whatever the current folder is: a kind, a plugin, a function, one that waits', async () => {
+  const shapes = [
+    kind('acme'),
+    `{ name: 'carriers', providerKinds: { acme: ${kind('acme')} } }`,
+    `() => ({ providerKinds: { acme: ${kind('acme')} } })`,
+    `async () => ({ name: 'late', providerKinds: { acme: ${kind('acme')} } })`,
+  ]
+  const names = []
+  for (const shape of shapes) {
+    const { config, problems } = await load({ 'acme.js': file(shape) }, ['./acme.js'], acme)
+    expect(problems).toEqual([])
+    const { kind, settings } = config?.providers.get('phone') ?? {}
+    expect([kind?.kind, settings]).toEqual(['acme', { url: 'x:y' }])
+    names.push(...(config?.plugins.map(({ name }) => name) ?? []))
+  }
+  expect(names).toEqual(['carriers', './acme.js', 'late'])
+})
+
+test('packages that are installed beside the policy file: one of ECMAScript, one of CommonJS', async () => {
+  const { config, problems } = await load(
+    {
+      'node_modules/esm-carrier/package.json':
+        '{ "name": "esm-carrier", "type": "module", "exports": { "default": "./it.js" } }',
+      'node_modules/esm-carrier/it.js': file(kind('acme')),
+      'node_modules/@acme/cjs/package.json': '{ "name": "@acme/cjs", "main": "it.cjs" }',
+      'node_modules/@acme/cjs/it.cjs': `const { z } = require(new URL(${zod}))
+module.exports = { name: 'of-cjs', providerKinds: { other: ${kind('other')} } }`.replace(
+        /require\(new URL\((.*)\)\)/,
+        'require(require("node:url").fileURLToPath($1))',
+      ),
+    },
+    ['esm-carrier', '@acme/cjs'],
+    acme,
+  )
+  expect(problems).toEqual([])
+  expect(config?.plugins.map(({ name }) => name)).toEqual(['of-cjs'])
+})
+
+test('a function is called once per process, also when the file is read again', async () => {
+  const count = 'globalThis.posternTestCalls = (globalThis.posternTestCalls ?? 0) + 1'
+  const folder = folderOf(
+    { 'p.js': file(`() => { ${count}; return { providerKinds: { acme: ${kind('acme')} } } }`) },
+    ['./p.js'],
+    acme,
+  )
+  for (const _ of [1, 2]) {
+    expect(await loadConfig(env, join(folder, 'postern.yaml'))).toMatchObject({ ok: true })
+  }
+  expect((globalThis as { posternTestCalls?: number }).posternTestCalls).toBe(1)
+})
+
+test.each<[string, Record<string, string>, string[], RegExp[]]>([
+  [
+    'no such file',
+    {},
+    ['./gone.js'],
+    [/^1: plugins\.0: plugin \.\/gone\.js: can not be loaded: .*gone\.js/],
+  ],
+  [
+    'no such package',
+    {},
+    ['postern-no-such'],
+    [/plugin postern-no-such: can not be loaded: .*postern-no-such/],
+  ],
+  [
+    'a name of a file without ./',
+    { 'a.js': file(kind('acme')) },
+    ['a.js'],
+    [/plugin a\.js: can not be loaded/],
+  ],
+  [
+    'what is no JavaScript',
+    { 'a.js': 'this is nothing' },
+    ['./a.js'],
+    [/plugin \.\/a\.js: can not be loaded: /],
+  ],
+  [
+    'one that throws at import',
+    { 'a.js': 'throw new Error("no licence")' },
+    ['./a.js'],
+    [/plugin \.\/a\.js: can not be loaded: no licence$/],
+  ],
+  [
+    'one that throws a word',
+    { 'a.js': 'throw "no licence"' },
+    ['./a.js'],
+    [/plugin \.\/a\.js: can not be loaded: no licence$/],
+  ],
+  [
+    'no default export',
+    { 'a.js': 'export const acme = {}' },
+    ['./a.js'],
+    [/plugin \.\/a\.js: is neither a plugin nor a provider kind/],
+  ],
+  [
+    'a number',
+    { 'a.js': 'export default 7' },
+    ['./a.js'],
+    [/is neither a plugin nor a provider kind$/],
+  ],
+  [
+    'a function that throws',
+    { 'a.js': 'export default () => { throw new Error("no licence") }' },
+    ['./a.js'],
+    [/plugin \.\/a\.js: no licence$/],
+  ],
+  [
+    'a function that rejects',
+    { 'a.js': 'export default async () => { throw new Error("no licence") }' },
+    ['./a.js'],
+    [/plugin \.\/a\.js: no licence$/],
+  ],
+  [
+    'a plugin of nothing',
+    { 'a.js': 'export default { name: "empty", providerKind: {} }' },
+    ['./a.js'],
+    [/plugin empty: has neither providerKinds nor router$/],
+  ],
+  [
+    'a name that is none',
+    { 'a.js': 'export default { name: "a\\nb", router() {} }' },
+    ['./a.js'],
+    [/plugin \.\/a\.js: its name is not/],
+  ],
+  [
+    'a router that is none',
+    { 'a.js': 'export default { name: "r", router: {} }' },
+    ['./a.js'],
+    [/plugin r: router is no function$/],
+  ],
+  [
+    'a kind of a name that is taken',
+    { 'a.js': file(kind('smtp')) },
+    ['./a.js'],
+    [/plugin \.\/a\.js: there is a provider kind "smtp" already$/],
+  ],
+  [
+    'two kinds of one name',
+    { 'a.js': file(kind('acme')), 'b.js': file(kind('acme')) },
+    ['./a.js', './b.js'],
+    [/^1: plugins\.1: plugin \.\/b\.js: there is a provider kind "acme" already$/],
+  ],
+  [
+    'a kind under another name',
+    { 'a.js': file(`{ name: 'x', providerKinds: { other: ${kind('acme')} } }`) },
+    ['./a.js'],
+    [/plugin x: providerKinds\.other: is the kind "acme"; both names must be the same$/],
+  ],
+  [
+    'a kind of no channel',
+    { 'a.js': file(`{ ...${kind('acme')}, channels: [] }`) },
+    ['./a.js'],
+    [/is no provider kind: channels: /],
+  ],
+  [
+    'a kind of an unknown channel',
+    { 'a.js': file(`{ ...${kind('acme')}, channels: ['pigeon'] }`) },
+    ['./a.js'],
+    [/is no provider kind: channels: 0: /],
+  ],
+  [
+    'a kind with a name that is none',
+    { 'a.js': file(`{ ...${kind('acme')}, kind: 'A c' }`) },
+    ['./a.js'],
+    [/is no provider kind: kind: is a short lower-case name$/],
+  ],
+  [
+    'settings that are no schema',
+    { 'a.js': file(`{ ...${kind('acme')}, settings: { url: 'string' } }`) },
+    ['./a.js'],
+    [/is no provider kind: settings: is a zod schema$/],
+  ],
+  ['no list', {}, 'x' as never, [/^1: plugins: /]],
+])(
+  '%s → the problem, with its line and the name of the plugin',
+  async (_, files, plugins, expected) => {
+    const { problems } = await load(files, plugins)
+    for (const pattern of expected) expect(problems).toContainEqual(expect.stringMatching(pattern))
+    expect(problems).toHaveLength(expected.length)
+  },
+)
+
+test.each([
+  ['throws', 'z.custom(() => { throw new Error("inside") })', /inside/],
+  ['waits', 'z.string().or(z.any()).refine(async () => true)', /Promise/],
+  ['answers nothing', '{ safeParse() {} }', /./],
+])(
+  'settings whose schema %s → a problem of the provider, not a crash',
+  async (_, schema, message) => {
+    const text = file(`{ ...${kind('acme')}, settings: ${schema} }`)
+    const { problems } = await load({ 'a.js': text }, ['./a.js'], acme)
+    expect(problems).toEqual([
+      expect.stringMatching(
+        /^4: providers\.phone\.kind: the settings of this kind can not be checked: /,
+      ),
+    ])
+    expect(problems[0]).toMatch(message)
+  },
+)
+
+test("an entry's settings are checked by the plugin's schema, and routes by the plugin's channels", async () => {
+  const { problems } = await load(
+    { 'a.js': file(kind('acme')) },
+    ['./a.js'],
+    'providers: { phone: { kind: acme, url: 7, colour: red, pace: never } }',
+  )
+  expect(problems).toEqual([
+    expect.stringMatching(/^4: providers\.phone\.pace: /),
+    expect.stringMatching(/^4: providers\.phone\.url: /),
+    expect.stringMatching(/^4: providers\.phone\.colour: unknown key/),
+  ])
+})
+
+test('a plugin that never ends to load, or to make its router → its name, in time', async () => {
+  const extensions = createExtensions({ startWithinMs: 50 })
+  const folder = folderOf({ 'a.js': 'await new Promise(() => {})' }, [])
+  await expect(extensions.addModule('./a.js', join(folder, 'postern.yaml'))).rejects.toThrow(
+    'plugin ./a.js: was not loaded within 0.05 s',
+  )
+  const never = () => new Promise<never>(() => {})
+  await expect(extensions.addOfHost({ plugins: [never] })).rejects.toThrow(
+    'plugin plugins[0]: was not made within 0.05 s',
+  )
+  await expect(openRouters([{ name: 'slow', router: never }], {} as never, 50)).rejects.toThrow(
+    'plugin slow: router did not return within 0.05 s',
+  )
+})
+
+test('routers: in the order of the plugins, also those that wait; one that throws or returns none is named', async () => {
+  const open = (...plugins: Plugin[]) => openRouters(plugins, {} as never)
+  const router = express.Router()
+  const kinds = { name: 'kinds', providerKinds: {} }
+  const late = { name: 'late', router: async () => router }
+  expect(await open(kinds, late, { name: 'b', router: () => router })).toEqual([
+    { name: 'late', router },
+    { name: 'b', router },
+  ])
+  const failing = { name: 'f', router: () => Promise.reject(new Error('no port')) }
+  await expect(open(failing)).rejects.toThrow('plugin f: no port')
+  const none = { name: 'n', router: () => ({}) as never }
+  await expect(open(none)).rejects.toThrow('plugin n: router returned no express.Router')
+})

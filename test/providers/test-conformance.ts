@@ -1,0 +1,13 @@
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { type ConformanceCase, createSuite } from './conformance.ts'
+import { farEndTools } from './far-ends/http.ts'
+
+/** The promises of the suite as tests of the file that calls this. */
+export function testConformance(given: ConformanceCase): void {
+  const suite = createSuite(given, farEndTools)
+  describe(`${given.default.kind} keeps the provider contract`, () => {
+    beforeAll(suite.open)
+    afterAll(suite.close)
+    for (const { says, keep } of suite.promises) it(says, keep)
+  })
+}
