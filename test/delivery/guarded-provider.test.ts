@@ -168,9 +168,10 @@ test('it dies while messages wait: those that can go elsewhere are let go at onc
   expect(results).toEqual(['mobile deferred', 'patient deferred'])
 })
 
-test('a provider that throws or never ends: unknown, and its slot is free', async () => {
+test('a provider that throws, answers nothing of ours or never ends: unknown, and its slot is free', async () => {
   const answers = [
     () => Promise.reject(new Error('a fault')),
+    async () => ({ kind: 'ok' }) as never,
     () => new Promise<SendResult>(() => {}),
     async () => accepted,
   ]
@@ -182,9 +183,11 @@ test('a provider that throws or never ends: unknown, and its slot is free', asyn
     sendTo('a', { begin }),
     sendTo('b', { begin }),
     sendTo('c', { begin }),
+    sendTo('d', { begin }),
   ])
-  expect(results.map(({ kind }) => kind)).toEqual(['unknown', 'unknown', 'accepted'])
-  expect(faults).toHaveLength(1)
+  const kinds = results.map(({ kind }) => kind)
+  expect(kinds).toEqual(['unknown', 'unknown', 'unknown', 'accepted'])
+  expect(faults).toHaveLength(2)
 })
 
 test('a question about an earlier message goes over the same connections: it waits for a slot too', async () => {

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import { readResult } from '../../src/delivery/read-result.ts'
+
+const detail = 'acme 42'
+const none = 'no detail that can be kept'
+
+test.each([
+  { kind: 'accepted' },
+  { kind: 'accepted', messageId: 'm-1' },
+  ...['rejected', 'invalid_recipient', 'postponed', 'unavailable', 'unknown'].map((kind) => ({
+    kind,
+    detail,
+  })),
+  { kind: 'postponed', detail, retryAfterMs: 5 },
+  { kind: 'throttled', detail, retryAfterMs: 5 },
+])('%j is kept as it is', (given) => {
+  expect(readResult(given)).toEqual(given)
+})
+
+test.each([
+  // That it was taken is worth more than its id.
+  [{ kind: 'accepted', messageId: 'a\nb' }, { kind: 'accepted' }],
+  [{ kind: 'accepted', messageId: 7, more: true }, { kind: 'accepted' }],
+  [{ kind: 'rejected' }, { kind: 'rejected', detail: none }],
+  // PostgreSQL keeps no NUL, and no half of a character.
+  [
+    { kind: 'rejected', detail: 'a\u0000b' },
+    { kind: 'rejected', detail: none },
+  ],
+  [
+    { kind: 'unknown', detail: '\ud800' },
+    { kind: 'unknown', detail: none },
+  ],
+  [
+    { kind: 'unknown', detail: 'x'.repeat(1_000_000) },
+    { kind: 'unknown', detail: 'x'.repeat(200) },
+  ],
+  [
+    { kind: 'throttled', detail, retryAfterMs: Number.POSITIVE_INFINITY },
+    { kind: 'throttled', detail, retryAfterMs: 86_400_000 },
+  ],
+  [
+    { kind: 'throttled', detail, retryAfterMs: -1 },
+    { kind: 'throttled', detail, retryAfterMs: 0 },
+  ],
+  [
+    { kind: 'postponed', detail, retryAfterMs: 'soon' },
+    { kind: 'postponed', detail },
+  ],
+])('of %j only what can be kept is', (given, expected) => {
+  expect(readResult(given)).toEqual(expected)
+})
+
+test.each([
+  undefined,
+  null,
+  true,
+  'accepted',
+  [],
+  {},
+  { kind: 'ok' },
+  { kind: 'not_taken', detail },
+  { kind: 'constructor', detail },
+  { kind: 'throttled', detail },
+  { kind: 'throttled', detail, retryAfterMs: Number.NaN },
+])('%j is no result', (given) => {
+  expect(readResult(given)).toBeUndefined()
+})
