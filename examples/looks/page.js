@@ -1,3 +1,4 @@
+/** Words of the page for the field in index.html. See docs/code-field.md. */
 // #region texts
 const field = document.querySelector('postern-code')
 field.texts = {

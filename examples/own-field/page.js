@@ -1,4 +1,8 @@
-/** A field of one's own over the client of the code field. See docs/code-field.md. */
+/**
+ * A field of one's own over the client of the code field. See docs/code-field.md.
+ *
+ * Put the address of your Postern and a publishable key in, then serve the folder at an origin which that key lists.
+ */
 import {
   createPosternClient,
   solveChallenge,

@@ -17,11 +17,16 @@ test('files that README and docs have a reader write into Postern’s folder are
     .filter(({ language }) => language === 'sh')
     .map(({ text }) => text.replaceAll(/ #.*$/gm, ''))
   const written = commands.flatMap((text) =>
-    [...text.matchAll(/(?:\btee|>>?|\bcp \S+) ([^\s&]+)/g)].map(([, file = '']) => file),
+    [...text.matchAll(/(?:\btee|>>?|\bcp (?:-r )?\S+) ([^\s&]+)/g)].map(([, file = '']) => file),
   )
   expect(written).toContain('.env')
   const inside = written.filter((file) => !file.startsWith('../') && !file.startsWith('/'))
-  const others = ['.postern/demo-key', 'my-page.key', 'deploy/kubernetes/my-secret.yaml']
+  const others = [
+    '.postern/demo-key',
+    'my-page.key',
+    'examples/vue/package-lock.json',
+    'deploy/kubernetes/my-secret.yaml',
+  ]
   expect([...inside, ...others].filter((file) => !isIgnored(file))).toEqual([])
   expect(isIgnored('.env.example')).toBe(false)
 })

@@ -11,7 +11,7 @@ import { createSectionChecks } from '../../src/main/load-config.ts'
 import { docsPages, type Fence, fencesOf, nameOf, textOf } from '../tools/markdown.ts'
 import { findFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
-const pages = ['README.md', ...docsPages]
+const pages = ['README.md', ...docsPages, ...findFiles('examples/*/README.md')]
 const fences = pages.flatMap(fencesOf)
 const shown = fences.filter(({ file }) => file !== undefined)
 const typed = fences.filter(({ language, file }) => language !== '' && file === undefined)
@@ -23,8 +23,8 @@ const of = (...languages: string[]) =>
 
 /** The languages that a test runs as they stand in a page. */
 const isRun = ['json', 'yaml', 'sh']
-/** Beside them, what only a server of one's own can run. */
-const mayHaveReason = [...isRun, 'sql']
+/** Beside them, what no machine of the tests can run. */
+const mayHaveReason = [...isRun, 'sql', 'swift', 'kotlin']
 
 test('every code block is of a kind that is run, shows a file, or has the reason why it is not run', () => {
   expect(docsPages.length).toBeGreaterThan(40)
