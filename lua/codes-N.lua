@@ -7,6 +7,7 @@
 --          remember  notice id, tries, digest, ms to live, 1 if a code may lie under another key (else 0),
 --                    what to hand out with a pass ("": nothing)
 --          settle (its code replaces all before it), forget  notice id
+--          drop (ends every code, and keeps that there were some)
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look      notice id or "" for any
@@ -14,7 +15,7 @@
 --          note      scene, ms that its code lives
 --          scenes
 -- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now, -1: the owner has no code at all
---          | forget, takeBack: 1 if there was something | guess: a notice id, or {it, what to hand out}: right, and used up now;
+--          | forget, drop, takeBack: 1 if there was something | guess: a notice id, or {it, what to hand out}: right, and used up now;
 --          tries left: wrong, and at 0 it can't pass any more; -1: there is no such code
 --          | look: "<tries left> <ends, ms since 1970>" of the current code; -1: there is none
 --          | note: 1 | scenes: those whose code may live
@@ -51,6 +52,12 @@ end
 function steps.forget(codes, id)
   local place = find(codes, id)
   return place and 1 or 0, place and table.remove(codes, place)
+end
+
+function steps.drop(codes)
+  -- Without takers: a guess that is taken back brings no code back.
+  for _, code in ipairs(codes) do code.state, code.takers = 'used', ',' end
+  return #codes > 0 and 1 or 0, #codes > 0
 end
 
 function steps.guess(codes, request, wanted, ...)

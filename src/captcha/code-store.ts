@@ -41,9 +41,9 @@ export type GuessResult =
 export type SettleResult =
   /** It is the code that passes. */
   | 'current'
-  /** A newer code has its place, or it was used. */
+  /** A newer code has its place, or it was used, or support ended it. */
   | 'gone'
-  /** The owner has no code at all: Redis lost it, or support took it back. */
+  /** The owner has no code at all: Redis lost it. */
   | 'lost'
 
 export type CodeStore = ReturnType<typeof createCodeStore>
@@ -63,6 +63,7 @@ type Step =
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
   | ['look', noticeId: string]
+  | ['drop']
   | ['note', scene: string, ttlMs: string]
   | ['scenes']
 
@@ -219,9 +220,9 @@ export function createCodeStore(
       return [...new Set((lists as string[][]).flat())]
     },
 
-    /** Ends every code of the owner, also one that is on its way. */
+    /** Ends every code of the owner, also one that is on its way: that one is gone, and not lost. */
     async drop(owner: CodeOwner): Promise<void> {
-      for (const key of keysOf(owner)) await reachRedis(redis.del(key))
+      await takeUnderEveryName(owner, ['drop'])
     },
 
     /** Undoes `remember` for a notice that could not be made, now or when Redis answers again. */

@@ -319,6 +319,42 @@ test('settle: a code that Redis no longer has is lost, and gone once a newer one
   expect(await store.settle(owner, first)).toBe('gone')
 })
 
+test('drop: a code that waits to be sent is gone, and not lost; the next one passes', async () => {
+  const [owner, typed, waiting, next] = [newOwner(), newId(), newId(), newId()]
+  await store.drop(owner)
+  expect(await store.settle(owner, typed)).toBe('lost')
+  await sendCode(owner, typed, '0042')
+  await store.remember(owner, waiting, '0043')
+  await store.drop(owner)
+  for (const id of [typed, waiting]) expect(await store.settle(owner, id)).toBe('gone')
+  expect(await store.look(owner)).toBeNull()
+  for (const code of ['0042', '0043']) {
+    expect(await store.guess(owner, code)).toEqual({ result: 'gone' })
+  }
+  await sendCode(owner, next, '0044')
+  expect(await store.guess(owner, '0044')).toMatchObject({ result: 'passed', noticeId: next })
+})
+
+test('drop: a guess that is taken back afterwards brings no code back', async () => {
+  const proxy = await startTcpProxy(Number(new URL(redis.url).port))
+  const client = connectRedis(proxy.through(redis.url), 'code', () => {})
+  releaseLater(() => client.disconnect())
+  const codes = createCodeStore(client, createSecrets(oldSecret), options)
+  releaseLater(() => codes.close())
+  const [owner, other] = [newOwner(), newOwner()]
+  await eventually(() => codes.settle(newOwner(), newId()).then(() => true))
+  for (const each of [owner, other]) await sendCode(each, newId(), '0042')
+  proxy.dropAnswers()
+  const unheard = await Promise.allSettled([owner, other].map((each) => codes.guess(each, '0042')))
+  expect(unheard.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  await store.drop(owner)
+  proxy.reset()
+  proxy.forward()
+  // Taken back in this order, so the first has been when the second was.
+  await eventually(async () => expect(await store.look(other)).toMatchObject({ triesLeft: 3 }))
+  expect(await store.guess(owner, '0042')).toEqual({ result: 'gone' })
+})
+
 test('forget: takes back the code of that notice and leaves a newer one', async () => {
   const [owner, first, second] = [newOwner(), newId(), newId()]
   await store.remember(owner, first, '0042')

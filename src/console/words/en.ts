@@ -192,8 +192,8 @@ export const en = {
     provider_away: 'No provider could be reached in its time.',
     postponed: 'Its recipient was put off again and again, until its time ended.',
     too_late: 'It waited for longer than its time to live.',
-    code_gone: 'Its code was replaced or used meanwhile.',
-    code_lost: 'Its code was lost with Redis, or ended by support, before it was sent.',
+    code_gone: 'Its code was replaced, used or ended by support before it was sent.',
+    code_lost: 'Redis lost its code before it was sent.',
     abandoned: 'The caller was answered 503: it was never promised.',
   },
   events: {

@@ -156,8 +156,8 @@ export const zh: typeof en = {
     provider_away: '在有效期内没有可用的服务商。',
     postponed: '收件方一再推迟，直到有效期结束。',
     too_late: '等待时间超过了有效期。',
-    code_gone: '其验证码已被取代或使用。',
-    code_lost: '发送前，其验证码随 Redis 丢失，或已被客服作废。',
+    code_gone: '发送前，其验证码已被取代、使用，或已被客服作废。',
+    code_lost: '发送前，其验证码随 Redis 丢失。',
     abandoned: '调用方收到了 503：从未承诺发送。',
   },
   events: {
