@@ -56,7 +56,7 @@ end
 
 function steps.drop(codes)
   -- Without takers: a guess that is taken back brings no code back.
-  for _, code in ipairs(codes) do code.state, code.takers = 'used', ',' end
+  for _, code in ipairs(codes) do code.state, code.takers, code.digest = 'used', ',', '' end
   return #codes > 0 and 1 or 0, #codes > 0
 end
 

@@ -1,12 +1,13 @@
 /**
  * Writing what no caller waits for, at a price that has an upper end whatever comes: so many items per
- * turn, one turn after the other, and what is above is dropped and counted. In a full turn an owner with more than half of it
- * makes room for the others. A server that is slow or away costs a
+ * turn, one turn after the other, and what is above is dropped and counted. A server that is slow or away costs a
  * dropped turn and nothing else.
  */
 export interface AsideWriter<Item> {
   /** False: there is no room in this turn, and the item is dropped. */
   add(item: Item): boolean
+  /** Counts an item that is dropped before it is added. */
+  drop(): void
   /** Writes what is there, and takes nothing more. */
   close(): Promise<void>
 }
@@ -14,13 +15,13 @@ export interface AsideWriter<Item> {
 export function createAsideWriter<Item>(options: {
   everyMs: number
   maxItems: number
-  /** Whose item it is, where none may take the place of all. */
-  ownerOf?: (item: Item) => string
+  /** In a full turn: removes waiting items for another one. False: the other one is dropped. */
+  makeRoom: (waiting: Item[], item: Item) => boolean
   write: (items: readonly Item[]) => Promise<unknown>
   /** Told once a turn. */
   onDropped: (items: number) => void
 }): AsideWriter<Item> {
-  const { everyMs, maxItems, ownerOf, write, onDropped } = options
+  const { everyMs, maxItems, makeRoom, write, onDropped } = options
   let waiting: Item[] = []
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
@@ -40,43 +41,53 @@ export function createAsideWriter<Item>(options: {
   }
 
   function schedule(): void {
+    if (isClosed) return
     timer ??= setTimeout(async () => {
       writing = turn()
       await writing
       timer = undefined
-      if (waiting.length > 0 && !isClosed) schedule()
+      if (waiting.length > 0 || dropped > 0) schedule()
     }, everyMs).unref()
   }
 
-  /** Drops the newest item of an owner that has more than half, for an item of another. */
-  function makeRoomFor(item: Item): boolean {
-    if (!ownerOf) return false
-    const counts = Map.groupBy(waiting, ownerOf)
-    const [greedy] = [...counts].find(([, items]) => items.length > maxItems / 2) ?? []
-    if (greedy === undefined || greedy === ownerOf(item)) return false
-    waiting.splice(
-      waiting.findLastIndex((other) => ownerOf(other) === greedy),
-      1,
-    )
-    dropped += 1
-    return true
+  function drop(items = 1): void {
+    dropped += items
+    schedule()
   }
 
   return {
     add(item) {
-      if (isClosed || (waiting.length >= maxItems && !makeRoomFor(item))) {
-        dropped += 1
+      const before = waiting.length
+      const hasRoom = !isClosed && (before < maxItems || makeRoom(waiting, item))
+      if (waiting.length < before) drop(before - waiting.length)
+      if (!hasRoom) {
+        drop()
         return false
       }
       waiting.push(item)
       schedule()
       return true
     },
+    drop,
     async close() {
       isClosed = true
       clearTimeout(timer)
       await writing
       await turn()
     },
+  }
+}
+
+/** Of an owner that has more than half of a full turn the newest item makes room for another owner's. */
+export function makeRoomAmong<Item>(ownerOf: (item: Item) => string) {
+  return (waiting: Item[], item: Item): boolean => {
+    const counts = Map.groupBy(waiting, ownerOf)
+    const [greedy] = [...counts].find(([, items]) => items.length > waiting.length / 2) ?? []
+    if (greedy === undefined || greedy === ownerOf(item)) return false
+    waiting.splice(
+      waiting.findLastIndex((other) => ownerOf(other) === greedy),
+      1,
+    )
+    return true
   }
 }

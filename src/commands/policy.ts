@@ -11,7 +11,7 @@ import { explain } from '../rules/explain.ts'
 import { withPageRules } from '../rules/policies.ts'
 import { createPriceOf } from '../rules/price-of.ts'
 import { closeRedis, connectRedis, firstTry } from '../storage/redis.ts'
-import { readDecisions } from '../support/read-decisions.ts'
+import { readSample } from '../support/recorded.ts'
 import { type Replayed, replay } from '../support/replay.ts'
 import { reportOf } from '../support/report.ts'
 
@@ -80,7 +80,7 @@ async function replayRecorded(): Promise<Replayed> {
   const redis = connectRedis(url, 'command', () => {})
   try {
     await firstTry(redis)
-    const { records, nowMs } = await readDecisions(redis, defaultKeyPrefix)
+    const { records, nowMs } = await readSample(redis, defaultKeyPrefix)
     const priceOf = createPriceOf(file.prices)
     return await replay({ records, policies, sinceMs: nowMs - sinceMs, priceOf })
   } catch (error) {

@@ -10,9 +10,9 @@ import type { Browse } from '../notice/browse.ts'
 import { isNamedIn } from '../recipient/is-named-in.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
-import type { History } from '../support/history.ts'
 import type { LookUp } from '../support/look-up.ts'
 import { type Operations, type Resettable, resettable } from '../support/operations.ts'
+import type { FindRecorded } from '../support/recorded.ts'
 import type { Reset } from '../support/reset.ts'
 import { diagnose } from './diagnose.ts'
 import { html } from './html.ts'
@@ -26,7 +26,7 @@ export interface StoryDeps {
   lookUp: LookUp
   reset: Reset
   operations: Operations
-  history: Pick<History, 'find'>
+  findRecorded: FindRecorded
   browse: Pick<Browse, 'findOfApps' | 'appsOf'>
   secrets: Pick<Secrets, 'recipientHashes'>
   normaliseRecipient: NormaliseRecipient
@@ -43,7 +43,7 @@ const refreshMs = 5_000
 const notFound: Outcome = { kind: 'notFound' }
 
 export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
-  const { lookUp, reset, operations, history, browse, secrets, sealing } = deps
+  const { lookUp, reset, operations, findRecorded, browse, secrets, sealing } = deps
 
   /** The operator's apps, those that know the recipient first. */
   async function appsFor(view: View, { channel, to }: LookedAt): Promise<string[]> {
@@ -54,7 +54,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
       browse.appsOf(secrets.recipientHashes(channel, to)),
       Promise.all(
         apps.map(async (app) => {
-          const { refusals, checks } = await history.find({ app, channel, to })
+          const { refusals, checks } = await findRecorded({ app, channel, to })
           return refusals.length + checks.length > 0 ? [app] : []
         }),
       ),

@@ -1,76 +1,66 @@
 /**
  * What the limits have decided lately about the recipient that asked last, told as lanes: one for each window of each rule,
- * with what is used of it now and when it was taken. Kept in this process and for the demo page alone; the product's own
- * record is src/support/history.ts, which leaves out what a flood repeats.
+ * with what is used of it now and when it was taken. A reader of the recorder's records for the demo page alone: it keeps
+ * them in this process, with those that the recorder leaves out in a flood.
  */
 import type { Decided, Lane } from '../../web/demo/demo-state.ts'
-import type { Limiter, Policies, Rule, WindowState } from '../limiter/index.ts'
+import type { Limiter, Policies, Rule } from '../limiter/index.ts'
 import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
+import { findRule } from '../rules/recipient-rules.ts'
+import { type DecidedRecord, recordOf } from '../support/record.ts'
 
 /** Enough for a visitor, and nothing that a flood could fill. */
-const maxDecisions = 500
-
-interface Entry extends Decided {
-  policy: string
-  fields: Fields
-}
+const maxRecords = 500
+const maxShown = 20
 
 export type DecisionWatch = ReturnType<typeof createDecisionWatch>
 
 export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Policies }) {
   const { limiter, policies } = deps
-  const entries: Entry[] = []
-  /** What the last send and the last guess were asked with. */
-  const latest = new Map<string, Fields>()
-  let followed: { channel: string; to: string } | undefined
+  /** Newest first. */
+  let records: DecidedRecord[] = []
 
-  const isFollowed = ({ channel, to }: Fields) =>
-    followed?.channel === channel && followed?.to === to
-
-  const onDecided: OnDecided = ({ policy, fields, decision }) => {
-    if (!isFollowed(fields)) {
-      latest.clear()
-      followed = { channel: String(fields.channel), to: String(fields.to) }
-    }
-    const asked = isCheckPolicy(policy) ? 'check' : 'send'
-    latest.set(asked, fields)
-    const entry: Entry = { asked, policy, fields, atMs: Date.now() }
-    if (!decision.admitted) {
-      const { rule, window, retryAfterMs } = decision
-      const declaredIn = ruleOf(policy, rule)?.policy ?? policy
-      entry.refusal = { policy: declaredIn, rule, window, retryAfterMs }
-    }
-    entries.unshift(entry)
-    if (entries.length > maxDecisions) entries.pop()
-  }
-
-  const ruleOf = (policy: string, name: string) =>
-    policies()[policy]?.find((rule) => rule.name === name)
-
-  async function lanesOf(policy: string, fields: Fields | undefined): Promise<Lane[]> {
-    const rules = policies()[policy] ?? []
-    const states = fields ? await limiter.peek(policy, fields) : rules.flatMap(unused)
-    return states.flatMap((state) => {
-      const rule = rules.find(({ name }) => name === state.rule)
-      return rule ? [laneOf(rule, state, fields)] : []
-    })
-  }
-
-  function laneOf(rule: Rule, state: State, fields: Fields | undefined): Lane {
-    const { window, limit, used, resetsInMs, lockedForMs } = state
-    const { policy, name, mode, kind, windows } = rule
-    const windowMs = windows.find((one) => one.window === window)?.windowMs ?? 0
-    const taken = entries.filter(
-      (entry) =>
-        !entry.refusal && ruleOf(entry.policy, name) && countsWith(rule, entry.fields, fields),
+  /** Of the recipient that asked last. */
+  const ofFollowed = () =>
+    records.filter(({ fields }) =>
+      ['channel', 'to'].every((name) => fields[name] === records[0]?.fields[name]),
     )
-    return {
-      ...{ policy, rule: name, mode, kind, window, windowMs, limit, used, resetsInMs },
-      ...(lockedForMs === undefined ? {} : { lockedForMs }),
-      // Without the rule's own count there is no telling what a release or a right code gave back.
-      takenAtMs: rule.permits === 1 ? taken.slice(0, used).map(({ atMs }) => atMs) : [],
-    }
+
+  /** What the recipient's last send or check was asked with. */
+  const latestFor = (policy: string) =>
+    ofFollowed().find((one) => isCheckPolicy(one.policy) === isCheckPolicy(policy))?.fields
+
+  async function lanesOf(policy: string): Promise<Lane[]> {
+    const fields = latestFor(policy)
+    const states = fields ? await limiter.peek(policy, fields) : []
+    return (policies()[policy] ?? []).flatMap((rule) =>
+      rule.windows.map(({ window, windowMs = 0, limit }): Lane => {
+        const { used, resetsInMs, lockedForMs } = states.find(
+          (state) => state.rule === rule.name && state.window === window,
+        ) ?? { used: 0, resetsInMs: 0 }
+        const { policy, name, mode, kind } = rule
+        return {
+          ...{ policy, rule: name, mode, kind, window, windowMs, limit, used, resetsInMs },
+          ...(lockedForMs === undefined ? {} : { lockedForMs }),
+          takenAtMs: takenFrom(rule, fields).slice(0, used),
+        }
+      }),
+    )
+  }
+
+  /** Newest first, as far as the rule's own count tells what a release or a right code gave back. */
+  function takenFrom(rule: Rule, fields: Fields | undefined): number[] {
+    if (!fields || rule.permits !== 1) return []
+    return records
+      .filter((one) => !one.refusal && findRule(policies(), one.policy, rule.name))
+      .filter((one) => rule.fields.every((field) => one.fields[field] === fields[field]))
+      .map(({ atMs }) => atMs)
+  }
+
+  const onDecided: OnDecided = (decided) => {
+    const record = recordOf(decided, policies(), Date.now())
+    records = [record, ...records].slice(0, maxRecords)
   }
 
   return {
@@ -78,33 +68,27 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
 
     /** Throws when Redis does not answer. */
     async look() {
-      const lanes = await Promise.all([
-        lanesOf(pagePolicy, latest.get('send')),
-        lanesOf(pageGuessPolicy, latest.get('check')),
-      ])
-      const decisions = entries.filter(({ fields }) => isFollowed(fields)).slice(0, 20)
+      const lanes = await Promise.all([lanesOf(pagePolicy), lanesOf(pageGuessPolicy)])
+      const [latest] = records
       return {
-        followed,
+        followed: latest && { channel: latest.fields.channel, to: latest.fields.to },
         lanes: lanes.flat(),
-        decisions: decisions.map(({ fields, policy, ...decided }): Decided => decided),
+        decisions: ofFollowed()
+          .slice(0, maxShown)
+          .map(({ policy, atMs, refusal }): Decided => {
+            const asked = isCheckPolicy(policy) ? 'check' : 'send'
+            return { asked, atMs, ...(refusal && { refusal }) }
+          }),
       }
     },
 
     /** All that counts against the recipient that asked last is forgotten. */
     async forget(): Promise<void> {
-      const [sent, checked] = [latest.get('send'), latest.get('check')]
-      if (sent) await limiter.reset(pagePolicy, sent)
-      if (checked) await limiter.reset(pageGuessPolicy, checked)
-      entries.length = 0
+      for (const policy of [pagePolicy, pageGuessPolicy]) {
+        const fields = latestFor(policy)
+        if (fields) await limiter.reset(policy, fields)
+      }
+      records = []
     },
   }
 }
-
-type State = Pick<WindowState, 'rule' | 'window' | 'limit' | 'used' | 'resetsInMs' | 'lockedForMs'>
-
-const unused = ({ name, windows }: Rule): State[] =>
-  windows.map(({ window, limit }) => ({ rule: name, window, limit, used: 0, resetsInMs: 0 }))
-
-/** Whether both fall under one count of the rule. */
-const countsWith = ({ fields }: Rule, one: Fields, other: Fields | undefined) =>
-  other !== undefined && fields.every((field) => one[field] === other[field])

@@ -14,9 +14,9 @@ import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { declaringPolicies } from '../rules/policies.ts'
 import type { Quota } from '../rules/quota.ts'
-import type { History } from '../support/history.ts'
 import { createLookUp } from '../support/look-up.ts'
 import { createOperations } from '../support/operations.ts'
+import { createFindRecorded } from '../support/recorded.ts'
 import { createReset } from '../support/reset.ts'
 import type { Config } from './load-config.ts'
 import type { Shared } from './shared.ts'
@@ -35,15 +35,18 @@ export function openChallenges({ config, servers, secrets, metrics, closers }: S
 }
 
 /** What support asks of a recipient, and what it may take back. */
-export function createSupport(shared: Shared, quota: Quota, history: History) {
+export function createSupport(shared: Shared, quota: Quota) {
   const { notices: store, codes } = shared.stores
   const { limiter, policies } = shared.limits
   const { secrets, servers } = shared
+  const { redis, keyPrefix } = servers
+  const codeTtlMs = shared.config.file.code.ttl
+  const findRecorded = createFindRecorded({ redis, secrets, keyPrefix, codeTtlMs })
   const operations = createOperations(servers.database)
   const asked = {
     store,
     operations,
-    history,
+    findRecorded,
     codes,
     limiter,
     quota,
@@ -53,7 +56,7 @@ export function createSupport(shared: Shared, quota: Quota, history: History) {
   }
   const { lookUp, findKnown } = createLookUp(asked)
   const reset = createReset({ operations, codes, limiter, secrets, findKnown })
-  return { lookUp, reset, operations }
+  return { lookUp, reset, operations, findRecorded }
 }
 
 /** Whoever reads their codes in the policy file passes as one of them. */

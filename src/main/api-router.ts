@@ -28,7 +28,6 @@ import { createCheckLimits } from '../rules/check-limits.ts'
 import { createLoginThrottle } from '../rules/login-throttle.ts'
 import { createPriceOf } from '../rules/price-of.ts'
 import { createQuota, type OnDecided } from '../rules/quota.ts'
-import { createHistory } from '../support/history.ts'
 import { createRecorder } from '../support/recorder.ts'
 import {
   createSupport,
@@ -72,20 +71,10 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   warnOfTestRecipients(testRecipients, file.testing.until, log)
   const canReach = openCanReach(file, testRecipients, closers)
   const normaliseRecipient = createRecipientNormaliser(file.recipients, isTestRecipient)
-  const history = createHistory({
-    redis,
-    secrets,
-    keyPrefix,
-    policies,
-    codeTtlMs: file.code.ttl,
-    onDropped: (count) => metrics.recordsDropped.inc({ record: 'history' }, count),
-  })
-  closers.onClose(() => history.close())
   const recorder = createRecorder({
-    redis,
-    secrets,
-    keyPrefix,
-    onDropped: (count) => metrics.recordsDropped.inc({ record: 'decisions' }, count),
+    ...{ redis, secrets, keyPrefix, policies },
+    codeTtlMs: file.code.ttl,
+    onDropped: (record, lines) => metrics.recordsDropped.inc({ record }, lines),
   })
   closers.onClose(() => recorder.close())
   const quota = createQuota({
@@ -95,15 +84,14 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     priceOf: (channel, country) => createPriceOf(shared.limits.prices())(channel, country),
     isTestRecipient,
     onDecided(decided) {
-      history.decided(decided)
       recorder.decided(decided)
       onDecided?.(decided)
     },
-    onReleased: ({ to }, requestId) => recorder.released(String(to), requestId),
+    onReleased: recorder.released,
   })
   closers.onClose(() => quota.close())
   const checkLimits = createCheckLimits({ quota, limiter, policies })
-  const support = createSupport(shared, quota, history)
+  const support = createSupport(shared, quota)
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: database.nowMs })
   closers.onClose(() => passes.close())
   const challenges = openChallenges(shared)
@@ -149,12 +137,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
           types: wantedEvents,
           write: events.add,
         }),
-        onChecked(request, requestId, outcome) {
-          history.checked(request, outcome.result)
-          if (outcome.result === 'passed') {
-            recorder.passed(request.to, requestId, outcome.noticeId)
-          }
-        },
+        onChecked: recorder.checked,
       }),
       offerChallenge: challenges.offer,
       pageTemplates: file.browser.templates,
@@ -199,6 +182,6 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   return {
     router,
     underWay,
-    rooms: { ...support, normaliseRecipient, isTestRecipient, keys, history },
+    rooms: { ...support, normaliseRecipient, isTestRecipient, keys },
   }
 }

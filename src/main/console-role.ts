@@ -24,7 +24,8 @@ export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
   const { templates } = shared.config
   const { database, redis, keyPrefix } = shared.servers
   const { notices, events } = shared.stores
-  const { keys, lookUp, reset, operations, history, normaliseRecipient, isTestRecipient } = rooms
+  const { keys, lookUp, reset, operations, findRecorded, normaliseRecipient, isTestRecipient } =
+    rooms
   const sealing = createSealing(secrets)
   const limiterRedis = shared.servers.openRedis('limiter')
   const { state, paceOf } = watchDelivery(shared, limiterRedis)
@@ -39,7 +40,7 @@ export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
     routes: [
       ...searchRoutes({ normaliseRecipient, sealing, delivery: state }),
       ...storyRoutes({
-        ...{ lookUp, reset, operations, history, secrets, sealing },
+        ...{ lookUp, reset, operations, findRecorded, secrets, sealing },
         ...{ normaliseRecipient, isTestRecipient },
         browse: notices,
         findApps: keys.apps,

@@ -1,6 +1,6 @@
 /**
  * "Why did my code not come?": everything that is known of a recipient, in one call. What was sent stands in
- * PostgreSQL, what was refused in the history, what holds now in the limiter and the code store; nothing is kept
+ * PostgreSQL, what was refused is recorded in Redis, what holds now in the limiter and the code store; nothing is kept
  * for this call alone.
  */
 import type { CodeStore } from '../captcha/code-store.ts'
@@ -8,8 +8,8 @@ import type { Secrets } from '../crypto/secrets.ts'
 import type { Limiter, Policies } from '../limiter/index.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Quota } from '../rules/quota.ts'
-import type { CheckEntry, History, RefusalEntry } from './history.ts'
 import type { Operation, Operations } from './operations.ts'
+import type { CheckEntry, FindRecorded, RefusalEntry } from './recorded.ts'
 import { type Asked, type Subject, subjectsOf } from './subjects.ts'
 
 export interface LimitState {
@@ -57,7 +57,7 @@ export const defaultScene = 'default'
 export interface LookupDeps {
   store: Pick<NoticeStore, 'search' | 'scenesOf'>
   operations: Operations
-  history: Pick<History, 'find'>
+  findRecorded: FindRecorded
   codes: Pick<CodeStore, 'look' | 'scenesOf'>
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
@@ -69,7 +69,8 @@ export interface LookupDeps {
 }
 
 export function createLookUp(deps: LookupDeps) {
-  const { store, operations, history, codes, limiter, quota, secrets, policyNames, policies } = deps
+  const { store, operations, findRecorded, codes, limiter, quota, secrets } = deps
+  const { policyNames, policies } = deps
 
   /** Throws Unavailable. */
   async function findKnown(asked: Asked) {
@@ -80,7 +81,7 @@ export function createLookUp(deps: LookupDeps) {
       store.scenesOf(app, recipientHashes),
       codes.scenesOf({ app, channel, to }),
       operations.find(app, recipientHashes),
-      history.find({ app, channel, to }),
+      findRecorded({ app, channel, to }),
     ])
     const scenes = [...new Set([defaultScene, ...liveFor, ...sentFor])]
     const subjects = subjectsOf(

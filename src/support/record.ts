@@ -1,157 +1,199 @@
 /**
- * What is kept of a decision: enough to decide it again, and nobody readable. What identifies somebody is a short
- * keyed hash, so that equal values stay equal; the rest is plain. A record is one JSON array, because there are
- * many: some 200 bytes of Redis each.
+ * The one shape in which a decision is kept, which the recorder writes and its readers read: enough for support to tell a
+ * refusal and for a replay to decide the request again, and nobody readable. What identifies somebody is a short keyed
+ * hash, so that equal values stay equal; what a lock counts beside its recipient is sealed.
+ *
+ * A record is one line: its time and a JSON array of kind, recipient and result or refusal. That is all that a recipient's
+ * ring has of it; in the sample follow the rest and the fields, by their catalogue. 0 or the end stands for nothing.
  */
+import type { Channel } from '../base/channel.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import type { Policies } from '../limiter/index.ts'
 import { fields as fieldFacts } from '../rules/fields.ts'
-import type { Fields } from '../rules/quota.ts'
+import type { Fields, OnDecided } from '../rules/quota.ts'
+import { findRule, valuesBeside } from '../rules/recipient-rules.ts'
 
-/** What came of a request: let through, or held by a rule. */
-export type Outcome = 'admitted' | { rule: string; isAsked: boolean }
+/** Whose decisions support asks for: another app's are others. */
+export interface Recipient {
+  app: string
+  channel: Channel
+  to: string
+}
 
-export interface DecidedRecord {
-  kind: 'decided'
-  atMs: number
-  /** So many times within a second; more than 1 only of refusals. */
-  times: number
+export interface Refused {
+  /** The policy that the rule is declared in. */
   policy: string
-  /** By which it is given back. */
-  id: string
-  outcome: Outcome
-  /** Rules that ask for a challenge let it pass. */
-  isSolved: boolean
-  /** As the limiter saw them, with hashes for what identifies somebody. */
-  fields: Fields
-  /** 1 of 2^share recipients was recorded then: those of that level and above. */
+  rule: string
+  window: string
+  retryAfterMs: number
+  /** Only asked for a challenge, which the caller had not solved. */
+  challenge?: true
+  /** A lock that began with the wrong code which used up the limit: that code was compared, and nothing was refused yet. */
+  lockBegan?: true
+  /** What the rule counts by beside what is known of a recipient, where it names the recipient. In rings alone. */
+  values?: readonly string[] | undefined
+}
+
+export const checkResults = ['passed', 'mismatch', 'gone', 'refused'] as const
+export type CheckResult = (typeof checkResults)[number]
+
+interface Recorded {
+  atMs: number
+  /** 1 of 2^share recipients was sampled then: those of that level and above. */
   share: number
   /** The recipient's. */
   level: number
 }
 
+export interface DecidedRecord extends Recorded {
+  kind: 'decided'
+  /** So many times within a turn of the sample; more than 1 only of refusals. */
+  times: number
+  /** The policy that was asked. */
+  policy: string
+  /** By which it is given back. */
+  id: string
+  /** Absent: admitted. */
+  refusal?: Refused
+  /** Rules that ask for a challenge let it pass. */
+  isSolved: boolean
+  /** As the limiter saw them; once written, with hashes for what identifies somebody. */
+  fields: Fields
+}
+
+/** The check that was decided under `id`; `sentId` is the notice whose code passed. */
+export interface CheckedRecord extends Recorded {
+  kind: 'checked'
+  result: CheckResult
+  id: string
+  sentId?: string | undefined
+}
+
 export type DecisionRecord =
   | DecidedRecord
-  /** It could not be sent after all. */
-  | { kind: 'released'; atMs: number; id: string; share: number }
-  /** The check `id` passed by the code of `sentId`. */
-  | { kind: 'passed'; atMs: number; id: string; sentId: string; share: number }
-  /** No request: only that so much is recorded from now on. */
-  | { kind: 'share'; atMs: number; share: number }
+  | CheckedRecord
+  /** The request could not be carried out, and what it took was given back. */
+  | (Recorded & { kind: 'released'; id: string })
+  /** No request: only that so much is sampled from now on. */
+  | (Recorded & { kind: 'share' })
 
-const fieldNames = Object.keys(fieldFacts)
+export function recordOf(
+  { policy, fields, requestId, decision, isSolved }: Parameters<OnDecided>[0],
+  policies: Policies,
+  atMs: number,
+): DecidedRecord {
+  const record: DecidedRecord = {
+    kind: 'decided',
+    ...{ atMs, share: 0, level: 0, times: 1, policy, id: requestId, isSolved, fields },
+  }
+  if (decision.admitted) return record
+  const { rule: name, window, retryAfterMs, challenge, isNewLock } = decision
+  const rule = findRule(policies, policy, name)
+  record.refusal = {
+    ...{ policy: rule?.policy ?? policy, rule: name, window, retryAfterMs },
+    ...(challenge && { challenge: true }),
+    ...(isNewLock && { lockBegan: true }),
+    values: rule && valuesBeside(rule, fields),
+  }
+  return record
+}
 
+const ringNameLength = 2
+const whoLength = 10
 const hashLength = 8
 const idLength = 12
 
-export const shortId = (id: string) => id.slice(-idLength)
-
-/** Hashes of the values of fields. */
-export function createHashes(secrets: Pick<Secrets, 'subjectHashes'>) {
-  return (field: string, value: string): string => {
-    // A phone's mailbox is the phone itself, and stays so.
-    const kind = field === 'mailbox' ? 'to' : field
-    return (secrets.subjectHashes(['replay', kind, value])[0] ?? '').slice(0, hashLength)
-  }
-}
+/** The list of the sample. */
+export const sampleKey = (keyPrefix: string) => `${keyPrefix}history:sample`
 
 /**
- * A recipient's level: half of them have 1 or more, a quarter 2 or more, and so on up to 32. Asked for every request of a
- * flood, so it is no cryptographic hash; it tells no more of a recipient than that small number.
+ * One of 4,096 rings and `who` marks the recipient's lines there; and the key for a check where no code lived. For each
+ * secret in use, the current one's first.
  */
-export function createLevels(secrets: Pick<Secrets, 'subjectHashes'>) {
-  const [seedText = ''] = secrets.subjectHashes(['replay', 'level'])
-  const seed = Buffer.from(seedText, 'base64url').readInt32BE(0)
-  return (to: string): number => {
-    let mixed = seed
-    for (let at = 0; at < to.length; at++) mixed = Math.imul(mixed ^ to.charCodeAt(at), 0x01000193)
-    // Every bit of the sum must reach the highest ones, which are counted.
-    mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
-    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
-    return Math.clz32(mixed ^ (mixed >>> 16))
+export const placesOf = (secrets: Secrets, keyPrefix: string, { app, channel, to }: Recipient) =>
+  secrets.subjectHashes(['history', app, channel, to]).map((hash) => ({
+    ring: `${keyPrefix}history:{${hash.slice(0, ringNameLength)}}`,
+    goneKey: `${keyPrefix}gone:${hash}`,
+    who: hash.slice(ringNameLength, ringNameLength + whoLength),
+  }))
+
+/** In a line they are their first letters. */
+const kinds = ['decided', 'checked', 'released', 'share'] as const
+const refusalNames = [
+  'policy',
+  'rule',
+  'window',
+  'retryAfterMs',
+  'challenge',
+  'lockBegan',
+  'sealed',
+]
+const restNames = ['share', 'level', 'id', 'sentId', 'times', 'policy', 'isSolved']
+const fieldNames = Object.keys(fieldFacts)
+
+type Cells = Readonly<Record<string, unknown>>
+
+const isSomething = (cell: unknown) => Boolean(cell) || cell === ''
+
+function rowOf(names: readonly string[], cells: Cells): unknown[] {
+  const row = names.map((name) => (isSomething(cells[name]) ? cells[name] : 0))
+  return row.slice(0, row.findLastIndex(isSomething) + 1)
+}
+
+function cellsOf(names: readonly string[], row: readonly unknown[] = []): Cells {
+  const cells = names.map((name, at) => [name, row[at]] as const)
+  return Object.fromEntries(cells.filter(([, cell]) => isSomething(cell)))
+}
+
+function lineOf(record: DecisionRecord, who: string | 0, sealed?: string): unknown[] {
+  const line = [record.kind[0], who]
+  if (record.kind === 'checked') return [...line, record.result]
+  if (record.kind !== 'decided' || !record.refusal) return [...line, 0]
+  return [...line, rowOf(refusalNames, { ...record.refusal, sealed })]
+}
+
+/** For the ring of a recipient. */
+export function ringLine(record: DecidedRecord | CheckedRecord, who: string, secrets: Secrets) {
+  const values = record.kind === 'decided' ? record.refusal?.values : undefined
+  const sealed = values && secrets.seal(JSON.stringify(values), who).toString('base64url')
+  return JSON.stringify(lineOf(record, who, sealed))
+}
+
+/** The sample's hash of a field's value. A phone's mailbox is the phone itself, and stays so. */
+export function hashOf(secrets: Pick<Secrets, 'subjectHashes'>, field: string, value: string) {
+  const [hash = ''] = secrets.subjectHashes(['history', field === 'mailbox' ? 'to' : field, value])
+  return hash.slice(0, hashLength)
+}
+
+const shortId = (id: unknown) => (id === undefined ? undefined : String(id).slice(-idLength))
+
+/** For the sample. */
+export function sampleLine(record: DecisionRecord, secrets: Pick<Secrets, 'subjectHashes'>) {
+  const { id, sentId, fields = {} as Fields } = record as Partial<DecidedRecord & CheckedRecord>
+  const hidden: Record<string, unknown> = { ...fields, keyId: shortId(fields.keyId) }
+  for (const [name, value] of Object.entries(fields)) {
+    if (fieldFacts[name]?.isHashed && value) hidden[name] = hashOf(secrets, name, String(value))
   }
+  const rest = rowOf(restNames, { ...record, id: shortId(id), sentId: shortId(sentId) })
+  return JSON.stringify([...lineOf(record, 0), rest, rowOf(fieldNames, hidden)])
 }
 
-type Stored =
-  | [
-      'd',
-      number,
-      number,
-      number,
-      string,
-      string,
-      0 | string,
-      0 | 1,
-      0 | 1,
-      ...(string | number | null)[],
-    ]
-  | ['x', number, string]
-  | ['p', number, string, string]
-  | ['k', number]
-
-/** Without its time, which Redis gives it. */
-export function encode(
-  record: DecisionRecord,
-  hashOf: (field: string, value: string) => string,
-): string {
-  const stored = storedOf(record, hashOf)
-  return JSON.stringify(stored)
-}
-
-function storedOf(
-  record: DecisionRecord,
-  hashOf: (field: string, value: string) => string,
-): Stored {
-  if (record.kind === 'share') return ['k', record.share]
-  if (record.kind === 'released') return ['x', record.share, shortId(record.id)]
-  if (record.kind === 'passed') {
-    return ['p', record.share, shortId(record.id), shortId(record.sentId)]
-  }
-  const { share, level, times, policy, id, outcome, isSolved, fields } = record
-  const [rule, isAsked] =
-    outcome === 'admitted' ? [0 as const, false] : [outcome.rule, outcome.isAsked]
-  const values = fieldNames.map((name) => {
-    const value = fields[name]
-    if (value === undefined) return null
-    if (name === 'mailbox' && value === fields.to) return 0
-    if (name === 'keyId') return shortId(String(value))
-    return fieldFacts[name]?.isHashed && value !== '' ? hashOf(name, String(value)) : value
-  })
-  return [
-    'd',
-    share,
-    level,
-    times,
-    policy,
-    shortId(id),
-    rule,
-    isAsked ? 1 : 0,
-    isSolved ? 1 : 0,
-    ...values,
-  ]
-}
-
-/** Undefined for what is none of ours. */
-export function decode(line: string): DecisionRecord | undefined {
+/** Of a line of either. `unseal`: where the values of a refusal are wanted. */
+export function recordIn(
+  line: string,
+  unseal?: (sealed: string) => readonly string[] | undefined,
+): DecisionRecord {
   const start = line.indexOf('[')
-  const atMs = Number(line.slice(0, start))
-  const stored = JSON.parse(line.slice(start)) as Stored
-  if (stored[0] === 'k') return { kind: 'share', atMs, share: stored[1] }
-  if (stored[0] === 'x') return { kind: 'released', atMs, share: stored[1], id: stored[2] }
-  if (stored[0] === 'p') {
-    return { kind: 'passed', atMs, share: stored[1], id: stored[2], sentId: stored[3] }
-  }
-  if (stored[0] !== 'd') return undefined
-  const [, share, level, times, policy, id, rule, isAsked, isSolved, ...values] = stored
-  const known = fieldNames.map((name, at) => [name, values[at]] as const)
-  const fields = Object.fromEntries(known.filter(([, value]) => value !== null)) as Record<
-    string,
-    string | number
-  >
-  if (fields.mailbox === 0) fields.mailbox = fields.to as string
+  const [letter, , what, rest, fields] = JSON.parse(line.slice(start))
+  const kind = kinds.find((one) => one[0] === letter)
+  const { sealed, ...refusal } = cellsOf(refusalNames, Array.isArray(what) ? what : [])
+  const values = typeof sealed === 'string' ? unseal?.(sealed) : undefined
   return {
-    kind: 'decided',
-    ...{ atMs, share, level, times, policy, id, fields },
-    outcome: rule === 0 ? 'admitted' : { rule, isAsked: isAsked === 1 },
-    isSolved: isSolved === 1,
+    kind: kind as never,
+    ...{ atMs: Number(line.slice(0, start)), share: 0, level: 0 },
+    ...(kind === 'decided' && { isSolved: false, fields: cellsOf(fieldNames, fields) }),
+    ...(kind === 'checked' && { result: what }),
+    ...(Array.isArray(what) && { refusal: { ...refusal, ...(values && { values }) } }),
+    ...cellsOf(restNames, rest),
   }
 }

@@ -1,191 +1,144 @@
 /**
- * Records what was decided, so that a changed policy file can be tried on it (`npm run policy -- replay`).
+ * The one recorder of what the limits decide and what checks find. Each decision is heard once, becomes one record
+ * (record.ts), and is written aside: nobody waits for it, and a flood pays for nothing here.
  *
- * Nobody waits for it, and there is an end to what it costs: a process writes once a second and so many records at most,
- * into one stream of so many records. Above that it records a share of the recipients, halved until it fits. A
- * recipient is in or out by its level, and those of a smaller share are among those of the larger: so
- * the history of who is recorded stays whole, and limits by recipient are replayed as they were. Refusals that repeat
- * within a second are one record with their number: a caller that hammers costs no more than a patient one.
+ * The lines lie in two layouts: support asks about any recipient and may miss some lines, while a replay needs whole
+ * histories, of which those of some recipients suffice.
+ * - Rings: the last refusals and checks of every recipient. The same refusal of the same recipient is written once in a
+ *   while, a process writes so many lines a second, and one app's flood leaves room for other apps. A recipient's hash
+ *   says which of a fixed number of rings has its lines; what a flood of others pushes out is the oldest of that ring.
+ * - The sample: everything that was decided about a share of the recipients (sample.ts).
+ *
+ * recorded.ts reads both.
  */
-
-import { loadScript, type RedisClient } from '../base/redis-script.ts'
+import { createAsideWriter, makeRoomAmong } from '../base/aside-writer.ts'
+import { createBoundedMap } from '../base/bounded-map.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import type { OnDecided } from '../rules/quota.ts'
+import type { Policies } from '../limiter/index.ts'
+import type { Fields, OnDecided } from '../rules/quota.ts'
+import { findRule, namesRecipient } from '../rules/recipient-rules.ts'
+import { append, type Line } from './append.ts'
 import {
-  createHashes,
-  createLevels,
+  type CheckedRecord,
+  type CheckResult,
   type DecidedRecord,
-  type DecisionRecord,
-  encode,
-  type Outcome,
+  placesOf,
+  type Recipient,
+  recordOf,
+  ringLine,
 } from './record.ts'
+import { createSample, type SampleLimits } from './sample.ts'
 
-export type Recorder = ReturnType<typeof createRecorder>
-
-/** Where the records lie. */
-export const decisionsKey = (keyPrefix: string) => `${keyPrefix}decisions`
-
-const everyMs = 1_000
-const maxPerTurn = 50
-/** Some 40 MB. */
-const maxRecords = 200_000
-const livesMs = 7 * 86_400_000
-/** The record should reach back so far, and need not reach further than twice that. */
-const wantedMs = 86_400_000
-/** How often the share may follow how far the record reaches back. */
-const turnsPerLook = 600
-/** So many turns in a row with a quarter of the room used double the share. */
-const quietTurns = 60
-const smallestShare = 20
-const turnsPerTelling = 60
-
-const script = loadScript('decisions-1')
+/** With 4,096 rings some 30 MB of small lines at most; docs/operations.md has the measured figures. */
+const maxLinesPerRing = 100
+export const livesMs = 7 * 86_400_000
+/** The same refusal is not written again within it. */
+const againAfterMs = 5_000
+const maxRemembered = 20_000
+const everyMs = 250
+/** Per turn: 160 a second and process about recipients themselves, and 80 of rules they share with others. */
+const maxPersonal = 40
+const maxShared = 20
 
 export function createRecorder(deps: {
   redis: RedisClient
   secrets: Secrets
   keyPrefix: string
-  onDropped: (decisions: number) => void
-  limits?: { everyMs?: number; maxPerTurn?: number; maxRecords?: number }
+  /** The rules as they are now. */
+  policies: () => Policies
+  codeTtlMs: number
+  onDropped: (record: 'history' | 'decisions', lines: number) => void
+  sampleLimits?: SampleLimits
 }) {
-  const { redis, secrets, keyPrefix, onDropped } = deps
-  const bounds = { everyMs, maxPerTurn, maxRecords, ...deps.limits }
-  const hashOf = createHashes(secrets)
-  const levelOf = createLevels(secrets)
-  const key = decisionsKey(keyPrefix)
-  /** What waits for its turn; refusals under a name, so that a repeat finds its first. */
-  let waiting = new Map<string, { level: number; record: DecisionRecord }>()
-  let [share, toldShare, smallestBySize, calmTurns, turns] = [0, 0, 0, 0, 0]
-  let dropped = 0
-  let timer: NodeJS.Timeout | undefined
-  let isClosed = false
-  let writing: Promise<void> = Promise.resolve()
+  const { redis, secrets, keyPrefix, policies, codeTtlMs, onDropped, sampleLimits } = deps
+  const writtenAt = createBoundedMap<number>(maxRemembered)
+  const openRings = (maxItems: number) =>
+    createAsideWriter<[recipient: Recipient, record: DecidedRecord | CheckedRecord]>({
+      everyMs,
+      maxItems,
+      makeRoom: makeRoomAmong(([{ app }]) => app),
+      write,
+      onDropped: (lines) => onDropped('history', lines),
+    })
+  // Apart: who runs into a shared limit with ever new recipients must not crowd out what recipients did.
+  const [personal, shared] = [openRings(maxPersonal), openRings(maxShared)]
+  const sample = createSample({
+    ...{ redis, secrets, keyPrefix, livesMs, limits: sampleLimits },
+    onDropped: (lines) => onDropped('decisions', lines),
+  })
 
-  function add(name: string, level: number, record: DecisionRecord): void {
-    waiting.set(name, { level, record })
-    while (waiting.size > bounds.maxPerTurn && share < smallestShare) halve()
-    if (waiting.size > bounds.maxPerTurn && waiting.delete(name)) dropped += 1
-    schedule()
+  async function write(
+    entries: readonly [Recipient, DecidedRecord | CheckedRecord][],
+  ): Promise<void> {
+    const lines: Line[] = []
+    const gone: string[] = []
+    for (const [recipient, record] of entries) {
+      const { atMs } = record
+      const [place] = placesOf(secrets, keyPrefix, recipient)
+      if (!place) continue
+      const { ring, goneKey, who } = place
+      if (record.kind === 'checked' && record.result === 'gone') gone.push(goneKey)
+      else lines.push({ key: ring, atMs, text: ringLine(record, who, secrets) })
+    }
+    // A stranger can check any recipient where no code lives: of these the latest is kept, no longer than a code.
+    await Promise.all([
+      append(redis, lines, { maxLines: maxLinesPerRing, livesMs }),
+      ...gone.map((key) => redis.set(key, '', 'PX', codeTtlMs)),
+    ])
   }
 
-  function schedule(): void {
-    timer ??= setTimeout(() => {
-      writing = turn()
-    }, bounds.everyMs).unref()
-  }
+  const isRecent = (name: string, atMs: number) =>
+    atMs - (writtenAt.get(name) ?? Number.NEGATIVE_INFINITY) < againAfterMs
 
-  function halve(): void {
-    share += 1
-    for (const [name, { level, record }] of waiting) {
-      if (level >= share) continue
-      waiting.delete(name)
-      if (record.kind === 'decided') dropped += record.times
-    }
-  }
-
-  async function turn(): Promise<void> {
-    const nowMs = performance.now()
-    const records = [...waiting.values()].map(({ record }) => record)
-    waiting = new Map()
-    turns += 1
-    // Also when nobody is recorded, the report must know why.
-    if (share !== toldShare || (share > 0 && turns % turnsPerTelling === 0)) {
-      records.push({ kind: 'share', atMs: nowMs, share })
-      toldShare = share
-    }
-    try {
-      if (records.length > 0) await write(records, nowMs)
-    } catch {
-      dropped += records.length
-    }
-    if (dropped > 0) onDropped(dropped)
-    dropped = 0
-    calmTurns = records.length < bounds.maxPerTurn / 4 ? calmTurns + 1 : 0
-    if (calmTurns >= quietTurns && share > smallestBySize) {
-      share -= 1
-      calmTurns = 0
-    }
-    timer = undefined
-    if (!isClosed && (waiting.size > 0 || share > 0)) schedule()
-  }
-
-  async function write(records: readonly DecisionRecord[], nowMs: number): Promise<void> {
-    const [length, reachesMs] = (await script.run(
-      redis,
-      [key],
-      [
-        bounds.maxRecords,
-        livesMs,
-        ...records.flatMap((record) => [
-          Math.round(nowMs - record.atMs),
-          encode({ ...record, share }, hashOf),
-        ]),
-      ],
-    )) as [number, number]
-    followSize(length, reachesMs)
-  }
-
-  /** A stream that is full before a day is over needs a smaller share. */
-  function followSize(length: number, reachesMs: number): void {
-    if (turns % turnsPerLook !== 1) return
-    const isFull = length > bounds.maxRecords * 0.9
-    if (isFull && reachesMs < wantedMs) smallestBySize = Math.min(smallestBySize + 1, smallestShare)
-    if (!isFull || reachesMs > 2 * wantedMs) smallestBySize = Math.max(0, smallestBySize - 1)
-    share = Math.max(share, smallestBySize)
-  }
-
-  const decided: OnDecided = ({ policy, fields, requestId, decision, isSolved }) => {
-    if (isClosed) return
-    const to = String(fields.to)
-    const name = decision.admitted ? requestId : `${policy} ${decision.rule} ${fields.app} ${to}`
-    const first = waiting.get(name)?.record
-    if (first?.kind === 'decided') {
-      first.times += 1
-      return
-    }
-    const level = levelOf(to)
-    if (level < share) {
-      // Told once a turn: in a flood this is all that it costs.
-      dropped += 1
-      return
-    }
-    const outcome: Outcome = decision.admitted
-      ? 'admitted'
-      : { rule: decision.rule, isAsked: decision.challenge === true }
+  const decided: OnDecided = (heard) => {
+    const { policy, fields, decision } = heard
+    const { app, channel, to } = fields as unknown as Recipient
     const atMs = performance.now()
-    const record: DecidedRecord = {
-      kind: 'decided',
-      ...{ atMs, times: 1, policy, id: requestId, outcome, isSolved, fields, share, level },
-    }
-    add(name, level, record)
+    const makeRecord = () => recordOf(heard, policies(), atMs)
+    if (decision.admitted) return sample.add(to, atMs, makeRecord)
+    const name = `${policy} ${decision.rule} ${app} ${channel} ${to}`
+    sample.add(to, atMs, makeRecord, name)
+    if (!decision.isNewLock && isRecent(name, atMs)) return
+    const rule = findRule(policies(), policy, decision.rule)
+    const rings = rule && namesRecipient(rule) ? personal : shared
+    const isTaken = rings.add([{ app, channel, to }, makeRecord()])
+    // What the lock refuses from now on is another fact.
+    if (isTaken && !decision.isNewLock) writtenAt.set(name, atMs)
   }
 
   return {
-    /** Of the limiter. */
+    /** Of the limiter: what it decided about a send or a check. */
     decided,
 
     /** What a request took was given back. */
-    released(to: string, requestId: string): void {
-      const level = levelOf(to)
-      if (isClosed || level < share) return
+    released({ to }: Fields, id: string): void {
       const atMs = performance.now()
-      add(`x ${requestId}`, level, { kind: 'released', atMs, id: requestId, share })
+      sample.add(String(to), atMs, () => ({ kind: 'released', atMs, share: 0, level: 0, id }))
     },
 
-    /** A check passed by the code of a notice. */
-    passed(to: string, requestId: string, noticeId: string): void {
-      const level = levelOf(to)
-      if (isClosed || level < share) return
+    /** The result of a check; one that was refused is told by the limiter's refusal. */
+    checked(
+      { app, channel, to }: Recipient,
+      id: string,
+      { result, noticeId: sentId }: { result: CheckResult; noticeId?: string },
+    ): void {
       const atMs = performance.now()
-      add(`p ${requestId}`, level, { kind: 'passed', atMs, id: requestId, sentId: noticeId, share })
+      const name = `gone ${app} ${channel} ${to}`
+      if (result === 'refused' || (result === 'gone' && isRecent(name, atMs))) return
+      const facts = { atMs, share: 0, level: 0, result, id, sentId }
+      if (result === 'passed') sample.add(to, atMs, () => ({ kind: 'checked', ...facts }))
+      // A code's tries bound the others.
+      const isTaken = personal.add([
+        { app, channel, to },
+        { kind: 'checked', ...facts },
+      ])
+      if (isTaken && result === 'gone') writtenAt.set(name, atMs)
     },
 
     /** Writes what waits. */
     async close(): Promise<void> {
-      isClosed = true
-      clearTimeout(timer)
-      await writing
-      if (waiting.size > 0) await turn()
+      await Promise.all([personal.close(), shared.close(), sample.close()])
     },
   }
 }

@@ -15,7 +15,10 @@ import {
   type RawPolicies,
 } from '../limiter/index.ts'
 import { afterPass } from '../rules/after-pass.ts'
-import type { DecidedRecord, DecisionRecord, Outcome } from './record.ts'
+import type { DecidedRecord, DecisionRecord, Refused } from './record.ts'
+
+/** The rule that refused a request or asked for a challenge; undefined: admitted. */
+type Outcome = Pick<Refused, 'rule' | 'challenge'> | undefined
 
 export interface RuleCounts {
   refused: number
@@ -74,10 +77,10 @@ export async function replay(options: {
   const parsed = parsePolicies(options.policies)
   if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join('\n'))
   const { policies } = parsed
-  const share = Math.max(
-    0,
-    ...options.records.filter(({ atMs }) => atMs >= sinceMs).map((record) => record.share),
-  )
+  let share = 0
+  for (const record of options.records) {
+    if (record.atMs >= sinceMs) share = Math.max(share, record.share)
+  }
   const records = options.records
     .filter((one) => one.kind !== 'decided' || one.level >= share)
     .toSorted((a, b) => a.atMs - b.atMs)
@@ -107,14 +110,15 @@ export async function replay(options: {
     } else if (record.kind === 'released') {
       const taken = decided.get(record.id)
       if (taken) await limiter.release(taken.policy, taken.fields, taken.id)
-    } else if (record.kind === 'passed') {
-      await pass(limiter, policies, decided.get(record.id), decided.get(record.sentId))
+    } else if (record.kind === 'checked') {
+      const sent = decided.get(record.sentId ?? '')
+      await pass(limiter, policies, decided.get(record.id), sent)
     }
   }
   return { ...tally.result(), oneOf: 2 ** share }
 
   function decideAgain(record: DecidedRecord): void {
-    let outcome: Outcome = 'admitted'
+    let outcome: Outcome
     for (let time = 0; time < record.times; time++) {
       if (time < maxRepeats)
         outcome = outcomeOf(record, time === 0 ? record.id : `${record.id} ${time}`)
@@ -125,12 +129,11 @@ export async function replay(options: {
   function outcomeOf({ policy, fields, isSolved }: DecidedRecord, requestId: string): Outcome {
     try {
       const decision = limiter.tryAcquire(policy, fields, { requestId, isSolved })
-      if (decision.admitted) return 'admitted'
-      return { rule: decision.rule, isAsked: decision.challenge === true }
+      return decision.admitted ? undefined : decision
     } catch (error) {
       // One message costs more than the rule ever gives.
       const rule = policies[policy]?.find(({ permits }) => typeof permits === 'string')
-      if (error instanceof InvalidPermits && rule) return { rule: rule.name, isAsked: false }
+      if (error instanceof InvalidPermits && rule) return { rule: rule.name }
       throw error
     }
   }
@@ -173,19 +176,19 @@ function createTally(policies: Policies) {
   function count(policy: string, outcome: Outcome, when: 'was' | 'now'): void {
     const total = rowOf(policy, null)[when]
     total[treatmentOf(outcome)] += 1
-    if (outcome !== 'admitted') rowFor(policy, outcome.rule)[when][treatmentOf(outcome)] += 1
+    if (outcome) rowFor(policy, outcome.rule)[when][treatmentOf(outcome)] += 1
   }
 
   return {
-    add({ policy, fields, outcome, atMs }: DecidedRecord, now: Outcome): void {
+    add({ policy, fields, refusal, atMs }: DecidedRecord, now: Outcome): void {
       const to = String(fields.to)
       requests += 1
       recipients.add(to)
       fromMs = Math.min(fromMs, atMs)
       toMs = Math.max(toMs, atMs)
-      count(policy, outcome, 'was')
+      count(policy, refusal, 'was')
       count(policy, now, 'now')
-      const [wasTreated, nowTreated] = [treatmentOf(outcome), treatmentOf(now)]
+      const [wasTreated, nowTreated] = [treatmentOf(refusal), treatmentOf(now)]
       if (wasTreated === nowTreated) return
       const key = `${policy} ${wasTreated} ${nowTreated}`
       const change = changes.get(key) ?? {
@@ -220,7 +223,7 @@ function createTally(policies: Policies) {
 }
 
 const treatmentOf = (outcome: Outcome): Treatment =>
-  outcome === 'admitted' ? 'admitted' : outcome.isAsked ? 'asked' : 'refused'
+  !outcome ? 'admitted' : outcome.challenge ? 'asked' : 'refused'
 
 function byPolicyAndRule(a: Row, b: Row): number {
   return a.policy.localeCompare(b.policy) || (a.rule ?? '').localeCompare(b.rule ?? '')

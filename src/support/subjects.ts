@@ -7,7 +7,7 @@ import type { Channel } from '../base/channel.ts'
 import type { Policies, Rule } from '../limiter/index.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
 import { fieldsBeside, namesRecipient } from '../rules/recipient-rules.ts'
-import type { RefusalEntry } from './history.ts'
+import type { RefusalEntry } from './recorded.ts'
 
 export interface Subject {
   rule: Rule

@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { expect, inject, test } from 'vitest'
 import { stringify } from 'yaml'
 import { createSecrets } from '../../src/crypto/secrets.ts'
-import { createRecorder, decisionsKey } from '../../src/support/recorder.ts'
+import { sampleKey } from '../../src/support/record.ts'
+import { createRecorder } from '../../src/support/recorder.ts'
 import { testDatabase } from '../tools/database.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
@@ -61,7 +62,7 @@ test('replay: what a running API recorded, by another file; the same file change
   expect(tight.stdout).toMatch(/^captcha {2}recipient +2 → 3$/m)
   expect(tight.stdout).toMatch(/captcha: 1 let through → refused, of 1 recipients: [\w-]{8} \(1\)/)
   expect(tight.stdout).not.toContain('Sampled')
-  await redis.client.del(decisionsKey(keyPrefix))
+  await redis.client.del(sampleKey(keyPrefix))
 })
 
 test('replay: a record that was sampled says so', async () => {
@@ -69,8 +70,10 @@ test('replay: a record that was sampled says so', async () => {
     redis: await redis.connect(),
     secrets: createSecrets('a secret of at least thirty-two bytes'),
     keyPrefix,
+    policies: () => ({}),
+    codeTtlMs: 300_000,
     onDropped: () => {},
-    limits: { maxPerTurn: 10 },
+    sampleLimits: { maxPerTurn: 10 },
   })
   for (let index = 0; index < 200; index++) {
     const fields = { to: `+86138001${10_000 + index}`, app: 'web', channel: 'sms', country: 'CN' }
@@ -81,7 +84,7 @@ test('replay: a record that was sampled says so', async () => {
   await recorder.close()
   const { stdout } = await policy('replay', '--policy', await writePolicy(perMinute(1)))
   expect(stdout).toMatch(/^Sampled: .* this is 1 of \d+ recipients/m)
-  await redis.client.del(decisionsKey(keyPrefix))
+  await redis.client.del(sampleKey(keyPrefix))
 })
 
 test('replay: nothing recorded is said', async () => {

@@ -82,7 +82,7 @@ vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (
   const args = command.args.map(String)
   const [, , key = ''] = args
   // Not the queue, not the probe of readiness, not the records that nobody waits for, and not what this file itself asks.
-  const isAside = /:(ready|history|decisions)/.test(key)
+  const isAside = /:(ready|history)/.test(key)
   const isOurs = /^(eval|del)/i.test(command.name) && !key.startsWith('{') && !isAside
   if (!isOurs || this === postern.redis.client) return carryOut()
   const isForward = key.includes(':code:')

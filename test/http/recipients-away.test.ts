@@ -73,7 +73,7 @@ test('Redis refuses what is remembered: sends and refusals go on, and what is mi
     const rings = [...alphabet].map((second) => `${prefix}history:{${first}${second}}`)
     await client.mset(Object.fromEntries(rings.map((ring) => [ring, 'x'])))
   }
-  await client.set(`${prefix}decisions`, 'x')
+  await client.set(`${prefix}history:sample`, 'x')
   const send = () => postern.post('/v1/captchas', { channel: 'sms', to })
   expect((await send()).status).toBe(202)
   expect((await send()).status).toBe(429)

@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { Unavailable } from '../../src/base/problems.ts'
 import type { RedisClient } from '../../src/base/redis-script.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
-import type { Decision } from '../../src/limiter/index.ts'
+import { type Decision, parsePolicies, type Refusal } from '../../src/limiter/index.ts'
 import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
-import { readDecisions } from '../../src/support/read-decisions.ts'
-import { createHashes, createLevels, type DecidedRecord } from '../../src/support/record.ts'
-import { createRecorder, decisionsKey } from '../../src/support/recorder.ts'
+import type { CheckResult, Recipient } from '../../src/support/record.ts'
+import { createFindRecorded } from '../../src/support/recorded.ts'
+import { createRecorder } from '../../src/support/recorder.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -13,157 +14,286 @@ import { eventually } from '../tools/wait.ts'
 
 const server = await testRedis()
 const redis = await server.connect()
-const secrets = createSecrets('the first secret, of thirty-two bytes or more')
-const hashOf = createHashes(secrets)
+const secret = 'the first secret, of thirty-two bytes or more'
 
-const admitted: Decision = { admitted: true, remaining: [], nextInMs: 0 }
-const refusal: Decision = {
-  ...{ admitted: false, rule: 'recipient', window: '60s', limit: 1, windowMs: 60_000 },
-  ...{ kind: 'sliding', retryAfterMs: 59_000 },
-}
+const parsed = parsePolicies({
+  captcha: [
+    { name: 'recipient', key: '{app}:{channel}:{to}', sliding: '1 per 60s' },
+    { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
+  ],
+  check: [
+    {
+      name: 'guesses',
+      key: '{app}:{channel}:{to}:{ip}',
+      lockout: { limit: 3, window: '5m', lock: '15m' },
+    },
+  ],
+})
+if (!parsed.ok) throw new Error('policies')
+const { policies } = parsed
+
+const person: Recipient = { app: 'shop', channel: 'sms', to: '+8613800138000' }
+const refusal = (rule: string, more: Partial<Refusal> = {}): Refusal => ({
+  admitted: false,
+  rule,
+  window: '60s',
+  limit: 1,
+  windowMs: 60_000,
+  kind: 'sliding',
+  retryAfterMs: 59_000,
+  ...more,
+})
 
 let opened = 0
-let requests = 0
-function open(
-  limits: Parameters<typeof createRecorder>[0]['limits'] = {},
-  client: RedisClient = redis,
-) {
+function open(options: { client?: RedisClient; secrets?: Parameters<typeof createSecrets> } = {}) {
   opened += 1
   const keyPrefix = `${server.prefix}${opened}:`
   let dropped = 0
-  const recorder = createRecorder({
-    redis: client,
-    secrets,
-    keyPrefix,
-    onDropped: (decisions) => {
-      dropped += decisions
-    },
-    limits: { everyMs: 30, ...limits },
-  })
-  releaseLater(() => recorder.close())
-  function decide(to: string, decision: Decision = admitted, more: Record<string, string> = {}) {
-    requests += 1
-    const requestId = `01a20394-1bde-7203-9865-${String(requests).padStart(12, '0')}`
-    const fields = {
-      ...{ to, channel: 'sms', app: 'web', scene: 'login', ip: '198.51.100.7', country: 'CN' },
-      ...{ prefix: to.slice(0, -4), mailbox: to, keyId: requestId, template: 'captcha' },
-      ...{ dedupe: 'd'.repeat(32), price: 45, ...more },
+  const openOn = (secrets: Parameters<typeof createSecrets>) => {
+    const deps = {
+      redis: options.client ?? redis,
+      secrets: createSecrets(...secrets),
+      keyPrefix,
+      codeTtlMs: 300_000,
     }
-    recorder.decided({ policy: 'captcha', fields, requestId, decision, isSolved: true })
-    return requestId
+    const recorder = createRecorder({
+      ...deps,
+      policies: () => policies,
+      onDropped: (record, lines) => {
+        if (record === 'history') dropped += lines
+      },
+    })
+    releaseLater(() => recorder.close())
+    return {
+      decided: recorder.decided,
+      checked: (recipient: Recipient, result: CheckResult) =>
+        recorder.checked(recipient, 'r', { result }),
+      close: recorder.close,
+      find: createFindRecorded(deps),
+    }
   }
-  const read = async () => (await readDecisions(client, keyPrefix)).records
-  return { recorder, decide, read, keyPrefix, dropped: () => dropped }
+  const history = openOn(options.secrets ?? [secret])
+  const refuse = (decision: Decision, to = person.to, policy = 'captcha', ip = '192.0.2.1') =>
+    history.decided({
+      policy,
+      fields: { ...person, to, ip },
+      requestId: 'r',
+      decision,
+      isSolved: true,
+    })
+  return { history, refuse, openOn, keyPrefix, dropped: () => dropped }
 }
-const isDecided = (record: { kind: string }): record is DecidedRecord => record.kind === 'decided'
 
-test('a decision as the limiter saw it, with its time, and nobody readable', async () => {
-  const { recorder, decide, read, keyPrefix } = open()
-  const id = decide('+8613800138000')
-  decide('+8613800138000', refusal)
-  decide('+8613800138000', refusal)
-  recorder.passed('+8613800138000', id, id)
-  recorder.released('+8613800138000', id)
-  await recorder.close()
-  const hash = hashOf('to', '+8613800138000')
-  const fields = {
-    ...{ to: hash, mailbox: hash, ip: hashOf('ip', '198.51.100.7') },
-    ...{ prefix: hashOf('prefix', '+861380013'), dedupe: hashOf('dedupe', 'd'.repeat(32)) },
-    ...{
-      channel: 'sms',
-      app: 'web',
-      scene: 'login',
-      country: 'CN',
-      template: 'captcha',
-      price: 45,
-    },
-  }
-  const records = await read()
-  const shortId = id.slice(-12)
-  expect(records).toMatchObject([
-    { kind: 'decided', outcome: 'admitted', times: 1, policy: 'captcha', id: shortId, fields },
-    { kind: 'decided', outcome: { rule: 'recipient', isAsked: false }, times: 2, fields },
-    { kind: 'passed', id: shortId, sentId: shortId },
-    { kind: 'released', id: shortId },
-  ])
-  for (const { atMs } of records) expect(Math.abs(atMs - Date.now())).toBeLessThan(5_000)
-  const raw = await server.client.xrange(decisionsKey(keyPrefix), '-', '+')
-  expect(JSON.stringify(raw)).not.toMatch(/13800138000|1380013|198\.51/)
-  expect(await server.client.pttl(decisionsKey(keyPrefix))).toBeGreaterThan(6 * 86_400_000)
-})
+async function scriptCalls(client: RedisClient): Promise<number> {
+  const stats = await client.info('commandstats')
+  const calls = (name: string) =>
+    Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+  return calls('evalsha') + calls('eval')
+}
 
-test('above the bound: fewer recipients, each with all that it did; the report is told', async () => {
-  const { recorder, decide, read, dropped } = open({ maxPerTurn: 50 })
-  const people = Array.from({ length: 400 }, (_, index) => `+86138001${10_000 + index}`)
-  for (const to of people) for (const _ of [1, 2]) decide(to)
-  await recorder.close()
-  const records = await read()
-  const share = Math.max(...records.map((record) => record.share))
-  expect(share).toBeGreaterThanOrEqual(4)
-  expect(records.some(({ kind }) => kind === 'share')).toBe(true)
-  const decided = records.filter(isDecided)
-  expect(decided.length).toBeLessThanOrEqual(50)
-  expect(decided.length + dropped()).toBe(800)
-  const kept = people.filter((to) => createLevels(secrets)(to) >= share)
-  expect(kept.length).toBeGreaterThan(0)
-  expect(decided.map(({ fields }) => fields.to).sort()).toEqual(
-    kept.flatMap((to) => [hashOf('to', to), hashOf('to', to)]).sort(),
-  )
-})
-
-test('a recipient hammered from ever new addresses is one record a turn, and nobody else is left out for it', async () => {
-  const { recorder, decide, read } = open({ maxPerTurn: 50 })
-  for (let index = 0; index < 5_000; index++) {
-    decide('+8613800138000', refusal, { ip: `2001:db8:${index.toString(16)}::/64` })
-  }
-  decide('+8613800138001')
-  await recorder.close()
-  const decided = (await read()).filter(isDecided)
-  expect(decided.map(({ times, share }) => [times, share])).toEqual([
-    [5_000, 0],
-    [1, 0],
-  ])
-})
-
-test('the stream is bounded, and when traffic is calm again everybody is recorded', async () => {
-  const { decide, keyPrefix, read } = open({ everyMs: 5, maxPerTurn: 20, maxRecords: 300 })
-  for (let turn = 0; turn < 60; turn++) {
-    for (let index = 0; index < 15; index++) decide(`+86138001${turn * 100 + index}`)
-    await new Promise((wake) => setTimeout(wake, 8))
-  }
-  // Trimmed by whole nodes of a hundred.
-  expect(await server.client.xlen(decisionsKey(keyPrefix))).toBeLessThanOrEqual(420)
-  for (let index = 0; index < 40; index++) decide(`+86138002${10_000 + index}`)
-  await eventually(async () => (await read()).some(({ share }) => share > 0))
-  await eventually(async () => {
-    decide('+8613800138777')
-    const records = await read()
-    return records.at(-1)?.share === 0
-  })
-})
-
-test('Redis away: dropped and counted, and nobody hears of it', async () => {
-  const own = await ownRedis()
-  const client = connectRedis(own.url, 'command', () => {})
+async function connectOwn(url: string): Promise<RedisClient> {
+  const client = connectRedis(url, 'command', () => {})
   releaseLater(() => closeRedis(client))
   await eventually(() => client.status === 'ready')
-  const { decide, dropped } = open({}, client)
-  await own.stop()
-  decide('+8613800138000')
-  await eventually(() => dropped() === 1)
+  return client
+}
+
+test('refusals and checks: the latest first, of this recipient and app only', async () => {
+  const { history, refuse } = open()
+  const latestWait = async () => (await history.find(person)).refusals[0]?.retryAfterMs
+  for (let index = 0; index < 25; index++) {
+    refuse(refusal('guesses', { isNewLock: true, retryAfterMs: 1_000 + index }), person.to, 'check')
+    history.checked(person, 'mismatch')
+    // A turn writes no more than forty.
+    if (index % 8 === 7) await eventually(async () => (await latestWait()) === 1_000 + index)
+  }
+  history.checked({ ...person, app: 'other' }, 'passed')
+  history.checked({ ...person, channel: 'email' }, 'passed')
+  const found = await eventually(async () => {
+    const all = await history.find(person)
+    return all.refusals[0]?.retryAfterMs === 1_024 && all
+  })
+  const waits = found.refusals.map(({ retryAfterMs }) => retryAfterMs)
+  expect(waits).toEqual(Array.from({ length: 25 }, (_, index) => 1_024 - index))
+  // Where a lock began nobody was refused.
+  expect(found.checks).toHaveLength(25)
+  expect(found.checks.some(({ result }) => result === 'passed')).toBe(false)
 })
 
-test('levels: half of the recipients have one or more, a quarter two or more, and another secret has others', () => {
-  const levelOf = createLevels(secrets)
-  const people = Array.from({ length: 20_000 }, (_, index) => `+86138${10_000_000 + index}`)
-  const levels = people.map(levelOf)
-  for (const least of [1, 2, 3, 4, 5, 6]) {
-    const part = levels.filter((level) => level >= least).length / people.length
-    expect(Math.abs(part * 2 ** least - 1)).toBeLessThan(0.25)
+test('a request that was only asked for a challenge is told apart', async () => {
+  const { history, refuse } = open()
+  refuse(refusal('ip', { challenge: true }))
+  refuse(refusal('recipient'))
+  await history.close()
+  const { refusals } = await history.find(person)
+  expect(refusals.map(({ rule, challenge }) => [rule, challenge]).sort()).toEqual([
+    ['ip', true],
+    ['recipient', undefined],
+  ])
+})
+
+test('the time is that of the refusal, not of the writing', async () => {
+  const { history, refuse } = open()
+  const [seconds, micros] = await server.client.time()
+  const before = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
+  refuse(refusal('recipient'))
+  const { refusals } = await eventually(async () => {
+    const all = await history.find(person)
+    return all.refusals.length > 0 && all
+  })
+  const late = (refusals[0]?.at.getTime() ?? 0) - before
+  expect(late).toBeGreaterThanOrEqual(-2)
+  expect(late).toBeLessThan(150)
+})
+
+test('a refusal of a lock tells again what its rule counts by, and nobody else can read it', async () => {
+  const { history, refuse, keyPrefix } = open()
+  refuse(refusal('guesses', { isNewLock: true }), person.to, 'check', '198.51.100.77')
+  const { refusals } = await eventually(async () => {
+    const all = await history.find(person)
+    return all.refusals.length > 0 && all
+  })
+  expect(refusals).toMatchObject([{ policy: 'check', values: ['198.51.100.77'] }])
+  const keys = await server.client.keys(`${keyPrefix}history:{*`)
+  const values = await Promise.all(keys.map((key) => server.client.lrange(key, 0, -1)))
+  expect(values.flat()).toHaveLength(1)
+  expect(`${keys}${values}`).not.toMatch(/198\.51|13800138000/)
+})
+
+test('after a rotation of the secret what was written before is still found; without it not', async () => {
+  const { history, openOn } = open()
+  history.checked(person, 'mismatch')
+  await eventually(async () => (await history.find(person)).checks.length === 1)
+  const next = 'the second secret, of thirty-two bytes or more'
+  expect((await openOn([next, secret]).find(person)).checks).toHaveLength(1)
+  expect((await openOn([next]).find(person)).checks).toEqual([])
+})
+
+test('entries past seven days are not told, and leave their ring with the next one', async () => {
+  const { history, keyPrefix } = open()
+  history.checked(person, 'mismatch')
+  const [ring = ''] = await eventually(async () => {
+    const keys = await server.client.keys(`${keyPrefix}*`)
+    return keys.length > 0 && keys
+  })
+  const [entry = ''] = await server.client.lrange(ring, 0, -1)
+  const old = entry.replace(/^\d+/, (at) => String(Number(at) - 7 * 86_400_000 - 1))
+  await server.client.lset(ring, 0, old)
+  expect((await history.find(person)).checks).toEqual([])
+  history.checked(person, 'passed')
+  const { checks } = await eventually(async () => {
+    const found = await history.find(person)
+    return found.checks.length > 0 && found
+  })
+  expect(checks.map(({ result }) => result)).toEqual(['passed'])
+  expect(await server.client.llen(ring)).toBe(1)
+  const livesMs = await server.client.pttl(ring)
+  expect(livesMs).toBeGreaterThan(6.9 * 86_400_000)
+})
+
+test('a check where no code lives: told as long as a code lives, in a key that ends by itself, and in no ring', async () => {
+  const { history, keyPrefix } = open()
+  history.checked(person, 'gone')
+  const { checks } = await eventually(async () => {
+    const all = await history.find(person)
+    return all.checks.length > 0 && all
+  })
+  expect(checks.map(({ result }) => result)).toEqual(['gone'])
+  const [seconds] = await server.client.time()
+  expect(Math.abs(Number(checks[0]?.at) - Number(seconds) * 1_000)).toBeLessThan(5_000)
+  const [key = '', ...more] = await server.client.keys(`${keyPrefix}*`)
+  expect(more).toEqual([])
+  const livesMs = await server.client.pttl(key)
+  expect(livesMs).toBeGreaterThan(290_000)
+  expect(livesMs).toBeLessThanOrEqual(300_000)
+  await server.client.pexpire(key, 1)
+  await eventually(async () => (await history.find(person)).checks.length === 0)
+})
+
+test('a lock that a wrong guess began is no refused check; what it refuses afterwards is', async () => {
+  const { history, refuse } = open()
+  const lock = { window: '5m', kind: 'lockout' } as const
+  refuse(refusal('guesses', { ...lock, isNewLock: true }), person.to, 'check')
+  refuse(refusal('guesses', lock), person.to, 'check')
+  await history.close()
+  const { refusals, checks } = await history.find(person)
+  expect([refusals.length, checks.map(({ result }) => result)]).toEqual([2, ['refused']])
+})
+
+describe('a flood', () => {
+  test('of one recipient is written once in five seconds', async () => {
+    const { history, refuse, dropped } = open()
+    for (let index = 0; index < 10_000; index++) refuse(refusal('recipient'))
+    for (let index = 0; index < 10_000; index++) history.checked(person, 'gone')
+    await eventually(async () => (await history.find(person)).checks.length > 0)
+    const { refusals, checks } = await history.find(person)
+    expect([refusals.length, checks.length]).toEqual([1, 1])
+    expect(dropped()).toBe(0)
+  })
+
+  test('of 20,000 recipients costs Redis a few calls; what is above the bound is counted', async () => {
+    const own = await ownRedis()
+    const client = await connectOwn(own.url)
+    const { history, refuse, keyPrefix, dropped } = open({ client })
+    for (let index = 0; index < 20_000; index++) refuse(refusal('ip'), `+8613900${10_000 + index}`)
+    // Who ran into a limit of their own in the same moment is not crowded out.
+    refuse(refusal('recipient'))
+    await eventually(async () => (await history.find(person)).refusals.length > 0)
+    expect(await scriptCalls(client)).toBeLessThanOrEqual(6)
+    const keys = await client.keys(`${keyPrefix}history:{*`)
+    const lengths = await Promise.all(keys.map((key) => client.llen(key)))
+    expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(41)
+    expect(dropped()).toBeGreaterThan(19_900)
+  })
+
+  test('fills no ring above its end', async () => {
+    const { history, keyPrefix } = open()
+    const turns = 4
+    for (let turn = 0; turn < turns; turn++) {
+      for (let index = 0; index < 40; index++) history.checked(person, 'mismatch')
+      const wantedLength = Math.min(100, 40 * (turn + 1))
+      await eventually(async () => {
+        const [ring = ''] = await server.client.keys(`${keyPrefix}*`)
+        return (await server.client.llen(ring)) === wantedLength
+      })
+    }
+    await history.close()
+    const [ring = ''] = await server.client.keys(`${keyPrefix}*`)
+    expect(await server.client.llen(ring)).toBe(100)
+  })
+})
+
+test('Redis away: finding is Unavailable; what can not be written is dropped and counted, and nobody hears of it', async () => {
+  const own = await ownRedis()
+  const client = await connectOwn(own.url)
+  const { history, dropped } = open({ client })
+  await own.stop()
+  history.checked(person, 'mismatch')
+  await eventually(() => dropped() === 1)
+  await expect(history.find(person)).rejects.toBeInstanceOf(Unavailable)
+})
+
+test('what is waiting is written when the process ends', async () => {
+  const { history, openOn } = open()
+  history.checked(person, 'mismatch')
+  await history.close()
+  expect((await openOn([secret]).find(person)).checks).toHaveLength(1)
+  history.checked(person, 'mismatch')
+})
+
+test('a flood of one app leaves room for another, which comes last', async () => {
+  const { history, dropped } = open()
+  for (let index = 0; index < 200; index++) {
+    history.checked({ ...person, app: 'flooded', to: `+86138${10_000_000 + index}` }, 'gone')
   }
-  const others = people.map(
-    createLevels(createSecrets('another secret, of thirty-two bytes or more')),
-  )
-  const same = levels.filter((level, index) => level === others[index]).length
-  expect(same / people.length).toBeLessThan(0.4)
+  const others = Array.from({ length: 15 }, (_, index) => ({
+    ...person,
+    app: 'other',
+    to: `+86139${10_000_000 + index}`,
+  }))
+  for (const other of others) history.checked(other, 'gone')
+  await history.close()
+  for (const other of others) expect((await history.find(other)).checks).toHaveLength(1)
+  // So many are written in a turn, whosever they are.
+  expect(dropped()).toBe(200 + 15 - 40)
 })

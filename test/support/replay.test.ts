@@ -17,7 +17,6 @@ function sent(atS: number, to: string, more: Partial<DecidedRecord> = {}): Decid
     times: 1,
     policy: 'captcha',
     id: `id${ids}`,
-    outcome: 'admitted',
     isSolved: true,
     share: 0,
     level: to === eve ? 0 : 9,
@@ -28,7 +27,7 @@ function sent(atS: number, to: string, more: Partial<DecidedRecord> = {}): Decid
     ...more,
   }
 }
-const refused = (rule: string) => ({ rule, isAsked: false })
+const refused = (rule: string) => ({ policy: 'captcha', rule, window: '60s', retryAfterMs: 1 })
 
 const policiesOf = (
   captcha: RawPolicies[string],
@@ -51,7 +50,7 @@ const run = (records: readonly DecisionRecord[], policies: RawPolicies, sinceMs 
 
 const history = () => [
   sent(0, ada),
-  sent(10, ada, { outcome: refused('recipient'), times: 3 }),
+  sent(10, ada, { refusal: refused('recipient'), times: 3 }),
   sent(70, ada),
   sent(80, bob),
   sent(200, bob),
@@ -100,7 +99,7 @@ test('by a looser rule: the repeats of a refusal are let through as far as there
 })
 
 test('a rule that is gone has its row, and a new one too; one that only observes changes nothing', async () => {
-  const records = [sent(0, ada, { outcome: refused('old') }), sent(1, bob), sent(2, bob)]
+  const records = [sent(0, ada, { refusal: refused('old') }), sent(1, bob), sent(2, bob)]
   const watch = { ...recipient('1 per 60s'), name: 'watch', mode: 'observe' as const }
   const { rows, changes } = await run(records, policiesOf([watch]))
   expect(
@@ -141,7 +140,10 @@ test('what came before the span fills the counts and is not counted', async () =
 describe('what is given back', () => {
   test('a send that failed', async () => {
     const failed = sent(0, ada)
-    const back = { kind: 'released', atMs: startMs + 500, id: failed.id, share: 0 } as const
+    const back = {
+      kind: 'released',
+      ...{ atMs: startMs + 500, id: failed.id, share: 0, level: 9 },
+    } as const
     const policies = policiesOf([recipient('1 per 60s')])
     expect((await run([failed, back, sent(1, ada)], policies)).changes).toEqual([])
     expect((await run([failed, sent(1, ada)], policies)).changes).toHaveLength(1)
@@ -156,8 +158,8 @@ describe('what is given back', () => {
     const check = (atS: number) => sent(atS, ada, { policy: 'check' })
     const [code, miss, right] = [sent(0, ada), check(1), check(2)]
     const passed: DecisionRecord = {
-      kind: 'passed',
-      ...{ atMs: startMs + 2_001, id: right.id, sentId: code.id, share: 0 },
+      ...{ kind: 'checked', result: 'passed', share: 0, level: 9 },
+      ...{ atMs: startMs + 2_001, id: right.id, sentId: code.id },
     }
     const after = [sent(3, bob), check(4), check(5)]
     expect((await run([code, miss, right, passed, ...after], policies)).changes).toEqual([])
@@ -174,8 +176,8 @@ test('a right code counts in no budget of guesses', async () => {
   const check = (atS: number) => sent(atS, ada, { policy: 'check', isSolved: false })
   const [right, next] = [check(0), check(10)]
   const passed: DecisionRecord = {
-    kind: 'passed',
-    ...{ atMs: startMs + 1, id: right.id, sentId: 'unknown', share: 0 },
+    ...{ kind: 'checked', result: 'passed', share: 0, level: 9 },
+    ...{ atMs: startMs + 1, id: right.id, sentId: 'unknown' },
   }
   expect((await run([right, passed, next], policiesOf([], budget))).changes).toEqual([])
   expect((await run([right, next], policiesOf([], budget))).changes).toHaveLength(1)
@@ -194,18 +196,18 @@ test('where a share was recorded the report says so, and counts those alone whos
   const records: DecisionRecord[] = [
     sent(0, ada),
     sent(1, eve),
-    { kind: 'share', atMs: startMs + 2_000, share: 3 },
+    { kind: 'share', atMs: startMs + 2_000, share: 3, level: 20 },
     sent(70, ada, { share: 3 }),
   ]
   const replayed = await run(records, policiesOf([recipient('1 per 60s')]))
   expect(replayed).toMatchObject({ oneOf: 8, requests: 2, recipients: 1 })
   expect(reportOf(replayed)).toMatch(/1 of 8 recipients.*underestimated/s)
-  const none = await run([{ kind: 'share', atMs: startMs, share: 3 }], policiesOf([]))
+  const none = await run([{ kind: 'share', atMs: startMs, share: 3, level: 20 }], policiesOf([]))
   expect(reportOf(none)).toMatch(/^No request was recorded in that time\.\nSampled: .* 1 of 8/)
 })
 
 test('a hammered rule: 100,000 repeats are counted and cost no more than some', async () => {
-  const records = [sent(0, ada), sent(1, ada, { outcome: refused('recipient'), times: 100_000 })]
+  const records = [sent(0, ada), sent(1, ada, { refusal: refused('recipient'), times: 100_000 })]
   const { changes, requests } = await run(records, policiesOf([recipient('3 per 60s')]))
   expect(requests).toBe(100_001)
   expect(changes).toMatchObject([{ was: 'refused', now: 'admitted', requests: 2 }])

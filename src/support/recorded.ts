@@ -1,0 +1,110 @@
+/** Reads what the recorder wrote: a recipient's refusals and checks for support, the sample for a replay. */
+import { Unavailable } from '../base/problems.ts'
+import type { RedisClient } from '../base/redis-script.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import { isCheckPolicy } from '../rules/policies.ts'
+import {
+  type CheckResult,
+  type DecisionRecord,
+  placesOf,
+  type Recipient,
+  type Refused,
+  recordIn,
+  sampleKey,
+} from './record.ts'
+import { livesMs } from './recorder.ts'
+
+export interface RefusalEntry extends Refused {
+  at: Date
+}
+
+export interface CheckEntry {
+  at: Date
+  result: CheckResult
+}
+
+export type FindRecorded = ReturnType<typeof createFindRecorded>
+
+export function createFindRecorded(deps: {
+  redis: RedisClient
+  secrets: Secrets
+  keyPrefix: string
+  codeTtlMs: number
+}) {
+  const { redis, secrets, keyPrefix, codeTtlMs } = deps
+
+  /** What its ring still has of a recipient, newest first. Throws Unavailable. */
+  return async function findRecorded(
+    recipient: Recipient,
+  ): Promise<{ refusals: RefusalEntry[]; checks: CheckEntry[] }> {
+    const refusals: RefusalEntry[] = []
+    const checks: CheckEntry[] = []
+    for (const record of await findAll(recipient)) {
+      const at = new Date(record.atMs)
+      if (record.kind === 'checked') checks.push({ at, result: record.result })
+      if (record.kind !== 'decided' || !record.refusal) continue
+      refusals.push({ at, ...record.refusal })
+      // A lock that a wrong guess began refused nobody yet.
+      const isRefusedCheck = isCheckPolicy(record.refusal.policy) && !record.refusal.lockBegan
+      if (isRefusedCheck) checks.push({ at, result: 'refused' })
+    }
+    return { refusals, checks }
+  }
+
+  async function findAll(recipient: Recipient): Promise<DecisionRecord[]> {
+    try {
+      const places = placesOf(secrets, keyPrefix, recipient)
+      const [rings, leftMs, nowMs] = await Promise.all([
+        Promise.all(places.map(findIn)),
+        Promise.all(places.map(({ goneKey }) => redis.pttl(goneKey))),
+        redisNowMs(redis),
+      ])
+      const gone = leftMs
+        .filter((ms) => ms > 0)
+        .map((ms) => recordIn(`${nowMs - codeTtlMs + ms}["c",0,"gone"]`))
+      return [...rings.flat(), ...gone]
+        .filter(({ atMs }) => atMs >= nowMs - livesMs)
+        .sort((a, b) => b.atMs - a.atMs)
+    } catch (error) {
+      throw new Unavailable('redis', error)
+    }
+  }
+
+  async function findIn({ ring, who }: { ring: string; who: string }) {
+    const lines = await redis.lrange(ring, 0, -1)
+    const theirs = lines.filter((line) => line.includes(`,"${who}"`)).reverse()
+    return theirs.map((line) => recordIn(line, (sealed) => unseal(sealed, who)))
+  }
+
+  /** Undefined when its secret is gone. */
+  function unseal(sealed: string, who: string): string[] | undefined {
+    try {
+      return JSON.parse(secrets.unseal(Buffer.from(sealed, 'base64url'), who))
+    } catch {
+      return undefined
+    }
+  }
+}
+
+const perPage = 2_000
+
+/** All of the sample, in the order of writing, and the time of Redis. */
+export async function readSample(
+  redis: RedisClient,
+  keyPrefix: string,
+): Promise<{ records: DecisionRecord[]; nowMs: number }> {
+  // From the end: while it is read, lines are added there, so that a page may begin with lines of the page before it.
+  const lines = new Set<string>()
+  for (let end = -1; ; end -= perPage) {
+    const page = await redis.lrange(sampleKey(keyPrefix), end - perPage + 1, end)
+    for (const line of page.reverse()) lines.add(line)
+    if (page.length < perPage) break
+  }
+  const records = [...lines].reverse().map((line) => recordIn(line))
+  return { records, nowMs: await redisNowMs(redis) }
+}
+
+async function redisNowMs(redis: RedisClient): Promise<number> {
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1_000 + Number(micros) / 1_000
+}

@@ -1,0 +1,177 @@
+import { expect, test } from 'vitest'
+import type { RedisClient } from '../../src/base/redis-script.ts'
+import { createSecrets } from '../../src/crypto/secrets.ts'
+import type { Decision } from '../../src/limiter/index.ts'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { type DecidedRecord, hashOf, sampleKey } from '../../src/support/record.ts'
+import { readSample } from '../../src/support/recorded.ts'
+import { createRecorder } from '../../src/support/recorder.ts'
+import { createLevels, type SampleLimits } from '../../src/support/sample.ts'
+import { ownRedis } from '../tools/own-servers.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const server = await testRedis()
+const redis = await server.connect()
+const secrets = createSecrets('the first secret, of thirty-two bytes or more')
+const hashed = (field: string, value: string) => hashOf(secrets, field, value)
+
+const admitted: Decision = { admitted: true, remaining: [], nextInMs: 0 }
+const refusal: Decision = {
+  ...{ admitted: false, rule: 'recipient', window: '60s', limit: 1, windowMs: 60_000 },
+  ...{ kind: 'sliding', retryAfterMs: 59_000 },
+}
+
+let opened = 0
+let requests = 0
+function open(limits: SampleLimits = {}, client: RedisClient = redis) {
+  opened += 1
+  const keyPrefix = `${server.prefix}${opened}:`
+  let dropped = 0
+  const recorder = createRecorder({
+    redis: client,
+    secrets,
+    keyPrefix,
+    policies: () => ({}),
+    codeTtlMs: 300_000,
+    onDropped: (record, lines) => {
+      if (record === 'decisions') dropped += lines
+    },
+    sampleLimits: { everyMs: 30, ...limits },
+  })
+  releaseLater(() => recorder.close())
+  function decide(to: string, decision: Decision = admitted, more: Record<string, string> = {}) {
+    requests += 1
+    const requestId = `01a20394-1bde-7203-9865-${String(requests).padStart(12, '0')}`
+    const fields = {
+      ...{ to, channel: 'sms', app: 'web', scene: 'login', ip: '198.51.100.7', country: 'CN' },
+      ...{ prefix: to.slice(0, -4), mailbox: to, keyId: requestId, template: 'captcha' },
+      ...{ dedupe: 'd'.repeat(32), price: 45, ...more },
+    }
+    recorder.decided({ policy: 'captcha', fields, requestId, decision, isSolved: true })
+    return requestId
+  }
+  const read = async () => (await readSample(client, keyPrefix)).records
+  return { recorder, decide, read, keyPrefix, dropped: () => dropped }
+}
+const isDecided = (record: { kind: string }): record is DecidedRecord => record.kind === 'decided'
+
+test('a decision as the limiter saw it, with its time, and nobody readable', async () => {
+  const { recorder, decide, read, keyPrefix } = open()
+  const id = decide('+8613800138000')
+  decide('+8613800138000', refusal)
+  decide('+8613800138000', refusal)
+  const person = { app: 'web', channel: 'sms', to: '+8613800138000' } as const
+  recorder.checked(person, id, { result: 'passed', noticeId: id })
+  recorder.checked(person, id, { result: 'mismatch' })
+  recorder.released(person, id)
+  await recorder.close()
+  const hash = hashed('to', '+8613800138000')
+  const fields = {
+    ...{ to: hash, mailbox: hash, ip: hashed('ip', '198.51.100.7') },
+    ...{ prefix: hashed('prefix', '+861380013'), dedupe: hashed('dedupe', 'd'.repeat(32)) },
+    ...{
+      channel: 'sms',
+      app: 'web',
+      scene: 'login',
+      country: 'CN',
+      template: 'captcha',
+      price: 45,
+    },
+  }
+  const records = await read()
+  const shortId = id.slice(-12)
+  expect(records).toMatchObject([
+    { kind: 'decided', times: 1, policy: 'captcha', id: shortId, isSolved: true, fields },
+    { kind: 'decided', refusal: { policy: 'captcha', rule: 'recipient' }, times: 2, fields },
+    { kind: 'checked', result: 'passed', id: shortId, sentId: shortId },
+    { kind: 'released', id: shortId },
+  ])
+  expect(records).toHaveLength(4)
+  expect(records[0]).not.toHaveProperty('refusal')
+  for (const { atMs } of records) expect(Math.abs(atMs - Date.now())).toBeLessThan(5_000)
+  const raw = await server.client.lrange(sampleKey(keyPrefix), 0, -1)
+  expect(JSON.stringify(raw)).not.toMatch(/13800138000|1380013|198\.51/)
+  expect(await server.client.pttl(sampleKey(keyPrefix))).toBeGreaterThan(6 * 86_400_000)
+})
+
+test('above the bound: fewer recipients, each with all that it did; the report is told', async () => {
+  const { recorder, decide, read, dropped } = open({ maxPerTurn: 50 })
+  const people = Array.from({ length: 400 }, (_, index) => `+86138001${10_000 + index}`)
+  for (const to of people) for (const _ of [1, 2]) decide(to)
+  await recorder.close()
+  const records = await read()
+  const share = Math.max(...records.map((record) => record.share))
+  expect(share).toBeGreaterThanOrEqual(4)
+  expect(records.some(({ kind }) => kind === 'share')).toBe(true)
+  const decided = records.filter(isDecided)
+  expect(decided.length).toBeLessThanOrEqual(50)
+  expect(decided.length + dropped()).toBe(800)
+  const kept = people.filter((to) => createLevels(secrets)(to) >= share)
+  expect(kept.length).toBeGreaterThan(0)
+  expect(decided.map(({ fields }) => fields.to).sort()).toEqual(
+    kept.flatMap((to) => [hashed('to', to), hashed('to', to)]).sort(),
+  )
+})
+
+test('a recipient hammered from ever new addresses is one record a turn, and nobody else is left out for it', async () => {
+  const { recorder, decide, read } = open({ maxPerTurn: 50 })
+  for (let index = 0; index < 5_000; index++) {
+    decide('+8613800138000', refusal, { ip: `2001:db8:${index.toString(16)}::/64` })
+  }
+  decide('+8613800138001')
+  await recorder.close()
+  const decided = (await read()).filter(isDecided)
+  expect(decided.map(({ times, share }) => [times, share])).toEqual([
+    [5_000, 0],
+    [1, 0],
+  ])
+})
+
+test('the list is bounded, and when traffic is calm again everybody is recorded', async () => {
+  const { decide, keyPrefix, read } = open({
+    everyMs: 5,
+    maxPerTurn: 20,
+    maxLines: 300,
+    quietMs: 200,
+  })
+  for (let turn = 0; turn < 60; turn++) {
+    for (let index = 0; index < 15; index++) decide(`+86138001${turn * 100 + index}`)
+    await new Promise((wake) => setTimeout(wake, 8))
+  }
+  expect(await server.client.llen(sampleKey(keyPrefix))).toBeLessThanOrEqual(300)
+  for (let index = 0; index < 40; index++) decide(`+86138002${10_000 + index}`)
+  await eventually(async () => (await read()).some(({ share }) => share > 0))
+  await eventually(async () => {
+    decide('+8613800138777')
+    const records = await read()
+    return records.at(-1)?.share === 0
+  })
+})
+
+test('Redis away: dropped and counted, and nobody hears of it', async () => {
+  const own = await ownRedis()
+  const client = connectRedis(own.url, 'command', () => {})
+  releaseLater(() => closeRedis(client))
+  await eventually(() => client.status === 'ready')
+  const { decide, dropped } = open({}, client)
+  await own.stop()
+  decide('+8613800138000')
+  await eventually(() => dropped() === 1)
+})
+
+test('levels: half of the recipients have one or more, a quarter two or more, and another secret has others', () => {
+  const levelOf = createLevels(secrets)
+  const people = Array.from({ length: 20_000 }, (_, index) => `+86138${10_000_000 + index}`)
+  const levels = people.map(levelOf)
+  for (const least of [1, 2, 3, 4, 5, 6]) {
+    const part = levels.filter((level) => level >= least).length / people.length
+    expect(Math.abs(part * 2 ** least - 1)).toBeLessThan(0.25)
+  }
+  const others = people.map(
+    createLevels(createSecrets('another secret, of thirty-two bytes or more')),
+  )
+  const same = levels.filter((level, index) => level === others[index]).length
+  expect(same / people.length).toBeLessThan(0.4)
+})
