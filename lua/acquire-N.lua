@@ -1,8 +1,9 @@
 -- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a lockout's
 -- begins its lock. Read it beside src/limiter/kinds.ts: the names are the same.
 -- A value is what a part of a rule knows of a subject: of a lockout when its last lock ends, in ms (6 bytes), and
--- how many came in a row (4); of every use, oldest first, when (6) and how many were made up to it (4), modulo 2^32;
--- last how many were made before the oldest (4). So how many were made since one of them is a difference.
+-- how many came in a row (4); of a bucket since when permits come back (6), and how many had come back then (4);
+-- of every use, oldest first, when (6) and how many were made up to it (4), modulo 2^32; last how many were made
+-- before the oldest (4). So how many were made since one of them is a difference.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
@@ -72,6 +73,26 @@ local function fixed(part, value, at, used)
   return hold, hold == 0 and pack(last, at, used, 0), at, endsAt
 end
 
+-- When so many permits of a bucket are back.
+local function backAt(part, since, permits)
+  return since + math.ceil(permits * part.everyMs / part.refill)
+end
+-- Permits come back one after the other. All uses since the bucket was full are one use, of the time of the first: so
+-- they can be given back until it is full again. It lacks no more than its terms allow; a reload may have changed them.
+local function bucket(part, value, at, made)
+  local window, since, refilled = part.windows[1], unpack(timed, value)
+  local lacks = math.min((made - refilled + wrap / 2) % wrap - wrap / 2, window.limit + part.refill)
+  if lacks <= 0 or since > now + part.trustMs or backAt(part, since, lacks) <= now then
+    at, since, made, lacks = now, now, 0, 0
+  end
+  local turns = max(0, floor((now - since) / part.everyMs))
+  since, lacks = since + turns * part.everyMs, lacks - turns * part.refill
+  local tooMany = lacks + part.permits - window.limit
+  local hold = tooMany > 0 and holdOf(backAt(part, since, tooMany) - now, window) or 0
+  local new = hold == 0 and pack(timed, since, (made - lacks) % wrap) .. pack(last, at, made, 0)
+  return hold, new, at, backAt(part, since, lacks + part.permits)
+end
+
 local function lockMs(part, locks)
   return math.min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
 end
@@ -110,7 +131,7 @@ local function add(part, value, at)
   return sub(value, 1, part.first - 1) .. sub(value, oldest, stop - 1) .. pack(last, at, made, before)
 end
 
-local kinds = { sliding = sliding, fixed = fixed, calendar = fixed, lockout = lockout }
+local kinds = { sliding = sliding, fixed = fixed, bucket = bucket, calendar = fixed, lockout = lockout }
 for _, part in ipairs(plan) do
   part.decide = kinds[part.kind]
   part.empty = string.rep('\0', part.first + 3)

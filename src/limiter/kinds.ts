@@ -4,11 +4,12 @@
  * is a string; here it is a list of the same numbers:
  *
  *   of a lockout only: the end of its last lock, and how many locks came in a row
+ *   of a bucket only: since when permits come back, and how many of the uses had come back then
  *   how many uses were made before the oldest one that is kept
  *   of every use, oldest first: its time, and how many uses were made up to it
  */
 import type { Part, PolicyWindow } from './policy/compile.ts'
-import type { Kind, Lock } from './policy/rule.ts'
+import type { Kind, Lock, Rate } from './policy/rule.ts'
 
 export type Uses = number[]
 
@@ -99,6 +100,41 @@ function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold: holdOf(leavesAt(part, window, at, now) - now, window), uses: undefined, at }
 }
 
+/** When so many permits of a bucket are back. */
+function backAt(part: Part, since: number, permits: number): number {
+  const { refill, everyMs } = part.rule.rate as Rate
+  return since + Math.ceil((permits * everyMs) / refill)
+}
+
+/**
+ * How many permits a bucket lacked when its last whole `everyMs` ended, and when that was. So these are whole numbers, and nothing
+ * is lost between two looks. A bucket lacks no more than its terms allow: a reload may have changed them.
+ */
+function refilling(part: Part, uses: Uses, now: number): { since: number; lacks: number } {
+  const { refill, everyMs } = part.rule.rate as Rate
+  const [since = 0, refilled = 0] = uses
+  // Both numbers go on from 0 after 2^32, and what was given back may leave fewer uses than came back.
+  const lacks = Math.min((total(uses) - refilled) | 0, part.windows[0].limit + refill)
+  if (lacks <= 0 || since > now + part.trustMs || backAt(part, since, lacks) <= now) {
+    return { since: now, lacks: 0 }
+  }
+  const turns = Math.max(0, Math.floor((now - since) / everyMs))
+  return { since: since + turns * everyMs, lacks: lacks - turns * refill }
+}
+
+/**
+ * Permits come back one after the other. All uses since the bucket was full last are one use of the time at which it
+ * stopped to be full, so that they can be given back until it is full again.
+ */
+function bucket(part: Part, uses: Uses, permits: number, now: number): Look {
+  const [window] = part.windows
+  const { since, lacks } = refilling(part, uses, now)
+  const [at, made] = lacks > 0 ? [newest(part, uses), total(uses)] : [now, 0]
+  const tooMany = lacks + permits - window.limit
+  const hold = tooMany > 0 ? holdOf(backAt(part, since, tooMany) - now, window) : undefined
+  return { hold, uses: hold ? undefined : [since, made - lacks, 0, at, made], at }
+}
+
 function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
   return Math.min(Math.floor(lockMs * growth ** (locks - 1)), maxLockMs)
 }
@@ -120,7 +156,7 @@ function lockout(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold: holdOf(ms, window), uses: [now + ms, locks + 1, 0], at: now }
 }
 
-const kinds: Readonly<Record<Kind, Decide>> = { sliding, fixed, calendar: fixed, lockout }
+const kinds: Readonly<Record<Kind, Decide>> = { sliding, fixed, bucket, calendar: fixed, lockout }
 
 /** What a part answers to permits; changes nothing. */
 export function decide(part: Part, value: Uses, permits: number, now: number): Look {
@@ -162,6 +198,11 @@ export function holdFor(part: Part, uses: Uses, permits: number, now: number): H
 export function usedIn(part: Part, window: PolicyWindow, value: Uses, now: number): number {
   if (lockedForMs(part, value, now) > 0) return window.limit
   const uses = trusted(part, value, now)
+  if (part.rule.rate) {
+    const { refill, everyMs } = part.rule.rate
+    const { since, lacks } = refilling(part, uses, now)
+    return lacks - Math.floor((Math.max(0, now - since) * refill) / everyMs)
+  }
   const startsAt = part.calendar?.periodAt(now).startsAt ?? now - window.windowMs + 1
   let place = newestPlace(uses)
   while (place >= part.first && timeAt(uses, place) >= startsAt) place -= 2
@@ -170,7 +211,12 @@ export function usedIn(part: Part, window: PolicyWindow, value: Uses, now: numbe
 
 /** When the newest use leaves a window; now, if nothing is in it. */
 export function freeAt(part: Part, window: PolicyWindow, value: Uses, now: number): number {
-  const at = newest(part, trusted(part, value, now))
+  const uses = trusted(part, value, now)
+  if (part.rule.rate) {
+    const { since, lacks } = refilling(part, uses, now)
+    return backAt(part, since, lacks)
+  }
+  const at = newest(part, uses)
   return Math.max(now, now + lockedForMs(part, value, now), leavesAt(part, window, at, now))
 }
 

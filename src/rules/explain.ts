@@ -36,6 +36,8 @@ const limits: Readonly<Record<Kind, (rule: Rule, whom: string) => string>> = {
   sliding: ({ windows }, whom) => `At most ${list(windows.map(perWindow('per')))} for ${whom}`,
   fixed: ({ windows }, whom) =>
     `At most ${list(windows.map(perWindow('within')))} of the first for ${whom}`,
+  bucket: ({ windows: [first] }, whom) =>
+    `At most ${number(first?.limit ?? 0)} at once, then ${first?.window}, for ${whom}`,
   calendar({ windows: [first], calendar: { cron, timezone } = { cron: '', timezone: '' } }, whom) {
     return `At most ${number(first?.limit ?? 0)} from one "${cron}" (${timezone}) to the next for ${whom}`
   },

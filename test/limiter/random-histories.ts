@@ -117,7 +117,7 @@ async function compareEngines(
         if (action === 0 && history.lastRequestId !== '') {
           const id = history.lastRequestId
           log.push(`${now} release ${id}`)
-          const expected = reference.release(id)
+          const expected = reference.release(id, clock())
           expect(await overRedis.release(name, fields, id), log.join('\n')).toBe(expected)
           expect(await local.release(name, fields, id)).toBe(expected)
           return

@@ -25,6 +25,17 @@ const zones = fc.constantFrom('UTC', 'Asia/Shanghai', 'Europe/Berlin', 'America/
 
 const sliding = windows.map((list) => ({ sliding: list }))
 const fixed = windows.map((list) => ({ fixed: list }))
+const bucket = fc
+  .record({
+    rate: fc
+      .oneof(fc.tuple(fc.integer({ min: 1, max: 12 }), seconds), fc.constant([1_000, 1]))
+      .map(([limit, s]) => `${limit} per ${s}s`),
+    burst: fc.oneof(
+      { weight: 8, arbitrary: fc.integer({ min: 1, max: 12 }) },
+      { weight: 1, arbitrary: fc.integer({ min: 129, max: 140 }) },
+    ),
+  })
+  .map((one) => ({ bucket: one }))
 const calendar = fc
   .record({ limit: anyLimit, cron: crons, timezone: zones })
   .map((one) => ({ calendar: one }))
@@ -40,6 +51,7 @@ const lockout = fc
 const kind = fc.oneof(
   { weight: 4, arbitrary: sliding },
   { weight: 3, arbitrary: fixed },
+  { weight: 3, arbitrary: bucket },
   { weight: 3, arbitrary: lockout },
   { weight: 1, arbitrary: calendar },
 )
@@ -63,7 +75,7 @@ export const randomRules: fc.Arbitrary<RawRule[]> = fc
 
 /** Permits above a limit are refused as a mistake, but for limits of 0. */
 function lowestLimit(one: Partial<Record<'sliding' | 'fixed', string[]>> & object): number {
-  const limits = JSON.stringify(one).matchAll(/"(\d+) per|"limit":(\d+)/g)
+  const limits = JSON.stringify(one).matchAll(/"(\d+) per|"(?:limit|burst)":(\d+)/g)
   return Math.min(...[...limits].map(([, a, b]) => Number(a ?? b) || Number.POSITIVE_INFINITY))
 }
 

@@ -11,6 +11,13 @@ interface Use {
   requestId: string | undefined
 }
 
+/** What was taken from a bucket, or below 0 given back to it. */
+interface Pour {
+  at: number
+  permits: number
+  requestId?: string | undefined
+}
+
 interface Lock {
   beganAt: number
   endsAt: number
@@ -28,6 +35,7 @@ export function createReference(rules: readonly Rule[]) {
   const uses = new Map(rules.flatMap((rule) => rule.windows.map((window) => [window, [] as Use[]])))
   const usesOf = (window: Window) => uses.get(window) as Use[]
   const locks = rules.map((): Lock[] => [])
+  const pours = rules.map((): Pour[] => [])
   const crons = rules.map((rule) =>
     rule.calendar
       ? new Cron(rule.calendar.cron, { timezone: rule.calendar.timezone, paused: true })
@@ -61,8 +69,35 @@ export function createReference(rules: readonly Rule[]) {
     return Math.ceil(use.at / granule) * granule + window.windowMs
   }
 
+  /** What a bucket lacks at the end, in permits times `everyMs`; and from which of the pours on it was never full. */
+  function bucketAt(index: number, now: number) {
+    const { refill = 0, everyMs = 0 } = rules[index]?.rate ?? {}
+    let [lack, at, first] = [0n, 0, 0]
+    const all = [...(pours[index] ?? []), { at: now, permits: 0 }]
+    for (const [place, pour] of all.entries()) {
+      lack -= BigInt(refill) * BigInt(pour.at - at)
+      if (lack <= 0n) [lack, first] = [0n, place]
+      lack += BigInt(everyMs) * BigInt(pour.permits)
+      at = pour.at
+    }
+    return { lack, first, refill, everyMs }
+  }
+
+  /** Every permit that a bucket lacks once `mine` more are taken, by when it is back. */
+  function lackingIn(index: number, now: number, mine: number) {
+    const { lack, refill, everyMs } = bucketAt(index, now)
+    const [every, drops] = [BigInt(everyMs), BigInt(refill)]
+    const all = lack + BigInt(mine) * every
+    const many = (all + every - 1n) / every
+    return Array.from({ length: Number(many) }, (_, place) => {
+      const left = (many - 1n - BigInt(place)) * every
+      return { leaves: now + Number((all - left + drops - 1n) / drops), permits: 1 }
+    })
+  }
+
   /** Uses that count now, by when they leave. */
   function counted(rule: Rule, index: number, window: Window, now: number) {
+    if (rule.kind === 'bucket') return lackingIn(index, now, 0)
     const lock = locks[index]?.at(-1)
     return usesOf(window)
       .filter((use) => !lock || use.at >= lock.endsAt)
@@ -82,8 +117,8 @@ export function createReference(rules: readonly Rule[]) {
   ): number {
     const leavesIfTakenNow = () =>
       leavesAt(rule, index, window, { at: now, permits, requestId: undefined })
-    const all = [...counting]
-    if (mine > 0) all.push({ leaves: leavesIfTakenNow(), permits: mine })
+    const all = rule.kind === 'bucket' ? lackingIn(index, now, mine) : [...counting]
+    if (mine > 0 && rule.kind !== 'bucket') all.push({ leaves: leavesIfTakenNow(), permits: mine })
     let used = all.reduce((sum, one) => sum + one.permits, 0)
     if (used + permits <= window.limit) return 0
     for (const { leaves, permits: freed } of all.sort((a, b) => a.leaves - b.leaves)) {
@@ -155,17 +190,26 @@ export function createReference(rules: readonly Rule[]) {
       if (refusal) return refusal
       for (const index of taking) {
         const { permits: weight, windows } = rules[index] as Rule
-        for (const window of windows) {
-          usesOf(window).push({ at: now, permits: permits * Number(weight), requestId })
-        }
+        const use = { at: now, permits: permits * Number(weight), requestId }
+        pours[index]?.push(use)
+        for (const window of windows) usesOf(window).push({ ...use })
       }
       if (requestId !== undefined) requests.add(requestId)
       return { admitted: true, left, nextInMs, observed }
     },
 
-    release(requestId: string): boolean {
+    release(requestId: string, now: number): boolean {
       if (!requests.delete(requestId)) return false
       for (const [index, rule] of rules.entries()) {
+        if (rule.kind === 'bucket') {
+          const list = pours[index] ?? []
+          const place = list.findIndex((one) => one.requestId === requestId)
+          const pour = list[place]
+          if (!pour || place < bucketAt(index, now).first) continue
+          pour.requestId = undefined
+          list.push({ at: now, permits: -pour.permits })
+          continue
+        }
         for (const window of rule.windows) {
           const list = usesOf(window)
           const use = list.find((one) => one.requestId === requestId)
@@ -192,6 +236,7 @@ export function createReference(rules: readonly Rule[]) {
     reset(): void {
       for (const list of uses.values()) list.length = 0
       for (const list of locks) list.length = 0
+      for (const list of pours) list.length = 0
     },
   }
 }

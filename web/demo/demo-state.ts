@@ -28,9 +28,9 @@ export interface Lane {
   policy: string
   rule: string
   mode: 'enforce' | 'observe' | 'challenge'
-  kind: 'sliding' | 'fixed' | 'calendar' | 'lockout'
+  kind: 'sliding' | 'fixed' | 'bucket' | 'calendar' | 'lockout'
   window: string
-  /** 0 for a calendar rule. */
+  /** 0 for a calendar rule; of a bucket, how long all of it takes to come back. */
   windowMs: number
   limit: number
   used: number

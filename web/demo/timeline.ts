@@ -41,8 +41,15 @@ export function drawLimits(state: DemoState, nowMs: number): void {
 }
 
 const keyOf = ({ policy, rule, window }: Lane) => `${policy} ${rule} ${window}`
+const quotas = {
+  sliding: 'per',
+  fixed: 'per',
+  bucket: 'perBucket',
+  calendar: 'perCalendar',
+  lockout: 'per',
+} as const
 const quotaOf = ({ limit, window, kind }: Lane) =>
-  text(kind === 'calendar' ? 'perCalendar' : 'per', { limit: count(limit), window })
+  text(quotas[kind], { limit: count(limit), window })
 
 function buildLane(lane: Lane): HTMLElement {
   const track = document.createElementNS(svg, 'svg')
@@ -64,9 +71,12 @@ function updateLane(
   const goneMs = nowMs - readAtMs
   const passesAtMs = latest?.refusal ? latest.atMs + latest.refusal.retryAfterMs : 0
   const resetsAtMs = readAtMs + resetsInMs
-  const endOf = (takenAtMs: number) =>
-    kind === 'sliding' && windowMs > 0 ? takenAtMs + windowMs : resetsAtMs
-  const bars = lane.takenAtMs.filter((takenAtMs) => endOf(takenAtMs) > nowMs - spanMs)
+  /** To a bucket permits come back one after the other, that of the newest use last. */
+  const endOf = (takenAtMs: number, newer: number) => {
+    if (kind === 'bucket') return resetsAtMs - (newer * windowMs) / limit
+    return kind === 'sliding' && windowMs > 0 ? takenAtMs + windowMs : resetsAtMs
+  }
+  const bars = lane.takenAtMs.filter((at, newer) => endOf(at, newer) > nowMs - spanMs)
   const lockedMs = (lockedForMs ?? 0) - goneMs
   const left = Math.max(0, limit - used)
   const freeMs = bars.length > 0 ? Math.min(...bars.map(endOf)) - nowMs : resetsInMs - goneMs
@@ -81,8 +91,8 @@ function updateLane(
 
   const track = element.querySelector('.track') as SVGElement
   const shapes = [
-    ...bars.map((takenAtMs) =>
-      bar(takenAtMs - nowMs, lockedMs > 0 ? 0 : endOf(takenAtMs) - nowMs, 'used'),
+    ...bars.map((at, newer) =>
+      bar(at - nowMs, lockedMs > 0 ? 0 : endOf(at, newer) - nowMs, 'used'),
     ),
     ...(lockedMs > 0 ? [bar(0, lockedMs, 'lock')] : []),
     ...(latest && passesAtMs > nowMs ? refusal(latest.atMs - nowMs, passesAtMs - nowMs) : []),

@@ -7,7 +7,7 @@ import { canonical, shortKey } from '../../base/canonical.ts'
 import { InvalidPermits, InvalidPolicies, MissingField, UnknownPolicy } from '../errors.ts'
 import { type Calendar, createCalendar } from './calendar.ts'
 import { checkedPolicies } from './parse.ts'
-import type { Fields, Rule, Window } from './rule.ts'
+import type { Fields, Lock, Rate, Rule, Window } from './rule.ts'
 
 /** Sliding windows of at most this many uses are exact to the millisecond. */
 const exactLimit = 128
@@ -43,6 +43,8 @@ export interface Part {
   readonly granuleMs: number
   readonly trustMs: number
   readonly calendar: Calendar | undefined
+  /** What its kind decides by beside windows. Then its values have a head before the uses. */
+  readonly own: Lock | Rate | undefined
   /** What it knows of a subject that has used nothing, and where the uses begin in that. */
   readonly empty: number[]
   readonly first: number
@@ -106,7 +108,8 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
       const longestMs = Math.max(...declared.map(({ windowMs }) => windowMs))
       const granuleMs =
         isOwn && rule.kind === 'sliding' ? Math.ceil(longestMs / granulesPerWindow) : 1
-      const empty = rule.lock ? [0, 0, 0] : [0]
+      const own = rule.lock ?? rule.rate
+      const empty = own ? [0, 0, 0] : [0]
       parts.push({
         rule,
         index: parts.length,
@@ -118,6 +121,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
         granuleMs,
         trustMs: hourMs + granuleMs + (rule.lock?.maxLockMs ?? 0),
         calendar,
+        own,
         empty,
         first: empty.length - 1,
       })

@@ -1,5 +1,5 @@
 /** The words of policies: as people write them (`Raw…`), and checked. */
-export type Kind = 'sliding' | 'fixed' | 'calendar' | 'lockout'
+export type Kind = 'sliding' | 'fixed' | 'bucket' | 'calendar' | 'lockout'
 
 /** A full rule refuses; is only counted and reported; or asks for a challenge, and passes what has solved one. */
 export type Mode = 'enforce' | 'observe' | 'challenge'
@@ -10,13 +10,15 @@ export type Fields = Readonly<Record<string, string | number | undefined>>
 /** `5 per 1h`, or a list of such. */
 export type RawWindows = string | readonly string[]
 
-/** One rule of a policy; exactly one of `sliding`, `fixed`, `calendar` and `lockout`. */
+/** One rule of a policy; it has exactly one of the members that are named after kinds. */
 export interface RawRule {
   readonly name: string
   /** What is counted apart: `{field}` and plain text, e.g. `{channel}:{to}`. */
   readonly key: string
   readonly sliding?: RawWindows | undefined
   readonly fixed?: RawWindows | undefined
+  /** Up to `burst` permits at once; they come back one after the other at `rate`, e.g. `10 per 1m`. */
+  readonly bucket?: { readonly rate: string; readonly burst: number } | undefined
   readonly calendar?:
     | { readonly limit: number; readonly cron: string; readonly timezone: string }
     | undefined
@@ -47,11 +49,11 @@ export interface RawInclude {
 
 export type RawPolicies = Readonly<Record<string, readonly (RawRule | RawInclude)[]>>
 
-/** At most `limit` uses within it. `window` is its length as the policy spells it. */
+/** At most `limit` uses within it. `window` is its length as the policy spells it; of a bucket, its rate. */
 export interface Window {
   readonly limit: number
   readonly window: string
-  /** 0 for a calendar rule, whose periods differ in length. */
+  /** 0 for a calendar rule, whose periods differ in length. Of a bucket, how long all of it takes to come back. */
   readonly windowMs: number
 }
 
@@ -68,6 +70,12 @@ export interface Lock {
   readonly maxLockMs: number
 }
 
+/** `refill` permits come back to a bucket in every `everyMs`. */
+export interface Rate {
+  readonly refill: number
+  readonly everyMs: number
+}
+
 export interface Rule {
   readonly name: string
   /** The policy it is declared in, under whose name it counts. */
@@ -79,6 +87,7 @@ export interface Rule {
   readonly windows: readonly Window[]
   readonly calendar?: { readonly cron: string; readonly timezone: string }
   readonly lock?: Lock
+  readonly rate?: Rate
   /** What each permit of a call takes; a text names the field that holds it. */
   readonly permits: number | string
   readonly scope: 'overall' | 'per-client'

@@ -10,6 +10,8 @@ const maxLimit = 1_000_000_000
 /** A lockout keeps every try of its window. */
 const maxTries = 100
 const dayMs = 86_400_000
+/** A wait must stay far from the end of what Lua can pack with its window. */
+const maxRefillMs = 3_650 * dayMs
 
 /** One schema is chosen by what stands there, because a union would not tell of a mistake where it is. */
 function chosen<Output>(choose: (raw: unknown) => z.ZodType<Output>) {
@@ -21,15 +23,17 @@ function chosen<Output>(choose: (raw: unknown) => z.ZodType<Output>) {
   })
 }
 
-const window = z
-  .string('expected a limit such as "5 per 1h", or a list of them')
-  .transform((text, context): Window => {
-    const [, limit, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
+const quota = (expected: string, example: string, least = 0) =>
+  z.string(`expected ${expected}`).transform((text, context): Window => {
+    const [, digits, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
+    const limit = Number(digits)
     const windowMs = parseDurationMs(window)
-    if (windowMs && Number(limit) <= maxLimit) return { limit: Number(limit), window, windowMs }
-    context.addIssue(`"${text}" is not a limit such as "5 per 1h"`)
+    if (windowMs && limit >= least && limit <= maxLimit) return { limit, window, windowMs }
+    context.addIssue(`"${text}" is not ${example}`)
     return z.NEVER
   })
+
+const window = quota('a limit such as "5 per 1h", or a list of them', 'a limit such as "5 per 1h"')
 const windowList = z
   .array(window)
   .min(1)
@@ -43,6 +47,24 @@ const windows = chosen((raw) =>
 )
 
 const limit = z.number().int().min(0).max(maxLimit)
+
+const rate = quota('a rate such as "10 per 1m"', 'a rate such as "10 per 1m"', 1)
+
+const bucket = z
+  .strictObject({ rate, burst: limit.min(1) })
+  .transform(({ rate, burst }, context) => {
+    const { limit: refill, windowMs: everyMs, window } = rate
+    const problem = (message: string) =>
+      context.addIssue({ code: 'custom', path: ['burst'], message })
+    const windowMs = Math.ceil((burst * everyMs) / refill)
+    if (windowMs > maxRefillMs) {
+      problem('at this rate a burst would take more than ten years to come back')
+    } else if ((burst + refill) * everyMs > Number.MAX_SAFE_INTEGER) {
+      problem('too large to be counted exactly: give the rate a shorter duration')
+    }
+    const windows = [{ limit: burst, window: `${refill} per ${window}`, windowMs }]
+    return { windows, rate: { refill, everyMs } }
+  })
 
 const calendar = z
   .strictObject({
@@ -72,13 +94,14 @@ const lockout = z
   })
 
 /** The part of a rule that its kind decides. */
-type Body = Pick<Rule, 'windows' | 'calendar' | 'lock'>
+type Body = Pick<Rule, 'windows' | 'calendar' | 'lock' | 'rate'>
 
 const windowsOnly = windows.transform((windows): Body => ({ windows }))
 
 const bodies: Readonly<Record<Kind, z.ZodType<Body>>> = {
   sliding: windowsOnly,
   fixed: windowsOnly,
+  bucket,
   calendar,
   lockout,
 }
@@ -122,7 +145,8 @@ export const ruleSchema = z
       ...(raw[kind] ?? { windows: [] }),
     }
     if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
-      problem(['permits'], 'permits are above a limit, so nothing would ever pass')
+      const most = kind === 'bucket' ? 'burst' : 'a limit'
+      problem(['permits'], `permits are above ${most}, so nothing would ever pass`)
     }
     return rule
   })

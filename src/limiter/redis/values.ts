@@ -10,7 +10,7 @@ const countBytes = 4
 const useBytes = timeBytes + countBytes
 
 /** Where the uses begin in a value, as Lua counts. */
-export const firstByte = ({ rule }: Part) => 1 + (rule.lock ? useBytes : 0)
+export const firstByte = ({ first }: Part) => 1 + (first / 2) * useBytes
 
 /** The parts as lua/acquire-N.lua takes them; who has solved a challenge passes the rules that ask for one. */
 export function planOf({ asks, isSolved }: Check): string {
@@ -26,7 +26,7 @@ export function planOf({ asks, isSolved }: Check): string {
       granuleMs,
       trustMs,
       first: firstByte(part),
-      ...rule.lock,
+      ...part.own,
       ...part.calendar?.latest(),
     }
   })
@@ -53,9 +53,8 @@ export function usesOf(part: Part, value: unknown): Uses {
   }
   const uses: Uses = []
   let at = 0
-  if (part.rule.lock) {
+  for (; uses.length < part.first; at += useBytes) {
     uses.push(value.readUIntBE(at, timeBytes), value.readUInt32BE(at + timeBytes))
-    at += useBytes
   }
   uses.push(0)
   const before = value.readUInt32BE(value.length - countBytes)
