@@ -119,6 +119,102 @@ describe('fixed', () => {
   })
 })
 
+describe('bucket', () => {
+  test('a burst at once, then one after the other at the rate, not a millisecond sooner', async () => {
+    const { take, wait } = await policyOf({ bucket: { rate: '3 per 1s', burst: 2 } })
+    expect([await take(), await take()]).toEqual(['1', '0'])
+    expect(await take()).toBe('rule0 3 per 1s: 334')
+    await wait(333)
+    expect(await take()).toBe('rule0 3 per 1s: 1')
+    await wait(1)
+    expect(await take()).toBe('0')
+    expect(await take()).toBe('rule0 3 per 1s: 333')
+    await wait(333)
+    expect(await take()).toBe('0')
+    expect(await take()).toBe('rule0 3 per 1s: 333')
+    await wait(60_000)
+    expect([await take(), await take()]).toEqual(['1', '0'])
+  })
+
+  test('who always takes the next permit as soon as there is one gets exactly the rate: nothing is lost between looks', async () => {
+    const { take, wait, now } = await policyOf({ bucket: { rate: '7 per 1s', burst: 3 } })
+    const startMs = now()
+    for (let taken = 0; taken < 150; ) {
+      const [, waitMs] = (await take()).split(': ')
+      if (waitMs) await wait(Number(waitMs))
+      else taken += 1
+    }
+    expect(now() - startMs).toBe(Math.ceil((147 * 1_000) / 7))
+  })
+
+  test('several permits wait until so many are back; more than the burst is an error', async () => {
+    const { take, wait, engines } = await policyOf({ bucket: { rate: '10 per 1m', burst: 20 } })
+    expect(await take(15)).toBe('5')
+    expect(await take(6)).toBe('rule0 10 per 1m: 6000')
+    expect(await take(20)).toBe('rule0 10 per 1m: 90000')
+    await wait(6_000)
+    expect(await take(6)).toBe('0')
+    for (const limiter of Object.values(engines)) {
+      await expect(limiter.acquire('p', u, { permits: 21 })).rejects.toThrow(RangeError)
+    }
+  })
+
+  test('peek and nextInMs: used rounded up, the next permit, and when all are back', async () => {
+    const { take, peek, nextInMs, wait } = await policyOf({
+      bucket: { rate: '10 per 1m', burst: 2 },
+    })
+    await take()
+    await wait(1_000)
+    expect(await nextInMs()).toBe(5_000)
+    expect(await peek()).toEqual([
+      {
+        ...{ rule: 'rule0', kind: 'bucket', window: '10 per 1m', limit: 2, used: 2, left: 0 },
+        ...{ nextInMs: 5_000, resetsInMs: 11_000 },
+      },
+    ])
+    await wait(5_000)
+    expect(await peek()).toMatchObject([{ used: 1, left: 1, nextInMs: 0, resetsInMs: 6_000 }])
+    await wait(5_999)
+    expect(await peek()).toMatchObject([{ used: 1, left: 1, nextInMs: 0, resetsInMs: 1 }])
+    await wait(1)
+    expect(await peek()).toMatchObject([{ used: 0, left: 2, nextInMs: 0, resetsInMs: 0 }])
+  })
+
+  test('what is given back is there at once, to no more than a burst, and only until the bucket is full again', async () => {
+    const { take, used, release, wait } = await policyOf({
+      bucket: { rate: '10 per 1m', burst: 20 },
+    })
+    await take(15, 'a')
+    await take(5, 'b')
+    expect(await release('b')).toBe(true)
+    expect(await release('b')).toBe(false)
+    expect(await used()).toEqual([15])
+    await wait(66_000) // six turns of the rate less than all
+    expect(await take(1, 'c')).toBe('15')
+    await release('a')
+    expect(await take(20, 'd')).toBe('0')
+    await wait(120_000)
+    expect(await take(20)).toBe('0')
+    await release('d')
+    expect(await used()).toEqual([20])
+  })
+
+  test('observe and challenge: counted as long as there is room', async () => {
+    const bucket = { rate: '1 per 1m', burst: 1 }
+    const { engines, ask, used } = await policyOf(
+      { bucket, mode: 'observe' },
+      { bucket, mode: 'challenge' },
+    )
+    const [limiter] = Object.values(engines)
+    const take = (isSolved: boolean) => ask((one) => one.acquire('p', u, { isSolved }))
+    expect(await take(false)).toMatchObject({ admitted: true })
+    expect(await take(false)).toMatchObject({ challenge: true, rule: 'rule1', retryAfterMs: minute })
+    expect(await take(true)).toMatchObject({ admitted: true, remaining: [{ left: 0 }, { left: 0 }] })
+    expect(await used()).toEqual([1, 1])
+    expect(limiter?.windows('p')[0]).toMatchObject({ window: '1 per 1m', windowMs: minute })
+  })
+})
+
 describe('lockout', () => {
   const lockout = { limit: 2, window: '1m', lock: '5m' }
 

@@ -51,7 +51,7 @@ const limit = z.number().int().min(0).max(maxLimit)
 const rate = quota('a rate such as "10 per 1m"', 'a rate such as "10 per 1m"', 1)
 
 const bucket = z
-  .strictObject({ rate, burst: limit.min(1) })
+  .strictObject({ rate, burst: z.number().int().min(1).max(maxLimit) })
   .transform(({ rate, burst }, context) => {
     const { limit: refill, windowMs: everyMs, window } = rate
     const problem = (message: string) =>
