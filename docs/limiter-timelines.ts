@@ -15,6 +15,11 @@ const drawings: Record<
 > = {
   sliding: { rule: { name: 'r', key: '{u}', sliding: '3 per 60s' }, at: lateStart, marks: [] },
   fixed: { rule: { name: 'r', key: '{u}', fixed: '3 per 60s' }, at: lateStart, marks: [60, 120] },
+  bucket: {
+    rule: { name: 'r', key: '{u}', bucket: { rate: '3 per 60s', burst: 3 } },
+    at: everyTenS,
+    marks: [],
+  },
   calendar: {
     rule: { name: 'r', key: '{u}', calendar: { limit: 3, cron: '* * * * *', timezone: 'UTC' } },
     at: everyTenS,

@@ -1,9 +1,7 @@
 -- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a lockout's
 -- begins its lock. Read it beside src/limiter/kinds.ts: the names are the same.
--- A value is what a part of a rule knows of a subject: of a lockout when its last lock ends, in ms (6 bytes), and
--- how many came in a row (4); of a bucket since when permits come back (6), and how many had come back then (4);
--- of every use, oldest first, when (6) and how many were made up to it (4), modulo 2^32; last how many were made
--- before the oldest (4). So how many were made since one of them is a difference.
+-- A value is what a part of a rule knows of a subject: the numbers that kinds.ts lists, times in 6 bytes, counts modulo
+-- 2^32 in 4. The count before the oldest use stands last. How many uses were made since one of them is a difference.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
@@ -27,9 +25,7 @@ end
 
 -- The time of the newest use, 0 if there is none; how many were made up to it, and how many of those are kept.
 local function newest(part, value)
-  if #value == #part.empty then
-    return 0, 0, 0
-  end
+  if #value == #part.empty then return 0, 0, 0 end
   local at, made, before = unpack(last, value, #value - 13)
   return at, made, (made - before) % wrap
 end
@@ -44,9 +40,7 @@ local function sliding(part, value, at, made, kept)
   for w = 1, #part.windows do
     local window = part.windows[w]
     local room = window.limit - part.permits
-    if kept <= room then
-      break
-    end
+    if kept <= room then break end
     local tooMany = room < uses and uses - room or 1
     while tooMany < uses and (made - unpack(count, value, first + tooMany * size - 4)) % wrap > room do
       tooMany = tooMany + 1
@@ -55,9 +49,7 @@ local function sliding(part, value, at, made, kept)
     local own = holdOf(leaving + window.ms - now, window)
     hold = own > hold and own or hold
   end
-  if hold > 0 then
-    return hold
-  end
+  if hold > 0 then return hold end
   at = at > part.now and at or part.now
   return 0, value, at, at + part.longestMs
 end
@@ -72,7 +64,6 @@ local function fixed(part, value, at, used)
   local hold = used + part.permits > window.limit and holdOf(endsAt - now, window) or 0
   return hold, hold == 0 and pack(last, at, used, 0), at, endsAt
 end
-
 -- When so many permits of a bucket are back.
 local function backAt(part, since, permits)
   return since + math.ceil(permits * part.everyMs / part.refill)
@@ -92,7 +83,6 @@ local function bucket(part, value, at, made)
   local new = hold == 0 and pack(timed, since, (made - lacks) % wrap) .. pack(last, at, made, 0)
   return hold, new, at, backAt(part, since, lacks + part.permits)
 end
-
 local function lockMs(part, locks)
   return math.min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
 end
@@ -122,9 +112,7 @@ local function add(part, value, at)
   local stop = #value - 3 - (newestAt == at and size or 0)
   while oldest < stop do
     local usedAt, madeThen = unpack(timed, value, oldest)
-    if usedAt + part.longestMs > now then
-      break
-    end
+    if usedAt + part.longestMs > now then break end
     oldest, before = oldest + size, madeThen
   end
   made = (made + part.permits) % wrap
@@ -137,19 +125,14 @@ for _, part in ipairs(plan) do
   part.empty = string.rep('\0', part.first + 3)
   part.now = math.ceil(now / part.granuleMs) * part.granuleMs
   part.firstUse = sub(part.empty, 5) .. pack(last, part.now, part.permits, 0) -- because most subjects are new
-  if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then
-    return { now }
-  end
+  if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then return { now } end
 end
 
 -- A value, and what of it no clock far ahead of this one has written; nothing if it is not the limiter's.
 local function read(part, key)
   local value = pcall('GET', key)
-  if not value or value == '' then
-    return part.empty, part.empty, 0, 0, 0
-  elseif #value < #part.empty or #value % size ~= 4 then
-    return
-  end
+  if not value or value == '' then return part.empty, part.empty, 0, 0, 0 end
+  if #value < #part.empty or #value % size ~= 4 then return end
   local trusted, at, made, kept = value, newest(part, value)
   while at > now + part.trustMs do
     trusted = sub(trusted, 1, -size - 5) .. sub(value, -4)
@@ -187,13 +170,9 @@ for check = 0, #KEYS / width - 1 do
         values[p], began = news[p], max(began, hold)
         set(KEYS[key + p], news[p], ends[p])
       end
-      if part.mode == 'observe' then
-        full[part.rule] = check
-      elseif part.mode == 'challenge' then
-        challenged = hold > challenged and hold or challenged
-      elseif hold > held then
-        held = hold
-      end
+      if part.mode == 'observe' then full[part.rule] = check
+      elseif part.mode == 'challenge' then challenged = hold > challenged and hold or challenged
+      elseif hold > held then held = hold end
     end
   end
   held = held == 0 and challenged or held

@@ -66,6 +66,20 @@ test('one asks twice → the use at its time in every window, and the refusal wi
   })
 })
 
+test('a lane of a bucket: its rate as the window, its burst as the limit, and when all of it is back', async () => {
+  const page = { name: 'page', key: '{ip}', bucket: { rate: '10 per 1m', burst: 20 } }
+  const others = { ...policies, browser: [page] }
+  const read = parsePolicies(others)
+  limiter = createLimiter({ policies: others })
+  watch = createDecisionWatch({ limiter, policies: () => (read.ok ? read.policies : {}) })
+  await ask('browser', '+8613800138000')
+  const lane = await laneOf('page', '10 per 1m')
+  expect(lane).toMatchObject({ kind: 'bucket', used: 1, limit: 20, windowMs: 120_000 })
+  expect(lane?.takenAtMs).toHaveLength(1)
+  expect(lane?.resetsInMs).toBeGreaterThan(0)
+  expect(lane?.resetsInMs).toBeLessThanOrEqual(6_000)
+})
+
 test('another asks → followed from now on; rules that both fall under show the uses of both', async () => {
   await ask('browser', '+8613800138000')
   await ask('browser', '+8613800138001')

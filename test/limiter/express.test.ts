@@ -54,6 +54,30 @@ async function serve(limiter: Limiter) {
 }
 
 describe('Express middleware', () => {
+  test('a bucket: its rate is the window, and w the time in which all of it is back', async () => {
+    const limiter = createLimiter({
+      policies: {
+        ...policies,
+        api: [{ name: 'ip', key: '{ip}', bucket: { rate: '10 per 1m', burst: 1 } }],
+      },
+      clock: () => 1_000,
+    })
+    const url = await serve(limiter)
+    await fetch(`${url}/api`)
+    const answer = await fetch(`${url}/api`)
+    expect(answer.status).toBe(429)
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'retry-after': '6',
+      'ratelimit-policy': '"api/ip 10 per 1m";q=1;w=6',
+      ratelimit: '"api/ip 10 per 1m";r=0;t=6',
+    })
+    expect(await answer.json()).toMatchObject({
+      rule: 'ip',
+      window: '10 per 1m',
+      retryAfterMs: 6_000,
+    })
+  })
+
   test('a rule that only observes is not the one that matters', async () => {
     const limiter = createLimiter({
       policies: {

@@ -33,8 +33,8 @@ describe('policies', () => {
       expect.arrayContaining([
         'captcha.0.sliding.1: "3 per eternity" is not a limit such as "5 per 1h"',
         'captcha.1.colour: unknown key',
-        'captcha.2: a rule has exactly one of sliding, fixed, calendar and lockout',
-        'captcha.3: a rule has exactly one of sliding, fixed, calendar and lockout',
+        'captcha.2: a rule has exactly one of sliding, fixed, bucket, calendar and lockout',
+        'captcha.3: a rule has exactly one of sliding, fixed, bucket, calendar and lockout',
         'daily.0.calendar.cron: not a cron expression that fires again',
         'daily.0.calendar.timezone: not a time zone such as Asia/Shanghai',
         'daily.1.lockout.extra: unknown key',

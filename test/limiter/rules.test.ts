@@ -208,8 +208,15 @@ describe('bucket', () => {
     const [limiter] = Object.values(engines)
     const take = (isSolved: boolean) => ask((one) => one.acquire('p', u, { isSolved }))
     expect(await take(false)).toMatchObject({ admitted: true })
-    expect(await take(false)).toMatchObject({ challenge: true, rule: 'rule1', retryAfterMs: minute })
-    expect(await take(true)).toMatchObject({ admitted: true, remaining: [{ left: 0 }, { left: 0 }] })
+    expect(await take(false)).toMatchObject({
+      challenge: true,
+      rule: 'rule1',
+      retryAfterMs: minute,
+    })
+    expect(await take(true)).toMatchObject({
+      admitted: true,
+      remaining: [{ left: 0 }, { left: 0 }],
+    })
     expect(await used()).toEqual([1, 1])
     expect(limiter?.windows('p')[0]).toMatchObject({ window: '1 per 1m', windowMs: minute })
   })
@@ -645,12 +652,13 @@ describe('peek, reset, policies', () => {
   })
 })
 
-test('four kinds of rules in one policy: a call is one command to Redis, admitted or refused', async () => {
+test('five kinds of rules in one policy: a call is one command to Redis, admitted or refused', async () => {
   const rules: Rule[] = [
     { name: 'a', key: '{u}', sliding: ['2 per 60s', '5 per 1h'] },
     { name: 'b', key: 'all', fixed: '9 per 60s' },
     { name: 'c', key: '{u}:c', calendar: { limit: 9, cron: '0 0 * * *', timezone: 'UTC' } },
     { name: 'd', key: '{u}:d', lockout: { limit: 9, window: '5m', lock: '15m' } },
+    { name: 'e', key: '{u}:e', bucket: { rate: '9 per 1m', burst: 9 } },
   ]
   const { limiter, redis } = await realLimiter({ p: rules }, { rememberRefusalsMs: 0 })
   // The first call may have to send the script.

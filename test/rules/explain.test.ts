@@ -18,6 +18,10 @@ test.each([
     'At most 2 within 60s of the first for one message with the same words to the same recipient; more are refused.',
   ],
   [
+    { key: '{app}:{ip}', bucket: { rate: '10 per 1m', burst: 2_000 } },
+    'At most 2,000 at once, then 10 per 1m, for one IP address of one app; more are refused.',
+  ],
+  [
     { key: '{country}', sliding: '200 per 24h', refund: 'passed', mode: 'challenge' },
     'At most 200 per 24h for one country; more are asked for a challenge (secret keys are not, and pass). What a code took is given back when it passes.',
   ],

@@ -73,6 +73,13 @@ test('by the same rules: what happened, and nobody is treated otherwise', async 
   expect(reportOf(replayed)).toContain('Nobody would be treated otherwise.')
 })
 
+test('by a bucket in place of a window: who comes back after a turn of its rate passes', async () => {
+  const bucket = { name: 'recipient', key: '{app}:{to}', bucket: { rate: '6 per 60s', burst: 1 } }
+  const replayed = await run(history(), policiesOf([bucket]))
+  expect(replayed.changes).toMatchObject([{ was: 'refused', now: 'admitted', requests: 1 }])
+  expect(replayed.rows[1]).toMatchObject({ was: { refused: 3 }, now: { refused: 2 } })
+})
+
 test('by a tighter rule: who of them, how often', async () => {
   const replayed = await run(history(), policiesOf([recipient('1 per 120s')]))
   expect(replayed.changes).toEqual([
