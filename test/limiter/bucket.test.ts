@@ -137,6 +137,23 @@ describe('clocks', () => {
     expect(await take()).toBe(0)
   })
 
+  test('back by ten seconds: nothing more is used than was taken', async () => {
+    const { take, at, start } = await bucketOf('10 per 1m', 20)
+    await take(5)
+    await at(start - 10_000)
+    expect(await take()).toBe(14)
+  })
+
+  test('back to before what has come back: a burst and no more', async () => {
+    const { take, at, start, ask } = await bucketOf('10 per 1m', 20)
+    await take(20, 'a')
+    await at(start + 66_000)
+    await take(8)
+    await ask((one) => one.release('p', u, 'a'))
+    await at(start + 47_000)
+    expect(await take(20)).toBe(0)
+  })
+
   test('a clock 25 h ahead has written: not trusted, so nobody waits for it', async () => {
     for (const rate of ['1 per 1m', '1 per 24h']) {
       const { take, at, start, peek } = await bucketOf(rate, 3)

@@ -6,6 +6,7 @@
  * Drawn in per cent of the lane's width, as attributes: a strict policy for styles allows them, and no size is read.
  */
 
+import { barsOf } from './bars.ts'
 import type { Decided, DemoState, Lane } from './demo-state.ts'
 import { byId, drawList, make, setAttributes, setText } from './elements.ts'
 import { clock, count, duration, text } from './texts.ts'
@@ -67,19 +68,14 @@ function updateLane(
   nowMs: number,
   readAtMs: number,
 ): void {
-  const { limit, used, resetsInMs, lockedForMs, windowMs, kind } = lane
+  const { limit, used, resetsInMs, lockedForMs } = lane
   const goneMs = nowMs - readAtMs
   const passesAtMs = latest?.refusal ? latest.atMs + latest.refusal.retryAfterMs : 0
-  const resetsAtMs = readAtMs + resetsInMs
-  /** To a bucket permits come back one after the other, that of the newest use last. */
-  const endOf = (takenAtMs: number, newer: number) => {
-    if (kind === 'bucket') return resetsAtMs - (newer * windowMs) / limit
-    return kind === 'sliding' && windowMs > 0 ? takenAtMs + windowMs : resetsAtMs
-  }
-  const bars = lane.takenAtMs.filter((at, newer) => endOf(at, newer) > nowMs - spanMs)
+  const bars = barsOf(lane, readAtMs).filter(({ toMs }) => toMs > nowMs - spanMs)
   const lockedMs = (lockedForMs ?? 0) - goneMs
   const left = Math.max(0, limit - used)
-  const freeMs = bars.length > 0 ? Math.min(...bars.map(endOf)) - nowMs : resetsInMs - goneMs
+  const freeMs =
+    bars.length > 0 ? Math.min(...bars.map(({ toMs }) => toMs)) - nowMs : resetsInMs - goneMs
   const isFull = left === 0 || lockedMs > 0
   element.classList.toggle('full', isFull)
   const state =
@@ -91,9 +87,7 @@ function updateLane(
 
   const track = element.querySelector('.track') as SVGElement
   const shapes = [
-    ...bars.map((at, newer) =>
-      bar(at - nowMs, lockedMs > 0 ? 0 : endOf(at, newer) - nowMs, 'used'),
-    ),
+    ...bars.map(({ fromMs, toMs }) => bar(fromMs - nowMs, lockedMs > 0 ? 0 : toMs - nowMs, 'used')),
     ...(lockedMs > 0 ? [bar(0, lockedMs, 'lock')] : []),
     ...(latest && passesAtMs > nowMs ? refusal(latest.atMs - nowMs, passesAtMs - nowMs) : []),
     shape('line', { class: 'now', x1: '50%', x2: '50%', y1: '0%', y2: '100%' }),
