@@ -30,8 +30,9 @@ export async function startApiRole(
 ): Promise<ApiRole> {
   const { config, closers, metrics, log } = shared
   const { environment } = config
-  const { router, underWay, rooms } = await createApiRouter(shared, beside?.onDecided)
-  const console = openConsole(shared, rooms)
+  const api = await createApiRouter(shared, beside?.onDecided)
+  const { router, underWay } = api
+  const console = openConsole(shared, api)
   const app = createApp({
     router,
     beside: beside?.createRouter(shared),

@@ -16,16 +16,20 @@ import { storyRoutes } from '../console/story-page.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { readWorkerNotes } from '../delivery/worker-notes.ts'
 import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.ts'
-import type { ApiRooms } from './api-router.ts'
+import type { createApiRouter } from './api-router.ts'
 import type { Shared } from './shared.ts'
 
-export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
+type Api = Awaited<ReturnType<typeof createApiRouter>>
+
+export function openConsole(
+  shared: Shared,
+  { keys, requests, support }: Pick<Api, 'keys' | 'requests' | 'support'>,
+): RequestListener {
   const { secrets, log, limits } = shared
   const { templates } = shared.config
   const { database, redis, keyPrefix } = shared.servers
   const { notices, events } = shared.stores
-  const { keys, lookUp, reset, operations, findRecorded, normaliseRecipient, isTestRecipient } =
-    rooms
+  const { normaliseRecipient, isTestRecipient } = requests
   const sealing = createSealing(secrets)
   const limiterRedis = shared.servers.openRedis('limiter')
   const { state, paceOf } = watchDelivery(shared, limiterRedis)
@@ -40,8 +44,8 @@ export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
     routes: [
       ...searchRoutes({ normaliseRecipient, sealing, delivery: state }),
       ...storyRoutes({
-        ...{ lookUp, reset, operations, findRecorded, secrets, sealing },
-        ...{ normaliseRecipient, isTestRecipient },
+        ...support,
+        ...{ secrets, sealing, normaliseRecipient, isTestRecipient },
         browse: notices,
         findApps: keys.apps,
       }),
@@ -57,7 +61,7 @@ export function openConsole(shared: Shared, rooms: ApiRooms): RequestListener {
         listKeys: keys.list,
         everyApp,
         listEvents: events.list,
-        listOperations: operations.list,
+        listOperations: support.operations.list,
       }),
     ],
     door: createDoor({

@@ -4,6 +4,7 @@
  */
 import { type ZodType, z } from 'zod'
 import { channels } from '../base/channel.ts'
+import type { ReceiptReader } from '../base/receipt.ts'
 import { aliyun } from './aliyun/index.ts'
 import type { Provider } from './provider.ts'
 import type { ProviderDeps, ProviderKind } from './provider-kind.ts'
@@ -72,6 +73,16 @@ export function createReceiptReader(name: string, { kind, settings }: ProviderSe
     if (problem) throw new Error(`createReceiptReader returned no reader: ${problem}`)
     return reader
   })
+}
+
+/** By name of the provider, for those whose receipts come over HTTP. */
+export function createReceiptReaders(
+  providers: ReadonlyMap<string, ProviderSetUp>,
+): ReadonlyMap<string, ReceiptReader> {
+  const all = [...providers].map(
+    ([name, setUp]) => [name, createReceiptReader(name, setUp)] as const,
+  )
+  return new Map(all.flatMap(([name, reader]) => (reader ? [[name, reader] as const] : [])))
 }
 
 function ofKind<Made>(name: string, { kind }: ProviderKind, make: () => Made): Made {

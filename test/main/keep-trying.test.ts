@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createClosers } from '../../src/base/closers.ts'
 import type { Log } from '../../src/base/log.ts'
-import { keepTrying } from '../../src/main/api-parts.ts'
+import { keepTrying } from '../../src/main/keep-trying.ts'
 
 test('what is needed at start: a try under way at the close is the last one', async () => {
   vi.useFakeTimers()

@@ -1,0 +1,34 @@
+/** Codes that a person typed, and the passes that prove one. */
+import { createCaptchaEvents } from '../captcha/captcha-events.ts'
+import { createCheckCaptcha } from '../captcha/check.ts'
+import { createPasses } from '../captcha/passes.ts'
+import type { Requests } from './requests.ts'
+import type { Shared } from './shared.ts'
+
+export async function composeChecking(shared: Shared, requests: Requests) {
+  const { closers, metrics, secrets } = shared
+  const { database, redis, keyPrefix } = shared.servers
+  const { events, wantedEvents, codes } = shared.stores
+  const { recorder, checkLimits } = requests
+  const { nowMs } = database
+  const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
+  closers.onClose(() => passes.close())
+  const checkCaptcha = createCheckCaptcha({
+    ...requests,
+    limits: checkLimits,
+    codes,
+    codeLength: shared.config.file.code.length,
+    passes,
+    metrics,
+    nowMs,
+    events: createCaptchaEvents({
+      redis,
+      secrets,
+      keyPrefix,
+      types: wantedEvents,
+      write: events.add,
+    }),
+    onChecked: recorder.checked,
+  })
+  return { checkCaptcha, passes }
+}

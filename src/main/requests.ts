@@ -1,0 +1,78 @@
+/** What every send and check meets, whoever it comes from: recipients, limits, challenges, and what is remembered of it. */
+import { createAltcha } from '../access/altcha.ts'
+import { createChallenges } from '../access/challenges.ts'
+import { createSiteverify } from '../access/siteverify.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
+import { createTestRecipients, type TestRecipients } from '../recipient/test-recipients.ts'
+import { createCheckLimits } from '../rules/check-limits.ts'
+import { createPriceOf } from '../rules/price-of.ts'
+import { createQuota, type OnDecided } from '../rules/quota.ts'
+import { createRecorder } from '../support/recorder.ts'
+import type { Shared } from './shared.ts'
+
+export type Requests = ReturnType<typeof composeRequests>
+
+/** `onDecided` is called with every decision of the limits. */
+export function composeRequests(shared: Shared, onDecided?: OnDecided) {
+  const { closers, metrics, secrets, config } = shared
+  const { database, redis, keyPrefix } = shared.servers
+  const { limiter, policies, prices } = shared.limits
+  const { recipients, testing, code } = config.file
+  const testRecipients = createTestRecipients(testing, {
+    defaultCountry: recipients.defaultCountry,
+    nowMs: database.nowMs,
+  })
+  const { isTestRecipient } = testRecipients
+  warnOfTestRecipients(shared, testRecipients)
+  const recorder = createRecorder({
+    ...{ redis, secrets, keyPrefix, policies },
+    codeTtlMs: code.ttl,
+    onDropped: (record, lines) => metrics.recordsDropped.inc({ record }, lines),
+  })
+  closers.onClose(() => recorder.close())
+  const quota = createQuota({
+    limiter,
+    secrets,
+    // A reload changes them together with the rules that count them.
+    priceOf: (channel, country) => createPriceOf(prices())(channel, country),
+    isTestRecipient,
+    onDecided(decided) {
+      recorder.decided(decided)
+      onDecided?.(decided)
+    },
+    onReleased: recorder.released,
+  })
+  closers.onClose(() => quota.close())
+  return {
+    testRecipients,
+    isTestRecipient,
+    normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient),
+    recorder,
+    quota,
+    checkLimits: createCheckLimits({ quota, limiter, policies }),
+    challenges: openChallenges(shared),
+  }
+}
+
+function openChallenges({ config, servers, secrets, metrics, closers }: Shared) {
+  const { database, redis, keyPrefix } = servers
+  const settings = config.file.challenge
+  const kind =
+    settings.kind === 'altcha'
+      ? createAltcha({ secrets, tries: settings.tries, nowMs: database.nowMs })
+      : createSiteverify(settings)
+  const challenges = createChallenges({ kind, redis, keyPrefix, metrics })
+  closers.onClose(() => challenges.close())
+  return challenges
+}
+
+const maxNamed = 20
+
+/** A reader of the policy file knows their codes and passes as one of them. */
+function warnOfTestRecipients({ config, log }: Shared, { list }: TestRecipients): void {
+  const recipients = list().map(({ channel, to }) => maskRecipient(channel, to))
+  if (recipients.length === 0) return
+  const until = config.file.testing.until ?? 'for ever'
+  log.testRecipients({ count: recipients.length, recipients: recipients.slice(0, maxNamed), until })
+}

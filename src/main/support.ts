@@ -1,0 +1,26 @@
+/** What support sees of a recipient, and may take back: for the API and the console. */
+import { declaringPolicies } from '../rules/policies.ts'
+import { createLookUp } from '../support/look-up.ts'
+import { createOperations } from '../support/operations.ts'
+import { createFindRecorded } from '../support/recorded.ts'
+import { createReset } from '../support/reset.ts'
+import type { Requests } from './requests.ts'
+import type { Shared } from './shared.ts'
+
+export type Support = ReturnType<typeof composeSupport>
+
+export function composeSupport(shared: Shared, { quota }: Requests) {
+  const { notices: store, codes } = shared.stores
+  const { limiter, policies } = shared.limits
+  const { secrets } = shared
+  const { database, redis, keyPrefix } = shared.servers
+  const codeTtlMs = shared.config.file.code.ttl
+  const operations = createOperations(database)
+  const findRecorded = createFindRecorded({ redis, secrets, keyPrefix, codeTtlMs })
+  const { lookUp, findKnown } = createLookUp({
+    ...{ store, operations, findRecorded, codes, limiter, quota, secrets, policies },
+    policyNames: declaringPolicies,
+  })
+  const reset = createReset({ operations, codes, limiter, secrets, findKnown })
+  return { lookUp, reset, operations, findRecorded }
+}
