@@ -1,13 +1,13 @@
 /**
  * A login whose account is locked after three wrong passwords. See docs/guides/login-lock.md.
  *
- *   POSTERN_URL=http://localhost:3000 SECRET_KEY=psk_… node examples/login-lock/server.mjs
- *   curl -i localhost:8080 -d user=ada -d password=wrong
+ *   SECRET_KEY=$(cat .postern/demo-key) node examples/login-lock/server.mjs   # in Postern's folder, beside the demo
+ *   curl -i localhost:8081 -d user=ada -d password=wrong
  */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-const { POSTERN_URL = 'http://localhost:3000', SECRET_KEY, PORT = '8080' } = process.env
+const { POSTERN_URL = 'http://localhost:3000', SECRET_KEY, PORT = '8081' } = process.env
 if (!SECRET_KEY) throw new Error('set SECRET_KEY')
 
 // #region log-in
