@@ -68,8 +68,8 @@ end
 local function backAt(part, since, permits)
   return since + math.ceil(permits * part.everyMs / part.refill)
 end
--- Permits come back one after the other. All uses since the bucket was full are one use, of the time of the first: so
--- they can be given back until it is full again. It lacks no more than its terms allow; a reload may have changed them.
+-- Permits come back one after the other. All uses since the bucket was full are one use, with the time of the first of
+-- them. A bucket lacks no more than its rate and burst allow. A reload may have changed them.
 local function bucket(part, value, at, made)
   local window, since, refilled = part.windows[1], unpack(timed, value)
   local lacks = math.min((made - refilled + wrap / 2) % wrap - wrap / 2, window.limit + part.refill)

@@ -107,8 +107,8 @@ function backAt(part: Part, since: number, permits: number): number {
 }
 
 /**
- * How many permits a bucket lacked when its last whole `everyMs` ended, and when that was. So these are whole numbers, and nothing
- * is lost between two looks. A bucket lacks no more than its terms allow: a reload may have changed them.
+ * How many permits a bucket lacked when the latest whole `everyMs` ended, and when that was: whole numbers, so no fraction
+ * is lost between two checks. A bucket lacks no more than its rate and burst allow. A reload may have changed them.
  */
 function refilling(part: Part, uses: Uses, now: number): { since: number; lacks: number } {
   const { refill, everyMs } = part.rule.rate as Rate
@@ -123,8 +123,8 @@ function refilling(part: Part, uses: Uses, now: number): { since: number; lacks:
 }
 
 /**
- * Permits come back one after the other. All uses since the bucket was full last are one use of the time at which it
- * stopped to be full, so that they can be given back until it is full again.
+ * Permits come back one after the other. All uses since the bucket was full are one use, with the time of the first of
+ * them. So they can be given back until the bucket is full again.
  */
 function bucket(part: Part, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
