@@ -40,8 +40,6 @@ const statementsApartMs = 10
 /** How long a request waits to hear again of a key that is known. */
 const patienceMs = 250
 
-export type ApiKeys = ReturnType<typeof createApiKeys>
-
 export function createApiKeys(
   database: Database,
   options: { freshMs?: number; wrongFreshMs?: number; maxWrong?: number; maxAsking?: number } = {},

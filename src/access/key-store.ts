@@ -45,8 +45,6 @@ export type Rotation =
   /** It was revoked, or is being replaced already. */
   | { kind: 'ending'; at: Date; isRevoked: boolean }
 
-export type KeyStore = ReturnType<typeof createKeyStore>
-
 export function createKeyStore(database: Database) {
   const idNow = () => newId(database.nowMs())
 

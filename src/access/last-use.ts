@@ -11,10 +11,7 @@ const everyMs = 60_000
 export function createLastUse(database: Database): (keyId: string) => void {
   const notedAtMs = new Map<string, number>()
   const write = createBatcher<string, void>({
-    run: async (ids) => {
-      await database.query('api-key-used', usedSql, [ids])
-      return ids.map(() => undefined)
-    },
+    run: async (ids) => void (await database.query('api-key-used', usedSql, [ids])),
     maxItems: 100,
     maxConcurrent: 1,
   })

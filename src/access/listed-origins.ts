@@ -10,8 +10,6 @@ const defaultFreshMs = 1_000
 /** How long a request waits for news when there is an older word. */
 const patienceMs = 250
 
-export type ListedOrigins = ReturnType<typeof createListedOrigins>
-
 export function createListedOrigins(database: Database, options: { freshMs?: number } = {}) {
   const { freshMs = defaultFreshMs } = options
   let listed: ReadonlySet<string> | undefined

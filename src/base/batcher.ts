@@ -14,8 +14,8 @@
 import { Unavailable } from './unavailable.ts'
 
 export interface BatcherOptions<Item, Result> {
-  /** Runs one statement for all items; returns one result per item, in their order. */
-  run(items: readonly Item[]): Promise<readonly Result[]>
+  /** Runs one statement for all items; returns one result per item, in their order, or nothing where there is no result. */
+  run(items: readonly Item[]): Promise<readonly Result[] | (Result extends void ? Result : never)>
   /** Rows per statement at most. */
   maxItems: number
   /** Statements under way at most; each holds one connection. */
@@ -70,7 +70,7 @@ export function createBatcher<Item, Result>(
     try {
       const results = await options.run(batch.map(({ item }) => item))
       batch.forEach(({ resolve }, index) => {
-        resolve(results[index] as Result)
+        resolve(results?.[index] as Result)
       })
     } catch (error) {
       if (error instanceof Unavailable) {

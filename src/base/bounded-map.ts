@@ -2,8 +2,6 @@
  * A map for what is worth remembering but not worth an order: when it is full it forgets its older half
  * at once, so an entry costs one plain `Map` slot and nothing is moved on reading.
  */
-export type BoundedMap<Value> = ReturnType<typeof createBoundedMap<Value>>
-
 export function createBoundedMap<Value>(maxSize: number) {
   let young = new Map<string, Value>()
   let old = new Map<string, Value>()

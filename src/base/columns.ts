@@ -1,7 +1,9 @@
 /** Many rows as the values of one statement: one array per column, as `unnest` takes them. */
 export function columns<Item>(
   items: readonly Item[],
-  pick: readonly ((item: Item) => unknown)[],
+  picks: readonly (keyof Item | ((item: Item) => unknown))[],
 ): unknown[][] {
-  return pick.map((column) => items.map(column))
+  return picks.map((pick) =>
+    items.map((item) => (typeof pick === 'function' ? pick(item) : (item[pick] ?? null))),
+  )
 }

@@ -24,8 +24,6 @@ export type HttpOutcome =
   | { readonly kind: 'not_sent'; readonly reason: string }
   | { readonly kind: 'lost'; readonly reason: string }
 
-export type HttpClient = ReturnType<typeof createHttpClient>
-
 /** A vendor's answer is a few hundred bytes; a longer one is not the vendor's. */
 const maxAnswerBytes = 256 * 1024
 

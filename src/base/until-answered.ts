@@ -6,8 +6,6 @@
  *
  * Bounded in number and time. What is dropped, or lost with the process, must end by a time to live.
  */
-export type UntilAnswered = ReturnType<typeof createUntilAnswered>
-
 interface Entry {
   readonly expiresAt: number
   /** Not before it, by `performance.now()`. */

@@ -188,8 +188,6 @@ export const policyFileSchema = z.strictObject({
 
 export type Route = z.infer<typeof route>
 
-export type EventReceiver = z.infer<typeof eventReceiver>
-
 export interface PolicyFile extends Omit<z.infer<typeof policyFileSchema>, 'templates'> {
   /** Absolute. */
   templatesFolder: string

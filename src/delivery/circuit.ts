@@ -18,8 +18,6 @@ const failuresToOpen = 5
 const leastSlowMs = 1_500
 const probeEveryMs = 3_000
 
-export type Circuit = ReturnType<typeof createCircuit>
-
 /** The leave to make one call: it must be used, or given up. */
 export interface Passage {
   /** The call is handed what to call when the far end has shown that it lives. */

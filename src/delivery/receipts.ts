@@ -63,7 +63,6 @@ export function createReceipts(
     maxConcurrent: 2,
     async run(rows) {
       await database.query('receipt-keep', keepSql, columnsOf(rows))
-      return rows.map(() => undefined)
     },
   })
 
@@ -98,10 +97,7 @@ export function createReceipts(
       const fates = await Promise.all(rows.map((row) => apply(row)))
       const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
       if (gone.length > 0) {
-        await database.query('receipt-forget', forgetSql, [
-          gone.map(({ provider }) => provider),
-          gone.map(referenceOf),
-        ])
+        await database.query('receipt-forget', forgetSql, columns(gone, ['provider', referenceOf]))
       }
       rows.forEach(({ provider, isOver }, index) => {
         const fate = fates[index] as Fate
@@ -127,13 +123,7 @@ function rowOf(provider: string, receipt: Receipt): Row | undefined {
 const referenceOf = ({ messageId, noticeId }: Row) => messageId ?? (noticeId as string)
 
 const columnsOf = (rows: readonly Row[]) =>
-  columns(rows, [
-    ({ provider }) => provider,
-    ({ messageId }) => messageId,
-    ({ noticeId }) => noticeId,
-    ({ outcome }) => outcome,
-    ({ detail }) => detail,
-  ])
+  columns(rows, ['provider', 'messageId', 'noticeId', 'outcome', 'detail'])
 
 const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
     WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, n)`

@@ -77,7 +77,7 @@ export function createClaim(database: Database, claimMs: number) {
     maxConcurrent: 1,
     async run(notices) {
       const rows = await database.query<Claim & { id: string }>('notice-claim', claimSql, [
-        ...columns(notices, [({ id }) => id, ({ claims }) => claims]),
+        ...columns(notices, ['id', 'claims']),
         claimMs,
       ])
       const claimed = new Map(rows.map((row) => [row.id, row]))

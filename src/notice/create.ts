@@ -64,10 +64,7 @@ export function createNoticeCreator(deps: {
   const abandon = createBatcher<string, void>({
     maxItems: 200,
     maxConcurrent: 1,
-    async run(ids) {
-      await store.abandon(ids)
-      return ids.map(() => undefined)
-    },
+    run: (ids) => store.abandon(ids),
   })
 
   /**

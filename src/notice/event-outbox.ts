@@ -1,5 +1,6 @@
 /** The outbox of events: the only place but notice/outbox.ts that knows its table. */
 import { createBatcher } from '../base/batcher.ts'
+import { columns } from '../base/columns.ts'
 import type { EventType } from '../base/event-types.ts'
 import type { Database } from '../storage/database.ts'
 
@@ -38,12 +39,8 @@ export function createEventOutbox(database: Database) {
       maxItems: 200,
       maxConcurrent: 1,
       async run(events) {
-        await database.query('event-add', addSql, [
-          events.map(({ app }) => app),
-          events.map(({ type }) => type),
-          events.map(({ data }) => JSON.stringify(data)),
-        ])
-        return events.map(() => undefined)
+        const values = columns(events, ['app', 'type', ({ data }) => JSON.stringify(data)])
+        await database.query('event-add', addSql, values)
       },
     }),
 
@@ -59,10 +56,7 @@ export function createEventOutbox(database: Database) {
     ): Promise<void> {
       if (gone.length > 0) await database.query('event-remove', removeSql, [gone])
       if (again.length > 0) {
-        await database.query('event-again', againSql, [
-          again.map(({ id }) => id),
-          again.map(({ pauseMs }) => pauseMs),
-        ])
+        await database.query('event-again', againSql, columns(again, ['id', 'pauseMs']))
       }
     },
 

@@ -34,18 +34,8 @@ export function createInsert(database: Database) {
         'notice-create',
         createSql,
         columns(notices, [
-          (notice) => notice.id,
-          (notice) => notice.app,
-          (notice) => notice.kind,
-          (notice) => notice.channel,
-          (notice) => notice.recipient,
-          (notice) => notice.recipientHash,
-          (notice) => notice.scene,
-          (notice) => notice.template,
-          (notice) => notice.locale,
-          (notice) => notice.sealedParams,
-          (notice) => notice.sendAt ?? null,
-          (notice) => notice.ttlMs,
+          ...(['id', 'app', 'kind', 'channel', 'recipient', 'recipientHash', 'scene'] as const),
+          ...(['template', 'locale', 'sealedParams', 'sendAt', 'ttlMs'] as const),
         ]),
       )
       const created = new Map(rows.map((row) => [row.id, new Date(Math.floor(row.createdAtMs))]))

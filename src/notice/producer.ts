@@ -41,7 +41,6 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
           const overdue = there.filter((_, at) => jobs[at]?.isOverdue)
           // Refused for all that are not delayed.
           await reachRedis(inTime(Promise.allSettled(overdue.map((job) => job.promote()))))
-          return jobs.map(() => undefined)
         },
       }),
     )

@@ -37,14 +37,9 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
         'notice-record',
         recordSql,
         columns(outcomes, [
-          (outcome) => outcome.id,
-          (outcome) => outcome.claims,
-          (outcome) => outcome.state,
-          (outcome) => JSON.stringify(outcome.attempts),
-          (outcome) => outcome.retryInMs ?? null,
-          (outcome) => outcome.provider ?? null,
-          (outcome) => outcome.providerMessageId ?? null,
-          (outcome) => outcome.error ?? null,
+          ...(['id', 'claims', 'state'] as const),
+          ({ attempts }) => JSON.stringify(attempts),
+          ...(['retryInMs', 'provider', 'providerMessageId', 'error'] as const),
         ]),
       )
       const written = new Set(rows.map((row) => row.id))

@@ -31,16 +31,6 @@ export const noticeStates = [
 
 export type NoticeState = (typeof noticeStates)[number]
 
-/** Every legal move; the trigger `notice_check_move` knows the same, and a test holds them equal. */
-export const legalMoves: Readonly<Record<NoticeState, readonly NoticeState[]>> = {
-  pending: ['sending', 'sent', 'failed', 'expired'],
-  sending: ['pending', 'sent', 'failed', 'expired'],
-  sent: ['delivered', 'failed'],
-  delivered: [],
-  failed: [],
-  expired: [],
-}
-
 /**
  * What a call came to: a provider's result, or afterwards its word on a call that was `unknown`:
  * `accepted` or `not_taken`. `src/delivery/meaning.ts` has what follows from each.

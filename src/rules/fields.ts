@@ -23,7 +23,8 @@ interface Field {
   readonly isHashed?: true
 }
 
-const catalogue = {
+/** By name, in the order in which records of decisions hold them. */
+export const fields: Readonly<Record<string, Field>> = {
   to: {
     noun: 'one recipient',
     meaning: 'the phone number or mail address',
@@ -105,12 +106,7 @@ const catalogue = {
     isOfRecipient: true,
   },
   keyId: { noun: 'one API key', meaning: 'the id of the API key', of: 'sends and checks' },
-} as const satisfies Readonly<Record<string, Field>>
-
-export type FieldName = keyof typeof catalogue
-
-/** By name, in the order in which records of decisions hold them. */
-export const fields: Readonly<Record<string, Field>> = catalogue
+}
 
 /** In the catalogue's order. */
 export function fieldsThat(holds: (field: Field) => unknown): readonly string[] {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { idFloor, idTimeMs, isId, newId } from '../../src/base/ids.ts'
+import { idFloor, isId, newId } from '../../src/base/ids.ts'
 
 test('newId: 100,000 ids are different, well-formed UUIDs of version 7 and variant 10', () => {
   const ids = Array.from({ length: 100_000 }, () => newId())
@@ -14,12 +14,6 @@ test('newId: ids of later milliseconds sort after ids of earlier ones', () => {
   const startMs = Date.UTC(2026, 0, 1)
   const ids = Array.from({ length: 5_000 }, (_, index) => newId(startMs + index))
   expect([...ids].sort()).toEqual(ids)
-})
-
-test('idTimeMs: an id holds the millisecond it was made in', () => {
-  for (const nowMs of [0, 1, Date.UTC(2026, 10, 21), 2 ** 48 - 1]) {
-    expect(idTimeMs(newId(nowMs))).toBe(nowMs)
-  }
 })
 
 test('idFloor: not above an id of its millisecond, above every one of the millisecond before', () => {
