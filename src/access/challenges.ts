@@ -5,11 +5,10 @@
  * request of that person is asked for another.
  */
 import { randomUUID } from 'node:crypto'
-import { Overloaded, Unavailable } from '../base/problems.ts'
-import { returnOnce, takeOnce } from '../base/redis-once.ts'
+import { Overloaded } from '../base/problems.ts'
+import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
-import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
@@ -25,7 +24,6 @@ interface Caller extends Asked {
 
 /** No answer could be given again after it. */
 const maxAgeMs = 600_000
-const maxUnanswered = 10_000
 /** Anybody may make a token up, and each is asked about. A send must still be answered after the wait. */
 const turnsAtVendor = { maxUnderWay: 32, maxWaiting: 64, maxWaitMs: 300 }
 
@@ -38,26 +36,7 @@ export function createChallenges(deps: {
   const { kind, redis, keyPrefix, metrics } = deps
   const pressure = createPressure()
   const inTurn = createTurns(turnsAtVendor)
-  const unanswered = createUntilAnswered({ maxAgeMs, maxEntries: maxUnanswered })
-
-  const giveBack = (key: string, requestId: string, isRight: boolean) =>
-    returnOnce.run(redis, [key], [requestId, isRight ? 1 : 0])
-
-  /** Now, or when Redis answers again. */
-  function giveBackSoon(key: string, requestId: string, isRight: boolean): void {
-    const run = () => giveBack(key, requestId, isRight)
-    run().catch(() => unanswered.add(requestId, run))
-  }
-
-  async function take(key: string, requestId: string, aliveMs: number): Promise<number> {
-    try {
-      return (await takeOnce.run(redis, [key], [requestId, Math.ceil(aliveMs)])) as number
-    } catch (error) {
-      // It may still be on its way there.
-      unanswered.add(requestId, () => giveBack(key, requestId, false))
-      throw new Unavailable('redis', error)
-    }
-  }
+  const once = createOnce(redis, maxAgeMs)
 
   async function prove(
     caller: Caller,
@@ -74,10 +53,10 @@ export function createChallenges(deps: {
         },
       )
       // A wrong one stays wrong: it is not worth remembering.
-      if (!isRight) giveBackSoon(key, requestId, false)
+      if (!isRight) once.giveBack(key, requestId, false)
       return isRight
     } catch (error) {
-      giveBackSoon(key, requestId, false)
+      once.giveBack(key, requestId, false)
       metrics.challenges.inc({ result: 'unavailable' })
       throw error
     }
@@ -118,7 +97,7 @@ export function createChallenges(deps: {
         return wrong(caller, reading.kind)
       const key = `${keyPrefix}challenge:${reading.id}`
       const requestId = randomUUID()
-      const taken = await take(key, requestId, reading.aliveMs)
+      const taken = await once.take(key, requestId, reading.aliveMs)
       if (taken === 0) return wrong(caller, 'used')
       const isProven = reading.kind === 'right' || taken === 2
       if (!isProven && !(await prove(caller, key, requestId, answer))) return wrong(caller, 'wrong')
@@ -129,7 +108,7 @@ export function createChallenges(deps: {
         isHuman: true,
         giveBack() {
           metrics.challenges.inc({ result: 'given_back' })
-          giveBackSoon(key, requestId, true)
+          once.giveBack(key, requestId, true)
         },
       }
     },
@@ -144,7 +123,7 @@ export function createChallenges(deps: {
     },
 
     close(): void {
-      unanswered.close()
+      once.close()
       kind.close()
     },
   }

@@ -6,10 +6,8 @@
 import { randomUUID } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Channel } from '../base/channel.ts'
-import { Unavailable } from '../base/problems.ts'
-import { returnOnce, takeOnce } from '../base/redis-once.ts'
+import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
-import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createSigningKey, type SigningKey } from './signing-keys.ts'
 
@@ -39,7 +37,6 @@ const issuer = 'postern'
 const lifeSeconds = 300
 /** The processes that share a Redis differ by no more in what PostgreSQL's time is. */
 const clockToleranceMs = 30_000
-const maxUnanswered = 10_000
 
 export async function createPasses(deps: {
   redis: RedisClient
@@ -49,31 +46,14 @@ export async function createPasses(deps: {
   nowMs: () => number
 }) {
   const { redis, keyPrefix, secrets, nowMs } = deps
-  const unanswered = createUntilAnswered({
-    maxAgeMs: lifeSeconds * 1_000,
-    maxEntries: maxUnanswered,
-  })
+  const once = createOnce(redis, lifeSeconds * 1_000)
   const keys = await Promise.all(secrets.passSeeds.map(createSigningKey))
   const [current] = keys as [SigningKey]
 
   /** False when somebody has asked before. Who is answered 503 may ask again: then nobody has. */
   async function takeFor(id: string, untilMs: number): Promise<boolean> {
-    const aliveMs = Math.max(1, Math.ceil(untilMs - nowMs())) + clockToleranceMs
-    const key = `${keyPrefix}pass:${id}`
-    const requestId = randomUUID()
-    try {
-      return (await takeOnce.run(redis, [key], [requestId, aliveMs])) !== 0
-    } catch (error) {
-      giveBack(key, requestId)
-      throw new Unavailable('redis', error)
-    }
-  }
-
-  /** At once, and again when Redis answers: what is given back may still be on its way there. */
-  function giveBack(key: string, requestId: string): void {
-    const run = () => returnOnce.run(redis, [key], [requestId, 0])
-    run().catch(() => {})
-    unanswered.add(requestId, run)
+    const aliveMs = Math.max(1, untilMs - nowMs()) + clockToleranceMs
+    return (await once.take(`${keyPrefix}pass:${id}`, randomUUID(), aliveMs)) !== 0
   }
 
   async function read(token: string, app: string) {
@@ -132,7 +112,7 @@ export async function createPasses(deps: {
       }
     },
 
-    close: () => unanswered.close(),
+    close: once.close,
   }
 }
 
