@@ -2,7 +2,8 @@
  * Work at a server that gives no answer now: mostly taking back what may have been taken, because the caller
  * heard 503. Each piece is kept here until the server answers, then done, which must change nothing where
  * there is nothing to do. It is done a second time some seconds later, because the request it follows may
- * still have been on its way, on another connection, when the server answered again.
+ * still have been on its way, on another connection, when the server answered again. Not where `isOnceEnough`: such
+ * work follows no request, or must not be done twice.
  *
  * Bounded in number and time. What is dropped, or lost with the process, must end by a time to live.
  */
@@ -20,8 +21,12 @@ const onceMoreMs = 2_000
 /** Pieces in one go; a batcher behind them may make one call of these. */
 const maxAtOnce = 100
 
-export function createUntilAnswered(options: { maxAgeMs: number; maxEntries: number }) {
-  const { maxAgeMs, maxEntries } = options
+export function createUntilAnswered(options: {
+  maxAgeMs: number
+  maxEntries: number
+  isOnceEnough?: boolean
+}) {
+  const { maxAgeMs, maxEntries, isOnceEnough = false } = options
   const entries = new Map<string, Entry>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
@@ -47,7 +52,7 @@ export function createUntilAnswered(options: { maxAgeMs: number; maxEntries: num
       return false
     }
     if (entries.get(id) !== entry) return true
-    if (entry.isDoneOnce) entries.delete(id)
+    if (entry.isDoneOnce || isOnceEnough) entries.delete(id)
     entry.isDoneOnce = true
     entry.dueAt = performance.now() + onceMoreMs
     return true

@@ -3,8 +3,10 @@
  * one step with what they tell: they are written right behind it, tried again for a minute while
  * PostgreSQL is away, and lost with a process that dies in that time. docs/events.md says so.
  */
+import { randomUUID } from 'node:crypto'
 import type { EventType } from '../base/event-types.ts'
 import type { RedisClient } from '../base/redis-script.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { Refusal } from '../rules/quota.ts'
@@ -18,9 +20,8 @@ export interface CaptchaEvent {
 
 export type CaptchaEvents = ReturnType<typeof createCaptchaEvents>
 
-/** Tries to write an event. */
-const tries = 60
-const betweenTriesMs = 1_000
+/** How long, and for how many events, writing is tried again. */
+const patience = { maxAgeMs: 60_000, maxEntries: 10_000, isOnceEnough: true }
 
 export function createCaptchaEvents(deps: {
   redis: RedisClient
@@ -30,7 +31,8 @@ export function createCaptchaEvents(deps: {
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
 }) {
-  const { redis, secrets, keyPrefix, types, write } = deps
+  const { redis, secrets, keyPrefix, types } = deps
+  const unanswered = createUntilAnswered(patience)
 
   const factsOf = ({ channel, to, scene }: CodeOwner) => ({
     channel,
@@ -38,21 +40,16 @@ export function createCaptchaEvents(deps: {
     scene,
   })
 
-  async function writeEvent(event: CaptchaEvent): Promise<void> {
-    for (let attempt = 0; attempt < tries; attempt++) {
-      try {
-        return await write(event)
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, betweenTriesMs).unref())
-      }
-    }
+  async function write(event: CaptchaEvent): Promise<void> {
+    const run = () => deps.write(event)
+    await run().catch(() => unanswered.add(randomUUID(), run))
   }
 
   return {
     passed(owner: CodeOwner, noticeId: string): void {
       if (!types.includes('captcha.passed')) return
       const data = { id: noticeId, ...factsOf(owner) }
-      void writeEvent({ app: owner.app, type: 'captcha.passed', data })
+      void write({ app: owner.app, type: 'captcha.passed', data })
     },
 
     /** Once per lock and recipient, however often the locked door is tried. */
@@ -64,7 +61,9 @@ export function createCaptchaEvents(deps: {
         .catch(() => null)
       if (isNew === null) return
       const data = { ...factsOf(owner), rule, lockedForMs: retryAfterMs }
-      await writeEvent({ app: owner.app, type: 'captcha.locked', data })
+      await write({ app: owner.app, type: 'captcha.locked', data })
     },
+
+    close: unanswered.close,
   }
 }

@@ -71,7 +71,7 @@ export function createCheckCaptcha(deps: {
   codeLength: number
   passes: Pick<Passes, 'issue'>
   metrics: Pick<Metrics, 'checks'>
-  events: CaptchaEvents
+  events: Pick<CaptchaEvents, 'passed' | 'locked'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
   /** PostgreSQL's. */
   nowMs: () => number

@@ -2,6 +2,7 @@
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { noticeRoutes } from '../http/notices.ts'
@@ -16,7 +17,6 @@ import { createReceiptReaders } from '../providers/kinds.ts'
 import { createLoginThrottle } from '../rules/login-throttle.ts'
 import type { OnDecided } from '../rules/quota.ts'
 import { composeChecking } from './checking.ts'
-import { keepTrying } from './keep-trying.ts'
 import { openRouters } from './plugins.ts'
 import { composeRequests } from './requests.ts'
 import { composeSending } from './sending.ts'
@@ -61,10 +61,16 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const keys = createApiKeys(database)
   const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
   if (bootstrapKey) {
+    const ensure = () => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' })
+    const unanswered = createUntilAnswered({
+      ...{ maxAgeMs: Number.POSITIVE_INFINITY, maxEntries: 1, isOnceEnough: true },
+    })
+    closers.onClose(() => unanswered.close())
     // Awaited once, because a caller that sees `ready` may use the key at once.
-    await keepTrying(closers, log, () =>
-      keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' }),
-    )
+    await ensure().catch((error) => {
+      log.backgroundFailed('bootstrap key', error)
+      unanswered.add('bootstrap key', ensure)
+    })
   }
   const underWay = createUnderWay()
   const beside = await openRouters(shared.config.plugins, {})

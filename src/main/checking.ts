@@ -13,6 +13,12 @@ export async function composeChecking(shared: Shared, requests: Requests) {
   const { nowMs } = database
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
   closers.onClose(() => passes.close())
+  const captchaEvents = createCaptchaEvents({
+    ...{ redis, secrets, keyPrefix },
+    types: wantedEvents,
+    write: events.add,
+  })
+  closers.onClose(() => captchaEvents.close())
   const checkCaptcha = createCheckCaptcha({
     ...requests,
     limits: checkLimits,
@@ -21,13 +27,7 @@ export async function composeChecking(shared: Shared, requests: Requests) {
     passes,
     metrics,
     nowMs,
-    events: createCaptchaEvents({
-      redis,
-      secrets,
-      keyPrefix,
-      types: wantedEvents,
-      write: events.add,
-    }),
+    events: captchaEvents,
     onChecked: recorder.checked,
   })
   return { checkCaptcha, passes }
