@@ -27,22 +27,6 @@ export function startDeadline(outer: AbortSignal, timeoutMs: number): Deadline {
   }
 }
 
-/** Waits, or stops waiting at the signal; true when the whole time has passed. */
-export function waitMs(durationMs: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve(false)
-    const stop = () => {
-      clearTimeout(timer)
-      resolve(false)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', stop)
-      resolve(true)
-    }, durationMs)
-    signal.addEventListener('abort', stop, { once: true })
-  })
-}
-
 const countdownParts = 5
 
 /**

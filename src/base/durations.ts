@@ -28,12 +28,24 @@ export const durationText = z
 /** A duration; comes out in milliseconds. */
 export const duration = durationText.transform((text) => parseDurationMs(text) as number)
 
+type Unit = keyof typeof unitMs
+const largestFirst = (Object.keys(unitMs) as Unit[]).reverse()
+
+/** In the largest unit of which it is a whole number. */
+export function inWholeUnits(durationMs: number): { count: number; unit: Unit } {
+  const unit =
+    largestFirst.find((unit) => durationMs > 0 && durationMs % unitMs[unit] === 0) ?? 'ms'
+  return { count: durationMs / unitMs[unit], unit }
+}
+
+/** In the largest unit of which it is two at least; rounded up, because "in 0 s" is never true. */
+export function inRoughUnits(durationMs: number): { count: number; unit: Exclude<Unit, 'ms'> } {
+  const unit = (['d', 'h', 'm'] as const).find((unit) => durationMs >= 2 * unitMs[unit]) ?? 's'
+  return { count: Math.ceil(durationMs / unitMs[unit]), unit }
+}
+
 /** The shortest exact spelling: 300000 → `5m`, 86400000 → `1d`, 1500 → `1500ms`. */
 export function formatDuration(durationMs: number): string {
-  for (const unit of ['d', 'h', 'm', 's'] as const) {
-    if (durationMs >= unitMs[unit] && durationMs % unitMs[unit] === 0) {
-      return `${durationMs / unitMs[unit]}${unit}`
-    }
-  }
-  return `${durationMs}ms`
+  const { count, unit } = inWholeUnits(durationMs)
+  return `${count}${unit}`
 }

@@ -3,6 +3,7 @@
  * that is away is waited for, and a row it refuses is written without what the far end said.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -32,7 +33,7 @@ export function createRecordOutcome(deps: {
   ): Promise<boolean> {
     let row: NoticeOutcome = { id: notice.id, claims, attempts: attemptLog.all(), ...outcome }
     let isBare = false
-    for (let pause = 100; ; pause = Math.min(pause * 2, 2_000)) {
+    for (let tries = 1; ; tries++) {
       try {
         const isWritten = await store.record(row)
         if (isWritten && outcome.state !== 'pending') finished(notice, outcome)
@@ -42,7 +43,7 @@ export function createRecordOutcome(deps: {
         if (error instanceof Unavailable) {
           // A pause of which nothing was learnt need not be known; the job itself comes back.
           if (outcome.state === 'pending' && attemptLog.made.length === 0) return true
-          await sleep(pause)
+          await sleep(backoffMs(tries, 100, 2_000))
         } else if (isBare) throw error
         else {
           isBare = true

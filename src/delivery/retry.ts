@@ -8,6 +8,7 @@
  *   repeated at most `unknownRetries` times, so a fault doubles a message at most that often.
  * - An answer about the message itself (`rejected`) uses up one of `tries`.
  */
+import { backoffMs } from '../base/backoff.ts'
 import type { Attempt } from '../notice/states.ts'
 import { meanings } from './meaning.ts'
 
@@ -43,13 +44,6 @@ export function unknowns(attempts: readonly Attempt[]): Attempt[] {
   return open
 }
 
-/** Doubles with every call; half of it is random, so that a provider that is back does not get all at once. */
-export function pauseMs(
-  calls: number,
-  longestPauseMs: number,
-  random: () => number = Math.random,
-): number {
-  const doublings = Math.min(Math.max(0, calls - 1), 20)
-  const fullMs = Math.min(firstPauseMs * 2 ** doublings, longestPauseMs)
-  return fullMs / 2 + (random() * fullMs) / 2
-}
+/** Before a message is offered again, by the calls that were made for it. */
+export const pauseMs = (calls: number, longestPauseMs: number) =>
+  backoffMs(calls, firstPauseMs, longestPauseMs)

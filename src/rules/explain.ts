@@ -1,5 +1,6 @@
 /** Policies in words. */
 
+import { inWholeUnits } from '../base/durations.ts'
 import type { Kind, Policies, Rule, Window } from '../limiter/index.ts'
 import { fields } from './fields.ts'
 import { onlyJoinsOthers, whenAsked } from './policies.ts'
@@ -101,14 +102,7 @@ const number = (value: number) => value.toLocaleString('en-US')
 const count = (value: number, one: string, many: string) =>
   `${number(value)} ${value === 1 ? one : many}`
 
-const units = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
-  [1_000, 's'],
-] as const
-
 function duration(ms: number): string {
-  const [unitMs, unit] = units.find(([unitMs]) => ms % unitMs === 0) ?? [1, 'ms']
-  return `${number(ms / unitMs)} ${unit}`
+  const { count, unit } = inWholeUnits(ms)
+  return `${number(count)} ${unit === 'm' ? 'min' : unit}`
 }

@@ -13,6 +13,7 @@
  * This is polling of a table and no queue of its own: the rows must be in PostgreSQL anyway to be
  * written with the moves they tell of, and a second of delay is nothing to their readers.
  */
+import { backoffMs } from '../base/backoff.ts'
 import type { EventType } from '../base/event-types.ts'
 import { createHttpClient } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
@@ -37,6 +38,7 @@ const leaseMs = 3 * timeoutMs
 /** Doubles with every try. */
 const firstPauseMs = 5_000
 const longestPauseMs = 3_600_000
+const pauseMs = (tries: number) => backoffMs(tries, firstPauseMs, longestPauseMs)
 const giveUpAfterMs = 86_400_000
 
 /** The types that some receiver wants. */
@@ -66,8 +68,8 @@ export function startEventDispatcher(deps: {
       const results = await Promise.all(events.map((event) => tell(event, signal)))
       const gone = events.filter((_, index) => results[index] === undefined)
       const again = events.flatMap(({ id }, index) => {
-        const pauseMs = results[index]
-        return pauseMs === undefined ? [] : [{ id, pauseMs }]
+        const againInMs = results[index]
+        return againInMs === undefined ? [] : [{ id, pauseMs: againInMs }]
       })
       await store.settle(
         gone.map(({ id }) => id),
@@ -93,7 +95,7 @@ export function startEventDispatcher(deps: {
     if (silentForMs > 0) {
       if (isLast) return giveUp(event)
       // A pause that grows as after a call: many events of a dead receiver must not go round and round.
-      return Math.max(silentForMs + Math.random() * pollMs, pauseAfterMs(tries))
+      return Math.max(silentForMs + Math.random() * pollMs, pauseMs(tries))
     }
     // A receiver that was silent is called for one event; those beside it wait for what comes of that.
     if (silentUntilMs.has(receiver)) silentUntilMs.set(receiver, performance.now() + timeoutMs)
@@ -113,7 +115,7 @@ export function startEventDispatcher(deps: {
     metrics.events.inc({ type, outcome: 'failed' })
     const reason = outcome.kind === 'answered' ? `HTTP ${outcome.status}` : outcome.reason
     log.eventFailed({ eventId: id, type, tries, reason })
-    return pauseAfterMs(tries)
+    return pauseMs(tries)
   }
 
   function giveUp({ id, type, tries }: TakenEvent): undefined {
@@ -130,9 +132,4 @@ export function startEventDispatcher(deps: {
       client.close()
     },
   }
-}
-
-function pauseAfterMs(tries: number): number {
-  const fullMs = Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 20), longestPauseMs)
-  return fullMs / 2 + (Math.random() * fullMs) / 2
 }

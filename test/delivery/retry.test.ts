@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mayTryAgain, pauseMs, unknowns } from '../../src/delivery/retry.ts'
+import { mayTryAgain, unknowns } from '../../src/delivery/retry.ts'
 import type { Attempt, Outcome } from '../../src/notice/states.ts'
 
 const policy = { tries: 3, unknownRetries: 1, longestPauseMs: 10_000, askAgainMs: 5_000 }
@@ -30,11 +30,4 @@ test("unknowns: a provider's word settles its own latest try, not another's", ()
     attempts(['a', 'unknown'], ['b', 'unknown'], ['a', 'not_taken'], [null, 'unknown']),
   )
   expect(open.map(({ provider }) => provider)).toEqual(['b', null])
-})
-
-test('pauseMs: doubles up to the longest, half of it by chance', () => {
-  expect(pauseMs(1, 10_000, () => 0)).toBe(250)
-  expect(pauseMs(1, 10_000, () => 1)).toBe(500)
-  expect(pauseMs(2, 10_000, () => 1)).toBe(1_000)
-  expect(pauseMs(50, 10_000, () => 1)).toBe(10_000)
 })

@@ -1,16 +1,12 @@
 /** What the console says in English. */
+import { inRoughUnits } from '../../base/durations.ts'
 
-const units = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
-  [1_000, 's'],
-] as const
+const unitNames = { d: 'd', h: 'h', m: 'min', s: 's' }
 
-/** Rounded up, because "in 0 s" is never true: `41 s`, `15 min`, `2 h`. */
+/** Rounded up: `41 s`, `15 min`, `2 h`. */
 function duration(ms: number): string {
-  const [unitMs, unit] = units.find(([unitMs]) => ms >= 2 * unitMs) ?? ([1_000, 's'] as const)
-  return `${Math.ceil(ms / unitMs)} ${unit}`
+  const { count, unit } = inRoughUnits(ms)
+  return `${count} ${unitNames[unit]}`
 }
 
 export const en = {

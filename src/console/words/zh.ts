@@ -1,16 +1,12 @@
 /** What the console says in Chinese. */
+import { inRoughUnits } from '../../base/durations.ts'
 import type { en } from './en.ts'
 
-const units = [
-  [86_400_000, '天'],
-  [3_600_000, '小时'],
-  [60_000, '分钟'],
-  [1_000, '秒'],
-] as const
+const unitNames = { d: '天', h: '小时', m: '分钟', s: '秒' }
 
 function duration(ms: number): string {
-  const [unitMs, unit] = units.find(([unitMs]) => ms >= 2 * unitMs) ?? ([1_000, '秒'] as const)
-  return `${Math.ceil(ms / unitMs)} ${unit}`
+  const { count, unit } = inRoughUnits(ms)
+  return `${count} ${unitNames[unit]}`
 }
 
 export const zh: typeof en = {

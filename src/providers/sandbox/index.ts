@@ -1,5 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { channels } from '../../base/channel.ts'
-import { waitMs } from '../../base/deadline.ts'
 import { newId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
@@ -73,12 +73,15 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
       return { kind: 'unavailable', detail: 'switched off' }
     }
     const fault = findFault(settings.faults, message.to)
-    if (fault?.delay && !(await waitMs(fault.delay, AbortSignal.any([signal, closing.signal])))) {
+    /** False when it was broken off. */
+    const wait = (ms: number) =>
+      sleep(ms, true, { signal: AbortSignal.any([signal, closing.signal]) }).catch(() => false)
+    if (fault?.delay && !(await wait(fault.delay))) {
       return { kind: 'unavailable', detail: 'aborted' }
     }
     switch (fault?.result) {
       case 'hang':
-        await waitMs(deps.timeoutMs, AbortSignal.any([signal, closing.signal]))
+        await wait(deps.timeoutMs)
         return { kind: 'unavailable', detail: 'no answer in time' }
       case 'throttled':
         return { kind: 'throttled', retryAfterMs: fault.retryAfter, detail: 'sandbox fault' }
