@@ -3,10 +3,11 @@ import { parseArgs } from 'node:util'
 import { reportOf } from '../base/finding.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { examine } from './examine.ts'
+import { orUsage } from './stop.ts'
 
 const usage = 'Usage: npm run doctor [-- --json] [--dkim-selector NAME]'
 
-const { json, selector } = readArguments()
+const { json, selector } = orUsage(usage, readArguments)
 loadEnvFile()
 const findings = await examine(process.env, { dkimSelector: selector })
 const text = json ? JSON.stringify(findings, null, 2) : reportOf(findings)
@@ -15,16 +16,11 @@ const hasError = findings.some(({ state }) => state === 'error')
 process.stdout.write(`${text}\n`, () => process.exit(hasError ? 1 : 0))
 
 function readArguments(): { json: boolean; selector: string | undefined } {
-  try {
-    const { values } = parseArgs({
-      options: { json: { type: 'boolean', default: false }, 'dkim-selector': { type: 'string' } },
-    })
-    const selector = values['dkim-selector']
-    if (selector !== undefined && !/^[a-z0-9._-]{1,63}$/i.test(selector))
-      throw new Error('--dkim-selector is a DNS name')
-    return { json: values.json, selector }
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${usage}`)
-    return process.exit(1)
-  }
+  const { values } = parseArgs({
+    options: { json: { type: 'boolean', default: false }, 'dkim-selector': { type: 'string' } },
+  })
+  const selector = values['dkim-selector']
+  if (selector !== undefined && !/^[a-z0-9._-]{1,63}$/i.test(selector))
+    throw new Error('--dkim-selector is a DNS name')
+  return { json: values.json, selector }
 }

@@ -7,6 +7,7 @@ import { formatDuration, parseDurationMs } from '../base/durations.ts'
 import { isId } from '../base/ids.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { openDatabase } from '../storage/database.ts'
+import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 const usage = `Usage:
   npm run keys -- create --name NAME [--app APP] [--kind secret]
@@ -33,17 +34,9 @@ const optionsOf: Readonly<Record<string, readonly string[]>> = {
 }
 const maxOverlapMs = 90 * 86_400_000
 
-function stop(message: string): never {
-  console.error(message)
-  process.exit(1)
-}
-
 loadEnvFile()
-const databaseUrl = process.env.DATABASE_URL
-if (!databaseUrl)
-  stop('DATABASE_URL is not set, e.g. postgresql://postern:secret@localhost:5432/postern')
-
-const run = commandOf(readArguments())
+const databaseUrl = databaseUrlOrStop()
+const run = commandOf(orUsage(usage, readArguments))
 const database = openDatabase(databaseUrl, { maxConnections: 1, onError: () => {} })
 const keys = createKeyStore(database)
 try {
@@ -56,26 +49,22 @@ try {
 }
 
 function readArguments() {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        name: { type: 'string' },
-        app: { type: 'string' },
-        kind: { type: 'string' },
-        origin: { type: 'string', multiple: true },
-        overlap: { type: 'string' },
-      },
-    })
-    const [command = '', id = '', ...more] = positionals
-    const known = Object.hasOwn(optionsOf, command) ? optionsOf[command] : undefined
-    const foreign = Object.keys(values).find((name) => !known?.includes(name))
-    const wantsId = command === 'revoke' || command === 'rotate'
-    if (!known || foreign || more.length > 0 || (wantsId ? !isId(id) : id !== '')) stop(usage)
-    return { command, id, ...values }
-  } catch (error) {
-    return stop(`${(error as Error).message}\n\n${usage}`)
-  }
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      name: { type: 'string' },
+      app: { type: 'string' },
+      kind: { type: 'string' },
+      origin: { type: 'string', multiple: true },
+      overlap: { type: 'string' },
+    },
+  })
+  const [command = '', id = '', ...more] = positionals
+  const known = Object.hasOwn(optionsOf, command) ? optionsOf[command] : undefined
+  const foreign = Object.keys(values).find((name) => !known?.includes(name))
+  const wantsId = command === 'revoke' || command === 'rotate'
+  if (!known || foreign || more.length > 0 || (wantsId ? !isId(id) : id !== '')) stop(usage)
+  return { command, id, ...values }
 }
 
 /** What is wrong with the arguments is said before PostgreSQL is asked. */

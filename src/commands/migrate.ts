@@ -1,20 +1,16 @@
 import { loadEnvFile } from '../config/env-file.ts'
 import { postgresProblem } from '../storage/database-ready.ts'
 import { migrate } from '../storage/migrate.ts'
+import { databaseUrlOrStop, stop } from './stop.ts'
 
 /** `npm run migrate`: needs DATABASE_URL and nothing else, so it can run before any secret exists. */
 loadEnvFile()
-const databaseUrl = process.env.DATABASE_URL
-if (!databaseUrl) {
-  console.error('DATABASE_URL is not set, e.g. postgresql://postern:secret@localhost:5432/postern')
-  process.exit(1)
-}
+const databaseUrl = databaseUrlOrStop()
 try {
   const applied = await migrate(databaseUrl)
   console.log(applied.length > 0 ? `applied: ${applied.join(', ')}` : 'nothing to apply')
 } catch (error) {
-  console.error(`Postern can not migrate: ${sentenceOf(error)}`)
-  process.exit(1)
+  stop(`Postern can not migrate: ${sentenceOf(error)}`)
 }
 
 function sentenceOf(error: unknown): string {

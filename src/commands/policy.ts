@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { parseDurationMs } from '../base/durations.ts'
 import { loadEnvFile } from '../config/env-file.ts'
+import { redisUrl } from '../config/environment.ts'
 import { readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { parsePolicies, type RawPolicies } from '../limiter/index.ts'
@@ -14,6 +15,7 @@ import { closeRedis, connectRedis, firstTry } from '../storage/redis.ts'
 import { readSample } from '../support/recorded.ts'
 import { type Replayed, replay } from '../support/replay.ts'
 import { reportOf } from '../support/report.ts'
+import { orUsage, stop } from './stop.ts'
 
 const usage = `Usage:
   npm run policy -- explain [--policy postern.yaml]
@@ -24,13 +26,8 @@ replay decides the recorded requests again by another file's policies, and says 
 otherwise. It reads Redis (REDIS_URL) and changes nothing.
 Without --policy, explain reads POSTERN_CONFIG or ./postern.yaml.`
 
-function stop(message: string): never {
-  console.error(message)
-  process.exit(1)
-}
-
 loadEnvFile()
-const { command, policy, sinceMs, isJson } = readArguments()
+const { command, policy, sinceMs, isJson } = orUsage(usage, readArguments)
 const file = await readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.yaml'))
 const policies = withPageRules(file.policies, file.browser) as RawPolicies
 if (command === 'explain') {
@@ -42,28 +39,24 @@ if (command === 'explain') {
 }
 
 function readArguments() {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        policy: { type: 'string' },
-        since: { type: 'string' },
-        json: { type: 'boolean' },
-      },
-    })
-    const { policy, since, json } = values
-    const [command = '', ...more] = positionals
-    const sinceMs = parseDurationMs(since ?? '24h')
-    const isRight =
-      more.length === 0 &&
-      ((command === 'explain' && since === undefined && json === undefined) ||
-        (command === 'replay' && policy !== undefined))
-    if (!isRight) stop(usage)
-    if (sinceMs === undefined) stop(`"${since}" is not a duration such as 90m, 24h or 7d.`)
-    return { command, policy, sinceMs, isJson: json ?? false }
-  } catch (error) {
-    return stop(`${(error as Error).message}\n\n${usage}`)
-  }
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      policy: { type: 'string' },
+      since: { type: 'string' },
+      json: { type: 'boolean' },
+    },
+  })
+  const { policy, since, json } = values
+  const [command = '', ...more] = positionals
+  const sinceMs = parseDurationMs(since ?? '24h')
+  const isRight =
+    more.length === 0 &&
+    ((command === 'explain' && since === undefined && json === undefined) ||
+      (command === 'replay' && policy !== undefined))
+  if (!isRight) stop(usage)
+  if (sinceMs === undefined) stop(`"${since}" is not a duration such as 90m, 24h or 7d.`)
+  return { command, policy, sinceMs, isJson: json ?? false }
 }
 
 async function readFile(path: string): Promise<PolicyFile> {
@@ -74,9 +67,8 @@ async function readFile(path: string): Promise<PolicyFile> {
 async function replayRecorded(): Promise<Replayed> {
   const url = process.env.REDIS_URL
   if (!url) return stop('REDIS_URL is not set, e.g. redis://localhost:6379')
-  if (!/^(redis|rediss|redis\+cluster|redis\+sentinel):\/\/./.test(url)) {
-    return stop('REDIS_URL is redis://, rediss://, redis+cluster:// or redis+sentinel://')
-  }
+  const parsed = redisUrl.safeParse(url)
+  if (!parsed.success) return stop(`REDIS_URL ${parsed.error.issues[0]?.message}`)
   const redis = connectRedis(url, 'command', () => {})
   try {
     await firstTry(redis)

@@ -14,17 +14,19 @@ const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).de
 
 const secret = z.string().refine((text) => Buffer.byteLength(text) >= 32, 'needs at least 32 bytes')
 
+export const redisUrl = z
+  .string()
+  .regex(
+    /^(redis|rediss|redis\+cluster|redis\+sentinel):\/\/./,
+    'is redis://, rediss://, redis+cluster:// or redis+sentinel://',
+  )
+
 const environmentSchema = z.object({
   PORT: port(3000),
   HOST: z.string().default('0.0.0.0'),
   ADMIN_PORT: port(9100),
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'is a postgresql:// address'),
-  REDIS_URL: z
-    .string()
-    .regex(
-      /^(redis|rediss|redis\+cluster|redis\+sentinel):\/\/./,
-      'is redis://, rediss://, redis+cluster:// or redis+sentinel://',
-    ),
+  REDIS_URL: redisUrl,
   POSTERN_CONFIG: z.string().default('./postern.yaml'),
   SECRET: secret,
   SECRET_PREVIOUS: secret.optional(),

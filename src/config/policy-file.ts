@@ -49,9 +49,10 @@ export async function parsePolicyFile(
   return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
 }
 
-function findingsOf(error: z.ZodError | undefined): Finding[] {
+/** What a schema has found; each unknown key is a finding of its own. */
+export function findingsOf(error: z.ZodError | undefined): Finding[] {
   return (error?.issues ?? []).flatMap((issue): Finding[] => {
-    const path = issue.path as string[]
+    const path = issue.path as (string | number)[]
     return issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
       : [{ path, message: issue.message }]

@@ -13,8 +13,8 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express'
-import helmet from 'helmet'
 import type { Log } from '../base/log.ts'
+import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { Unavailable } from '../base/problems.ts'
 import { createAssets } from './assets.ts'
@@ -47,7 +47,7 @@ export function createConsole(deps: {
   const assets = createAssets()
   const app = express()
   app.disable('x-powered-by').disable('etag')
-  app.use(protect)
+  app.use(protectOwnPages)
   app.get('/assets/:version/:file', assets.answer)
   app.use((_, response, next) => {
     response.set('cache-control', 'no-store')
@@ -154,27 +154,6 @@ export function createConsole(deps: {
     problem(request, response, isTheirs ? 'badRequest' : 'internal', isTheirs ? 400 : 500)
   }
 }
-
-/** Nothing comes from elsewhere, nothing runs but our own file, and nobody may put a page of ours into theirs. */
-const protect = helmet({
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: {
-      defaultSrc: ["'none'"],
-      scriptSrc: ["'self'"],
-      styleSrc: ["'self'"],
-      imgSrc: ["'self'"],
-      connectSrc: ["'self'"],
-      formAction: ["'self'"],
-      baseUri: ["'none'"],
-      frameAncestors: ["'none'"],
-    },
-  },
-  // With `no-referrer` browsers would call the origin of a form `null`.
-  referrerPolicy: { policy: 'same-origin' },
-  // For the proxy that ends TLS to say, and for its whole domain.
-  strictTransportSecurity: false,
-})
 
 /** As chosen by the link of a page, then as before, then as the browser likes. */
 function languageOf(request: Request): Language {

@@ -14,7 +14,7 @@ import express, {
   type Response,
   type Router,
 } from 'express'
-import helmet from 'helmet'
+import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { isLocalCaller, notLocal } from '../http/local-caller.ts'
 import { viewOf } from '../http/notices.ts'
@@ -41,7 +41,7 @@ export function createDemoPage(page: DemoPage): Router {
   const { notices, outbox } = shared.stores
   const switchable = switchableIn(shared.config.file)
   const router = express.Router()
-  const local: RequestHandler[] = [onlyHere, ...headers]
+  const local: RequestHandler[] = [onlyHere, protectOwnPages, notKept]
   const contents = new Map(Object.entries(files).map(([path, file]) => [path, read(file)]))
 
   router.get('/', local, async (request: Request, response: Response) => {
@@ -139,28 +139,10 @@ const fromOwnPage: RequestHandler = (request, response, next) => {
   response.status(403).type('text').send('Only the demo page may do this.\n')
 }
 
-const headers: RequestHandler[] = [
-  helmet({
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: {
-        defaultSrc: ["'none'"],
-        scriptSrc: ["'self'"],
-        styleSrc: ["'self'"],
-        connectSrc: ["'self'"],
-        imgSrc: ["'self'"],
-        formAction: ["'self'"],
-        baseUri: ["'none'"],
-        frameAncestors: ["'none'"],
-      },
-    },
-    strictTransportSecurity: false,
-  }),
-  (_request, response, next) => {
-    response.setHeader('cache-control', 'no-store')
-    next()
-  },
-]
+const notKept: RequestHandler = (_request, response, next) => {
+  response.setHeader('cache-control', 'no-store')
+  next()
+}
 
 const files = {
   '/demo/page.js': 'dist/demo-page.js',

@@ -3,7 +3,7 @@ import { channels } from '../base/channel.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import type { Finding } from '../config/located-yaml.ts'
-import { parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
+import { findingsOf, parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { loadTemplates, type Templates } from '../delivery/templates.ts'
@@ -64,12 +64,7 @@ export function createSectionChecks(extensions = createExtensions()) {
         providers.set(name, { kind, settings: parsed.data })
         return []
       }
-      return parsed.error.issues.flatMap((issue) => {
-        const at = issue.path as (string | number)[]
-        return issue.code === 'unrecognized_keys'
-          ? issue.keys.map((key) => ({ path: [...at, key], message: 'unknown key' }))
-          : [{ path: at, message: issue.message }]
-      })
+      return findingsOf(parsed.error)
     } catch (error) {
       const message = `the settings of this kind can not be checked: ${(error as Error).message}`
       return [{ path: ['kind'], message }]
