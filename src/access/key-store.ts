@@ -6,7 +6,7 @@
  * When a key ends is PostgreSQL's to say: the clock of whoever revokes it may be hours ahead, and the key would
  * live on for as long.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyToken, type KeyKind, keyKindOf, shownPrefixOf } from './key-token.ts'
@@ -109,9 +109,7 @@ export function createKeyStore(database: Database) {
   }
 }
 
-export function hashOf(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
-}
+export const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')
 
 const factsSql = `
   SELECT id, app, kind, origins, name, prefix, created_at AS "createdAt", revoked_at AS "revokedAt",

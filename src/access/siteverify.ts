@@ -3,7 +3,7 @@
  * worth. What it says of our own settings, and any answer but a plain one, is not the visitor's fault and
  * no pass either: the caller hears 503. The visitor's address is not handed on.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { createHttpClient } from '../base/http-client.ts'
 import { parseObject } from '../base/json.ts'
 import { Unavailable } from '../base/problems.ts'
@@ -66,7 +66,7 @@ export function createSiteverify(settings: SiteverifySettings): ChallengeKind {
 
     read({ app, keyId }: Asked, answer): Reading {
       if (!/^[\x21-\x7e]+$/.test(answer)) return { kind: 'malformed' }
-      const id = createHash('sha256').update(`${app} ${keyId} ${answer}`).digest('hex')
+      const id = hash('sha256', `${app} ${keyId} ${answer}`)
       return { kind: 'unproven', id, aliveMs }
     },
 

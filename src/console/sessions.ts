@@ -9,7 +9,7 @@
  *
  * The CSRF token is a hash of the session's token: whoever reads a page has it, whoever only sends the cookie has not.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { reachRedis } from '../base/reach-redis.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 
@@ -58,5 +58,4 @@ export function createSessions({ redis, keyPrefix }: { redis: RedisClient; keyPr
   }
 }
 
-const hashOf = (use: string, token: string) =>
-  createHash('sha256').update(`${use} ${token}`).digest('base64url')
+const hashOf = (use: string, token: string) => hash('sha256', `${use} ${token}`, 'base64url')

@@ -66,20 +66,11 @@ export function openDatabase(
   return {
     pool,
     async query<Row>(name: string, text: string, values: readonly unknown[]) {
-      try {
-        const { rows } = await pool.query({ name, text, values: values as unknown[] })
-        return rows as Row[]
-      } catch (error) {
-        throw isOutOfReach(error) ? new Unavailable('postgresql', error) : error
-      }
+      const asked = pool.query({ name, text, values: values as unknown[] })
+      const { rows } = await asked.catch(failed)
+      return rows as Row[]
     },
-    async read(work) {
-      try {
-        return await work(prisma)
-      } catch (error) {
-        throw isOutOfReach(error) ? new Unavailable('postgresql', error) : error
-      }
-    },
+    read: (work) => work(prisma).catch(failed),
     nowMs: () => Math.floor(clockAheadMs() + performance.now()),
     async onOwnConnection({ statementTimeoutMs, signal }, work) {
       signal?.throwIfAborted()
@@ -108,6 +99,10 @@ export function openDatabase(
       await pool.end()
     },
   }
+}
+
+function failed(error: unknown): never {
+  throw isOutOfReach(error) ? new Unavailable('postgresql', error) : error
 }
 
 /**

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { createHttpClient } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../../base/json.ts'
 import { beijingDay } from '../beijing-time.ts'
+import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted, readTransport } from '../send-result.ts'
+import { accepted } from '../send-result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
@@ -27,7 +27,7 @@ export const aliyun: ProviderKind<AliyunSettings> = {
 const recordDelayMs = 60_000
 
 function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
+  const { ask, providerWith } = createHttpProvider(aliyun, name, deps)
   const { clock } = deps
   const { origin, host } = new URL(settings.endpoint)
 
@@ -38,8 +38,8 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     const request = { method, host, query, action, version: '2017-05-25', atMs } as const
     const signed = signAcs3({ ...request, nonce: randomUUID() }, settings)
     const url = `${origin}/?${signed.query}`
-    const outcome = await client.call({ method, url, headers: signed.headers, body: '' }, signal)
-    const { result, answer } = readTransport(outcome, 'aliyun', clock())
+    const { headers } = signed
+    const { result, answer } = await ask({ method, url, headers, body: '' }, signal)
     return result ? { result } : { answer: parseObject(answer.body) }
   }
 
@@ -83,17 +83,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
       : { kind: 'unknown', detail: 'aliyun: not in the records yet' }
   }
 
-  return {
-    name,
-    kind: aliyun.kind,
-    channels: aliyun.channels,
-    slots: deps.concurrency,
-    send,
-    query,
-    async close() {
-      client.close()
-    },
-  }
+  return providerWith({ send, query })
 }
 
 /** Eleven digits inside mainland China, country code and number without `+` elsewhere. */

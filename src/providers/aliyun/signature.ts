@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 
 /**
  * Signature version 3 of Alibaba Cloud (ACS3-HMAC-SHA256) for a call whose parameters are all in the
@@ -23,7 +23,7 @@ export function signAcs3(call: Acs3Call, key: AccessKey) {
   const headers: Record<string, string> = {
     host: call.host,
     'x-acs-action': call.action,
-    'x-acs-content-sha256': sha256(''),
+    'x-acs-content-sha256': hash('sha256', ''),
     'x-acs-date': `${new Date(call.atMs).toISOString().slice(0, 19)}Z`,
     'x-acs-signature-nonce': call.nonce,
     'x-acs-version': call.version,
@@ -32,10 +32,17 @@ export function signAcs3(call: Acs3Call, key: AccessKey) {
   const canonicalHeaders = names.map((name) => `${name}:${headers[name]}\n`).join('')
   const signedHeaders = names.join(';')
   const query = canonicalQuery(call.query)
-  const request = [call.method, '/', query, canonicalHeaders, signedHeaders, sha256('')].join('\n')
+  const request = [
+    call.method,
+    '/',
+    query,
+    canonicalHeaders,
+    signedHeaders,
+    hash('sha256', ''),
+  ].join('\n')
   const algorithm = 'ACS3-HMAC-SHA256'
   const signature = createHmac('sha256', key.accessKeySecret)
-    .update(`${algorithm}\n${sha256(request)}`)
+    .update(`${algorithm}\n${hash('sha256', request)}`)
     .digest('hex')
   const parts = `Credential=${key.accessKeyId},SignedHeaders=${signedHeaders},Signature=${signature}`
   return { headers: { ...headers, authorization: `${algorithm} ${parts}` }, query }
@@ -52,8 +59,4 @@ function canonicalQuery(query: Readonly<Record<string, string>>): string {
 function encode(text: string): string {
   const encodeOne = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`
   return encodeURIComponent(text).replace(/[!'()*]/g, encodeOne)
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }

@@ -1,8 +1,8 @@
-import { createHttpClient } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../../base/json.ts'
+import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted, readTransport } from '../send-result.ts'
+import { accepted } from '../send-result.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
@@ -24,13 +24,12 @@ export const tencent: ProviderKind<TencentSettings> = {
 const contentType = 'application/json; charset=utf-8'
 
 function createTencent(name: string, settings: TencentSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
-  const { clock } = deps
+  const { ask, providerWith } = createHttpProvider(tencent, name, deps)
   const { origin, host } = new URL(settings.endpoint)
 
   /** The `Response` object, or the result when there is none to read. */
   async function call(action: string, parameters: object, signal: AbortSignal) {
-    const atMs = clock()
+    const atMs = deps.clock()
     const body = JSON.stringify(parameters)
     const headers = {
       'content-type': contentType,
@@ -41,8 +40,8 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
       'x-tc-timestamp': String(Math.floor(atMs / 1_000)),
       authorization: signTc3({ host, service: 'sms', action, body, atMs, contentType }, settings),
     }
-    const outcome = await client.call({ method: 'POST', url: `${origin}/`, headers, body }, signal)
-    const { result, answer } = readTransport(outcome, 'tencent', clock())
+    const call = { method: 'POST', url: `${origin}/`, headers, body } as const
+    const { result, answer } = await ask(call, signal)
     if (result) return { result }
     const response = parseObject(answer.body)?.Response
     if (!isObject(response)) return { result: resultOfCode(undefined) }
@@ -96,15 +95,5 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
     return accepted(record.SerialNo)
   }
 
-  return {
-    name,
-    kind: tencent.kind,
-    channels: tencent.channels,
-    slots: deps.concurrency,
-    send,
-    query,
-    async close() {
-      client.close()
-    },
-  }
+  return providerWith({ send, query })
 }

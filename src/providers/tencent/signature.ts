@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 
 /**
  * Signature TC3-HMAC-SHA256 of Tencent Cloud: the canonical request is hashed, and the hash signed
@@ -26,9 +26,16 @@ export function signTc3(call: Tc3Call, key: SecretKey): string {
     `content-type:${call.contentType}\n` +
     `host:${call.host}\n` +
     `x-tc-action:${call.action.toLowerCase()}\n`
-  const request = ['POST', '/', '', canonicalHeaders, signedHeaders, sha256(call.body)].join('\n')
+  const request = [
+    'POST',
+    '/',
+    '',
+    canonicalHeaders,
+    signedHeaders,
+    hash('sha256', call.body),
+  ].join('\n')
   const scope = `${day}/${call.service}/tc3_request`
-  const toSign = `TC3-HMAC-SHA256\n${timestamp}\n${scope}\n${sha256(request)}`
+  const toSign = `TC3-HMAC-SHA256\n${timestamp}\n${scope}\n${hash('sha256', request)}`
   const dayKey = hmac(`TC3${key.secretKey}`, day)
   const signingKey = hmac(hmac(dayKey, call.service), 'tc3_request')
   const signature = hmac(signingKey, toSign).toString('hex')
@@ -38,8 +45,4 @@ export function signTc3(call: Tc3Call, key: SecretKey): string {
 
 function hmac(key: string | Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest()
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }

@@ -1,9 +1,10 @@
 import { createHttpClient } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
+import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
-import { accepted, readTransport } from '../send-result.ts'
+import { accepted } from '../send-result.ts'
 import { resultOfError } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { callbackUrl, type TwilioSettings, twilioSettings } from './settings.ts'
@@ -48,7 +49,7 @@ const authorizationOf = (accountSid: string, authToken: string) =>
   `Basic ${Buffer.from(`${accountSid}:${authToken}`).toString('base64')}`
 
 function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
+  const { ask, providerWith } = createHttpProvider(twilio, name, deps)
   const { accountSid, authToken, from, messagingServiceSid } = settings
   const url = new URL(`/2010-04-01/Accounts/${accountSid}/Messages.json`, settings.endpoint).href
   const headers = {
@@ -69,11 +70,7 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
       ...(validSeconds === undefined ? {} : { ValidityPeriod: String(validSeconds) }),
     })
     const call = { method: 'POST', url, headers, body: form.toString() } as const
-    const { result, answer } = readTransport(
-      await client.call(call, signal),
-      'twilio',
-      deps.clock(),
-    )
+    const { result, answer } = await ask(call, signal)
     if (result) return result
     const sent = parseObject(answer.body)
     if (answer.status < 200 || answer.status >= 300) return resultOfError(sent?.code, answer.status)
@@ -86,14 +83,5 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
     return accepted(sent.sid)
   }
 
-  return {
-    name,
-    kind: twilio.kind,
-    channels: twilio.channels,
-    slots: deps.concurrency,
-    send,
-    async close() {
-      client.close()
-    },
-  }
+  return providerWith({ send })
 }

@@ -1,7 +1,7 @@
 import { retryAfterMs } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
+import type { HttpAnswer } from '../http-provider.ts'
 import type { SendResult } from '../provider.ts'
-import type { HttpAnswer } from '../send-result.ts'
 
 /** The statuses that speak of the message; any other speaks of the service. */
 const aboutMessage = [400, 404, 422]

@@ -1,11 +1,11 @@
 import { channels } from '../../base/channel.ts'
-import { createHttpClient } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
 import { signWebhook } from '../../crypto/standard-webhooks.ts'
+import { createHttpProvider, type HttpAnswer } from '../http-provider.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
-import { accepted, readTransport } from '../send-result.ts'
+import { accepted } from '../send-result.ts'
 import { postponedBy, resultOfStatus } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type WebhookSettings, webhookSettings } from './settings.ts'
@@ -23,7 +23,7 @@ export const webhook: ProviderKind<WebhookSettings> = {
 }
 
 function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDeps): Provider {
-  const client = createHttpClient(deps.timeoutMs, deps.concurrency)
+  const { ask, providerWith } = createHttpProvider(webhook, name, deps)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const { noticeId, channel, to, template, locale, subject, text, html } = message
@@ -39,23 +39,12 @@ function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDe
       ...signWebhook(settings.secret, noticeId, deps.clock(), body),
     }
     const call = { method: 'POST', url: settings.url, headers, body } as const
-    const outcome = await client.call(call, signal)
-    const postponed = outcome.kind === 'answered' && postponedBy(outcome, deps.clock())
-    if (postponed) return postponed
-    const { result, answer } = readTransport(outcome, 'webhook', deps.clock())
+    const postponed = (answer: HttpAnswer) => postponedBy(answer, deps.clock())
+    const { result, answer } = await ask(call, signal, postponed)
     if (result) return result
     const isTaken = answer.status >= 200 && answer.status < 300
     return isTaken ? accepted(parseObject(answer.body)?.id) : resultOfStatus(answer.status)
   }
 
-  return {
-    name,
-    kind: webhook.kind,
-    channels: webhook.channels,
-    slots: deps.concurrency,
-    send,
-    async close() {
-      client.close()
-    },
-  }
+  return providerWith({ send })
 }

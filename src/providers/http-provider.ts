@@ -1,0 +1,61 @@
+/** Kinds whose far end is asked over HTTP. */
+import {
+  createHttpClient,
+  type HttpCall,
+  type HttpOutcome,
+  retryAfterMs,
+} from '../base/http-client.ts'
+import type { Provider, SendResult } from './provider.ts'
+import type { ProviderDeps, ProviderKind } from './provider-kind.ts'
+import { defaultRetryAfterMs } from './send-result.ts'
+
+export type HttpAnswer = Extract<HttpOutcome, { kind: 'answered' }>
+
+/** What every kind that talks HTTP has: its calls, and all of a provider but its methods. */
+export function createHttpProvider(
+  { kind, channels }: Pick<ProviderKind, 'kind' | 'channels'>,
+  name: string,
+  { timeoutMs, concurrency, clock }: ProviderDeps,
+) {
+  const client = createHttpClient(timeoutMs, concurrency)
+  return {
+    /** A result, or the answer whose body has the word. `first` may know an answer before its status is read. */
+    async ask(
+      call: HttpCall,
+      signal: AbortSignal,
+      first?: (answer: HttpAnswer) => SendResult | undefined,
+    ): Promise<ReturnType<typeof readTransport>> {
+      const outcome = await client.call(call, signal)
+      const result = outcome.kind === 'answered' && first?.(outcome)
+      return result ? { result } : readTransport(outcome, kind, clock())
+    },
+
+    providerWith: (methods: Pick<Provider, 'send' | 'query'>): Provider => ({
+      ...{ name, kind, channels, slots: concurrency },
+      ...methods,
+      close: async () => client.close(),
+    }),
+  }
+}
+
+/**
+ * What the HTTP layer alone can tell. A 5xx is the far end's own "I didn't"; a 504 is a gateway's "I don't know".
+ */
+function readTransport(
+  outcome: HttpOutcome,
+  label: string,
+  nowMs: number,
+): { result: SendResult; answer?: undefined } | { result?: undefined; answer: HttpAnswer } {
+  if (outcome.kind !== 'answered') {
+    const kind = outcome.kind === 'not_sent' ? 'unavailable' : 'unknown'
+    return { result: { kind, detail: `${label} ${outcome.reason}` } }
+  }
+  const detail = `${label} HTTP ${outcome.status}`
+  if (outcome.status === 429) {
+    const waitMs = retryAfterMs(outcome.headers, nowMs, defaultRetryAfterMs)
+    return { result: { kind: 'throttled', retryAfterMs: waitMs, detail } }
+  }
+  if (outcome.status === 504) return { result: { kind: 'unknown', detail } }
+  if (outcome.status >= 500) return { result: { kind: 'unavailable', detail } }
+  return { answer: outcome }
+}
