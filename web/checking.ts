@@ -3,7 +3,6 @@ import { createPosternClient, type Passed } from './client.ts'
 import type { Parts } from './parts.ts'
 import { codeIn, lifeOfPassMs } from './readings.ts'
 import { canType } from './state.ts'
-import { readCodeFromMessage } from './web-otp.ts'
 
 export function createChecking(parts: Parts & { passExpired: () => void }) {
   const { settings, view, screen, memory, work, tell, refused, passExpired } = parts
@@ -75,5 +74,21 @@ export function createChecking(parts: Parts & { passExpired: () => void }) {
     const { signal } = messageReader
     const code = await readCodeFromMessage(signal)
     if (code && !signal.aborted) typed(code)
+  }
+}
+
+/**
+ * The code out of the text message, where the browser can read it (WebOTP: Chrome on Android). The message has to
+ * end with `@example.org #1234`. It asks the person first.
+ */
+async function readCodeFromMessage(signal: AbortSignal): Promise<string | undefined> {
+  if (!('OTPCredential' in globalThis)) return undefined
+  try {
+    const options = { otp: { transport: ['sms'] }, signal } as CredentialRequestOptions
+    const credential = await navigator.credentials.get(options)
+    return (credential as { code?: string } | null)?.code
+  } catch {
+    // Refused, aborted, or not allowed by the page's Permissions-Policy.
+    return undefined
   }
 }

@@ -3,8 +3,18 @@ import { createPosternClient, type Sent } from './client.ts'
 import type { Parts } from './parts.ts'
 import { clockAheadMs } from './readings.ts'
 import { isUnanswered } from './refusal.ts'
-import { type Asked, askedFor } from './send-key.ts'
 import { sentMessage, waitMsOf } from './state.ts'
+
+/** A repeat after it means another code. */
+const repeatWithinMs = 60_000
+
+/** A code that is asked for. */
+interface Asked {
+  about: string
+  /** Under it nothing is sent twice. Without https there is none, and a repeat may send twice. */
+  key: string
+  sinceMs: number
+}
 
 export function createSending(parts: Parts & { onSent: (channel: Sent['channel']) => void }) {
   const { settings, view, screen, memory, work, tell, refused, onSent } = parts
@@ -52,4 +62,11 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
     tell('sent', { id, channel, to: shownTo, expiresAt, resendAt })
     onSent(channel)
   }
+}
+
+/** A send whose answer has not come may have been done all the same: its repeat goes under its key. */
+function askedFor(about: string, unanswered: Asked | undefined): Asked {
+  const nowMs = Date.now()
+  const isRepeat = unanswered?.about === about && nowMs - unanswered.sinceMs < repeatWithinMs
+  return isRepeat ? unanswered : { about, key: crypto.randomUUID?.() ?? '', sinceMs: nowMs }
 }

@@ -1,9 +1,11 @@
 /** One thing at a time: a request, the challenges on its way, and what ends it. */
 import type { Challenge, Result } from './client.ts'
-import { pastChallenges } from './past-challenges.ts'
 import { solveChallenge } from './proof-of-work.ts'
 import type { Screen } from './screen.ts'
 import type { View } from './view.ts'
+
+/** An answer may have expired while it was sought. */
+const maxChallenges = 3
 
 export type Tell = (type: string, detail: object) => void
 export type Work = ReturnType<typeof createWork>
@@ -21,8 +23,7 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
       current = new AbortController()
       const { signal } = current
       begin(kind)
-      const result = await pastChallenges(ask, (offer) => solve(offer, signal), signal)
-      return signal.aborted ? undefined : result
+      return pastChallenges(ask, (offer) => solve(offer, signal), signal)
     },
 
     /** Takes a vendor's token. */
@@ -55,4 +56,23 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
       tell('challenge', { kind, siteKey, container: view.challenge })
     })
   }
+}
+
+/** Asks, and asks again with what solves the challenge that came back. Undefined: given up meanwhile. */
+async function pastChallenges<Answer>(
+  ask: (answer?: string) => Promise<Result<Answer>>,
+  solve: (challenge: Challenge) => Promise<string>,
+  signal: AbortSignal,
+): Promise<Result<Answer> | undefined> {
+  let result = await ask()
+  for (let n = 0; n < maxChallenges; n++) {
+    if (signal.aborted || result.ok || result.problem.code !== 'challenge_required') break
+    try {
+      result = await ask(await solve(result.problem.challenge))
+    } catch (error) {
+      if (!signal.aborted) console.error('<postern-code> could not solve the challenge:', error)
+      break
+    }
+  }
+  return signal.aborted ? undefined : result
 }

@@ -1,4 +1,8 @@
 /** Elements by hand, so that what did not change stays the element it was. */
+import { set } from '../elements.ts'
+
+export { setAttributes } from '../elements.ts'
+
 export const byId = <Kind extends HTMLElement = HTMLElement>(id: string) =>
   document.getElementById(id) as Kind
 
@@ -10,16 +14,7 @@ export function make(tag: string, className = '', content: string | Node[] = '')
   return element
 }
 
-/** A screen reader says a message again that is written again. */
-export function setText(element: Element | null, words: string): void {
-  if (element && element.textContent !== words) element.textContent = words
-}
-
-export function setAttributes(element: Element, values: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(values)) {
-    if (element.getAttribute(name) !== value) element.setAttribute(name, value)
-  }
-}
+export const setText = (element: Element | null, words: string) => element && set(element, words)
 
 /**
  * Makes `list` show `items`, in their order: each by a key that stays its own, made once and then only updated.
