@@ -5,14 +5,14 @@ export interface ListedKey {
   readonly name: string
   readonly kind: KeyKind
   readonly origins: readonly string[]
-  readonly isActive: boolean
+  readonly isRevoked: boolean
 }
 
 const local = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/
 
 export function examineKeys(all: readonly ListedKey[]): Finding[] {
   const { ok, warning } = about('keys')
-  const active = all.filter(({ isActive }) => isActive)
+  const active = all.filter(({ isRevoked }) => !isRevoked)
   if (active.length === 0) {
     return [warning('there is no API key', 'npm run keys -- create --name web')]
   }

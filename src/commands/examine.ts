@@ -2,8 +2,8 @@
  * Everything that the doctor looks at. Each look has a deadline and fails alone: a server that is away must
  * neither hang the rest nor hide it.
  */
-import { createApiKeys } from '../access/api-keys.ts'
 import { examineKeys } from '../access/examine-keys.ts'
+import { createKeyStore } from '../access/key-store.ts'
 import { orLate } from '../base/deadline.ts'
 import { about, type Finding } from '../base/finding.ts'
 import { readEnvironment } from '../config/environment.ts'
@@ -83,13 +83,8 @@ function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Findin
     looks.push(
       look('postgresql', () =>
         examinePostgres(databaseUrl, async (database) => {
-          const all = await createApiKeys(database).list()
-          const now = Date.now()
-          const keys = all.map((key) => ({
-            ...key,
-            isActive: key.revokedAt === null || key.revokedAt.getTime() > now,
-          }))
-          const ofApps = keys.filter(({ isActive, kind }) => isActive && kind !== 'operator')
+          const keys = await createKeyStore(database).list()
+          const ofApps = keys.filter(({ isRevoked, kind }) => !isRevoked && kind !== 'operator')
           const apps = ofApps.map(({ app }) => app)
           return [...examineKeys(keys), ...(file ? examineApps(file, apps) : [])]
         }),

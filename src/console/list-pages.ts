@@ -1,5 +1,6 @@
 /** The plain lists: rules in words, keys without their secrets, events that wait, what was done. */
 import type { KeyFacts } from '../access/key-store.ts'
+import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { EventOutbox } from '../notice/event-outbox.ts'
 import { ownRulesOf, sentenceOf } from '../rules/explain.ts'
@@ -7,6 +8,7 @@ import type { Operations } from '../support/operations.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, NavName, Outcome, View } from './page.ts'
 import { badge, csrfField, pager, table, time } from './parts.ts'
+import { createSealedTexts } from './sealed-text.ts'
 import { wordFor } from './words.ts'
 
 const perPage = 50
@@ -20,13 +22,14 @@ export function listRoutes(deps: {
   everyApp: string
   listEvents: EventOutbox['list']
   listOperations: Operations['list']
+  secrets: Pick<Secrets, 'seal' | 'unseal'>
 }): ConsoleRoute[] {
-  const { policies, everyApp } = deps
+  const { policies, everyApp, secrets } = deps
 
   return [
-    list('rules', async (view) => rules(view, policies())),
+    list('rules', secrets, async (view) => ({ shown: rules(view, policies()) })),
 
-    list('keys', async (view) => {
+    list('keys', secrets, async (view) => {
       const { keys } = view.words
       const { apps } = view.operator
       const all = await deps.listKeys()
@@ -41,15 +44,15 @@ export function listRoutes(deps: {
         stateOfKey(view, key),
       ])
       const heads = [keys.name, keys.kind, keys.app, keys.prefix, keys.made, keys.used, keys.state]
-      return html`<p class="hint">${keys.note}</p>${table(view.words.nav.keys, heads, rows, keys.none)}
+      const shown = html`<p class="hint">${keys.note}</p>${table(view.words.nav.keys, heads, rows, keys.none)}
 <section><h2>${keys.ownSessions}</h2><form method="post" action="/sign-out">${csrfField(view)}
 <input type="hidden" name="everywhere" value="yes"><p class="hint">${keys.everywhereHint}</p>
 <button>${keys.everywhere}</button></form></section>`
+      return { shown }
     }),
 
-    list('events', async (view, cursor) => {
+    list('events', secrets, async (view, after) => {
       const { waiting, nav } = view.words
-      const after = cursor && { dueAt: cursor.at, id: cursor.id }
       const events = await deps.listEvents(view.operator.apps, perPage, after)
       const rows = events.map(({ type, app, createdAt, dueAt, tries }) => [
         type,
@@ -59,14 +62,16 @@ export function listRoutes(deps: {
         tries,
       ])
       const heads = [waiting.type, view.words.keys.app, waiting.since, waiting.due, waiting.tries]
-      const last = events.at(-1)
-      return html`<p class="hint">${waiting.note}</p>${table(nav.events, heads, rows, waiting.none)}
-${pages(view, 'events', cursor, events.length, last && { at: last.dueAt, id: last.id })}`
+      const last = events[perPage - 1]
+      return {
+        shown: html`<p class="hint">${waiting.note}</p>${table(nav.events, heads, rows, waiting.none)}`,
+        last: last && { at: last.dueAt, id: last.id },
+      }
     }),
 
-    list('operations', async (view, cursor) => {
+    list('operations', secrets, async (view, after) => {
       const { operations, nav, events } = view.words
-      const done = await deps.listOperations(view.operator.apps, perPage, cursor)
+      const done = await deps.listOperations(view.operator.apps, perPage, after)
       const rows = done.map(({ at, keyName, app, what, reason }) => [
         time(at),
         keyName ?? operations.unknownKey,
@@ -76,8 +81,10 @@ ${pages(view, 'events', cursor, events.length, last && { at: last.dueAt, id: las
       ])
       const { when, who, what, reason } = operations
       const heads = [when, who, view.words.keys.app, what, reason]
-      return html`<p class="hint">${operations.note}</p>${table(nav.operations, heads, rows, operations.none)}
-${pages(view, 'operations', cursor, done.length, done.at(-1))}`
+      return {
+        shown: html`<p class="hint">${operations.note}</p>${table(nav.operations, heads, rows, operations.none)}`,
+        last: done[perPage - 1],
+      }
     }),
   ]
 }
@@ -88,40 +95,30 @@ interface Cursor {
   id: string
 }
 
+/** `last`: of a page that is full. The next one begins behind it. */
 function list(
   name: NavName,
-  content: (view: View, cursor: Cursor | undefined) => Promise<Html>,
+  secrets: Pick<Secrets, 'seal' | 'unseal'>,
+  content: (
+    view: View,
+    after: Cursor | undefined,
+  ) => Promise<{ shown: Html; last?: Cursor | undefined }>,
 ): ConsoleRoute {
+  const cursors = createSealedTexts(secrets, `console ${name} cursor`)
   return {
     method: 'get',
     path: `/${name}`,
     async run({ view, query }): Promise<Outcome> {
       const title = view.words.nav[name]
-      const body = html`<h1>${title}</h1>${await content(view, readCursor(query.cursor))}`
+      const [ms, id] = cursors.open(query.cursor)?.split(' ') ?? []
+      const after = id === undefined ? undefined : { at: new Date(Number(ms)), id }
+      const { shown, last } = await content(view, after)
+      const next = last && cursors.seal(`${last.at.getTime()} ${last.id}`)
+      const search = new URLSearchParams(after ? { cursor: '' } : {})
+      const body = html`<h1>${title}</h1>${shown}${pager(view, `/${name}`, search, next)}`
       return { kind: 'page', title, nav: name, body, refreshMs }
     },
   }
-}
-
-function readCursor(text = ''): Cursor | undefined {
-  const [ms = '', id = '', ...rest] = text.split('.')
-  const isCursor = /^\d{1,15}$/.test(ms) && isAnyId(id) && rest.length === 0
-  return isCursor ? { at: new Date(Number(ms)), id } : undefined
-}
-
-/** Also a random one, which is not made of a time. */
-const isAnyId = (id: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)
-
-function pages(
-  view: View,
-  name: NavName,
-  cursor: Cursor | undefined,
-  count: number,
-  last: Cursor | undefined,
-): Html {
-  const query = new URLSearchParams(cursor ? { cursor: '' } : {})
-  const next = count === perPage && last ? `${last.at.getTime()}.${last.id}` : undefined
-  return pager(view, `/${name}`, query, next)
 }
 
 function rules({ words }: View, policies: Policies): Html {

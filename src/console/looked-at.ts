@@ -9,8 +9,10 @@
  */
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
+import { parseJson } from '../base/json.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Operator } from './page.ts'
+import { createSealedTexts } from './sealed-text.ts'
 
 const lookedAt = z.object({
   channel: z.enum(channels),
@@ -27,26 +29,16 @@ export type Sealing = ReturnType<typeof createSealing>
 
 export const revealedForMs = 5 * 60_000
 
-const context = 'console recipient'
-/** A mail address of 320 characters with all the rest makes less. */
-const maxLength = 1_000
-
 export function createSealing(secrets: Pick<Secrets, 'seal' | 'unseal'>) {
+  const texts = createSealedTexts(secrets, 'console recipient')
   return {
-    seal: (one: LookedAt): string =>
-      secrets.seal(JSON.stringify(one), context).toString('base64url'),
+    seal: (one: LookedAt): string => texts.seal(JSON.stringify(one)),
 
     /** Undefined when we did not make it, its secret is gone, or it is not for this operator. */
     open(sealed: string, { apps }: Pick<Operator, 'apps'>): LookedAt | undefined {
-      if (sealed.length > maxLength) return undefined
-      try {
-        const text = secrets.unseal(Buffer.from(sealed, 'base64url'), context)
-        const one = lookedAt.parse(JSON.parse(text))
-        const isTheirs = apps === undefined || one.apps?.some((app) => apps.includes(app))
-        return isTheirs ? one : undefined
-      } catch {
-        return undefined
-      }
+      const one = lookedAt.safeParse(parseJson(texts.open(sealed) ?? '')).data
+      const isTheirs = apps === undefined || one?.apps?.some((app) => apps.includes(app))
+      return isTheirs ? one : undefined
     },
   }
 }

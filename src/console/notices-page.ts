@@ -11,6 +11,7 @@ import { type NoticeState, noticeStates } from '../notice/states.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { errorText, masked, pager, stateBadge, table, time } from './parts.ts'
+import { createSealedTexts, type SealedTexts } from './sealed-text.ts'
 
 const agesMs = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, all: undefined } as const
 type Age = keyof typeof agesMs
@@ -36,12 +37,13 @@ export function noticesRoute(deps: {
   templates: readonly string[]
   providers: readonly string[]
 }): ConsoleRoute {
+  const cursors = createSealedTexts(deps.secrets, 'console notices cursor')
   return {
     method: 'get',
     path: '/notices',
     async run({ view, query }) {
       const { words } = view
-      const filter = readFilter(query, deps.secrets)
+      const filter = readFilter(query, cursors)
       const { age, untilMs, cursor, ...fixed } = filter
       const ageMs = agesMs[age]
       const page = await deps.browse({
@@ -51,7 +53,7 @@ export function noticesRoute(deps: {
         before: cursor ?? (untilMs === undefined ? lastId : idFloor(untilMs)),
         limit: perPage,
       })
-      const next = page.next && deps.secrets.seal(page.next, cursorContext).toString('base64url')
+      const next = page.next && cursors.seal(page.next)
       const lookedAt = view.operator.apps ? undefined : page.lookedAt
       const { notices } = words
       const heads = [notices.time, notices.state, notices.kind, notices.to, notices.template]
@@ -74,11 +76,10 @@ ${pager(view, '/notices', searchOf(query), next)}`
   }
 }
 
-const cursorContext = 'console notices cursor'
 const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** What it can't read it leaves out: an address that was cut shows more, not an error. */
-function readFilter(query: Given, secrets: Pick<Secrets, 'unseal'>): Filter {
+function readFilter(query: Given, cursors: SealedTexts): Filter {
   const { state, kind, template, provider, age, until, cursor } = query
   const untilMs = Date.parse(`${until}Z`)
   return {
@@ -88,15 +89,7 @@ function readFilter(query: Given, secrets: Pick<Secrets, 'unseal'>): Filter {
     provider: isName(provider) ? provider : undefined,
     age: isAge(age) ? age : 'day',
     untilMs: untilMs > 0 && untilMs < endOfIdsMs ? untilMs : undefined,
-    cursor: cursor && openCursor(cursor, secrets),
-  }
-}
-
-function openCursor(sealed: string, secrets: Pick<Secrets, 'unseal'>): string | undefined {
-  try {
-    return secrets.unseal(Buffer.from(sealed.slice(0, 200), 'base64url'), cursorContext)
-  } catch {
-    return undefined
+    cursor: cursors.open(cursor),
   }
 }
 

@@ -81,6 +81,7 @@ export function table(
 /** Links to the first page and the next one, where there are such. */
 export function pager({ words }: View, path: string, query: URLSearchParams, next?: string): Html {
   const isFirst = !query.has('cursor')
+  if (isFirst && next === undefined) return html``
   const first = new URLSearchParams(query)
   first.delete('cursor')
   const rest = new URLSearchParams(first)

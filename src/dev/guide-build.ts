@@ -3,9 +3,9 @@
  * a build that fails costs nothing but one line.
  */
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { endChild } from './server-process.ts'
 
 export interface GuideBuild {
   /** False once it has ended, well or not. */
@@ -45,9 +45,7 @@ export function startGuideBuild(
     async stop() {
       if (!isUnderWay) return
       isUnderWay = false
-      const exited = once(child, 'exit')
-      end()
-      await exited
+      await endChild(child, 'SIGKILL', 0)
     },
   }
 }

@@ -44,21 +44,33 @@ export function startServerProcess(
   child.on('exit', () => process.off('exit', endWithUs))
   // Such a child never was: it has no pid, and counts as exited.
   child.on('error', () => process.off('exit', endWithUs))
-  const hasExited = () =>
-    child.pid === undefined || child.exitCode !== null || child.signalCode !== null
-  const end = async (signal: NodeJS.Signals) => {
-    if (hasExited()) return
-    const exited = once(child, 'exit')
-    const killLater = setTimeout(() => child.kill('SIGKILL'), stopDeadlineMs)
-    child.kill(signal)
-    child.kill('SIGCONT')
-    await exited
-    clearTimeout(killLater)
+  return {
+    pid: child.pid ?? 0,
+    hasExited: () => hasExited(child),
+    stop: () => endChild(child, stopSignal, stopDeadlineMs),
+    kill: () => endChild(child, 'SIGKILL', stopDeadlineMs),
   }
-  return { pid: child.pid ?? 0, hasExited, stop: () => end(stopSignal), kill: () => end('SIGKILL') }
 }
 
 const stopDeadlineMs = 15_000
+
+const hasExited = ({ pid, exitCode, signalCode }: ChildProcess) =>
+  pid === undefined || exitCode !== null || signalCode !== null
+
+/** Resolves when it is gone. It is killed where the signal has not ended it within the time. */
+export async function endChild(
+  child: ChildProcess,
+  signal: NodeJS.Signals,
+  withinMs: number,
+): Promise<void> {
+  if (hasExited(child)) return
+  const exited = once(child, 'exit')
+  const killLater = setTimeout(() => child.kill('SIGKILL'), withinMs)
+  child.kill(signal)
+  child.kill('SIGCONT')
+  await exited
+  clearTimeout(killLater)
+}
 
 /** Asks `isReady` until it says so; false when the server ended or the time ran out. */
 export async function untilReady(

@@ -5,6 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { endChild } from './server-process.ts'
 
 const restartAfterMs = 6_000
 /** Longer than the worker gives itself. */
@@ -81,14 +82,8 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
     /** Lets it end what is under way. */
     async close(): Promise<void> {
       isClosing = true
-      const isGone = restart !== undefined || child.exitCode !== null || child.signalCode !== null
       clearTimeout(restart?.timer)
-      if (!isGone) {
-        const killLater = setTimeout(() => child.kill('SIGKILL'), stopWithinMs)
-        child.kill('SIGTERM')
-        await exited
-        clearTimeout(killLater)
-      }
+      await endChild(child, 'SIGTERM', stopWithinMs)
       process.off('exit', endWithUs)
     },
   }

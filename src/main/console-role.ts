@@ -62,6 +62,7 @@ export function openConsole(
         everyApp,
         listEvents: events.list,
         listOperations: support.operations.list,
+        secrets,
       }),
     ],
     door: createDoor({

@@ -64,9 +64,9 @@ export function createEventOutbox(database: Database) {
     list(
       apps: readonly string[] | undefined,
       limit: number,
-      after?: { dueAt: Date; id: string },
+      after?: { at: Date; id: string },
     ): Promise<WaitingEvent[]> {
-      const values = [apps ?? null, after?.dueAt ?? null, after?.id ?? null, limit]
+      const values = [apps ?? null, after?.at ?? null, after?.id ?? null, limit]
       return database.query('event-list', listSql, values)
     },
 

@@ -178,9 +178,9 @@ test('keys: none, a page without TLS, a page of this machine, all well; revoked 
     name: 'shop',
     kind: 'publishable',
     origins: [] as string[],
-    isActive: true,
+    isRevoked: false,
   } as const
-  expect(told(examineKeys([{ ...key, isActive: false }]))).toEqual(['warning: there is no API key'])
+  expect(told(examineKeys([{ ...key, isRevoked: true }]))).toEqual(['warning: there is no API key'])
   const plain = examineKeys([
     { ...key, origins: ['https://shop.test', 'http://shop.test', 'http://localhost:5173'] },
   ])
