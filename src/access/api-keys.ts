@@ -11,6 +11,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBatcher } from '../base/batcher.ts'
+import { createBoundedMap } from '../base/bounded-map.ts'
 import { Overloaded, Unavailable } from '../base/problems.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyStore, hashOf, type NewKey } from './key-store.ts'
@@ -50,7 +51,7 @@ export function createApiKeys(
   const noteUse = createLastUse(database)
   // Apart, so that no flood of wrong keys can push out a right one.
   const known = new Map<string, { key: ApiKey; freshUntilMs: number }>()
-  const wrong = new Map<string, { freshUntilMs: number }>()
+  const wrong = createBoundedMap<{ freshUntilMs: number }>(maxWrong)
   const asking = new Map<string, Promise<ApiKey | null>>()
   /** What this process was given by its operator: of any shape, so without a checksum. */
   const given = new Set<string>()
@@ -81,7 +82,6 @@ export function createApiKeys(
       return key
     }
     known.delete(token)
-    if (wrong.size >= maxWrong) wrong.clear()
     wrong.set(token, { freshUntilMs: askedAtMs + wrongFreshMs })
     return null
   }

@@ -93,19 +93,17 @@ export function createGuardedProvider(
     deps.onCircuit(isOpen)
     if (isOpen) slots.dismiss()
   })
-  const urgentPlaces = createPlaces(captchaPauses.longestPauseMs)
-  const bulkPlaces = createPlaces(noticePauses.longestPauseMs)
+  const places = createPlaces(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
   let pausedUntilMs = 0
 
   function away(isUrgent: boolean): Deferred | undefined {
     const pausedForMs = pausedUntilMs - performance.now()
     const awayForMs = pausedForMs > 0 ? pausedForMs : circuit.openForMs()
     if (awayForMs <= 0) return undefined
-    const places = isUrgent ? urgentPlaces : bulkPlaces
     return {
       kind: 'deferred',
       reason: pausedForMs > 0 ? 'paused' : 'circuit',
-      retryInMs: places(awayForMs, returnSpacingMs),
+      retryInMs: places(isUrgent, awayForMs, returnSpacingMs),
     }
   }
 

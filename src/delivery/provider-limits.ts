@@ -44,9 +44,7 @@ export function createSendPermits(name: string, limiter: Limiter, hasLimits: boo
     0,
     ...paceWindows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit)),
   )
-  // In places of their own codes come back as soon as there is room, whatever bulk waits.
-  const urgentPlaces = createPlaces()
-  const bulkPlaces = createPlaces()
+  const places = createPlaces()
 
   return async function acquireSendPermit(to: string, isUrgent: boolean): Promise<SendPermit> {
     if (!hasLimits) return free
@@ -65,7 +63,7 @@ export function createSendPermits(name: string, limiter: Limiter, hasLimits: boo
       }
       const { rule, retryAfterMs } = decision
       if (rule === 'quota') return { granted: false, reason: 'quota', retryInMs: retryAfterMs }
-      const retryInMs = (isUrgent ? urgentPlaces : bulkPlaces)(retryAfterMs, spacingMs)
+      const retryInMs = places(isUrgent, retryAfterMs, spacingMs)
       return { granted: false, reason: 'pace', retryInMs }
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error

@@ -45,8 +45,7 @@ export function createSlots(count: number, maxWaiting: number) {
   let isClosed = false
   /** How long a slot is usually held. */
   let usualMs = 100
-  const urgentPlaces = createPlaces(longestAwayMs / 2)
-  const bulkPlaces = createPlaces(longestAwayMs / 2)
+  const places = createPlaces(longestAwayMs / 2)
 
   function grant(weight: number): Slot {
     const startMs = performance.now()
@@ -78,8 +77,8 @@ export function createSlots(count: number, maxWaiting: number) {
   function turnedAway(isUrgent: boolean): Slot {
     const spacingMs = usualMs / count
     const lineMs = (urgent.length + bulk.length) * spacingMs
-    const places = isUrgent ? urgentPlaces : bulkPlaces
-    return { granted: false, retryInMs: places(Math.min(lineMs, longestAwayMs) / 2, spacingMs) }
+    const retryInMs = places(isUrgent, Math.min(lineMs, longestAwayMs) / 2, spacingMs)
+    return { granted: false, retryInMs }
   }
 
   return {

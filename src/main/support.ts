@@ -1,5 +1,4 @@
 /** What support sees of a recipient, and may take back: for the API and the console. */
-import { declaringPolicies } from '../rules/policies.ts'
 import { createLookUp } from '../support/look-up.ts'
 import { createOperations } from '../support/operations.ts'
 import { createFindRecorded } from '../support/recorded.ts'
@@ -19,7 +18,6 @@ export function composeSupport(shared: Shared, { quota }: Requests) {
   const findRecorded = createFindRecorded({ redis, secrets, keyPrefix, codeTtlMs })
   const { lookUp, findKnown } = createLookUp({
     ...{ store, operations, findRecorded, codes, limiter, quota, secrets, policies },
-    policyNames: declaringPolicies,
   })
   const reset = createReset({ operations, codes, limiter, secrets, findKnown })
   return { lookUp, reset, operations, findRecorded }

@@ -62,15 +62,12 @@ export interface LookupDeps {
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
   secrets: Pick<Secrets, 'recipientHashes'>
-  /** The policies that sends and checks are asked. */
-  policyNames: readonly string[]
   /** The rules as they are now. */
   policies: () => Policies
 }
 
 export function createLookUp(deps: LookupDeps) {
-  const { store, operations, findRecorded, codes, limiter, quota, secrets } = deps
-  const { policyNames, policies } = deps
+  const { store, operations, findRecorded, codes, limiter, quota, secrets, policies } = deps
 
   /** Throws Unavailable. */
   async function findKnown(asked: Asked) {
@@ -84,11 +81,7 @@ export function createLookUp(deps: LookupDeps) {
       findRecorded({ app, channel, to }),
     ])
     const scenes = [...new Set([defaultScene, ...liveFor, ...sentFor])]
-    const subjects = subjectsOf(
-      asked,
-      { scenes, refusals },
-      { names: policyNames, policies: policies(), quota },
-    )
+    const subjects = subjectsOf(asked, { scenes, refusals }, policies(), quota)
     return { notices, operations: done, refusals, checks, scenes, subjects }
   }
 

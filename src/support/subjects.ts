@@ -5,6 +5,7 @@
  */
 import type { Channel } from '../base/channel.ts'
 import type { Policies, Rule } from '../limiter/index.ts'
+import { declaringPolicies } from '../rules/policies.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
 import { fieldsBeside, namesRecipient } from '../rules/recipient-rules.ts'
 import type { RefusalEntry } from './recorded.ts'
@@ -33,8 +34,9 @@ const defaultTemplate = 'captcha'
 export function subjectsOf(
   { app, channel, to, country, ip }: Asked,
   known: { scenes: readonly string[]; refusals: readonly RefusalEntry[] },
-  /** The policies that sends and checks are asked, and the rules as they are now. */
-  { names, policies, quota }: { names: readonly string[]; policies: Policies; quota: Quota },
+  /** The rules as they are now. */
+  policies: Policies,
+  quota: Quota,
 ): Subject[] {
   const contexts = known.scenes.map((scene): Partial<Fields> => {
     const draft = { app, channel, to, scene, template: defaultTemplate }
@@ -67,7 +69,7 @@ export function subjectsOf(
     return [...subjects.values()]
   }
 
-  return names.flatMap((name) =>
+  return declaringPolicies.flatMap((name) =>
     // A policy that includes another has its rules too; they count as declared.
     (policies[name] ?? []).filter(({ policy }) => policy === name).flatMap(subjectsOfRule),
   )

@@ -231,7 +231,7 @@ test('find: an unknown key is asked for again after 5 s, and not sooner', async 
 })
 
 test('what is remembered of unknown keys is bounded: beyond it the oldest are asked for again', async () => {
-  const { keys, asked } = openKeys(url, { maxWrong: 3 })
+  const { keys, asked } = openKeys(url, { maxWrong: 2 })
   const four = strangers(4)
   for (const token of four) await keys.find(token)
   const before = asked()
