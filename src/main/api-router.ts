@@ -17,6 +17,7 @@ import { createReceiptReaders } from '../providers/kinds.ts'
 import { createLoginThrottle } from '../rules/login-throttle.ts'
 import type { OnDecided } from '../rules/quota.ts'
 import { composeChecking } from './checking.ts'
+import { createCalls } from './in-process.ts'
 import { openRouters } from './plugins.ts'
 import { composeRequests } from './requests.ts'
 import { composeSending } from './sending.ts'
@@ -73,7 +74,8 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     })
   }
   const underWay = createUnderWay()
-  const beside = await openRouters(shared.config.plugins, {})
+  const calls = createCalls({ ...sending, ...checking, underWay })
+  const beside = await openRouters(shared.config.plugins, calls)
   const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
@@ -84,5 +86,5 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     beside,
   })
   closers.onClose(() => underWay.close())
-  return { router, underWay, keys, requests, support }
+  return { router, underWay, calls, keys, requests, support }
 }

@@ -5,6 +5,7 @@
 import '../base/supported-node.ts'
 import { stringify } from 'yaml'
 import { createApiRouter } from './api-router.ts'
+import type { PosternCalls } from './in-process.ts'
 import { loadConfig } from './load-config.ts'
 import { type Additions, createExtensions } from './plugins.ts'
 import { defaultKeyPrefix, measureGauges, openShared } from './shared.ts'
@@ -22,7 +23,7 @@ export interface PosternOptions extends Additions {
   keyPrefix?: string
 }
 
-export interface Postern {
+export interface Postern extends PosternCalls {
   /**
    * An `express.Router`, to be mounted anywhere. Paths that are not Postern's go on to the next handler; a body that
    * was parsed before is taken as it is.
@@ -55,8 +56,9 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   let hasWorker = false
   let closing: Promise<void> | undefined
   try {
-    const { router, underWay } = await createApiRouter(shared)
+    const { router, underWay, calls } = await createApiRouter(shared)
     return {
+      ...calls,
       router,
       startWorker() {
         if (closing)
@@ -84,5 +86,5 @@ export type { Receipt, ReceiptReader, ReceiptRequest } from '../base/receipt.ts'
 export type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 export type { ProviderDeps, ProviderKind } from '../providers/provider-kind.ts'
 export { migrate } from '../storage/migrate.ts'
-export type { PosternCalls } from './in-process.ts'
+export type { CallOutcome, PosternCalls } from './in-process.ts'
 export type { Plugin } from './plugins.ts'

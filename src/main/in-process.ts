@@ -1,2 +1,92 @@
-/** The calls of the HTTP as functions, for a host and for plugins. */
-export type PosternCalls = object
+/**
+ * The calls of the HTTP as functions, for a host and for plugins: the same checks, limits, rows and records, under no key.
+ * Every expected result is a value; only a fault inside Postern is thrown.
+ */
+import { z } from 'zod'
+import { Problem, Unavailable } from '../base/problems.ts'
+import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
+import type { SendCaptcha } from '../captcha/send.ts'
+import { checked } from '../http/body.ts'
+import { checkCaptchaBody, sendCaptchaBody } from '../http/captchas.ts'
+import { sendNoticeBody } from '../http/notices.ts'
+import type { UnderWay } from '../http/under-way.ts'
+import type { SendOutcome } from '../notice/message.ts'
+import type { SendNotice } from '../notice/send.ts'
+import type { Caller } from '../rules/quota.ts'
+import type { Limited } from '../rules/refused.ts'
+
+/** The name of an app, as keys have it. */
+const app = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+const idempotencyKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,255}$/, 'is 1 to 255 visible ASCII characters')
+  .optional()
+
+/** Nobody in process is asked for a challenge. */
+const captchaInput = sendCaptchaBody.omit({ challenge: true }).extend({ app, idempotencyKey })
+const checkInput = checkCaptchaBody.omit({ challenge: true }).extend({ app })
+const noticeInput = sendNoticeBody.extend({ app, idempotencyKey })
+
+/** `outcome` is `accepted`, `passed` or the code of the error that HTTP would answer, with the members of that answer. */
+export type CallOutcome<Outcome> =
+  | Exclude<Outcome, Limited>
+  | Pick<Limited, 'outcome' | 'policy' | 'rule' | 'window' | 'retryAfterMs' | 'message'>
+  /** Redis or PostgreSQL is out of reach, or this Postern is closed: nothing was taken. */
+  | { outcome: 'unavailable' }
+
+/**
+ * The fields are those of the HTTP call's body, with the `app` for which it is made. `ip` is the address of the person who
+ * asked; without it all such calls share what the limits count by address.
+ */
+export interface PosternCalls {
+  sendCaptcha(asked: z.input<typeof captchaInput>): Promise<CallOutcome<SendOutcome>>
+  checkCaptcha(asked: z.input<typeof checkInput>): Promise<CallOutcome<CheckOutcome>>
+  sendNotice(asked: z.input<typeof noticeInput>): Promise<CallOutcome<SendOutcome>>
+}
+
+export function createCalls(deps: {
+  sendCaptcha: SendCaptcha
+  checkCaptcha: CheckCaptcha
+  sendNotice: SendNotice
+  underWay: UnderWay
+}): PosternCalls {
+  const { sendCaptcha, checkCaptcha, sendNotice, underWay } = deps
+
+  /** A call as JavaScript can make it: with anything for its fields. */
+  const inProcess =
+    <Input extends { app: string }, Outcome extends { outcome: string }>(
+      schema: z.ZodType<Input>,
+      work: (asked: Omit<Input, 'app'>, caller: Caller) => Promise<Outcome>,
+    ) =>
+    async (given: unknown): Promise<CallOutcome<Outcome>> => {
+      if (!underWay.begin()) return { outcome: 'unavailable' }
+      try {
+        const { app, ...asked } = checked(schema, given, '') as Input
+        return shown(
+          await work(asked, { app, keyId: inProcessKey, ip: '', isPage: false, origins: [] }),
+        )
+      } catch (error) {
+        if (error instanceof Unavailable) return { outcome: 'unavailable' }
+        if (error instanceof Problem) return { outcome: error.code, ...error.members } as never
+        throw error
+      } finally {
+        underWay.end()
+      }
+    }
+
+  return {
+    sendCaptcha: inProcess(captchaInput, sendCaptcha),
+    checkCaptcha: inProcess(checkInput, checkCaptcha),
+    sendNotice: inProcess(noticeInput, sendNotice),
+  }
+}
+
+/** Rules may count by `{keyId}`; an id of a key is never this. */
+const inProcessKey = 'in-process'
+
+/** A refusal of the limits without what is the limiter's own. */
+function shown<Outcome extends { outcome: string }>(made: Outcome): CallOutcome<Outcome> {
+  if (made.outcome !== 'limited' && made.outcome !== 'locked') return made as never
+  const { outcome, policy, rule, window, retryAfterMs, message } = made as unknown as Limited
+  return { outcome, policy, rule, window, retryAfterMs, ...(message ? { message } : {}) }
+}

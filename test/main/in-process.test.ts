@@ -1,0 +1,345 @@
+/** The calls in process, providers and routers of a host: what a host gets that has no HTTP before Postern. */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express, { Router } from 'express'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createPostern, type Plugin, type ProviderKind } from '../../src/main/create-postern.ts'
+import { testDatabase } from '../tools/database.ts'
+import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const on = { redis: await testRedis(), database: await testDatabase() }
+
+async function open(
+  policyFile: Record<string, unknown> = { policies: noLimits },
+  additions: Parameters<typeof createPostern>[0] = {},
+) {
+  const environment = posternEnv({ ...on, policyFile })
+  const keyPrefix = on.redis.prefix
+  const postern = await createPostern({ environment, keyPrefix, ...additions })
+  releaseLater(() => postern.close())
+  const app = express().use(postern.router)
+  app.use((_, response) => void response.status(404).send('of the host'))
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(async () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { postern, url, ...clientOf(url, environment.BOOTSTRAP_SECRET_KEY as string) }
+}
+
+let people = 0
+const newPhone = () => `+86138001${String(++people).padStart(5, '0')}`
+const app = 'default'
+
+const { postern: shared } = await open()
+
+describe('the calls in process', () => {
+  test('a code: accepted as by HTTP, in the same row; a wrong guess, the right one, and then none', async () => {
+    const { postern, post, get, codeFor } = await open()
+    postern.startWorker()
+    const to = newPhone()
+    const asked = { channel: 'sms', to, scene: 'signup', ip: '192.0.2.1' } as const
+    const sent = await postern.sendCaptcha({ app, ...asked })
+    const byHttp = await post('/v1/captchas', { ...asked, to: newPhone() })
+    expect(sent).toEqual({
+      ...byHttp.body,
+      outcome: 'accepted',
+      id: expect.any(String),
+      to: expect.stringMatching(/^\+8613\*+/),
+      expiresAt: expect.any(String),
+      resendAt: expect.any(String),
+    })
+    if (sent.outcome !== 'accepted') expect.unreachable()
+    expect((await get(`/v1/notices/${sent.id}`)).body).toMatchObject({
+      id: sent.id,
+      kind: 'captcha',
+    })
+    const code = await codeFor(to)
+    const wrong = code === '0000' ? '1111' : '0000'
+    expect(await postern.checkCaptcha({ app, ...asked, code: wrong })).toEqual({
+      outcome: 'code_mismatch',
+      triesLeft: 2,
+    })
+    expect(await postern.checkCaptcha({ app: 'other', ...asked, code })).toEqual({
+      outcome: 'code_gone',
+    })
+    expect(await postern.checkCaptcha({ app, ...asked, code })).toEqual({
+      outcome: 'passed',
+      id: sent.id,
+      scene: 'signup',
+      verifiedAt: expect.any(String),
+      pass: expect.any(String),
+    })
+    expect(await postern.checkCaptcha({ app, ...asked, code })).toEqual({ outcome: 'code_gone' })
+  })
+
+  test('limits: one budget for both doors; the refusal has the members of the 429 and no others', async () => {
+    const rule = { name: 'recipient', key: '{app}:{to}:{ip}', sliding: '1 per 1h' }
+    const { postern, post } = await open({ policies: { ...noLimits, captcha: [rule] } })
+    const asked = { channel: 'sms', to: newPhone(), ip: '192.0.2.1' } as const
+    expect(await postern.sendCaptcha({ app, ...asked })).toMatchObject({ outcome: 'accepted' })
+    const { status, body } = await post('/v1/captchas', asked)
+    expect(status).toBe(429)
+    const refused = await postern.sendCaptcha({ app, ...asked })
+    expect(refused).toEqual({
+      outcome: 'limited',
+      policy: body.policy,
+      rule: body.rule,
+      window: body.window,
+      retryAfterMs: expect.any(Number),
+    })
+    const elsewhere = { ...asked, ip: '2001:db8::1' }
+    expect(await postern.sendCaptcha({ app, ...elsewhere })).toMatchObject({ outcome: 'accepted' })
+  })
+
+  test('an idempotencyKey: a repeat gets the first answer, by HTTP too; another request is refused', async () => {
+    const { postern, post } = await open()
+    const asked = { channel: 'sms', to: newPhone() } as const
+    const first = await postern.sendCaptcha({ app, ...asked, idempotencyKey: 'one' })
+    expect(await postern.sendCaptcha({ app, ...asked, idempotencyKey: 'one' })).toEqual(first)
+    const headers = { 'idempotency-key': 'one' }
+    const { body } = await post('/v1/captchas', asked, { headers })
+    expect(first).toEqual({ outcome: 'accepted', ...body })
+    const other = { app, ...asked, scene: 'other', idempotencyKey: 'one' }
+    expect(await postern.sendCaptcha(other)).toEqual({ outcome: 'idempotency_key_reused' })
+  })
+
+  test('a notice; a recipient that is none, a country that is not allowed, a template that is none', async () => {
+    const { postern } = await open({ policies: noLimits, recipients: { countries: ['CN'] } })
+    const notice = {
+      app,
+      channel: 'sms',
+      to: newPhone(),
+      template: 'notice',
+      params: { text: 'x' },
+    } as const
+    const unknown = await postern.sendNotice({ ...notice, template: 'nowhere' })
+    expect(unknown).toEqual({
+      outcome: 'invalid_request',
+      errors: [{ path: 'template', message: 'there is no such template' }],
+    })
+    const sendTo = (to: string) => postern.sendCaptcha({ app, channel: 'sms', to })
+    expect(await sendTo('12')).toMatchObject({ outcome: 'invalid_recipient' })
+    expect(await sendTo('+85291234567')).toEqual({
+      outcome: 'destination_not_allowed',
+      reason: 'country',
+    })
+  })
+
+  const good = { app, channel: 'sms', to: '+8613800138000' }
+  test.each<[unknown, string]>([
+    [undefined, ''],
+    [null, ''],
+    ['sms', ''],
+    [[], ''],
+    [() => {}, ''],
+    [{ ...good, app: undefined }, 'app'],
+    [{ ...good, app: 'a:b' }, 'app'],
+    [{ ...good, app: ['default'] }, 'app'],
+    [{ ...good, channel: 'pigeon' }, 'channel'],
+    [{ ...good, to: 8_613_800_138_000 }, 'to'],
+    [{ ...good, to: { toString: () => '+8613800138000' } }, 'to'],
+    [{ ...good, to: Symbol('to') }, 'to'],
+    [{ ...good, to: 1n }, 'to'],
+    [{ ...good, to: '+86138\u0000' }, 'to'],
+    [{ ...good, to: 'x'.repeat(1_000_000) }, 'to'],
+    [{ ...good, params: { a: {} } }, 'params.a'],
+    [{ ...good, params: { a: 7n } }, 'params.a'],
+    [{ ...good, params: JSON.parse('{"__proto__":"x"}') }, 'params.__proto__'],
+    [{ ...good, ip: 'nowhere' }, 'ip'],
+    [{ ...good, scene: 'A b' }, 'scene'],
+    [{ ...good, idempotencyKey: 'a b' }, 'idempotencyKey'],
+    [{ ...good, idempotencyKey: 7 }, 'idempotencyKey'],
+    [{ ...good, challenge: 'x' }, 'challenge'],
+    [{ ...good, colour: 'red' }, 'colour'],
+    [
+      Object.assign(Object.create({ app }), { channel: 'sms', to: good.to, colour: good }),
+      'colour',
+    ],
+  ])('asked with %o → invalid_request that names the field', async (asked, path) => {
+    const outcome = await shared.sendCaptcha(asked as never)
+    expect(outcome).toMatchObject({ outcome: 'invalid_request' })
+    const { errors } = outcome as unknown as { errors: { path: string }[] }
+    expect(errors.map((error) => error.path)).toContain(path)
+  })
+
+  test('a check with a code of another type, a notice with a time that is none', async () => {
+    const { checkCaptcha, sendNotice } = shared
+    for (const code of [1234, ['1234'], '12 34', '１２３４', null]) {
+      const outcome = await checkCaptcha({ ...good, code } as never)
+      expect(outcome).toMatchObject({ outcome: 'invalid_request', errors: [{ path: 'code' }] })
+    }
+    for (const [name, value] of Object.entries({ ttl: 60_000, sendAt: new Date(), params: 7 })) {
+      const outcome = await sendNotice({ ...good, template: 'captcha', [name]: value } as never)
+      expect(outcome).toMatchObject({ outcome: 'invalid_request', errors: [{ path: name }] })
+    }
+  })
+
+  test('PostgreSQL is away, or Postern is closed → unavailable, and nothing is thrown', async () => {
+    const away = { DATABASE_URL: 'postgresql://127.0.0.1:1/x', BOOTSTRAP_SECRET_KEY: '' }
+    const environment = { ...posternEnv({ ...on }), ...away }
+    const keyPrefix = `${on.redis.prefix}away:`
+    const postern = await createPostern({ environment, keyPrefix })
+    releaseLater(() => postern.close())
+    const asked = { app, channel: 'sms', to: newPhone() } as const
+    expect(await postern.sendCaptcha(asked)).toEqual({ outcome: 'unavailable' })
+    await postern.close()
+    expect(await postern.sendCaptcha(asked)).toEqual({ outcome: 'unavailable' })
+  })
+
+  test('two in one process: each with limits, kinds and plugins of its own', async () => {
+    const calls = (name: string): Plugin => ({
+      name,
+      router: () => Router().get('/who', (_, response) => void response.send(name)),
+    })
+    const one = await open(undefined, { plugins: [calls('one')] })
+    const other = await open(undefined, {
+      plugins: [calls('other')],
+      keyPrefix: `${on.redis.prefix}2:`,
+    })
+    expect([(await one.get('/who')).body, (await other.get('/who')).body]).toEqual(['one', 'other'])
+    await one.postern.close()
+    const asked = { app, channel: 'sms', to: newPhone() } as const
+    expect(await other.postern.sendCaptcha(asked)).toMatchObject({ outcome: 'accepted' })
+  })
+})
+
+describe('provider kinds of a host', () => {
+  /** A kind that does with each message what `send` does. */
+  const acmeThat = (send: () => unknown): ProviderKind<object> => ({
+    kind: 'acme',
+    channels: ['sms'],
+    settings: z.strictObject({}),
+    create: (name) => ({
+      name,
+      kind: 'acme',
+      channels: ['sms'],
+      slots: 10,
+      send: send as never,
+      async close() {},
+    }),
+  })
+  const policyFile = {
+    policies: noLimits,
+    providers: { carrier: { kind: 'acme' } },
+    routes: { sms: [{ use: ['carrier'] }], email: [] },
+    delivery: { timeout: '200ms', tries: 1, unknownRetries: 0 },
+  }
+
+  test('it carries; sends that never end, throw, or answer nothing of ours are unknown, and the next goes on', async () => {
+    const answers: (() => unknown)[] = [
+      () => new Promise(() => {}),
+      () => {
+        throw new Error('oh')
+      },
+      () => ({ kind: 'delivered' }),
+      () => ({ kind: 'rejected', detail: 'of two\nlines' }),
+      () => ({ kind: 'accepted', messageId: 7 }),
+    ]
+    const expected = [
+      { outcome: 'unknown', detail: 'the provider did not end in time' },
+      { outcome: 'unknown', detail: 'the provider failed inside' },
+      { outcome: 'unknown', detail: 'the provider failed inside' },
+      { outcome: 'rejected', detail: 'no detail that can be kept' },
+      { outcome: 'accepted' },
+    ]
+    let answer = answers[0]
+    const acme = acmeThat(() => answer?.())
+    const { postern, get } = await open(policyFile, { providerKinds: { acme } })
+    postern.startWorker()
+    for (const [index, next] of answers.entries()) {
+      answer = next
+      const sent = await postern.sendCaptcha({ app, channel: 'sms', to: newPhone() })
+      if (sent.outcome !== 'accepted') expect.unreachable()
+      const { attempts } = await eventually(async () => {
+        const { body } = await get(`/v1/notices/${sent.id}`)
+        return ['failed', 'sent', 'expired'].includes(body.state) && body
+      })
+      expect(attempts[0]).toMatchObject({ provider: 'carrier', ...expected[index] })
+    }
+  })
+
+  test('a name that is taken, a kind under another name, a create that returns no provider → an Error that says so', async () => {
+    const acme = acmeThat(() => {})
+    const environment = posternEnv({ ...on, policyFile })
+    await expect(
+      createPostern({ environment, providerKinds: { smtp: { ...acme, kind: 'smtp' } } }),
+    ).rejects.toThrow('providerKinds.smtp: there is a provider kind "smtp" already')
+    await expect(createPostern({ environment, providerKinds: { other: acme } })).rejects.toThrow(
+      'providerKinds.other: is the kind "acme"; both names must be the same',
+    )
+    const none: ProviderKind<object> = { ...acme, create: async () => ({}) as never } as never
+    const postern = await createPostern({ environment, providerKinds: { acme: none } })
+    releaseLater(() => postern.close())
+    expect(() => postern.startWorker()).toThrow(
+      'provider "carrier" of kind acme: create returned no provider: ',
+    )
+  })
+})
+
+describe("a plugin's router", () => {
+  const failing = () =>
+    Router()
+      .get('/plugin/throws', () => {
+        throw new Error('secret of the plugin')
+      })
+      .get('/plugin/rejects', async () => Promise.reject(new Error('secret of the plugin')))
+      .get('/plugin/nothing', () => Promise.reject(undefined))
+      .get('/plugin/half', (_, response) => {
+        response.write('half')
+        throw new Error('secret of the plugin')
+      })
+
+  test('stands after our paths, calls in process, and what it throws is internal: counted, and no stack', async () => {
+    const taken: string[] = []
+    const plugin: Plugin = {
+      name: 'acme-api',
+      router: (postern) =>
+        failing()
+          .post('/v1/acme', express.json(), async (request, response) => {
+            response.json(await postern.sendCaptcha({ app, channel: 'sms', to: request.body.to }))
+          })
+          .use((request, _, next) => {
+            taken.push(request.url)
+            next()
+          }),
+    }
+    const { post, get, url, postern } = await open(undefined, { plugins: [plugin] })
+    expect((await post('/v1/acme', { to: newPhone() })).body).toMatchObject({ outcome: 'accepted' })
+    expect((await post('/v1/captchas', { channel: 'sms', to: newPhone() })).status).toBe(202)
+    expect((await get('/v1/captchas')).status).toBe(405)
+    expect((await get('/v1/captchas/check')).status).toBe(405)
+    expect((await get('/openapi.json')).status).toBe(200)
+    expect(taken).toEqual([])
+    expect(await get('/elsewhere')).toMatchObject({ status: 404, body: 'of the host' })
+    expect(taken).toEqual(['/elsewhere'])
+
+    for (const path of ['throws', 'rejects', 'nothing']) {
+      const { status, headers, body } = await get(`/plugin/${path}`)
+      expect([status, headers.get('content-type')]).toEqual([500, 'application/problem+json'])
+      expect(body).toMatchObject({ code: 'internal', requestId: expect.any(String) })
+      expect(JSON.stringify(body)).not.toMatch(/secret|plugin| at /)
+    }
+    // What has begun can only be cut.
+    await expect(fetch(`${url}/plugin/half`).then((answer) => answer.text())).rejects.toThrow()
+    const counted =
+      /requests_total\{[^}]*route="plugin acme-api"[^}]*method="GET"[^}]*status="500"[^}]*\} (\d+)/
+    expect(counted.exec(await postern.metrics())?.[1]).toBe('4')
+  })
+
+  test('it fails at start → an Error with its name, and nothing stays open', async () => {
+    const plugin: Plugin = {
+      name: 'acme-api',
+      router: async () => Promise.reject(new Error('no port is free')),
+    }
+    await expect(open(undefined, { plugins: [plugin] })).rejects.toThrow(
+      'plugin acme-api: no port is free',
+    )
+  })
+})
