@@ -333,6 +333,24 @@ describe("a plugin's router", () => {
     expect(counted.exec(await postern.metrics())?.[1]).toBe('4')
   })
 
+  test('examples/own-routes: an earlier address sends and checks; a body without a number is refused', async () => {
+    // @ts-expect-error: JavaScript, as somebody else writes it
+    const { default: plugin } = await import('../../examples/own-routes/old-address.js')
+    const { post, codeFor, postern } = await open(undefined, { plugins: [plugin] })
+    postern.startWorker()
+    const phone = newPhone()
+    expect(await post('/otp/send', { phone })).toMatchObject({
+      status: 200,
+      body: { result: 'accepted' },
+    })
+    const refused = { status: 400, body: { result: 'invalid_request' } }
+    expect(await post('/otp/send', { phone: 7 })).toMatchObject(refused)
+    const code = await codeFor(phone)
+    const check = async (typed: string) => (await post('/otp/check', { phone, code: typed })).body
+    expect(await check('x')).toEqual({ verified: false })
+    expect(await check(code)).toEqual({ verified: true })
+  })
+
   test('it fails at start → an Error with its name, and nothing stays open', async () => {
     const plugin: Plugin = {
       name: 'acme-api',

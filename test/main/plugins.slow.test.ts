@@ -1,0 +1,114 @@
+/** Plugins in real processes: the file of examples/own-provider carries messages, and one that can't be used stops every command. */
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { expect, inject, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+import type { ConformanceCase } from '../providers/conformance.ts'
+import { farEndTools } from '../providers/far-ends/http.ts'
+import { testDatabase } from '../tools/database.ts'
+import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
+import { runCommand, startProcess } from '../tools/processes.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
+import { eventually } from '../tools/wait.ts'
+
+// @ts-expect-error: JavaScript, as somebody else writes it
+const acme: ConformanceCase = await import('../../examples/own-provider/acme-provider.js')
+const { conformance } = acme
+const [redis, database] = [await testRedis(), await testDatabase()]
+
+/** A policy file in a folder of its own, which is no process's current one. */
+function settings(policyFile: Record<string, unknown>, files: Record<string, string> = {}) {
+  const {
+    PORT: _,
+    ADMIN_PORT: __,
+    ...env
+  } = posternEnv({
+    redis,
+    database,
+    policyFile: { policies: noLimits, ...policyFile },
+    env: { LOG_LEVEL: 'info' },
+  })
+  const folder = mkdtempSync(join(inject('runFolder'), 'plugins-'))
+  mkdirSync(join(folder, 'beside'))
+  const config = join(folder, 'postern.yaml')
+  writeFileSync(config, readFileSync(env.POSTERN_CONFIG as string, 'utf8'))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  const key = env.BOOTSTRAP_SECRET_KEY as string
+  return { folder, key, env: { ...env, POSTERN_CONFIG: config } }
+}
+
+test('examples/own-provider: named in plugins:, it sends from a real worker; doctor and policy know it; SIGHUP keeps it', async () => {
+  const farEnd = await conformance.startFarEnd(farEndTools)
+  releaseLater(() => farEnd.close())
+  const { env, folder, key } = settings({
+    providers: { phone: { kind: 'acme', ...conformance.settings(farEnd.port) } },
+    routes: { sms: [{ use: ['phone'] }], email: [] },
+  })
+  const plugin = relative(folder, `${repositoryRoot}examples/own-provider/acme-provider.js`)
+  const policy = parse(readFileSync(env.POSTERN_CONFIG, 'utf8'))
+  writeFileSync(env.POSTERN_CONFIG, stringify({ ...policy, plugins: [plugin] }))
+
+  const [api, worker] = await Promise.all([
+    startProcess('api', { env }),
+    startProcess('worker', { env, cwd: join(folder, 'beside') }),
+  ])
+  const { post } = clientOf(api.url, key)
+  const to = '+8613800138000'
+  const { body } = await post('/v1/captchas', { channel: 'sms', to })
+  await eventually(() => expect(farEnd.taken).toEqual([{ reference: body.id, to }]))
+  expect(farEnd.complaints).toEqual([])
+
+  const doctor = await runCommand('doctor', ['--json'], env)
+  const findings: { subject: string; message: string }[] = JSON.parse(doctor.stdout)
+  expect(findings.find(({ subject }) => subject === 'provider phone')?.message).toMatch(/^acme /)
+  expect(await runCommand('policy', ['explain'], env)).toMatchObject({ code: 0 })
+
+  writeFileSync(env.POSTERN_CONFIG, stringify({ ...policy, plugins: [plugin, './later.js'] }))
+  writeFileSync(join(folder, 'later.js'), 'export default { name: "later", router() {} }')
+  worker.signal('SIGHUP')
+  await eventually(() => expect(worker.output()).toMatch(/"needRestart":\["plugins"\]/))
+  expect([await api.terminate(), await worker.terminate()]).toEqual([0, 0])
+})
+
+test.each([
+  [
+    'throws at import',
+    'throw new Error("no licence")',
+    /plugin \.\/a\.js: can not be loaded: no licence/,
+  ],
+  [
+    'takes a name of ours',
+    `export default { name: "a", providerKinds: { smtp: 7 } }`,
+    /plugin a: providerKinds\.smtp: is no provider kind/,
+  ],
+])(
+  'a plugin that %s stops API, worker, doctor and policy, with its name and without a stack',
+  async (_, text, told) => {
+    const { env } = settings(
+      { plugins: ['./a.js'] },
+      { 'a.js': text, 'package.json': '{"type":"module"}' },
+    )
+    for (const [command, args] of [
+      ['api'],
+      ['worker'],
+      ['doctor'],
+      ['policy', 'explain'],
+    ] as const) {
+      const { code, stdout, stderr } = await runCommand(command, args ? [args] : [], env)
+      expect(code, command).toBe(1)
+      expect(`${stdout}${stderr}`, command).toMatch(told)
+      expect(`${stdout}${stderr}`, command).not.toMatch(/\n {4}at /)
+    }
+  },
+)
+
+test('a router that can not be made stops the API, and no worker', async () => {
+  const text = 'export default { name: "doors", router() { throw new Error("no port is free") } }'
+  const { env } = settings({ plugins: ['./a.mjs'] }, { 'a.mjs': text })
+  const { code, stderr } = await runCommand('api', [], { ...env, PORT: '0', ADMIN_PORT: '0' })
+  expect([code, stderr.trim()]).toEqual([1, 'Postern can not start: plugin doors: no port is free'])
+  const worker = await startProcess('worker', { env })
+  expect(await worker.terminate()).toBe(0)
+})
