@@ -6,6 +6,8 @@
  *
  * A test recipient has a code of its own, which is remembered like any other; there is no notice.
  */
+
+import { randomInt } from 'node:crypto'
 import type { CreatedNotice, CreateNotice, Params, PreparedNotice } from '../notice/create.ts'
 import {
   type Accepted,
@@ -28,7 +30,6 @@ import {
   limitedBy,
 } from '../rules/refused.ts'
 import type { CodeStore } from './code-store.ts'
-import { drawCode } from './draw-code.ts'
 import { createValidity } from './validity.ts'
 
 export interface CaptchaAsked extends SendAsked {
@@ -132,13 +133,12 @@ export function createSendCaptcha(deps: {
     caller: Caller,
     challenge: string | undefined,
   ): Promise<SendOutcome> {
+    const notice = { ...draft, id: await attempt.claimId() }
     const entry = await challenges.enter(caller, challenge)
     if ('outcome' in entry) return entry
     let isTaken = false
     let created: CreatedNotice | undefined
-    let notice: PreparedCaptcha | undefined
     try {
-      notice = { ...draft, id: await attempt.claimId() }
       const decision = await quota.acquire(policy, fields, notice.id, entry.isHuman)
       if (!decision.admitted) return await challenges.refuse(caller, limitedBy('captcha', decision))
       isTaken = true
@@ -149,7 +149,7 @@ export function createSendCaptcha(deps: {
       return acceptedOf(created, created.createdAt.getTime() + decision.nextInMs, await lock)
     } finally {
       if (!created) entry.giveBack()
-      if (!created && notice && isTaken) {
+      if (!created && isTaken) {
         codes.forget(notice, notice.id)
         quota.release(policy, fields, notice.id)
       }
@@ -197,4 +197,9 @@ export function createSendCaptcha(deps: {
     const { scene = '' } = notice
     return { ...acceptedAs(notice, resendAtMs), scene, codeLength: code.length, ...lock }
   }
+}
+
+/** A code of `length` decimal digits, every one of them equally likely, leading zeros included. */
+export function drawCode(length: number): string {
+  return String(randomInt(10 ** length)).padStart(length, '0')
 }

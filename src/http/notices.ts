@@ -228,9 +228,9 @@ export function viewOf(row: NoticeRow) {
 }
 
 /** The marks of these values by every secret in use, the newest first. */
-export type CursorMarks = (values: readonly string[]) => string[]
+type CursorMarks = (values: readonly string[]) => string[]
 
-export function createCursors(marks: CursorMarks) {
+function createCursors(marks: CursorMarks) {
   const marksOf = (app: string, id: string) => marks([app, id])
   return {
     write: (app: string, id: string): string => `${id}.${marksOf(app, id)[0]}`,

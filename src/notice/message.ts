@@ -108,23 +108,17 @@ export function createReadMessage(deps: {
     const needed = templates.variables(template, channel, locale)
     const reserved = kind === 'captcha' ? ownVariables : []
     const names = Object.keys(params)
-    const wrong = (name: string | undefined, message: string) =>
-      name === undefined ? undefined : invalidRequest(`params.${name}`, message)
-    const refused =
-      wrong(
-        names.find((name) => reserved.includes(name)),
-        'is set by Postern',
-      ) ??
-      wrong(
-        [...needed].find((name) => !Object.hasOwn(params, name) && !reserved.includes(name)),
-        'the template needs it',
-      ) ??
+    const wrong = (name: string, message: string) => invalidRequest(`params.${name}`, message)
+    for (const name of names) if (reserved.includes(name)) return wrong(name, 'is set by Postern')
+    for (const name of needed) {
+      const isThere = Object.hasOwn(params, name) || reserved.includes(name)
+      if (!isThere) return wrong(name, 'the template needs it')
+    }
+    for (const name of names) {
       // With other words behind it, the same message would be other content to the duplicate rule.
-      wrong(
-        names.find((name) => !needed.has(name) && !templates.uses(template, name)),
-        'the template does not use it',
-      )
-    if (refused) return refused
+      const isUsed = needed.has(name) || templates.uses(template, name)
+      if (!isUsed) return wrong(name, 'the template does not use it')
+    }
     if (kind === 'captcha' && !needed.has('code')) {
       return invalidRequest('template', 'does not say the code')
     }

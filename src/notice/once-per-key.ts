@@ -45,10 +45,13 @@ export function createOncePerKey(idempotency: Idempotency) {
       return !(await untilLate(looking, answerBy, notInTime))
     },
 
-    /** A repeat's answer, or the attempt to make a notice. Without a key there is nothing to repeat. */
+    /**
+     * A repeat's answer, or the attempt to make a notice. Without a key there is nothing to repeat. The answer to a
+     * challenge is no part of what is asked for: one whose request died is used up, and a repeat must bring another.
+     */
     async begin(
       kind: 'captcha' | 'notice',
-      { idempotencyKey, ...asked }: SendAsked & { challenge?: string | undefined },
+      { idempotencyKey, challenge: _, ...asked }: SendAsked & { challenge?: string | undefined },
       caller: Caller,
       answerBy: number,
     ): Promise<Attempt | Accepted | Refused> {
@@ -73,7 +76,11 @@ export function createOncePerKey(idempotency: Idempotency) {
       })
       if (reservation.kind === 'in_progress') return { outcome: 'idempotency_in_progress' }
       if (reservation.kind === 'reused') return { outcome: 'idempotency_key_reused' }
-      if (reservation.kind === 'answered') return reservation.answer as Accepted
+      if (reservation.kind === 'answered') {
+        // Builds before the first release kept the answer by HTTP.
+        const { body, ...kept } = reservation.answer as Accepted & { body?: Accepted }
+        return body ? { ...body, outcome: 'accepted' } : kept
+      }
       const earlierId = reservation.kind === 'taken_over' ? reservation.earlierId : undefined
       let standsFor = earlierId ?? id
       return {
@@ -105,17 +112,7 @@ function noTurn(): never {
   throw new Overloaded('postgresql', 'too many pages wait for their Idempotency-Key')
 }
 
-/**
- * What was asked for. The answer to a challenge is no part of it: one whose request died is used up, and a repeat must
- * bring another.
- */
-function textOf(
-  kind: 'captcha' | 'notice',
-  {
-    challenge: _,
-    ...asked
-  }: Omit<SendAsked, 'idempotencyKey'> & { challenge?: string | undefined },
-): string {
+function textOf(kind: 'captcha' | 'notice', asked: Readonly<Record<string, unknown>>): string {
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
   return `${kind} ${canonicalRecord(Object.fromEntries(given))}`
 }

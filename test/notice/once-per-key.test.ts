@@ -60,6 +60,16 @@ test('what was accepted is the repeat’s outcome; meanwhile it is in progress; 
   expect(notice).toEqual({ outcome: 'idempotency_key_reused' })
 })
 
+test('an answer that an earlier build kept as it went out is the same outcome', async () => {
+  const first = await attempt('by HTTP')
+  const id = await first.claimId()
+  await first.end(accepted(id))
+  const { outcome: _, ...body } = accepted(id)
+  const answer = { status: 202, headers: { location: `/v1/notices/${id}` }, body }
+  await pool.query('UPDATE idempotency_key SET answer = $1 WHERE notice_id = $2', [answer, id])
+  expect(await begin('by HTTP')).toEqual(accepted(id))
+})
+
 test.each([
   ['refused', { outcome: 'invalid_recipient' }],
   ['failed', undefined],

@@ -1,6 +1,9 @@
 /** Where messages may go: what libphonenumber calls a number, countries, and domains of mail. */
 import { describe, expect, test } from 'vitest'
-import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
+import {
+  createRecipientNormaliser,
+  refusedRecipient,
+} from '../../src/recipient/normalise-recipient.ts'
 
 const numbers = {
   mobile: '+8613800138000',
@@ -77,4 +80,20 @@ describe('mail.refuse', () => {
     expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(2_000)
     expect(kinds).toEqual(new Set(['not_allowed', 'ok']))
   })
+})
+
+test.each([
+  ['email', 'a@tempmail.test', { outcome: 'destination_not_allowed', reason: 'mail' }],
+  ['sms', numbers.mobile, { outcome: 'destination_not_allowed', reason: 'country' }],
+  ['sms', numbers.fixed_line, { outcome: 'destination_not_allowed', reason: 'type' }],
+  ['sms', '13800138000', { outcome: 'invalid_recipient', because: 'no_country' }],
+  ['email', 'nobody', { outcome: 'invalid_recipient' }],
+] as const)('%s to %s as an outcome: %o', (channel, to, outcome) => {
+  const rules = {
+    countries: ['GB'],
+    types: ['mobile'],
+    mail: { refuse: ['tempmail.test'] },
+  } as const
+  const result = createRecipientNormaliser(rules)(channel, to)
+  expect(result.kind === 'ok' ? result : refusedRecipient(result)).toEqual(outcome)
 })
