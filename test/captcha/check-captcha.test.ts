@@ -68,6 +68,8 @@ async function openRoom(
   const codes: CodeStore = brokenGuess ? { ...store, guess: brokenGuess } : store
   const metrics = createMetrics({ process: 'api' } as never)
   const announced: string[] = []
+  /** Answers to challenges. */
+  const gaveBack: true[] = []
   const decided: string[] = []
   const quota = createQuota({
     limiter,
@@ -81,7 +83,7 @@ async function openRoom(
   const checkCaptcha = createCheckCaptcha({
     normaliseRecipient: (_, to) => ({ kind: 'ok', to, country }),
     challenges: {
-      enter: async () => ({ isHuman: true, giveBack() {} }),
+      enter: async () => ({ isHuman: true, giveBack: () => void gaveBack.push(true) }),
       refuse: async (_, limited) => limited,
     },
     quota,
@@ -99,6 +101,7 @@ async function openRoom(
   })
   return {
     announced,
+    gaveBack,
     decided,
     limits,
     keys: () => keysOf(keyPrefix),
@@ -367,6 +370,30 @@ test('a guess that was refused is not compared: it takes no try of the code', as
     outcome: 'code_mismatch',
     triesLeft: 1,
   })
+})
+
+test('an answer to a challenge is given back where nothing was compared because of the limits or a server, and else used up', async () => {
+  const { remember, guess, gaveBack } = await openRoom([
+    { name: 'r', key: '{to}', sliding: '2 per 1h' },
+  ])
+  const owner = newOwner()
+  await remember(owner, '0042')
+  await guess(owner, '0000')
+  await guess(owner, '0042')
+  await guess(owner, '0042')
+  expect(gaveBack).toHaveLength(0)
+  const other = newOwner()
+  await remember(other, '0042')
+  for (const _ of [1, 2]) await guess(other, '0000')
+  expect(await guess(other, '0042')).toMatchObject({ outcome: 'limited' })
+  expect(gaveBack).toHaveLength(1)
+
+  const broken = await openRoom([byRecipient], {
+    brokenGuess: () => Promise.reject(new Error('away')),
+  })
+  await broken.remember(owner, '0042')
+  await expect(broken.guess(owner, '0042')).rejects.toThrow('away')
+  expect(broken.gaveBack).toHaveLength(1)
 })
 
 test('a right code forgives earlier misses where the rule is about the recipient, and there alone', async () => {

@@ -12,7 +12,6 @@ import { createSendNotice } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
 import { createCheckLimits } from '../../src/rules/check-limits.ts'
 import { createQuota, type Origin } from '../../src/rules/quota.ts'
-import { noTestRecipients } from '../tools/no-test-recipients.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -20,6 +19,8 @@ import { eventually } from '../tools/wait.ts'
 const server = await testRedis()
 const secrets = createSecrets('the first secret, of thirty-two bytes or more')
 const createdAt = new Date(Date.UTC(2026, 10, 22, 12))
+
+const testRecipient = '+15005550006'
 
 let roomCount = 0
 async function openRoom(
@@ -102,7 +103,7 @@ async function openRoom(
       enter: async () => ({ isHuman: true, giveBack() {} }),
       refuse: async (_, limited) => limited,
     },
-    testRecipients: noTestRecipients,
+    testRecipients: { codeOf: (_, to) => (to === testRecipient ? '004242' : undefined) },
     codes,
     code,
     checkLimits,
@@ -356,6 +357,14 @@ test('a page that is known to be refused: refused from memory, its key is not re
   expect(await send('other', { to: '+8613800399999' })).toMatchObject({ outcome: 'accepted' })
   await send('server', { origin: { ...origin, isPage: false } })
   expect(room.begun).toEqual(['first', 'refused', 'repeat', 'other', 'server'])
+})
+
+test('a test recipient: its own code, settled at once, and nothing comes back to the limits when it passes', async () => {
+  const rule = { name: 'r', key: '{to}', sliding: '2 per 60s', refund: 'passed' } as const
+  const { sendCaptcha, codes } = await openRoom([rule])
+  const asked = request({ to: testRecipient })
+  await sendCaptcha(asked)
+  expect(await codes.guess(asked, '004242')).toEqual({ result: 'passed', noticeId: asked.id })
 })
 
 test('a notice ahead of time: at most 7 days, and a time that has passed is now', async () => {

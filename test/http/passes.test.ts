@@ -54,6 +54,13 @@ test.each([
   expect((await verify(body)).status).toBe(400)
 })
 
+test('a question about what is no recipient is 422, and the pass is still good', async () => {
+  const pass = await passOf()
+  const reply = await verify({ pass, channel: 'sms', to: 'nobody' })
+  expect(reply).toMatchObject({ status: 422, body: { code: 'invalid_recipient' } })
+  expect((await verify({ pass, ...recipient })).body.valid).toBe(true)
+})
+
 test('three parts that are no pass of ours are no good', async () => {
   expect((await verify({ pass: 'a.b.c' })).body).toEqual({ valid: false, reason: 'invalid' })
 })

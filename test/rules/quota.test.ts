@@ -73,3 +73,32 @@ test('close waits until what is being given back has been', async () => {
   held.reject(new Error('Redis is away'))
   await closed
 })
+
+test('findRefusal: what is admitted after all is given back under its own id; a refusal is told and nothing given back', async () => {
+  const refusal = { admitted: false, rule: 'r' }
+  const calls: unknown[] = []
+  let decision: object = { admitted: true }
+  const limiter = {
+    async acquire(_policy: string, _fields: object, { requestId }: { requestId: string }) {
+      calls.push(['acquire', requestId])
+      return decision
+    },
+    release: async (_policy: string, _fields: object, requestId: string) =>
+      void calls.push(['release', requestId]),
+  } as unknown as Limiter
+  const asked = createQuota({
+    limiter,
+    secrets: createSecrets('a secret of at least thirty-two bytes'),
+    priceOf: () => 0,
+    isTestRecipient: () => false,
+  })
+  expect(await asked.findRefusal('captcha', {})).toBeUndefined()
+  const [[, id]] = calls as [[string, string]]
+  expect(calls).toEqual([
+    ['acquire', id],
+    ['release', id],
+  ])
+  decision = refusal
+  expect(await asked.findRefusal('captcha', {})).toBe(refusal)
+  expect(calls).toHaveLength(3)
+})

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { createReadMessage, type SendAsked } from '../../src/notice/message.ts'
+import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
+
+const testRecipient = '+15005550006'
+const isTestRecipient = (_: string, to: string) => to === testRecipient
+/** Of each edition, the variables that it shows. */
+const editions: Record<string, Record<string, string[]>> = {
+  captcha: { en: ['code', 'name'], zh: ['code'] },
+  order: { en: ['name', 'order'], zh: ['order'] },
+}
+const readMessage = createReadMessage({
+  normaliseRecipient: createRecipientNormaliser({ countries: ['CN'] }, isTestRecipient),
+  templates: {
+    has: (template) => template in editions,
+    findLocale: (template, channel, wanted = 'en') =>
+      channel === 'sms' && editions[template]?.[wanted] ? wanted : undefined,
+    variables: (template, _, locale) => new Set(editions[template]?.[locale]),
+    uses: (template, name) =>
+      Object.values(editions[template] ?? {})
+        .flat()
+        .includes(name),
+  },
+  isRouted: ({ country, app }) => country === 'CN' && app === 'shop',
+  isTestRecipient,
+})
+const read = (kind: 'captcha' | 'notice', over: Partial<SendAsked> = {}, app = 'shop') => {
+  const template = kind === 'captcha' ? 'captcha' : 'order'
+  const params: SendAsked['params'] =
+    kind === 'captcha' ? { name: 'Ada' } : { name: 'Ada', order: 7 }
+  return readMessage(
+    kind,
+    { channel: 'sms', to: '+86 138 0013 8000', template, params, ...over },
+    app,
+  )
+}
+const refusal = (path: string, message: string) => ({
+  outcome: 'invalid_request',
+  errors: [{ path, message }],
+})
+
+test('a message: one spelling of the recipient, an edition, and the variables that this edition shows', () => {
+  const to = '+8613800138000'
+  const params = { name: 'Ada', order: 7 }
+  expect(read('notice')).toEqual({ to, country: 'CN', locale: 'en', params })
+  // What only another edition shows would make it other content to the duplicate rule.
+  const inChinese = { to, country: 'CN', locale: 'zh', params: { order: 7 } }
+  expect(read('notice', { locale: 'zh' })).toEqual(inChinese)
+  expect(read('captcha', { locale: 'zh' })).toEqual({ ...inChinese, params: {} })
+  // Nothing is sent to one: it needs no route.
+  expect(read('notice', { to: testRecipient })).toMatchObject({ to: testRecipient, params })
+})
+
+test.each([
+  [{ to: 'nobody' }, { outcome: 'invalid_recipient' }],
+  [{ to: '+4915112345678' }, { outcome: 'destination_not_allowed', reason: 'country' }],
+  [{ template: 'other' }, refusal('template', 'there is no such template')],
+  [{ locale: 'fr' }, refusal('template', 'has no sms form')],
+  [{ params: { name: 'Ada' } }, refusal('params.order', 'the template needs it')],
+  [
+    { params: { name: 'Ada', order: 7, other: 1 } },
+    refusal('params.other', 'the template does not use it'),
+  ],
+])('a notice with %o is refused', (over, outcome) => {
+  expect(read('notice', over)).toEqual(outcome)
+})
+
+test('no route of this app: refused by the channel; a code and its words are ours to set, and its template says it', () => {
+  expect(read('notice', {}, 'bank')).toMatchObject({ errors: [{ path: 'channel' }] })
+  for (const name of ['code', 'minutes', 'validity']) {
+    const outcome = read('captcha', { params: { name: 'Ada', [name]: '1' } })
+    expect(outcome).toEqual(refusal(`params.${name}`, 'is set by Postern'))
+  }
+  const params = { name: 'Ada', order: 7 }
+  const mute = refusal('template', 'does not say the code')
+  expect(read('captcha', { template: 'order', params })).toEqual(mute)
+})
