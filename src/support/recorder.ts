@@ -41,6 +41,9 @@ const everyMs = 250
 const maxPersonal = 40
 const maxShared = 20
 
+/** Its record is made when it is written: a dropped one costs none. */
+type Entry = [recipient: Recipient, makeRecord: () => DecidedRecord | CheckedRecord]
+
 export function createRecorder(deps: {
   redis: RedisClient
   secrets: Secrets
@@ -54,7 +57,7 @@ export function createRecorder(deps: {
   const { redis, secrets, keyPrefix, policies, codeTtlMs, onDropped, sampleLimits } = deps
   const writtenAt = createBoundedMap<number>(maxRemembered)
   const openRings = (maxItems: number) =>
-    createAsideWriter<[recipient: Recipient, record: DecidedRecord | CheckedRecord]>({
+    createAsideWriter<Entry>({
       everyMs,
       maxItems,
       makeRoom: makeRoomAmong(([{ app }]) => app),
@@ -68,12 +71,11 @@ export function createRecorder(deps: {
     onDropped: (lines) => onDropped('decisions', lines),
   })
 
-  async function write(
-    entries: readonly [Recipient, DecidedRecord | CheckedRecord][],
-  ): Promise<void> {
+  async function write(entries: readonly Entry[]): Promise<void> {
     const lines: Line[] = []
     const gone: string[] = []
-    for (const [recipient, record] of entries) {
+    for (const [recipient, makeRecord] of entries) {
+      const record = makeRecord()
       const { atMs } = record
       const [place] = placesOf(secrets, keyPrefix, recipient)
       if (!place) continue
@@ -102,7 +104,7 @@ export function createRecorder(deps: {
     if (!decision.isNewLock && isRecent(name, atMs)) return
     const rule = findRule(policies(), policy, decision.rule)
     const rings = rule && namesRecipient(rule) ? personal : shared
-    const isTaken = rings.add([{ app, channel, to }, makeRecord()])
+    const isTaken = rings.add([{ app, channel, to }, makeRecord])
     // What the lock refuses from now on is another fact.
     if (isTaken && !decision.isNewLock) writtenAt.set(name, atMs)
   }
@@ -127,12 +129,10 @@ export function createRecorder(deps: {
       const name = `gone ${app} ${channel} ${to}`
       if (result === 'refused' || (result === 'gone' && isRecent(name, atMs))) return
       const facts = { atMs, share: 0, level: 0, result, id, sentId }
-      if (result === 'passed') sample.add(to, atMs, () => ({ kind: 'checked', ...facts }))
+      const makeRecord = () => ({ kind: 'checked', ...facts }) as const
+      if (result === 'passed') sample.add(to, atMs, makeRecord)
       // A code's tries bound the others.
-      const isTaken = personal.add([
-        { app, channel, to },
-        { kind: 'checked', ...facts },
-      ])
+      const isTaken = personal.add([{ app, channel, to }, makeRecord])
       if (isTaken && result === 'gone') writtenAt.set(name, atMs)
     },
 
