@@ -134,7 +134,7 @@ export function createConsole(deps: {
   ): void {
     const { problems } = allWords[languageOf(request)]
     const text = problems[`${name}Text`]
-    // What was recorded and not done is asked for again (src/support/reset.ts).
+    // What was recorded and not done is asked for again (src/support/support.ts).
     const again = name === 'unavailable' && request.path.endsWith('/reset') && problems.resetAgain
     const body = html`<h1>${problems[name]}</h1><p>${typeof text === 'string' ? text : text(part)} ${again}</p>
 <p><a href="/">${problems.back}</a></p>`

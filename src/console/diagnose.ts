@@ -4,7 +4,7 @@
  */
 
 import { isCheckPolicy, pageCheckPolicy } from '../rules/policies.ts'
-import type { Story } from '../support/look-up.ts'
+import type { Story } from '../support/support.ts'
 import type { Tone } from './parts.ts'
 import type { Words } from './words.ts'
 

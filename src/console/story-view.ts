@@ -1,6 +1,7 @@
 /** How a story looks: what explains it, what holds now, what happened, what may be done. */
-import type { LimitState, Story } from '../support/look-up.ts'
+
 import { resettable } from '../support/operations.ts'
+import type { LimitState, Story } from '../support/support.ts'
 import type { Finding } from './diagnose.ts'
 import { type Html, html } from './html.ts'
 import type { LookedAt } from './looked-at.ts'

@@ -2,8 +2,8 @@
 
 import type { Attempt, Outcome } from '../notice/states.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
-import type { Story } from '../support/look-up.ts'
 import type { RefusalEntry } from '../support/recorded.ts'
+import type { Story } from '../support/support.ts'
 import { type Html, html } from './html.ts'
 import type { View } from './page.ts'
 import { errorText, icon, type Shape, type Tone, time } from './parts.ts'

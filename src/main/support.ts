@@ -1,8 +1,7 @@
 /** What support sees of a recipient, and may take back: for the API and the console. */
-import { createLookUp } from '../support/look-up.ts'
 import { createOperations } from '../support/operations.ts'
 import { createFindRecorded } from '../support/recorded.ts'
-import { createReset } from '../support/reset.ts'
+import { createSupport } from '../support/support.ts'
 import type { Requests } from './requests.ts'
 import type { Shared } from './shared.ts'
 
@@ -16,9 +15,8 @@ export function composeSupport(shared: Shared, { quota }: Requests) {
   const codeTtlMs = shared.config.file.code.ttl
   const operations = createOperations(database)
   const findRecorded = createFindRecorded({ redis, secrets, keyPrefix, codeTtlMs })
-  const { lookUp, findKnown } = createLookUp({
+  const support = createSupport({
     ...{ store, operations, findRecorded, codes, limiter, quota, secrets, policies },
   })
-  const reset = createReset({ operations, codes, limiter, secrets, findKnown })
-  return { lookUp, reset, operations, findRecorded }
+  return { ...support, operations, findRecorded }
 }

@@ -119,15 +119,7 @@ export const placesOf = (secrets: Secrets, keyPrefix: string, { app, channel, to
 
 /** In a line they are their first letters. */
 const kinds = ['decided', 'checked', 'released', 'share'] as const
-const refusalNames = [
-  'policy',
-  'rule',
-  'window',
-  'retryAfterMs',
-  'challenge',
-  'lockBegan',
-  'sealed',
-]
+const refusalNames = 'policy rule window retryAfterMs challenge lockBegan sealed'.split(' ')
 const restNames = ['share', 'level', 'id', 'sentId', 'times', 'policy', 'isSolved']
 const fieldNames = Object.keys(fieldFacts)
 

@@ -20,22 +20,22 @@ import type { DecidedRecord, DecisionRecord, Refused } from './record.ts'
 /** The rule that refused a request or asked for a challenge; undefined: admitted. */
 type Outcome = Pick<Refused, 'rule' | 'challenge'> | undefined
 
-export interface RuleCounts {
+interface Counts {
   refused: number
   asked: number
+  admitted: number
 }
+export type Treatment = keyof Counts
 
 /** How a rule, or for `rule: null` a policy without any, treated requests: as recorded, and now. */
 export interface Row {
   policy: string
   rule: string | null
-  was: RuleCounts & { admitted: number }
-  now: RuleCounts & { admitted: number }
+  was: Counts
+  now: Counts
   /** Requests that passed a full rule in `mode: observe`. */
   observed: number
 }
-
-export type Treatment = 'admitted' | 'refused' | 'asked'
 
 export interface Change {
   policy: string
@@ -159,7 +159,7 @@ function createTally(policies: Policies) {
   const changes = new Map<string, Change & { byRecipient: Map<string, number> }>()
   const recipients = new Set<string>()
   let [requests, fromMs, toMs] = [0, Number.POSITIVE_INFINITY, 0]
-  const none = () => ({ refused: 0, asked: 0, admitted: 0 })
+  const none = (): Counts => ({ refused: 0, asked: 0, admitted: 0 })
 
   function rowOf(policy: string, rule: string | null): Row {
     const key = `${policy} ${rule ?? ''}`

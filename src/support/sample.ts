@@ -43,7 +43,7 @@ export function createSample(deps: {
   const key = sampleKey(keyPrefix)
   /** 1 of 2^share recipients is sampled; `leastShare` is what the length of the list asks for. */
   let [share, leastShare] = [0, 0]
-  let [busyAtMs, lookedAtMs, toldAtMs] = [0, -Infinity, -Infinity]
+  let [busyAtMs, writtenAtMs, lookedAtMs] = [0, 0, Number.NEGATIVE_INFINITY]
   /** Refusals of this turn, so that a repeat finds its first. */
   const firsts = new Map<string, DecisionRecord>()
   const writer = createAsideWriter<DecisionRecord>({
@@ -59,6 +59,7 @@ export function createSample(deps: {
       share += 1
       busyAtMs = performance.now()
       waiting.splice(0, waiting.length, ...waiting.filter((one) => one.level >= share))
+      for (const [name, one] of firsts) if (one.level < share) firsts.delete(name)
     }
     return waiting.length < maxPerTurn && level >= share
   }
@@ -66,6 +67,7 @@ export function createSample(deps: {
   async function write(records: readonly DecisionRecord[]): Promise<void> {
     firsts.clear()
     const nowMs = performance.now()
+    writtenAtMs = nowMs
     if (records.length >= maxPerTurn / 4) busyAtMs = nowMs
     const lines = records.map((record) => {
       record.share = share
@@ -89,30 +91,24 @@ export function createSample(deps: {
         busyAtMs = atMs
       }
       const first = name === undefined ? undefined : firsts.get(name)
-      if (first?.kind === 'decided' && first.level >= share) {
+      if (first?.kind === 'decided') {
         first.times += 1
         return
       }
       const level = levelOf(to)
-      if (level < share) {
-        // In a flood this is all that it costs.
-        writer.drop()
-        tellShare(atMs)
+      if (level >= share) {
+        const record = Object.assign(makeRecord(), { level })
+        if (writer.add(record) && name !== undefined) firsts.set(name, record)
         return
       }
-      const record = makeRecord()
-      record.level = level
-      if (writer.add(record) && name !== undefined) firsts.set(name, record)
+      // In a flood this is all that it costs.
+      writer.drop()
+      if (atMs - writtenAtMs < quietMs) return
+      // Where nobody was recorded for so long, the report must know why. No halving takes this out.
+      writtenAtMs = atMs
+      writer.add({ kind: 'share', atMs, share, level: smallestShare })
     },
     close: writer.close,
-  }
-
-  /** Also when no record is left, the report must know why. */
-  function tellShare(atMs: number): void {
-    if (atMs - toldAtMs < quietMs) return
-    toldAtMs = atMs
-    // No halving takes it out.
-    writer.add({ kind: 'share', atMs, share, level: smallestShare })
   }
 }
 

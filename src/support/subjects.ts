@@ -3,11 +3,11 @@
  * is known. What a rule counts beside the recipient (an address, a scene) comes from the request, from the notices sent,
  * and from the refusals that are remembered.
  */
-import type { Channel } from '../base/channel.ts'
 import type { Policies, Rule } from '../limiter/index.ts'
 import { declaringPolicies } from '../rules/policies.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
 import { fieldsBeside, namesRecipient } from '../rules/recipient-rules.ts'
+import type { Recipient } from './record.ts'
 import type { RefusalEntry } from './recorded.ts'
 
 export interface Subject {
@@ -18,10 +18,7 @@ export interface Subject {
   isRemembered: boolean
 }
 
-export interface Asked {
-  app: string
-  channel: Channel
-  to: string
+export interface Asked extends Recipient {
   /** ISO 3166 code of a number; empty for mail. */
   country: string
   /** An address the person asks from, where support knows one. */

@@ -213,6 +213,13 @@ test('where a share was recorded the report says so, and counts those alone whos
   expect(reportOf(none)).toMatch(/^No request was recorded in that time\.\nSampled: .* 1 of 8/)
 })
 
+test('a full list of records is no harder than a few', async () => {
+  const full = Array.from({ length: 200_000 }, () => {
+    return { kind: 'share', atMs: startMs, share: 1, level: 20 } as const
+  })
+  expect(await run([...full, sent(0, ada)], policiesOf([]))).toMatchObject({ requests: 1 })
+})
+
 test('a hammered rule: 100,000 repeats are counted and cost no more than some', async () => {
   const records = [sent(0, ada), sent(1, ada, { refusal: refused('recipient'), times: 100_000 })]
   const { changes, requests } = await run(records, policiesOf([recipient('3 per 60s')]))

@@ -104,7 +104,6 @@ test('above the bound: fewer recipients, each with all that it did; the report i
   const records = await read()
   const share = Math.max(...records.map((record) => record.share))
   expect(share).toBeGreaterThanOrEqual(4)
-  expect(records.some(({ kind }) => kind === 'share')).toBe(true)
   const decided = records.filter(isDecided)
   expect(decided.length).toBeLessThanOrEqual(50)
   expect(decided.length + dropped()).toBe(800)
@@ -148,6 +147,56 @@ test('the list is bounded, and when traffic is calm again everybody is recorded'
     const records = await read()
     return records.at(-1)?.share === 0
   })
+})
+
+test('where nobody is recorded for a while the list says of which share that is', async () => {
+  const { decide, read } = open({ maxPerTurn: 1, quietMs: 100 })
+  const people = Array.from({ length: 300 }, (_, index) => `+86138001${10_000 + index}`)
+  for (const to of people) decide(to)
+  const leftOut = people.find((to) => createLevels(secrets)(to) === 0) ?? ''
+  const told = await eventually(async () => {
+    decide(leftOut)
+    return (await read()).find(({ kind }) => kind === 'share') ?? false
+  })
+  expect(told.share).toBeGreaterThan(0)
+})
+
+test('a refusal that a halving left out finds no first any more: its repeats are counted as dropped', async () => {
+  const { recorder, decide, read, dropped } = open({ everyMs: 60_000, maxPerTurn: 4 })
+  const people = Array.from({ length: 100 }, (_, index) => `+86138001${10_000 + index}`)
+  const levelOf = createLevels(secrets)
+  const out = people.find((to) => levelOf(to) === 0) ?? ''
+  for (const _ of [1, 2, 3]) decide(out, refusal)
+  const others = people.filter((to) => levelOf(to) > 0)
+  for (const to of others) decide(to)
+  decide(out, refusal)
+  await recorder.close()
+  const records = (await read()).filter(isDecided)
+  expect(records.every((record) => record.refusal === undefined)).toBe(true)
+  // The first, and its repeat after the halving.
+  expect(records.length + dropped()).toBe(others.length + 2)
+})
+
+test('a list that is full before a day is over: fewer recipients, though each turn has room', async () => {
+  const { decide, read } = open({ everyMs: 5, maxLines: 20, lookEveryMs: 0 })
+  let asked = 0
+  await eventually(async () => {
+    for (const _ of [1, 2, 3]) decide(`+86138001${10_000 + asked++}`)
+    return (await read()).some(({ share }) => share >= 2)
+  })
+})
+
+test('more lines than a page are read once each, in the order of writing, while others are added', async () => {
+  const { keyPrefix, read } = open()
+  const key = sampleKey(keyPrefix)
+  const line = (id: number) => `${id}["r",0,0,[0,0,"${id}"]]`
+  const [lines, later] = [5_000, 50]
+  await server.client.rpush(key, ...Array.from({ length: lines }, (_, id) => line(id)))
+  const reading = read()
+  for (let id = lines; id < lines + later; id++) void server.client.rpush(key, line(id))
+  const ids = (await reading).map((record) => Number(record.kind === 'released' && record.id))
+  expect(ids.slice(0, lines)).toEqual(Array.from({ length: lines }, (_, id) => id))
+  expect(new Set(ids).size).toBe(ids.length)
 })
 
 test('Redis away: dropped and counted, and nobody hears of it', async () => {

@@ -1,14 +1,14 @@
 /**
- * "Why did my code not come?": everything that is known of a recipient, in one call. What was sent stands in
- * PostgreSQL, what was refused is recorded in Redis, what holds now in the limiter and the code store; nothing is kept
- * for this call alone.
+ * "Why did my code not come?": everything that is known of a recipient, in one call, and what support may take back. What was
+ * sent stands in PostgreSQL, what was refused is recorded in Redis, what holds now in the limiter and the code store;
+ * nothing is kept for this call alone.
  */
 import type { CodeStore } from '../captcha/code-store.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Limiter, Policies } from '../limiter/index.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Quota } from '../rules/quota.ts'
-import type { Operation, Operations } from './operations.ts'
+import type { Operation, Operations, Resettable } from './operations.ts'
 import type { CheckEntry, FindRecorded, RefusalEntry } from './recorded.ts'
 import { type Asked, type Subject, subjectsOf } from './subjects.ts'
 
@@ -46,30 +46,34 @@ export interface Story {
   operations: Operation[]
 }
 
-export type LookUp = ReturnType<typeof createLookUp>['lookUp']
-/** What is known before the limits are asked. */
-export type Known = Awaited<ReturnType<ReturnType<typeof createLookUp>['findKnown']>>
+export type Support = ReturnType<typeof createSupport>
+export type LookUp = Support['lookUp']
+export type Reset = Support['reset']
+
+export interface ResetRequest extends Asked {
+  what: readonly Resettable[]
+  reason: string
+  keyId: string
+}
 
 /** Of each list of the story. */
 const maxShown = 20
-export const defaultScene = 'default'
+const defaultScene = 'default'
 
-export interface LookupDeps {
+export function createSupport(deps: {
   store: Pick<NoticeStore, 'search' | 'scenesOf'>
   operations: Operations
   findRecorded: FindRecorded
-  codes: Pick<CodeStore, 'look' | 'scenesOf'>
+  codes: Pick<CodeStore, 'look' | 'scenesOf' | 'drop'>
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
   secrets: Pick<Secrets, 'recipientHashes'>
   /** The rules as they are now. */
   policies: () => Policies
-}
-
-export function createLookUp(deps: LookupDeps) {
+}) {
   const { store, operations, findRecorded, codes, limiter, quota, secrets, policies } = deps
 
-  /** Throws Unavailable. */
+  /** What is known before the limits are asked. */
   async function findKnown(asked: Asked) {
     const { app, channel, to } = asked
     const recipientHashes = secrets.recipientHashes(channel, to)
@@ -102,8 +106,6 @@ export function createLookUp(deps: LookupDeps) {
   }
 
   return {
-    findKnown,
-
     /** Throws Unavailable when PostgreSQL or Redis is out of reach. */
     async lookUp(asked: Asked): Promise<Story> {
       const { app, channel, to } = asked
@@ -131,6 +133,31 @@ export function createLookUp(deps: LookupDeps) {
         ...(lockedElsewhereForMs === undefined ? {} : { lockedElsewhereForMs }),
         codes: live.filter((code) => code !== null).slice(0, maxShown),
       }
+    },
+
+    /**
+     * Forgets what was counted about a recipient, lifts locks, ends codes, so that a person gets in again. It is recorded
+     * first, so that nothing is done without a record; what was recorded and then not done, because Redis was away, is
+     * asked for again.
+     *
+     * Only counts that name the recipient are touched. Those it shares with others (an address, a prefix, a country, the
+     * app) would let an attacker in with the person. Throws Unavailable when PostgreSQL or Redis is out of reach.
+     */
+    async reset(request: ResetRequest): Promise<void> {
+      const { app, channel, to, what, reason, keyId } = request
+      const [recipientHash] = secrets.recipientHashes(channel, to)
+      if (!recipientHash) throw new Error('a recipient has a hash')
+      const { scenes, subjects } = await findKnown(request)
+      await operations.record(app, recipientHash, { keyId, what: [...what], reason })
+      const wanted = subjects.filter(({ rule, isPersonal }) => {
+        return isPersonal && what.includes(rule.kind === 'lockout' ? 'lock' : 'limits')
+      })
+      await Promise.all([
+        ...wanted.map(({ rule, fields }) => limiter.reset(rule.policy, fields, rule.name)),
+        ...(what.includes('code')
+          ? scenes.map((scene) => codes.drop({ app, scene, channel, to }))
+          : []),
+      ])
     },
   }
 }
