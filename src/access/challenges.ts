@@ -16,7 +16,7 @@ import { createPressure } from './pressure.ts'
 export type Challenges = ReturnType<typeof createChallenges>
 
 /** Who asks. Only callers from pages are ever asked for a challenge. */
-interface Caller extends Asked {
+export interface Caller extends Asked {
   isPage: boolean
   /** An address. */
   ip: string

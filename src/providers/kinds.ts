@@ -66,12 +66,26 @@ export function createProvider(
 }
 
 /** What reads the receipts that come over HTTP; undefined where the kind has none. Throws as `createProvider` does. */
-export function createReceiptReader(name: string, { kind, settings }: ProviderSetUp) {
+export function createReceiptReader(
+  name: string,
+  { kind, settings }: ProviderSetUp,
+): ReceiptReader | undefined {
   return ofKind(name, kind, () => {
     const reader = kind.createReceiptReader?.(settings)
-    const problem = reader && problemOf(readerShape, reader)
+    if (!reader) return undefined
+    const problem = problemOf(readerShape, reader)
     if (problem) throw new Error(`createReceiptReader returned no reader: ${problem}`)
-    return reader
+    return {
+      maxBodyBytes: reader.maxBodyBytes,
+      mayBeGenuine: (head) => reader.mayBeGenuine(head),
+      parse: (request) =>
+        ofKind(name, kind, () => {
+          const parsed = reader.parse(request)
+          const problem = problemOf(parsedShape, parsed)
+          if (problem) throw new Error(`parse returned no receipts: ${problem}`)
+          return parsed
+        }),
+    }
   })
 }
 
@@ -115,6 +129,28 @@ const providerShape = z.object({
   query: aFunction.optional(),
   close: aFunction,
 })
+
+/** A reply that can't be written would be no answer at all. */
+const parsedShape = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(false), reason: z.enum(['forged', 'malformed']) }),
+  z.object({
+    ok: z.literal(true),
+    receipts: z.array(
+      z.object({
+        messageId: z.string().optional(),
+        noticeId: z.string().optional(),
+        outcome: z.enum(['delivered', 'failed']),
+        at: z.number().optional(),
+        detail: z.string().optional(),
+      }),
+    ),
+    reply: z.object({
+      status: z.int().min(200).max(599),
+      contentType: z.string().regex(/^[\x20-\x7e]+$/),
+      body: z.string(),
+    }),
+  }),
+])
 
 const readerShape = z.object({
   maxBodyBytes: z.int().min(1),

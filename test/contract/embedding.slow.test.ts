@@ -16,6 +16,39 @@ import { repositoryRoot } from '../tools/source-files.ts'
 const run = promisify(execFile)
 const key = 'psk_embedded_of_a_test_and_long_enough'
 
+const typedPlugin = `
+import { Router } from 'express'
+import { createPostern, type Plugin, type ProviderKind } from 'postern'
+import { z } from 'zod'
+
+const acme: ProviderKind<{ code: string }> = {
+  kind: 'acme',
+  channels: ['sms'],
+  settings: z.strictObject({ code: z.string() }),
+  create: (name, { code }, { concurrency }) => ({
+    name,
+    kind: 'acme',
+    channels: ['sms'],
+    slots: concurrency,
+    send: async (message, signal) =>
+      signal.aborted ? { kind: 'unavailable', detail: code } : { kind: 'accepted', messageId: message.noticeId },
+    async close() {},
+  }),
+}
+const asked = { app: 'web', channel: 'sms', to: '+8613800138000' } as const
+const plugin: Plugin = {
+  name: 'acme',
+  router: (postern) => Router().get('/send', async (_, response) => void response.json(await postern.sendCaptcha(asked))),
+}
+const postern = await createPostern({ providerKinds: { acme }, plugins: [plugin, async () => plugin] })
+const sent = await postern.sendCaptcha(asked)
+if (sent.outcome === 'accepted') sent.id.trim()
+if (sent.outcome === 'limited') sent.retryAfterMs.toFixed()
+if (sent.outcome === 'invalid_request') sent.errors[0]?.path.trim()
+const checked = await postern.checkCaptcha({ ...asked, code: '1234' })
+if (checked.outcome === 'passed') checked.pass.trim()
+`
+
 describe('postern from a packed tarball, in a project outside the repository', () => {
   let project: string
   let env: Record<string, string>
@@ -86,7 +119,7 @@ describe('postern from a packed tarball, in a project outside the repository', (
     )
   }, 120_000)
 
-  test('TypeScript: the same lines are checked by the types of the package', async () => {
+  test('TypeScript: the same lines, a provider kind, a plugin and calls in process are checked by the types of the package', async () => {
     const flags = [
       '--noEmit',
       '--strict',
@@ -97,7 +130,9 @@ describe('postern from a packed tarball, in a project outside the repository', (
       'node',
     ]
     await copyFile(join(project, 'app.mjs'), join(project, 'app.ts'))
-    const { stdout } = await run('npx', ['tsc', ...flags, 'app.ts'], { cwd: project })
+    await writeFile(join(project, 'plugin.ts'), typedPlugin)
+    const files = ['app.ts', 'plugin.ts']
+    const { stdout } = await run('npx', ['tsc', ...flags, ...files], { cwd: project })
     expect(stdout).toBe('')
     await writeFile(
       join(project, 'wrong.ts'),
