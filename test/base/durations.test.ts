@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatDuration, parseDurationMs } from '../../src/base/durations.ts'
+import { formatDuration, inRoughUnits, parseDurationMs } from '../../src/base/durations.ts'
 
 describe('parseDurationMs', () => {
   test.each([
@@ -32,3 +32,17 @@ test('formatDuration: what it writes is read back as the same time, in the large
     }),
   )
 })
+
+test.each([
+  [1, { count: 1, unit: 's' }],
+  [41_000, { count: 41, unit: 's' }],
+  [119_999, { count: 120, unit: 's' }],
+  [120_001, { count: 3, unit: 'm' }],
+  [7_200_000, { count: 2, unit: 'h' }],
+  [172_800_000, { count: 2, unit: 'd' }],
+] as const)(
+  'inRoughUnits: %i ms, two of a unit at least, and rounded up',
+  (durationMs, expected) => {
+    expect(inRoughUnits(durationMs)).toEqual(expected)
+  },
+)
