@@ -114,7 +114,8 @@ function noTurn(): never {
 
 function textOf(kind: 'captcha' | 'notice', asked: Readonly<Record<string, unknown>>): string {
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
-  return `${kind} ${canonicalRecord(Object.fromEntries(given))}`
+  // Spelled as the first builds did: their keys live for a day.
+  return `/v1/${kind}s ${canonicalRecord(Object.fromEntries(given))}`
 }
 
 /**

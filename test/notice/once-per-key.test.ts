@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { canonicalRecord } from '../../src/base/canonical.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createIdempotency, type Idempotency } from '../../src/notice/idempotency.ts'
 import type { Accepted, SendAsked } from '../../src/notice/message.ts'
@@ -66,7 +67,12 @@ test('an answer that an earlier build kept as it went out is the same outcome', 
   await first.end(accepted(id))
   const { outcome: _, ...body } = accepted(id)
   const answer = { status: 202, headers: { location: `/v1/notices/${id}` }, body }
-  await pool.query('UPDATE idempotency_key SET answer = $1 WHERE notice_id = $2', [answer, id])
+  const { idempotencyKey: __, ...content } = asked(undefined)
+  const request = `/v1/captchas ${canonicalRecord(content)}`
+  await pool.query(
+    `UPDATE idempotency_key SET answer = $1, request_hash = sha256(convert_to($3, 'UTF8')) WHERE notice_id = $2`,
+    [answer, id, request],
+  )
   expect(await begin('by HTTP')).toEqual(accepted(id))
 })
 
