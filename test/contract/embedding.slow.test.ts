@@ -12,6 +12,7 @@ import { testDatabase } from '../tools/database.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
 import { testRedis } from '../tools/redis.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
+import { eventually } from '../tools/wait.ts'
 
 const run = promisify(execFile)
 const key = 'psk_embedded_of_a_test_and_long_enough'
@@ -84,7 +85,7 @@ describe('postern from a packed tarball, in a project outside the repository', (
     ['Node of the processes', undefined],
     ['Node 22', 22],
   ])(
-    "examples/embedded, %s: a send is accepted under the path of the host, other paths are the host's, and it ends by itself",
+    "examples/embedded, %s: a send is accepted under the path of the host and carried, other paths are the host's, and it ends by itself",
     async (_, major) => {
       const node = major ? await environmentWithNode(major) : {}
       const app = await startServer(
@@ -92,13 +93,19 @@ describe('postern from a packed tarball, in a project outside the repository', (
         async () => ({ ...env, REDIS_URL: (await testRedis()).url, ...node }),
         project,
       )
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
       const sent = await fetch(`${app.origin}/otp/v1/captchas`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        headers,
         body: JSON.stringify({ channel: 'sms', to: '+8613800138000' }),
       })
       expect(sent.status).toBe(202)
-      expect(sent.headers.get('location')).toMatch(/^\/otp\/v1\/notices\//)
+      const location = sent.headers.get('location') ?? ''
+      expect(location).toMatch(/^\/otp\/v1\/notices\//)
+      await eventually(async () => {
+        const notice = await fetch(`${app.origin}${location}`, { headers })
+        expect(await notice.json()).toMatchObject({ state: 'sent' })
+      })
       const elsewhere = await fetch(`${app.origin}/otp/elsewhere`)
       expect(elsewhere.status).toBe(404)
       expect(await elsewhere.text()).toContain('Cannot GET')

@@ -9,6 +9,7 @@ import { findFreePort } from '../../src/dev/server-process.ts'
 import { launchBrowser, openPage } from '../tools/browser.ts'
 import { fencesOf } from '../tools/markdown.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
+import { passFor } from '../tools/pass.ts'
 import { startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
@@ -78,7 +79,15 @@ test('examples/plain-form as docs/start.md runs it: from a key to "Welcome!", an
     'postern-channel': 'sms',
     'postern-to': '+8613800138000',
   }
-  for (const form of [forged, {}, { ...forged, 'postern-to': 'nobody' }])
+  const otherScene = { 'postern-pass': await passFor(postern, '+8613800138001', 'login') }
+  const otherNumber = { 'postern-pass': await passFor(postern, '+8613800138002', 'signup') }
+  for (const form of [
+    forged,
+    {},
+    { ...forged, 'postern-to': 'nobody' },
+    { ...forged, ...otherScene, 'postern-to': '+8613800138001' },
+    { ...forged, ...otherNumber },
+  ])
     expect(await submit(form)).toBe('403 Please confirm your number or address first.')
 
   // Postern is away: the visitor gets a sentence, and so does the next one.

@@ -1,7 +1,8 @@
 /** The programs of examples/passes judge passes of a running Postern. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { type Postern, startPostern } from '../tools/postern.ts'
+import { passFor } from '../tools/pass.ts'
+import { startPostern } from '../tools/postern.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
 const run = promisify(execFile)
@@ -33,11 +34,4 @@ export async function judgements(
     ofItsApp: await judge('default', [good, good, altered, otherScene, 'a.b.c', second]),
     ofAnotherApp: await judge('shop', [good]),
   }
-}
-
-async function passFor({ post, codeFor }: Postern, to: string, scene: string): Promise<string> {
-  const sent = await post('/v1/captchas', { channel: 'sms', to, scene })
-  const code = await codeFor(sent.body.id)
-  const checked = await post('/v1/captchas/check', { channel: 'sms', to, scene, code })
-  return checked.body.pass
 }

@@ -1,6 +1,7 @@
 /** Programs of examples/ that have no page. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { findOrInstall } from '../../src/dev/find-or-install.ts'
 import { startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
@@ -41,8 +42,13 @@ test('examples/events: what Postern sends is printed once, and what it did not s
   await eventually(() =>
     expect(lines()).toEqual(['captcha.passed +8613****8000', 'notice.sent +8613****8000']),
   )
-  const forged = await fetch(receiver.origin, { method: 'POST', body: '{}' })
-  expect(forged.status).toBe(401)
+
+  const body = JSON.stringify({ type: 'notice.failed', data: { to: 'a repeat' } })
+  const headers = { ...signWebhook(secret, 'an id', Date.now(), body) }
+  for (const _ of [1, 2])
+    expect((await fetch(receiver.origin, { method: 'POST', headers, body })).status).toBe(204)
+  expect((await fetch(receiver.origin, { method: 'POST', body })).status).toBe(401)
+  expect(lines().filter((line) => line.startsWith('notice.failed'))).toHaveLength(1)
 })
 
 const asExpected = {
