@@ -8,13 +8,16 @@ import { eventually } from '../tools/wait.ts'
 import { judgements } from './passes.ts'
 import { installExamples, startServer } from './run-example.ts'
 
-test('examples/login-lock: three wrong passwords lock one account, a right one clears, and without Postern nobody gets in', async () => {
+test('examples/login-lock: three wrong passwords lock one account, a right one clears, and without an answer nobody gets in', async () => {
   const postern = await startPostern()
-  const env = { POSTERN_URL: postern.url, SECRET_KEY: postern.key }
-  const server = await startServer('examples/login-lock/server.mjs', () => env)
-  const logIn = async (user: string, password: string) => {
+  const start = (key: string) => {
+    const env = { POSTERN_URL: postern.url, SECRET_KEY: key }
+    return startServer('examples/login-lock/server.mjs', () => env)
+  }
+  const [server, misconfigured] = [await start(postern.key), await start('psk_of_nobody')]
+  const logIn = async (user: string, password: string, { origin } = server) => {
     const body = new URLSearchParams({ user, password })
-    const answer = await fetch(server.origin, { method: 'POST', body })
+    const answer = await fetch(origin, { method: 'POST', body })
     return [answer.status, answer.headers.get('retry-after'), await answer.text()]
   }
   // More than the rule admits: each right one clears.
@@ -25,8 +28,10 @@ test('examples/login-lock: three wrong passwords lock one account, a right one c
   expect(await logIn('ADA', 'open sesame')).toEqual([429, '900', 'Locked for 900 s.\n'])
   expect(await logIn('bob', 'guess')).toEqual([401, null, 'Wrong name or password.\n'])
 
+  const unknown = [503, null, 'Please try again in a minute.\n']
+  expect(await logIn('ada', 'open sesame', misconfigured)).toEqual(unknown)
   await postern.stop()
-  expect(await logIn('bob', 'guess')).toEqual([503, null, 'Please try again in a minute.\n'])
+  expect(await logIn('ada', 'open sesame')).toEqual(unknown)
 })
 
 test('examples/events: what Postern sends is printed once, and what it did not sign is refused', async () => {
