@@ -5,11 +5,11 @@
  * request of that person is asked for another.
  */
 import { randomUUID } from 'node:crypto'
+import type { Metrics } from '../base/metrics.ts'
 import { Overloaded } from '../base/problems.ts'
 import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
 

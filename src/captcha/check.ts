@@ -8,7 +8,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from '../base/metrics.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CheckLimits } from '../rules/check-limits.ts'

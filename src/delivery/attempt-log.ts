@@ -1,5 +1,5 @@
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from '../base/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { Attempt } from '../notice/states.ts'
 import type { SendResult } from '../providers/provider.ts'

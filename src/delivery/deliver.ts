@@ -7,8 +7,8 @@
  * worker takes it with one try of unknown outcome on its account; after the record it is over.
  */
 import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Message, SendResult } from '../providers/provider.ts'

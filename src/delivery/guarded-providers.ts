@@ -1,8 +1,8 @@
 /** Every provider of the policy file behind its gate. */
 import type { Channel } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
 import type { Limiter } from '../limiter/index.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { Provider } from '../providers/provider.ts'
 import { createGuardedProvider, type WatchedProvider } from './guarded-provider.ts'
 import {

@@ -1,4 +1,4 @@
-import type { UnsentReason } from '../metrics/metrics.ts'
+import type { UnsentReason } from '../base/metrics.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
 
 /** What became of a claim, without the bookkeeping. */

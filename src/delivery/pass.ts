@@ -5,8 +5,8 @@
  * believe to hold a notice only the later one writes.
  */
 import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { createAttemptLog } from './attempt-log.ts'

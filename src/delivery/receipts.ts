@@ -13,8 +13,8 @@
 import { createBatcher } from '../base/batcher.ts'
 import { columns } from '../base/columns.ts'
 import { isForeignId, isId } from '../base/ids.ts'
+import type { Metrics } from '../base/metrics.ts'
 import type { Receipt } from '../base/receipt.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import { insertEvents, type WantedEvents } from '../notice/outbox.ts'
 import type { Database } from '../storage/database.ts'
 

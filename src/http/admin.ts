@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { isIP } from 'node:net'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from '../base/metrics.ts'
 import { createHttpServer, type HttpServer } from './server.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** A plugin's router beside ours. Its faults are answered, counted and logged like faults of our own. */
 import type { RequestHandler } from 'express'
+import type { Metrics } from '../base/metrics.ts'
 import { problems } from '../base/problems.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import { knownMethods, type Respond } from './respond.ts'
 
 export interface NamedRouter {

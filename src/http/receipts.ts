@@ -1,6 +1,6 @@
+import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import type { Receipt, ReceiptReader } from '../base/receipt.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 

@@ -1,5 +1,5 @@
+import type { Metrics } from '../base/metrics.ts'
 import { problems } from '../base/problems.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import { problemCodesOf } from './openapi.ts'
 import { knownMethods } from './respond.ts'
 import { methodsOf, type Route } from './route.ts'

@@ -4,11 +4,11 @@
  */
 
 import type { Closers } from '../base/closers.ts'
+import type { Metrics } from '../base/metrics.ts'
 import { takeRules } from '../config/changed-sections.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter } from '../limiter/index.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import { policiesInForce } from '../rules/in-force.ts'
 import type { Config } from './load-config.ts'
 import type { Servers } from './servers.ts'

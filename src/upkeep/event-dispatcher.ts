@@ -17,9 +17,9 @@ import { backoffMs } from '../base/backoff.ts'
 import type { EventType } from '../base/event-types.ts'
 import { createHttpClient } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import { signWebhook } from '../crypto/standard-webhooks.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { EventOutbox, TakenEvent } from '../notice/event-outbox.ts'
 
 export interface Receiver {

@@ -9,8 +9,8 @@
  * notice was known as sent are looked at again here too.
  */
 import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
 

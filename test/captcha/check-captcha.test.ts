@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { createMetrics } from '../../src/base/metrics.ts'
 import { createCheckCaptcha } from '../../src/captcha/check.ts'
 import { type CodeOwner, type CodeStore, createCodeStore } from '../../src/captcha/code-store.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
@@ -9,7 +10,6 @@ import {
   type RawPolicies,
   type Refusal,
 } from '../../src/limiter/index.ts'
-import { createMetrics } from '../../src/metrics/metrics.ts'
 import { createCheckLimits } from '../../src/rules/check-limits.ts'
 import { withPageRules } from '../../src/rules/policies.ts'
 import { createQuota, type Origin } from '../../src/rules/quota.ts'

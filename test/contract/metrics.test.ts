@@ -1,13 +1,13 @@
 /**
  * docs/metrics.md, the dashboard and the alert rules name metrics and labels as text: here they are
- * held to the list in src/metrics/metrics.ts, both ways.
+ * held to the list in src/base/metrics.ts, both ways.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { createMetrics, unsentReasons } from '../../src/metrics/metrics.ts'
+import { createMetrics, unsentReasons } from '../../src/base/metrics.ts'
 import { anchorsOf } from '../tools/markdown.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { type RequestListener, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
+import { createMetrics } from '../../src/base/metrics.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { createHttpServer } from '../../src/http/server.ts'
-import { createMetrics } from '../../src/metrics/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 
 interface Options {

@@ -1,6 +1,6 @@
 import type { eventTypes } from '../../src/base/event-types.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createMetrics } from '../../src/base/metrics.ts'
 import { createEventOutbox, type EventOutbox } from '../../src/notice/event-outbox.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { type Receiver, startEventDispatcher } from '../../src/upkeep/event-dispatcher.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createMetrics } from '../../src/base/metrics.ts'
 
 const sample = async (metrics: ReturnType<typeof createMetrics>, start: string) =>
   (await metrics.registry.metrics())

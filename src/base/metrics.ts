@@ -9,8 +9,8 @@
  * and a value that stands in no list does not compile.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { channels } from '../base/channel.ts'
-import { eventTypes } from '../base/event-types.ts'
+import { channels } from './channel.ts'
+import { eventTypes } from './event-types.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
