@@ -36,6 +36,8 @@ const acme = {
           if (socket.connecting) socket.once('connect', () => (mayBeTaken = true))
           else mayBeTaken = true
         })
+        // An error that nothing listens to would end the worker; this one is caught below, or ends the body.
+        call.on('error', () => {})
         // The notice id is the reference: by it Acme recognises a message that is sent again.
         call.end(JSON.stringify({ reference: noticeId, to, body }))
         const [answer] = await once(call, 'response')

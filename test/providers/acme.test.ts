@@ -213,6 +213,19 @@ test('npm run conformance of examples/own-provider: a path from the current fold
   expect(stdout).toMatch(/1 of \d+ promises are broken\./)
 })
 
+test('npm run conformance of a provider whose errors nothing catches → that it would end the worker', async () => {
+  const text = readFileSync(join(repositoryRoot, example), 'utf8')
+    .replace("'zod'", JSON.stringify(import.meta.resolve('zod')))
+    .replace('let mayBeTaken', "setImmediate(() => { throw new Error('oh') })\n let mayBeTaken")
+  const file = join(inject('runFolder'), 'throwing-provider.mjs')
+  writeFileSync(file, text)
+  const { code, stderr } = await conformance(file)
+  expect([code, stderr.trim()]).toEqual([
+    1,
+    `${file}: an error that nothing catches would end the worker: Error: oh`,
+  ])
+})
+
 test.each([
   ['no such file', undefined, /Cannot find module/],
   ['no kind', 'export default 7', /is no provider kind/],

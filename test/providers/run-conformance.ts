@@ -15,6 +15,11 @@ const promiseMs = 60_000
 
 const [file, ...more] = process.argv.slice(2)
 if (file === undefined || more.length > 0) stop(usage)
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, (error: unknown) =>
+    stop(`${file}: an error that nothing catches would end the worker: ${error}`),
+  )
+}
 try {
   const given = await readCase(file)
   const broken = await run(given)
