@@ -47,33 +47,30 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
   const current = deriveKeys(secret)
   const all = previousSecret ? [current, deriveKeys(previousSecret)] : [current]
 
+  function macs(
+    use: 'challenge' | 'code' | 'cursor' | 'passSubject',
+    parts: readonly string[],
+    bytes?: number,
+  ): string[] {
+    const text = canonical(parts)
+    return all.map((keys) => hmac('sha256', keys[use], text).toString('base64url', 0, bytes))
+  }
+
   return {
     limiterKey: current.limiter.export(),
     passSeeds: all.map(({ passSeed }) => passSeed),
-    codeDigests(parts) {
-      const text = canonical(parts)
-      return all.map((keys) => hmac('sha256', keys.code, text).toString('base64url'))
-    },
+    codeDigests: (parts) => macs('code', parts),
     recipientHashes(channel, to) {
       const text = canonical([channel, to])
       return all.map((keys) => Buffer.from(keys.recipient(text), 'base64url'))
     },
-    passSubjects(app, channel, to) {
-      const text = canonical([app, channel, to])
-      return all.map((keys) => hmac('sha256', keys.passSubject, text).toString('base64url'))
-    },
+    passSubjects: (app, channel, to) => macs('passSubject', [app, channel, to]),
     subjectHashes(parts) {
       const text = canonical(parts)
       return all.map((keys) => keys.subject(text))
     },
-    cursorMarks(parts) {
-      const text = canonical(parts)
-      return all.map((keys) => hmac('sha256', keys.cursor, text).toString('base64url', 0, 16))
-    },
-    challengeKeys(parts) {
-      const text = canonical(parts)
-      return all.map((keys) => hmac('sha256', keys.challenge, text).toString('base64url'))
-    },
+    cursorMarks: (parts) => macs('cursor', parts, 16),
+    challengeKeys: (parts) => macs('challenge', parts),
     dedupeHash(parts) {
       return hmac('md5', current.dedupe, canonical(parts)).toString('hex')
     },

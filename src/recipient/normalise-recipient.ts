@@ -62,7 +62,7 @@ export function createRecipientNormaliser(
   function normaliseEmail(text: string): RecipientResult {
     const to = readEmailAddress(text)
     if (to === undefined) return { kind: 'invalid' }
-    const isRefused = refusedDomains.size > 0 && isWithin(refusedDomains, domainOf(to))
+    const isRefused = isWithin(refusedDomains, domainOf(to))
     return isRefused && !isTestRecipient('email', to)
       ? { kind: 'not_allowed', to, country: '', because: 'mail_domain' }
       : { kind: 'ok', to, country: '' }

@@ -25,7 +25,7 @@ test('unseal: one altered bit anywhere, another context, or a cut is refused', (
   for (let byte = 0; byte < sealed.length; byte += 1) {
     const altered = Buffer.from(sealed)
     altered[byte] = (altered[byte] as number) ^ 1
-    expect(() => secrets.unseal(altered, 'id')).toThrow()
+    expect(() => secrets.unseal(altered, 'id')).toThrow('authenticate')
   }
   expect(() => secrets.unseal(sealed, 'other id')).toThrow()
   for (const length of [0, 11, 12, 20, 27, 28, sealed.length - 1]) {
@@ -59,6 +59,8 @@ test('SECRET_PREVIOUS: digests and hashes of both secrets, the current one first
     ...createSecrets(second).recipientHashes('sms', '+1'),
     ...secrets.recipientHashes('sms', '+1'),
   ])
+  const seeds = [...createSecrets(second).passSeeds, ...secrets.passSeeds]
+  expect(rotated.passSeeds.map((seed) => seed(7))).toEqual(seeds.map((seed) => seed(7)))
 })
 
 test('every use has a key of its own: the same text gives unrelated outputs', () => {
@@ -67,6 +69,10 @@ test('every use has a key of its own: the same text gives unrelated outputs', ()
     secrets.codeDigests(parts)[0],
     secrets.subjectHashes(parts)[0],
     secrets.cursorMarks(parts)[0],
+    secrets.challengeKeys(parts)[0],
+    secrets.passSubjects('', 'sms', '+8613800138000')[0],
+    secrets.passSeeds[0]?.(1).toString('base64url'),
+    secrets.passSeeds[0]?.(2).toString('base64url'),
     secrets.recipientHashes('sms', '+8613800138000')[0]?.toString('base64url'),
     secrets.limiterKey.toString('base64url'),
   ].map((output) => output?.slice(0, 20))
@@ -96,9 +102,22 @@ test('every output depends on the secret: without it nothing can be tried out', 
 
 test('every output depends on every part, and on where a part ends', () => {
   const lists = [['a', 'b'], ['a', 'c'], ['c', 'b'], ['b', 'a'], ['ab', ''], ['', 'ab'], ['ab']]
-  for (const output of ['codeDigests', 'subjectHashes', 'cursorMarks', 'dedupeHash'] as const) {
+  for (const output of [
+    'codeDigests',
+    'subjectHashes',
+    'cursorMarks',
+    'challengeKeys',
+    'dedupeHash',
+  ] as const) {
     expect(new Set(lists.map((parts) => String(secrets[output](parts)))).size).toBe(lists.length)
   }
+  const subjects = [
+    secrets.passSubjects('shop', 'sms', '+1'),
+    secrets.passSubjects('bank', 'sms', '+1'),
+    secrets.passSubjects('shop', 'email', '+1'),
+    secrets.passSubjects('shop', 'sms', '+2'),
+  ]
+  expect(new Set(subjects.map(String)).size).toBe(subjects.length)
   const recipients = [
     ['sms', '+1'],
     ['email', '+1'],

@@ -97,3 +97,17 @@ test.each([
   const result = createRecipientNormaliser(rules)(channel, to)
   expect(result.kind === 'ok' ? result : refusedRecipient(result)).toEqual(outcome)
 })
+
+test('a number without a country: which is missing is said where no default country is set', () => {
+  const result = (rules: Parameters<typeof createRecipientNormaliser>[0], to: string) =>
+    createRecipientNormaliser(rules)('sms', to)
+  expect(result({}, '138 0013 8000')).toEqual({ kind: 'invalid', because: 'no_country' })
+  expect(result({}, '+86 12')).toEqual({ kind: 'invalid' })
+  expect(result({ defaultCountry: 'CN' }, '12 34 56')).toEqual({ kind: 'invalid' })
+  expect(result({ defaultCountry: 'CN' }, '138 0013 8000').kind).toBe('ok')
+})
+
+test('a test recipient may be sent to, whatever the rules say', () => {
+  const normalise = createRecipientNormaliser({ countries: ['FR'] }, () => true)
+  expect(normalise('sms', '+8613800138000').kind).toBe('ok')
+})

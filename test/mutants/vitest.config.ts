@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config'
+
+/**
+ * What `npm run mutants` runs on each mutant. Servers come ready by REDIS_URL and DATABASE_URL. Waits are shorter
+ * than the suite's: most of what makes a test wait here is the bug that it is meant to notice.
+ */
+export default defineConfig({
+  test: {
+    include: JSON.parse(process.env.MUTANTS_TESTS ?? '[]') as string[],
+    exclude: ['test/**/*.slow.test.ts'],
+    provide: { mountAt: '' },
+    globalSetup: ['test/tools/global-setup.ts'],
+    setupFiles: ['test/tools/each-file.ts'],
+    pool: 'forks',
+    isolate: false,
+    testTimeout: 10_000,
+    hookTimeout: 10_000,
+    expect: { poll: { timeout: 3_000 } },
+    teardownTimeout: 20_000,
+  },
+})

@@ -1,0 +1,47 @@
+/** What limits count beside the recipient, and what of a recipient is shown. */
+import { expect, test } from 'vitest'
+import { createCanReach } from '../../src/recipient/can-reach.ts'
+import { mailboxOf, prefixOf } from '../../src/recipient/facets.ts'
+import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
+
+test('prefix: a number without its last four digits, the domain of an address', () => {
+  expect(prefixOf('sms', '+8613800138000')).toBe('+861380013')
+  expect(prefixOf('email', 'ann@acme.test')).toBe('acme.test')
+})
+
+test.each([
+  ['ann+shop@acme.test', 'ann@acme.test'],
+  ['a.n.n@acme.test', 'a.n.n@acme.test'],
+  ['a.n.n+shop@gmail.com', 'ann@gmail.com'],
+  ['ann@googlemail.com', 'ann@gmail.com'],
+  ['+shop@acme.test', '+shop@acme.test'],
+])('mailbox: %s is counted as %s', (address, mailbox) => {
+  expect(mailboxOf('email', address)).toBe(mailbox)
+})
+
+test('mailbox: a number is its own', () => {
+  expect(mailboxOf('sms', '+8613800138000')).toBe('+8613800138000')
+})
+
+test.each([
+  ['email', 'ann@acme.test', 'a***@acme.test'],
+  ['sms', '+8613800138000', '+8613****8000'],
+  ['sms', '+4712345678', '+47****5678'],
+  ['sms', '+290 1234'.replace(' ', ''), '+2****34'],
+  ['sms', '+12345', '+1****'],
+])('mask: %s %s is shown as %s, and hides four digits at least', (channel, to, shown) => {
+  expect(maskRecipient(channel, to)).toBe(shown)
+})
+
+test.each([
+  ['a number', 'sms', '+8613800138000', true],
+  ['an address of a domain that takes mail', 'email', 'ann@acme.test', true],
+  ['an address of a domain that takes none', 'email', 'ann@void.test', false],
+  ['a test recipient, whose domain is not asked for', 'email', 'test@void.test', true],
+] as const)('can reach %s', async (_, channel, to, reached) => {
+  const canReach = createCanReach(
+    { takesMail: async (app, domain) => app === 'shop' && domain === 'acme.test' },
+    { isTestRecipient: (_channel, to) => to === 'test@void.test' },
+  )
+  expect(await canReach({ app: 'shop', channel, to })).toBe(reached)
+})
