@@ -68,6 +68,6 @@ export function refusalOf(
   }
 }
 
-/** Whether it may have been done all the same, and may be asked for again as it was. */
+/** Whether it may still have been done, and may be asked for again as it was. */
 export const isUnanswered = ({ code }: Problem) =>
   ['offline', 'unreachable', 'unavailable', 'internal', 'idempotency_in_progress'].includes(code)

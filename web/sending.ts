@@ -64,7 +64,7 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
   }
 }
 
-/** A send whose answer has not come may have been done all the same: its repeat goes under its key. */
+/** A send whose answer has not come may still have been done: its repeat goes under its key. */
 function askedFor(about: string, unanswered: Asked | undefined): Asked {
   const nowMs = Date.now()
   const isRepeat = unanswered?.about === about && nowMs - unanswered.sinceMs < repeatWithinMs

@@ -4,7 +4,7 @@
  */
 
 /** More is a list that nobody looks through any more; another key has room for as many again. */
-export const maxOrigins = 50
+const maxOrigins = 50
 /** A name has at most 253 characters. */
 const maxLength = 300
 

@@ -23,7 +23,7 @@ export interface LogOutputOptions {
   readonly onResumed: (dropped: number) => void
 }
 
-/** Lines are gathered into one write of this size, or of what has come within a second. */
+/** Lines are gathered into one write of this size, at the latest after a second. */
 const gatheredLength = 4_096
 const flushEveryMs = 1_000
 /** Of lines that wait for room; the write under way may hold as much again. */

@@ -166,7 +166,7 @@ export function createCheckCaptcha(deps: {
     return refusal ? { result: 'refused', refusal } : { result: 'gone' }
   }
 
-  /** 0 when another guess may follow, or when that can't be said: this one was compared and counted all the same. */
+  /** 0 when another guess may follow, or when that can't be said: this one was still compared and counted. */
   async function lockAfter(guess: Guess, admission: Admission): Promise<number> {
     try {
       const { waitMs, refusal } = await limits.holdAfter(guess, guess.origin, admission)

@@ -105,7 +105,7 @@ export function createCodeStore(
     },
   })
 
-  /** Without what can't be read any more: its secret is gone, and a right code passes all the same. */
+  /** Without what can't be read any more: its secret is gone, and a right code still passes. */
   function unsealed([noticeId, sealed]: [string, string]) {
     try {
       return { noticeId, onPass: secrets.unseal(Buffer.from(sealed, 'base64'), noticeId) }

@@ -130,6 +130,8 @@ export function examineProxy({
     ]
   }
   return [
-    ok(`the last ${hops} address(es) of X-Forwarded-For are believed; let no one past the proxy`),
+    ok(
+      `the last ${hops} address(es) of X-Forwarded-For are believed; make sure that every request passes the proxy`,
+    ),
   ]
 }

@@ -7,7 +7,7 @@ const secureSessionCookie = `__Host-${sessionCookie}`
 const languageCookie = 'postern_language'
 const yearS = 365 * 86_400
 
-/** By https the cookie of a neighbouring host, or of plain HTTP, is none of ours. */
+/** By https the cookie of a neighbouring host, or of plain HTTP, is not a Postern cookie. */
 export function sessionOf(request: Request): string | undefined {
   const secure = cookieOf(request, secureSessionCookie)
   return secure ?? (isHttps(request) ? undefined : cookieOf(request, sessionCookie))

@@ -60,7 +60,7 @@ export function createAttemptLog(
 }
 
 /**
- * One more call on the row's list. Calls after which the message waits are as many as an outage is long, so they share
+ * Adds a call to the row's list. Calls after which the message waits are as many as an outage is long, so they share
  * one entry per provider and outcome; all others are bounded by the tries. The latest call stands last.
  */
 function withAttempt(attempts: Attempt[], next: Attempt): Attempt[] {

@@ -29,8 +29,6 @@ interface Row {
 /** What it moved its notice to; `unmatched`: no notice is `sent` by this provider under this id (yet). */
 type Fate = Receipt['outcome'] | 'repeated' | 'unmatched'
 
-export type Receipts = ReturnType<typeof createReceipts>
-
 const keptForMs = 3_600_000
 const perSweep = 500
 

@@ -24,8 +24,6 @@ export interface SlotRequest {
 
 export type Slot = { granted: true; leave(): void } | { granted: false; retryInMs: number }
 
-export type Slots = ReturnType<typeof createSlots>
-
 interface Waiting {
   weight: number
   isPatient: boolean

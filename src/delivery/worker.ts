@@ -24,7 +24,7 @@ export function startDeliveryWorker(deps: {
   let active = 0
 
   async function work(job: Job<JobData>, token?: string): Promise<void> {
-    // A job of a newer version may have another name and more data: it is a hint at a row all the same.
+    // A job of a newer version may have another name and more data: it is still a hint at a row.
     const id = job.data?.id
     if (!isId(String(id))) {
       log.jobFailed(String(job.id), new Error('a job without the id of a notice'))

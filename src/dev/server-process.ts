@@ -9,8 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * behind or ending a stranger's.
  *
  * The child leads a process group of its own, so a Ctrl-C in the terminal reaches only us and we
- * decide the order in which things end. The price is that it outlives us when we are killed, which is
- * why every start first looks for the server that an earlier life left in the same folder.
+ * decide the order in which things end. The price is that it outlives us when we are killed.
+ * So every start first looks for the server that an earlier life left in the same folder.
  */
 export interface ServerProcess {
   readonly pid: number

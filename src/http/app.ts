@@ -6,7 +6,7 @@ export function createApp(deps: {
   router: Router
   /** Asked first. */
   beside?: Router | undefined
-  /** Answers what is none of ours. */
+  /** Answers a path that Postern does not have. */
   unknownPath: RequestHandler
   /** How many proxies in front may be believed about the caller's address. */
   trustProxyHops: number

@@ -63,7 +63,7 @@ export interface WindowState extends Omit<WindowLimit, 'windowMs'> {
   readonly left: number
   /** When all of it is free again, if nothing more is taken. */
   readonly resetsInMs: number
-  /** When this rule would admit one more call; 0: now. */
+  /** When this rule would admit another call; 0: now. */
   readonly nextInMs: number
   /** Only while a lockout holds its lock. */
   readonly lockedForMs?: number

@@ -28,7 +28,7 @@ export interface OpenNotice {
   wantedAtMs: number
   /** What is left of its time, by PostgreSQL's clock; negative when it is over. */
   remainingMs: number
-  /** Until its `sendAt`; 0 when that has come, or it has none. */
+  /** Until its `sendAt`; 0 when that time is past, or there is none. */
   opensInMs: number
 }
 

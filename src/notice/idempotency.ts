@@ -27,7 +27,7 @@ export type Reservation =
 
 /** Longer than any request lives. */
 const takeOverAfterMs = 30_000
-export const keptForMs = 86_400_000
+const keptForMs = 86_400_000
 const perRemoval = 1_000
 /** How long an answer that could not be kept is tried again; soon after it a repeat takes over. */
 const keepTryingForMs = 20_000

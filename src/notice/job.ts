@@ -23,7 +23,7 @@ export interface SendJob {
   kind: 'captcha' | 'notice'
   /** Not before this has passed. */
   delayMs?: number
-  /** By PostgreSQL's clock its time has come: a delay of a job that is there already is over, whatever a worker's clock says. */
+  /** By PostgreSQL's clock its time is here: a delay of a job that is there already is over, whatever a worker's clock says. */
   isOverdue?: boolean
 }
 

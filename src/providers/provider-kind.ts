@@ -35,7 +35,7 @@ export interface ProviderDeps {
   readonly clock: () => number
   /**
    * Takes receipts that come over a provider's own connection (`smpp`, `sandbox`). Rejecting asks the
-   * far end to send it again, where its protocol has a word for that.
+   * far end to send it again, where its protocol can.
    */
   readonly onReceipt?: (provider: string, receipt: Receipt) => Promise<void>
 }

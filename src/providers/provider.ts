@@ -64,7 +64,7 @@ export interface Provider {
   readonly kind: string
   readonly channels: readonly Channel[]
   /**
-   * Calls it carries at once: its connections, its window. One more would wait inside, on a clock that
+   * Calls it carries at once: its connections, its window. Another one would wait inside, on a clock that
    * is the far end's, so it is given no more.
    */
   readonly slots: number

@@ -109,7 +109,7 @@ function failed(error: unknown): never {
  * True for everything that says nothing about the statement itself: no connection, connection lost,
  * too slow, too many clients, shutting down, read-only standby, wrong database, user or rights.
  */
-export function isOutOfReach(error: unknown): boolean {
+function isOutOfReach(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError)
     return false
   // What ends the connection, whatever its reason, was not about the statement.

@@ -2,7 +2,7 @@
  * Decides recorded requests again, by other rules: through the limiter in process, on the time at which they came.
  * What came before the span that is asked about is decided too, so that counts are as full as they were.
  *
- * What can not be known: who is let through now might have come again, and who is refused now might have waited. And where a
+ * What can not be known: who is let through now might have asked again, and who is refused now might have waited. And where a
  * share of recipients was recorded, rules that count several recipients together see that share only.
  */
 import type { Channel } from '../base/channel.ts'

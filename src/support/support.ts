@@ -20,7 +20,7 @@ export interface LimitState {
   used: number
   limit: number
   resetsInMs: number
-  /** When it would let one more pass; 0: now, or it only watches. */
+  /** When it would admit another call; 0: now, or it only watches. */
   nextInMs: number
   lockedForMs?: number
 }

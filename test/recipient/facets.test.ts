@@ -1,6 +1,5 @@
 /** What limits count beside the recipient, and what of a recipient is shown. */
 import { expect, test } from 'vitest'
-import { createCanReach } from '../../src/recipient/can-reach.ts'
 import { mailboxOf, prefixOf } from '../../src/recipient/facets.ts'
 import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
 
@@ -31,17 +30,4 @@ test.each([
   ['sms', '+12345', '+1****'],
 ])('mask: %s %s is shown as %s, and hides four digits at least', (channel, to, shown) => {
   expect(maskRecipient(channel, to)).toBe(shown)
-})
-
-test.each([
-  ['a number', 'sms', '+8613800138000', true],
-  ['an address of a domain that takes mail', 'email', 'ann@acme.test', true],
-  ['an address of a domain that takes none', 'email', 'ann@void.test', false],
-  ['a test recipient, whose domain is not asked for', 'email', 'test@void.test', true],
-] as const)('can reach %s', async (_, channel, to, reached) => {
-  const canReach = createCanReach(
-    { takesMail: async (app, domain) => app === 'shop' && domain === 'acme.test' },
-    { isTestRecipient: (_channel, to) => to === 'test@void.test' },
-  )
-  expect(await canReach({ app: 'shop', channel, to })).toBe(reached)
 })

@@ -1,6 +1,8 @@
 import { globSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parse } from 'acorn'
 
 export const repositoryRoot = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -42,4 +44,33 @@ export function importsIn(file: string, source: string): Import[] {
       isTypeOnly: false,
     })),
   ]
+}
+
+/** The comments of a TypeScript source, as they stand there. */
+export const commentsIn = (source: string): string[] =>
+  source.match(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm) ?? []
+
+/** A node of the syntax tree, as far as its reader knows its type. */
+export interface SyntaxNode {
+  readonly type: string
+  readonly loc: {
+    readonly start: { readonly line: number }
+    readonly end: { readonly line: number }
+  }
+}
+
+/** Calls `enter` for every node of a TypeScript source, types left out; it returns what it is given for the nodes within. */
+export function walkSource<Context>(
+  source: string,
+  outermost: Context,
+  enter: (node: SyntaxNode, context: Context) => Context,
+): void {
+  const visit = (value: unknown, context: Context): void => {
+    if (typeof value !== 'object' || value === null) return
+    const within = 'type' in value && 'loc' in value ? enter(value as SyntaxNode, context) : context
+    for (const member of Object.values(value)) visit(member, within)
+  }
+  // Types become spaces: every line keeps its number.
+  const script = stripTypeScriptTypes(source)
+  visit(parse(script, { ecmaVersion: 'latest', sourceType: 'module', locations: true }), outermost)
 }

@@ -5,7 +5,7 @@ import { duration } from '../../base/durations.ts'
  * Misfortune by configuration. Each rule names recipients and what happens to their messages; the
  * first rule that fits decides, so a test steers one recipient without touching the others.
  */
-export const receiptSettings = z.strictObject({
+const receiptSettings = z.strictObject({
   outcome: z.enum(['delivered', 'failed']).default('delivered'),
   /** Late receipts: how long after the message was taken. */
   delay: duration.default(0),
@@ -13,7 +13,7 @@ export const receiptSettings = z.strictObject({
   copies: z.int().min(0).max(10).default(1),
 })
 
-export const faultResults = [
+const faultResults = [
   'rejected',
   'invalid_recipient',
   'postponed',
@@ -25,7 +25,7 @@ export const faultResults = [
   'hang',
 ] as const
 
-export const faultRule = z.strictObject({
+const faultRule = z.strictObject({
   /** Exact recipients, or beginnings (`+1500*`), or ends (`*@slow.test`). Without it: all. */
   to: z
     .union([z.string(), z.array(z.string())])

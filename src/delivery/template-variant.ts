@@ -1,0 +1,143 @@
+/**
+ * One template in one channel and locale.
+ *
+ * Variables are strict: a template names what it needs, a request that lacks one is refused at the door, and
+ * rendering can't leave a hole. Values are data: text takes them as they are, HTML escapes them, and nothing in
+ * them is ever interpreted.
+ *
+ * An SMS may end with the line `@shop.example #{{code}}`: browsers on that site then offer to fill in
+ * the code (WebOTP). It works in no other place and form, so any other is a mistake.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Handlebars from 'handlebars'
+import type { Channel } from '../base/channel.ts'
+
+export interface Rendered {
+  subject?: string
+  text: string
+  html?: string
+  /** An address of `https:` or `mailto:`, as the header of that name has it between < and >. */
+  listUnsubscribe?: string
+}
+
+export interface Variant {
+  variables: ReadonlySet<string>
+  render(variables: Readonly<Record<string, string>>): Rendered
+}
+
+/** The parts of a message as its files have them. Throws an Error that says what is wrong with them. */
+export function readSources(
+  folder: string,
+  channel: Channel,
+  locale: string,
+  hasHtml: boolean,
+): Record<string, string> {
+  const source = readFileSync(join(folder, `${channel}.${locale}.txt`), 'utf8').trimEnd()
+  const sources: Record<string, string> = { text: source }
+  if (channel === 'email') {
+    const match = /^Subject: (.+)\n(?:List-Unsubscribe: (.+)\n)?\n([\s\S]+)$/.exec(source)
+    if (!match) throw new Error('begins with "Subject: …" and an empty line')
+    sources.subject = match[1] as string
+    sources.text = match[3] as string
+    if (match[2] !== undefined) sources.listUnsubscribe = match[2]
+    if (hasHtml) sources.html = readFileSync(join(folder, `${channel}.${locale}.html`), 'utf8')
+  }
+
+  if (channel === 'sms') checkWebOtp(source)
+  checkUnsubscribe(sources)
+  return sources
+}
+
+export function createVariant(sources: Readonly<Record<string, string>>): Variant {
+  const variables = new Set<string>()
+  const parts = Object.entries(sources).map(([part, text]) => {
+    for (const name of variablesOf(text)) variables.add(name)
+    const fill = Handlebars.compile(text, {
+      strict: true,
+      noEscape: part !== 'html',
+      knownHelpersOnly: true,
+      knownHelpers: noHelpers,
+    })
+    const isLink = part === 'listUnsubscribe'
+    const render = (values: Values) => fill(own(isLink ? encoded(values) : values))
+    return [part, render] as const
+  })
+  return {
+    variables,
+    render: (values) =>
+      Object.fromEntries(
+        parts.map(([part, render]) => [part, render(values)]),
+      ) as unknown as Rendered,
+  }
+}
+
+function checkWebOtp(source: string): void {
+  const lines = source.split('\n')
+  lines.forEach((line, index) => {
+    if (!line.startsWith('@')) return
+    const isLast = index > 0 && index === lines.length - 1
+    if (!isLast || !/^@[a-z0-9.-]+ #\{\{code\}\}$/.test(line)) {
+      throw new Error(`line ${index + 1}: a WebOTP line is the last one, "@shop.example #{{code}}"`)
+    }
+  })
+}
+
+/** Callers choose what stands in the variables, so they must not be able to choose where the link leads. */
+function checkUnsubscribe({ listUnsubscribe: link, ...others }: Readonly<Record<string, string>>) {
+  if (link === undefined) return
+  const url = URL.parse(link)
+  const target = url?.protocol === 'https:' ? url.host : link.split('?')[0]
+  const isAddress = url && ['https:', 'mailto:'].includes(url.protocol) && /^[!-~]+$/.test(link)
+  if (!isAddress || target?.includes('{') || /[<>]/.test(link)) {
+    throw new Error(
+      'List-Unsubscribe: is one address, https://host/…{{variable}} or mailto:name@host?subject={{variable}}',
+    )
+  }
+  if (Object.values(others).some((text) => variablesOf(text).includes('code'))) {
+    throw new Error(
+      'List-Unsubscribe: nobody subscribes to a code, and mail servers take it for advertising',
+    )
+  }
+}
+
+/** Without these, `{{log}}` would call Handlebars' own helper instead of naming a variable. */
+const noHelpers = Object.fromEntries(
+  Object.keys(Handlebars.helpers).map((name) => [name, false]),
+) as unknown as NonNullable<CompileOptions['knownHelpers']>
+
+/** As parts of an address. */
+const encoded = (values: Values) =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, encodeURIComponent(value)]),
+  )
+
+type Values = Readonly<Record<string, string>>
+
+/** Without a prototype, so that a missing `{{constructor}}` is missing. */
+function own(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.assign(Object.create(null), values)
+}
+
+/** What a request may call a variable. */
+const variableName = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/
+
+/** Plain `{{name}}` only: a template that could decide things could not be checked at start. */
+function variablesOf(source: string): string[] {
+  return Handlebars.parse(source).body.flatMap((node) => {
+    if (node.type === 'ContentStatement' || node.type === 'CommentStatement') return []
+    const mustache = node as hbs.AST.MustacheStatement
+    const path = mustache.path as hbs.AST.PathExpression | undefined
+    const isPlain =
+      node.type === 'MustacheStatement' &&
+      path?.type === 'PathExpression' &&
+      path.parts.length === 1 &&
+      path.depth === 0 &&
+      variableName.test(path.original) &&
+      mustache.escaped &&
+      mustache.params.length === 0
+    if (!isPlain)
+      throw new Error(`line ${node.loc.start.line}: only plain {{variables}} are allowed`)
+    return [path.original]
+  })
+}
