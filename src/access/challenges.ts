@@ -13,8 +13,6 @@ import { createTurns } from '../base/turns.ts'
 import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
 
-export type Challenges = ReturnType<typeof createChallenges>
-
 /** Who asks. Only callers from pages are ever asked for a challenge. */
 export interface Caller extends Asked {
   isPage: boolean

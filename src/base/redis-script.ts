@@ -35,7 +35,7 @@ export function loadScript(fileName: string): Script {
   return createScript(fileName, readFileSync(file, 'utf8'))
 }
 
-export function createScript(name: string, source: string): Script {
+function createScript(name: string, source: string): Script {
   const sha = createHash('sha1').update(source).digest('hex')
   return {
     name,

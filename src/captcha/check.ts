@@ -4,7 +4,7 @@
  *
  * Only what can be compared is a guess. Where no code lives nothing is counted about the recipient, nothing locks,
  * and nobody hears of it: a stranger with a page's key could otherwise lock out, report and fill the memory with
- * recipients of their choice. Such a caller's own rules (`browser.checkRules`) count it all the same.
+ * recipients of their choice. Such a caller's own rules (`browser.checkRules`) still count it.
  */
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'

@@ -18,7 +18,7 @@ import {
   time,
 } from './words.ts'
 
-export const createChallengeBody = z.strictObject({}).meta({ id: 'CreateChallenge' })
+const createChallengeBody = z.strictObject({}).meta({ id: 'CreateChallenge' })
 
 export const challengeOffer = z
   .discriminatedUnion('kind', [
@@ -33,7 +33,7 @@ export const challengeOffer = z
   .meta({ id: 'Challenge', description: 'What a page has its visitor solve.' })
 
 /** The answer's own shape is its kind's to check. */
-export const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
+const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
   description:
     "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
 })
@@ -70,7 +70,7 @@ export const checkCaptchaBody = z
 const notForPages = z.never('a publishable key may not set it')
 
 /** What a publishable key may send of these. */
-export const sendCaptchaPageBody = (templates: readonly string[]) =>
+const sendCaptchaPageBody = (templates: readonly string[]) =>
   sendCaptchaBody.extend({
     ip: notForPages.optional(),
     params: notForPages.default({} as never),
@@ -79,14 +79,14 @@ export const sendCaptchaPageBody = (templates: readonly string[]) =>
       .prefault('captcha'),
   })
 
-export const checkCaptchaPageBody = checkCaptchaBody.extend({ ip: notForPages.optional() })
+const checkCaptchaPageBody = checkCaptchaBody.extend({ ip: notForPages.optional() })
 
-export const acceptedCaptcha = acceptedNotice
+const acceptedCaptcha = acceptedNotice
   .omit({ template: true })
   .extend({ scene, codeLength: z.int(), lockedForMs: lockedForMs.optional() })
   .meta({ id: 'AcceptedCaptcha' })
 
-export const passedCheck = z
+const passedCheck = z
   .object({
     verified: z.literal(true),
     id,

@@ -29,8 +29,6 @@ export const isPreflight = ({ method, headers }: Request) =>
 /** A page must not learn what a secret or operator key does, also one that is revoked. */
 const isNotForPages = (token: string | undefined) => /^p[so]k_/.test(token ?? '')
 
-export type Cors = ReturnType<typeof createCors>
-
 export function createCors(isListed: (origin: string) => Promise<boolean>) {
   return {
     /** A preflight carries no key, so it is answered for what any valid key lists. */

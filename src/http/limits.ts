@@ -32,7 +32,7 @@ export const attemptBody = z
   })
   .meta({ id: 'Attempt' })
 
-export const permitsTaken = z
+const permitsTaken = z
   .object({
     allowed: z.literal(true),
     remaining: z
@@ -41,7 +41,7 @@ export const permitsTaken = z
   })
   .meta({ id: 'PermitsTaken' })
 
-export const tryAllowed = z
+const tryAllowed = z
   .object({
     allowed: z.literal(true),
     triesLeft: z.int().meta({ description: 'Tries left before the lock.' }),

@@ -89,7 +89,7 @@ export const noticeView = z
   })
   .meta({ id: 'Notice' })
 
-export const noticePage = z
+const noticePage = z
   .object({
     items: z.array(noticeView),
     nextCursor: z.string().optional(),

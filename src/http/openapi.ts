@@ -19,7 +19,7 @@ const withBody: ProblemCode[] = ['invalid_request', 'payload_too_large', 'unsupp
 const withIdempotency: ProblemCode[] = ['idempotency_in_progress', 'idempotency_key_reused']
 
 /** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. `base` is the path that the routes lie under. */
-export function openApiDocument(
+function openApiDocument(
   routes: readonly Route[],
   base: string,
 ): ReturnType<typeof createDocument> {

@@ -6,7 +6,7 @@ import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 import { channel, recipient, scene, time } from './words.ts'
 
-export const jsonWebKeySet = z
+const jsonWebKeySet = z
   .object({
     keys: z.array(
       z.object({
@@ -22,7 +22,7 @@ export const jsonWebKeySet = z
   })
   .meta({ id: 'JsonWebKeySet' })
 
-export const verifyPassBody = z
+const verifyPassBody = z
   .strictObject({
     pass: z
       .string()
@@ -36,7 +36,7 @@ export const verifyPassBody = z
   })
   .meta({ id: 'VerifyPass' })
 
-export const passVerdict = z
+const passVerdict = z
   .discriminatedUnion('valid', [
     z.object({
       valid: z.literal(true),

@@ -12,11 +12,11 @@ import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 import { channel, ip, plainText, recipient, scene, time } from './words.ts'
 
-export const lookupBody = z
+const lookupBody = z
   .strictObject({ channel, to: recipient, ip: ip.optional() })
   .meta({ id: 'LookUpRecipient' })
 
-export const resetBody = z
+const resetBody = z
   .strictObject({
     channel,
     to: recipient,
@@ -35,7 +35,7 @@ const windowName = z.string().meta({ description: 'As the policy file spells it.
 /** Whether a message may go there, or what about it is not allowed. */
 const destinations = ['allowed', ...notAllowedBecause] as const
 
-export const recipientStory = z
+const recipientStory = z
   .object({
     to: z.string().meta({ description: 'Masked.' }),
     destination: z.enum(destinations).meta({ description: 'Whether a message may go there now.' }),

@@ -7,7 +7,7 @@ export const sandboxQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1_000).default(50),
 })
 
-export const sandboxMessages = z.array(
+const sandboxMessages = z.array(
   z
     .object({
       id,

@@ -5,8 +5,6 @@ import { createSupport } from '../support/support.ts'
 import type { Requests } from './requests.ts'
 import type { Shared } from './shared.ts'
 
-export type Support = ReturnType<typeof composeSupport>
-
 export function composeSupport(shared: Shared, { quota }: Requests) {
   const { notices: store, codes } = shared.stores
   const { limiter, policies } = shared.limits

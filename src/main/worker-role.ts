@@ -20,8 +20,8 @@ import type { Shared } from './shared.ts'
 export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { closers, log, metrics, secrets } = shared
   const { file, templates, providers } = shared.config
-  const { database, redis, openRedis, keyPrefix } = shared.servers
-  const { notices, receipts, events, codes, producer, outbox } = shared.stores
+  const { redis, openRedis, keyPrefix } = shared.servers
+  const { notices, receipts, codes, outbox } = shared.stores
   const providerLimiter = createLimiter({
     policies: {},
     redis: openRedis('limiter'),
@@ -65,25 +65,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     metrics,
     log,
   })
-  const reconciler = startReconciler({
-    store: notices,
-    producer,
-    sweepReceipts: receipts.sweep,
-    metrics,
-    log,
-  })
-  closers.onClose(() => reconciler.stop())
-  if (file.events.length > 0) {
-    const dispatcher = startEventDispatcher({ store: events, receivers: file.events, metrics, log })
-    closers.onClose(() => dispatcher.stop())
-  }
-  const retention = startRetention({
-    database,
-    policy: { recipientMs: file.retention.recipient, rowsMs: file.retention.rows },
-    removeOldKeys: createIdempotency(database).removeOld,
-    log,
-  })
-  closers.onClose(() => retention.stop())
+  startUpkeep(shared)
   const notes = startWorkerNotes({
     redis,
     keyPrefix,
@@ -109,4 +91,32 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     await Promise.all(closing)
   })
   return workers
+}
+
+/** What goes on in every worker beside delivery. */
+function startUpkeep({ closers, config: { file }, log, metrics, servers, stores }: Shared): void {
+  const reconciler = startReconciler({
+    store: stores.notices,
+    producer: stores.producer,
+    sweepReceipts: stores.receipts.sweep,
+    metrics,
+    log,
+  })
+  closers.onClose(() => reconciler.stop())
+  if (file.events.length > 0) {
+    const dispatcher = startEventDispatcher({
+      store: stores.events,
+      receivers: file.events,
+      metrics,
+      log,
+    })
+    closers.onClose(() => dispatcher.stop())
+  }
+  const retention = startRetention({
+    database: servers.database,
+    policy: { recipientMs: file.retention.recipient, rowsMs: file.retention.rows },
+    removeOldKeys: createIdempotency(servers.database).removeOld,
+    log,
+  })
+  closers.onClose(() => retention.stop())
 }

@@ -26,8 +26,6 @@ export const ownKinds: readonly ProviderKind[] = [
   sandbox,
 ]
 
-export type ProviderKinds = ReturnType<typeof createProviderKinds>
-
 /** A registry that begins with the kinds of Postern. */
 export function createProviderKinds() {
   const kinds = new Map<string, ProviderKind>()
@@ -66,7 +64,7 @@ export function createProvider(
 }
 
 /** What reads the receipts that come over HTTP; undefined where the kind has none. Throws as `createProvider` does. */
-export function createReceiptReader(
+function createReceiptReader(
   name: string,
   { kind, settings }: ProviderSetUp,
 ): ReceiptReader | undefined {

@@ -11,8 +11,6 @@ import { Resolver } from 'node:dns/promises'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { orLate } from '../base/deadline.ts'
 
-export type MailDomains = ReturnType<typeof createMailDomains>
-
 /** What DNS says of a domain: it takes mail, it takes none, or DNS says nothing clear. */
 export type DomainAnswer = 'takes_mail' | 'takes_none' | 'uncertain'
 

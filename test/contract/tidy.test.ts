@@ -23,12 +23,7 @@ const lists = [
 ]
 
 /** What is too long today, and until when. A line that is no longer needed fails the test. */
-const tooLongUntil: Readonly<Record<string, string>> = {
-  'captchaRoutes in src/http/captchas.ts': 'src/http is redrawn',
-  'createApiRouter in src/main/api-router.ts':
-    'src/http is redrawn, and with it what it is built of',
-  'src/support/history.ts': 'src/support is redrawn',
-}
+const tooLongUntil: Readonly<Record<string, string>> = {}
 
 const browserFiles = findFiles('web/**/*.ts').filter((file) => !/dist\/|\.d\.ts$/.test(file))
 const product = [...findSourceFiles(), ...browserFiles]
@@ -123,12 +118,9 @@ const importers = Map.groupBy(
 )
 const importersOf = (file: string) => (importers.get(file) ?? []).map(({ importer }) => importer)
 
-/** Rooms that are being redrawn as this is written: until that is done. */
-const redrawn = /^src\/(base|http|support)\//
-
 test('every export is imported somewhere', () => {
   const dead = product
-    .filter((file) => !isEntry(file) && !redrawn.test(file))
+    .filter((file) => !isEntry(file))
     .flatMap((file) =>
       exportsIn(textOf(file))
         .filter((name) => {
