@@ -64,7 +64,7 @@ export function createProvider(
 }
 
 /** What reads the receipts that come over HTTP; undefined where the kind has none. Throws as `createProvider` does. */
-function createReceiptReader(
+export function createReceiptReader(
   name: string,
   { kind, settings }: ProviderSetUp,
 ): ReceiptReader | undefined {

@@ -18,8 +18,8 @@ const maxFunctionLines = 70
 const lists = [
   'src/console/words/en.ts',
   'src/console/words/zh.ts',
-  'src/metrics/metrics.ts',
-  'createMetrics in src/metrics/metrics.ts',
+  'src/base/metrics.ts',
+  'createMetrics in src/base/metrics.ts',
 ]
 
 /** What is too long today, and until when. A line that is no longer needed fails the test. */

@@ -16,7 +16,7 @@ import { makeRunFolder, removeRunFolder } from '../tools/run-folder.ts'
 
 /** Tests in other folders that a room's promises stand in, beside `test/ROOM`. */
 const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
-  metrics: ['test/contract/metrics.test.ts'],
+  base: ['test/contract/metrics.test.ts'],
   notice: [
     'test/console/lists.test.ts',
     'test/delivery/{record,resolve-unknown,retry}.test.ts',
