@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { anchorsOf, linksOf } from '../tools/markdown.ts'
 import { findFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
-const pages = findFiles('{*.md,docs/**/*.md,lua/*.md,limiter-package/*.md}')
+const pages = findFiles('{*.md,docs/**/*.md,lua/*.md,src/**/*.md}')
 
 /** `templates/` is left out, where guides name files for the reader to make, and so is what has a placeholder in capitals. */
 const ownPath =

@@ -3,6 +3,8 @@ import { readSource } from '../tools/source-files.ts'
 
 interface LockedPackage {
   readonly resolved?: string
+  /** A package of this repository; `resolved` is its folder. */
+  readonly link?: true
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
@@ -27,5 +29,12 @@ test('the lockfile holds the packages of every platform, not only of the one it 
 })
 
 test('the lockfile names no registry, so that everyone installs from their own', () => {
-  expect(paths.filter((path) => packages[path]?.resolved !== undefined)).toEqual([])
+  expect(paths.filter((path) => packages[path]?.resolved && !packages[path].link)).toEqual([])
+})
+
+test('the limiter has the version of Postern, and asks for the same packages', () => {
+  const postern = JSON.parse(readSource('package.json'))
+  const { version, dependencies } = JSON.parse(readSource('src/limiter/package.json'))
+  expect(postern).toMatchObject({ version, dependencies })
+  expect(packages['src/limiter']).toMatchObject({ version, dependencies })
 })

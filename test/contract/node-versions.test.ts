@@ -17,8 +17,8 @@ test('Node 20 or newer is what package.json and every page that installs Postern
 })
 
 test('Node 22 or newer is what the limiter and every page about an import ask for', () => {
-  expect(manifest('limiter-package/package.json').engines.node).toBe('>=22')
-  for (const page of ['limiter-package/README.md', 'docs/limiter.md', 'docs/embedding.md']) {
+  expect(manifest('src/limiter/package.json').engines.node).toBe('>=22')
+  for (const page of ['src/limiter/README.md', 'docs/limiter.md', 'docs/embedding.md']) {
     expect(readSource(page), page).toContain('Node 22 or newer')
   }
   expect(readSource('docs/zh/guides/embedding.md')).toContain('Node 22 或更新版本')
@@ -29,10 +29,8 @@ const bareCommand = /(?<!npx |api |node_modules\/\.bin\/)\bnode (?:--?\S+ )*[\w.
 const bareCommandsIn = (text: string): string[] => text.match(bareCommand) ?? []
 
 test('no page and no file names a command that needs a newer Node than the one that is asked for', () => {
-  const files = findFiles(
-    '{src,bench,examples,docs,limiter-package,site,web,deploy,test/providers}/**/*.ts',
-  )
-  const texts = [...docsPages, ...findFiles('{,examples/**/,limiter-package/}*.md'), ...files]
+  const files = findFiles('{src,bench,examples,docs,site,web,deploy,test/providers}/**/*.ts')
+  const texts = [...docsPages, ...findFiles('{,examples/**/,src/**/}*.md'), ...files]
   const ours = texts.filter((file) => !/node_modules|generated|\/dist\//.test(file))
   expect(ours.length).toBeGreaterThan(200)
   const found = ours.flatMap((file) =>

@@ -15,7 +15,7 @@ import { environmentWithNode } from '../tools/node-versions.ts'
 
 const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))
-const readme = await readFile(join(repository, 'limiter-package/README.md'), 'utf8')
+const readme = await readFile(join(repository, 'src/limiter/README.md'), 'utf8')
 
 /** Programs of the README, by file, each with what it prints. */
 const examples = [...readme.matchAll(/```(?:js|ts) (\S+)\n(.*?)```\n\n```text\n(.*?)```/gs)].map(
@@ -27,9 +27,9 @@ let tarball: string
 
 beforeAll(async () => {
   project = await mkdtemp(join(inject('runFolder'), 'consumer-'))
-  const pack = ['limiter-package/pack.ts', project]
-  const { stdout } = await run(process.execPath, pack, { cwd: repository })
-  tarball = stdout.trim().split('\n').at(-1) ?? ''
+  const pack = ['run', '--silent', 'pack:limiter', '--', '--pack-destination', project]
+  const { stdout } = await run('npm', pack, { cwd: repository })
+  tarball = join(project, stdout.trim().split('\n').at(-1) ?? '')
   await writeFile(join(project, 'package.json'), '{"type":"module"}')
   await install(tarball)
 }, 180_000)
