@@ -1,5 +1,6 @@
 /** The demo's worker: a process of its own, so that it can be killed like one. It ends with the demo, however that ends. */
-import { endInOrder, readConfigOrExit, startOrExit } from '../main/run.ts'
+import { endInOrder } from '../base/end-in-order.ts'
+import { readConfigOrExit, startOrExit } from '../main/run.ts'
 import { loadDemoConfig } from './demo-config.ts'
 
 const starting = startOrExit(await readConfigOrExit(process.env, loadDemoConfig), {

@@ -4,8 +4,8 @@
  */
 import '../base/supported-node.ts'
 import { stringify } from 'yaml'
+import type { PosternCalls } from '../http/in-process.ts'
 import { createApiRouter } from './api-router.ts'
-import type { PosternCalls } from './in-process.ts'
 import { loadConfig } from './load-config.ts'
 import { type Additions, createExtensions } from './plugins.ts'
 import { defaultKeyPrefix, measureGauges, openShared } from './shared.ts'
@@ -83,8 +83,8 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
 }
 
 export type { Receipt, ReceiptReader, ReceiptRequest } from '../base/receipt.ts'
+export type { CallOutcome, PosternCalls } from '../http/in-process.ts'
 export type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 export type { ProviderDeps, ProviderKind } from '../providers/provider-kind.ts'
 export { migrate } from '../storage/migrate.ts'
-export type { CallOutcome, PosternCalls } from './in-process.ts'
 export type { Plugin } from './plugins.ts'

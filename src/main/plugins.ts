@@ -8,9 +8,9 @@ import { pathToFileURL } from 'node:url'
 import type { RequestHandler, Router } from 'express'
 import { orLate } from '../base/deadline.ts'
 import { isObject } from '../base/json.ts'
+import type { PosternCalls } from '../http/in-process.ts'
 import { createProviderKinds } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
-import type { PosternCalls } from './in-process.ts'
 
 export interface Plugin {
   /** In messages, the log and metrics. In a file it may be missing: then it is the file as `plugins:` names it. */

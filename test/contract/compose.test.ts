@@ -8,9 +8,9 @@ import { DCLinter } from 'dclint'
 import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { parseDurationMs } from '../../src/base/durations.ts'
+import { stopWithinMs } from '../../src/base/end-in-order.ts'
 import { environmentNames } from '../../src/config/environment.ts'
 import { findOnPath } from '../../src/dev/find-or-install.ts'
-import { stopWithinMs } from '../../src/main/run.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const read = (path: string) => readFileSync(pathOf(path), 'utf8')

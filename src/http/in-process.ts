@@ -6,14 +6,14 @@ import { z } from 'zod'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import { checked } from '../http/body.ts'
-import { checkCaptchaBody, sendCaptchaBody } from '../http/captchas.ts'
-import { sendNoticeBody } from '../http/notices.ts'
-import type { UnderWay } from '../http/under-way.ts'
 import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { Caller } from '../rules/quota.ts'
 import type { Limited } from '../rules/refused.ts'
+import { checked } from './body.ts'
+import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
+import { sendNoticeBody } from './notices.ts'
+import type { UnderWay } from './under-way.ts'
 
 /** The name of an app, as keys have it. */
 const app = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')

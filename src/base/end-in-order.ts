@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from './log.ts'
+
+/** Longer than a provider call with its write-back, shorter than the stop grace period of deploy files. */
+export const stopWithinMs = 20_000
+
+/** A Ctrl-C under npm arrives twice, from the terminal and passed on by npm: still one press. */
+const onePressMs = 500
+
+/**
+ * Closes on SIGTERM, SIGINT and on an uncaught error, then exits; what is still starting is closed as
+ * soon as it has started. Returns what those call: a second call while it closes exits at once.
+ */
+export function endInOrder(
+  starting: Promise<{ log: Pick<Log, 'stopping' | 'fatal'>; close(): Promise<void> }>,
+  withinMs = stopWithinMs,
+): (reason: string, exitCode: number) => Promise<void> {
+  let endingSinceMs: number | undefined
+  async function end(reason: string, exitCode: number): Promise<void> {
+    if (endingSinceMs !== undefined) {
+      if (performance.now() - endingSinceMs < onePressMs && exitCode === 0) return
+      process.exit(1)
+    }
+    endingSinceMs = performance.now()
+    const closed = starting.then(async ({ log, close }) => {
+      log.stopping(reason)
+      await close()
+      return true
+    })
+    const isClosed = await Promise.race([
+      closed.catch((error) => {
+        // The log may be among what is closed already.
+        console.error(error)
+        return false
+      }),
+      sleep(withinMs, false),
+    ])
+    process.exit(isClosed ? exitCode : 1)
+  }
+  process.on('SIGTERM', () => end('SIGTERM', 0))
+  process.on('SIGINT', () => end('SIGINT', 0))
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      void starting.then(({ log }) => log.fatal(error))
+      void end(event, 1)
+    })
+  }
+  return end
+}
