@@ -29,7 +29,7 @@ const browserFiles = findFiles('web/**/*.ts').filter((file) => !/dist\/|\.d\.ts$
 const product = [...findSourceFiles(), ...browserFiles]
 const users = [
   ...product,
-  ...findFiles('{test,bench,site,deploy,examples,limiter-package}/**/*.ts').filter(
+  ...findFiles('{test,bench,site,deploy,examples}/**/*.ts').filter(
     (file) => !/node_modules|\/dist\//.test(file),
   ),
 ]
@@ -101,7 +101,7 @@ const exportsIn = (source: string) =>
   })
 
 /** Files that are started, or bundled, by their path. */
-const started = ['src/dev/demo-worker.ts', 'web/demo/page.ts']
+const started = ['src/dev/demo-worker.ts', 'src/limiter/build.ts', 'web/demo/page.ts']
 const manifest = readSource('package.json')
 /** Others than our own files use it: a command, a process, somebody's import of the package. */
 const isEntry = (file: string) =>

@@ -38,7 +38,7 @@ const passages: Passage[] = [
     passagesOf(file, readSource(file).match(/(^--.*\n)+/gm) ?? []),
   ),
   ...findFiles('{README,CONTRIBUTING,SECURITY}.md'),
-  ...findFiles('{docs,lua,limiter-package}/**/*.md').filter((file) => !file.includes('docs/zh/')),
+  ...findFiles('{docs,lua,src}/**/*.md').filter((file) => !file.includes('docs/zh/')),
 ].flatMap((one) =>
   typeof one === 'string' ? passagesOf(one, paragraphsOf(readSource(one))) : [one],
 )
