@@ -1,4 +1,7 @@
-/** Style, scripts and picture of the console, each under a name of its bytes: a browser keeps it for ever, and never an old one. */
+/**
+ * Style, scripts and picture of the console. The hash of a file's bytes is part of its path, so browsers can cache it
+ * for ever and never show an old one.
+ */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -14,11 +17,11 @@ const files = {
 
 export interface Assets {
   paths: AssetPaths
-  /** Of `/assets/{version}/{file}`. */
+  /** Answers `/assets/{version}/{file}`. */
   answer: RequestHandler
 }
 
-/** Read once. Throws when one is missing. */
+/** Reads all files once. Throws when a file is missing. */
 export function createAssets(): Assets {
   const read = Object.entries(files).map(([name, [path, type]]) => {
     const file = fileURLToPath(new URL(path, import.meta.url))

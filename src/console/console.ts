@@ -1,9 +1,9 @@
 /**
- * The support console as an Express app, for the admin port of an API process: pages that a browser shows as they
- * come, forms and links, and one small script that only keeps them fresh. It decides nothing about messages.
+ * The support console as an Express app, for the admin port of an API process. It serves pages with forms and links, and
+ * one small script that only refreshes them. It decides nothing about messages.
  *
- * Every request for a page goes the same way: who is it (door.ts), may this form be taken, then the page. Without a
- * session there is the page to sign in, and nothing else. Whatever is out of reach is said plainly, with 503.
+ * Every request takes the same steps: find the operator (door.ts), check where a form came from, then answer the page.
+ * Without a session, only the sign-in page is shown. While Redis or PostgreSQL does not answer, a page says so, with 503.
  */
 import { randomUUID } from 'node:crypto'
 import express, {
@@ -39,7 +39,7 @@ const maxForm = '8kb'
 export function createConsole(deps: {
   routes: readonly ConsoleRoute[]
   door: Door
-  /** PostgreSQL's. */
+  /** The clock of PostgreSQL. */
   nowMs: () => number
   log: Pick<Log, 'requestFailed'>
 }): Express {
@@ -80,7 +80,7 @@ export function createConsole(deps: {
   })
   for (const route of routes) app[route.method](route.path, handlerOf(route))
   app.use((request, response) => problem(request, response, 'notFound', 404))
-  // Express knows it by its four parameters.
+  // Express recognises an error handler by its four parameters.
   const answerFailed: ErrorRequestHandler = (error, request, response, _next) =>
     answerError(error, request, response)
   app.use(answerFailed)
@@ -134,7 +134,7 @@ export function createConsole(deps: {
   ): void {
     const { problems } = allWords[languageOf(request)]
     const text = problems[`${name}Text`]
-    // What was recorded and not done is asked for again (src/support/support.ts).
+    // A reset may be recorded but not done: then the operator sends it again (src/support/support.ts).
     const again = name === 'unavailable' && request.path.endsWith('/reset') && problems.resetAgain
     const body = html`<h1>${problems[name]}</h1><p>${typeof text === 'string' ? text : text(part)} ${again}</p>
 <p><a href="/">${problems.back}</a></p>`
@@ -155,14 +155,14 @@ export function createConsole(deps: {
   }
 }
 
-/** As chosen by the link of a page, then as before, then as the browser likes. */
+/** The language of the link in the page, otherwise of the cookie, otherwise of the browser. */
 function languageOf(request: Request): Language {
   const wanted = request.query.language ?? chosenLanguageOf(request)
   if (wanted === 'en' || wanted === 'zh') return wanted
   return preferredLanguage(request.headers['accept-language'])
 }
 
-/** Of values that came twice the first. */
+/** Keeps the first value of a name that was sent twice. */
 function given(values: unknown): Given {
   const entries = Object.entries((values ?? {}) as Record<string, unknown>)
   return Object.fromEntries(
@@ -173,7 +173,7 @@ function given(values: unknown): Given {
   )
 }
 
-/** A path of this host, or the first page: what stands in a link must not lead elsewhere. */
+/** A path of this host, otherwise `/`. A link must not redirect to another host. */
 function ownPath(path = ''): string {
   return /^\/(?![/\\])[\w\-./?=&%~+:]*$/.test(path) ? path : '/'
 }

@@ -1,13 +1,13 @@
-/** The console's two cookies: who is signed in, and which language was chosen. */
+/** The two cookies of the console: the session and the chosen language. */
 import type { Request } from 'express'
 
 const sessionCookie = 'postern_console'
-/** A browser takes a name that begins so only by https, from this very host and for it. */
+/** Browsers accept a name with the prefix `__Host-` only over https, from this host and for this host. */
 const secureSessionCookie = `__Host-${sessionCookie}`
 const languageCookie = 'postern_language'
 const yearS = 365 * 86_400
 
-/** By https the cookie of a neighbouring host, or of plain HTTP, is not a Postern cookie. */
+/** Over https, only the `__Host-` cookie counts: another host or plain HTTP could have set the other one. */
 export function sessionOf(request: Request): string | undefined {
   const secure = cookieOf(request, secureSessionCookie)
   return secure ?? (isHttps(request) ? undefined : cookieOf(request, sessionCookie))
@@ -20,13 +20,13 @@ function cookieOf({ headers }: Request, name: string): string | undefined {
 }
 
 /**
- * Whether the browser came by https: it says so with each form, and most proxies with each request. Who makes that up
- * is only offered the stricter cookie.
+ * Whether the browser uses https. Browsers send it with each form, most proxies with each request. A caller who forges
+ * it only gets the stricter cookie.
  */
 const isHttps = ({ headers }: Request) =>
   headers.origin === `https://${headers.host}` || headers['x-forwarded-proto'] === 'https'
 
-/** For this site's own pages alone and no script. It is kept until the browser is closed: its end is the session's, in Redis. */
+/** Only for pages of this site, unreadable for scripts. The browser drops it when it is closed; Redis ends the session. */
 export function sessionHeader(request: Request, token: string): string {
   const [name, secure] = isHttps(request) ? [secureSessionCookie, '; Secure'] : [sessionCookie, '']
   return `${name}=${token}; Path=/; HttpOnly; SameSite=Strict${secure}`

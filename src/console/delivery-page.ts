@@ -1,6 +1,6 @@
 /**
- * Whether messages flow: queues, workers, and each provider with its breaker and its pace. They are the whole service's, so
- * an operator of one app is told only whether something is late or kept away from, and no counts: those are of the others too.
+ * The delivery page: queues, workers, and each provider with its circuit breaker and its pace. All apps share them. An
+ * operator of one app sees only delays and stopped providers, no counts: the counts include other apps.
  */
 import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
@@ -15,7 +15,7 @@ export interface Delivery {
   oldestOpen: readonly { kind: 'captcha' | 'notice'; value: number }[]
   scheduled: number
   oldestEventSeconds: number
-  /** Of the workers that run. */
+  /** One note of each running worker. */
   workers: readonly WorkerNote[]
 }
 
@@ -25,18 +25,18 @@ export type DeliveryState = () => Promise<Delivery>
 export interface ProviderFacts {
   name: string
   kind: string
-  /** As the policy file has it. */
+  /** The text of the policy file. */
   pace?: string | undefined
 }
 
 const refreshMs = 5_000
-/** Older than this something is late, not on its way. */
+/** A notice or event that waits longer is shown as late. */
 const lateSeconds = 60
 
 export function deliveryRoute(deps: {
   state: DeliveryState
   providers: () => readonly ProviderFacts[]
-  /** What the pace of a provider has given out; empty where it has none. */
+  /** How much of a provider's pace is used; empty for a provider without pace. */
   paceOf: (provider: string) => Promise<readonly WindowState[]>
   latestByProvider: Browse['latestByProvider']
 }): ConsoleRoute {
@@ -73,7 +73,7 @@ ${seesAll && queued}
   }
 }
 
-/** What waits for longer than it should, or that nothing does. */
+/** The longest waits, the running workers and the stopped providers. */
 export function delays(view: View, state: Delivery): Html {
   const { words, operator } = view
   const { delivery } = words
@@ -117,7 +117,7 @@ function queues({ words: { delivery } }: View, { depths }: Delivery): Html {
   return table(delivery.queues, heads, rows, '')
 }
 
-/** The breaker is each worker's own experience, so some may keep away while others don't. */
+/** Each worker has its own circuit breaker, so one worker may stop using a provider while others go on. */
 function breakerOf({ words: { delivery } }: View, name: string, workers: readonly WorkerNote[]) {
   const said = workers.flatMap(({ providers }) => providers[name] ?? [])
   if (said.length === 0) return html`<span class="quiet">${delivery.noWord}</span>`

@@ -1,6 +1,6 @@
 /**
- * The answer before the story: what of a recipient's story explains why a code did not come, or did not pass, in the
- * order of docs/support.md. A finding names words of the console with what they speak of; what to do stands there too.
+ * The findings above a story: why a code did not arrive or did not pass, in the order of docs/support.md. A finding is a
+ * key of `words.findings` with its values. The words also give the next step.
  */
 
 import { isCheckPolicy, pageCheckPolicy } from '../rules/policies.ts'
@@ -20,12 +20,12 @@ export interface Finding {
 
 export interface Told
   extends Pick<Story, 'lockedForMs' | 'lockedElsewhereForMs' | 'refusals' | 'checks' | 'notices'> {
-  /** `allowed`, or what about it is not. */
+  /** `allowed`, or the part of the recipient that the policy file does not allow. */
   destination: 'allowed' | 'country' | 'type' | 'mail_domain'
   isTestRecipient: boolean
 }
 
-/** The most decisive first. */
+/** The most decisive finding comes first. */
 export function diagnose(told: Told, nowMs: number): Finding[] {
   const { destination, isTestRecipient, refusals, checks, notices } = told
   const { lockedForMs, lockedElsewhereForMs } = told
@@ -36,7 +36,8 @@ export function diagnose(told: Told, nowMs: number): Finding[] {
   if (lockedElsewhereForMs !== undefined)
     findings.push({ tone: 'wait', name: 'lockedElsewhere', ms: lockedElsewhereForMs })
   const others = [...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks)]
-  // A lock makes the advice to ask or to type again wrong. Behind a lock elsewhere the wrong codes are not the person's.
+  // During a lock, the advice to request or to type a code again is wrong. With a lock of another address, the wrong codes
+  // are not those of this person.
   const misleading =
     lockedForMs !== undefined ? toTryAgain : lockedElsewhereForMs !== undefined ? ofOthers : none
   findings.push(...others.filter(({ name }) => !misleading.has(name)))
@@ -51,14 +52,14 @@ const ofOthers: Names = new Set(['mistyped'])
 const none: Names = new Set()
 
 function ofRefusals({ refusals, notices }: Told, nowMs: number): Finding[] {
-  /** The one that holds longest. */
+  /** The refusal that ends last. */
   function holding(name: 'refused' | 'checksRefused', of: Story['refusals']): Finding[] {
     const [longest] = of
       .filter((refusal) => !refusal.challenge && endOf(refusal) > nowMs)
       .toSorted((a, b) => endOf(b) - endOf(a))
     return longest ? [{ tone: 'bad', name, rule: longest.rule, ms: endOf(longest) - nowMs }] : []
   }
-  // What `check` itself refuses is a lock, which is found by its state.
+  // A refusal by the policy `check` is a lock. `lockedForMs` shows it.
   const ofPage = refusals.filter(({ policy }) => policy === pageCheckPolicy)
   const asked = refusals.filter(({ policy }) => !isCheckPolicy(policy))
   const held = [...holding('checksRefused', ofPage), ...holding('refused', asked)]
@@ -81,7 +82,7 @@ function ofChecks([latest]: Story['checks']): Finding[] {
 }
 
 function ofNotices([latest]: Story['notices'], [check]: Story['checks']): Finding[] {
-  // Whoever typed a code has got one.
+  // A person who typed a code has received one.
   if (!latest || (check && check.at > latest.createdAt && check.result !== 'gone')) return []
   switch (latest.state) {
     case 'pending':

@@ -1,7 +1,7 @@
 /**
- * Who may come in: the session of the cookie, and behind it a key that still opens the console; for what changes
- * something also that the form came from a page of ours. A browser names the page's origin with every form it posts,
- * and no other site can read the token that stands in ours.
+ * The sign-in check of every request: the session of the cookie, and its key, which must still open the console. A form
+ * that changes something must also come from a page of this console. Browsers send the origin of the page with every
+ * form, and no other site can read the CSRF token in our pages.
  */
 import type { Request } from 'express'
 import type { KeyFacts } from '../access/key-store.ts'
@@ -23,13 +23,13 @@ export function createDoor(deps: {
   sessions: Sessions
   signIn: SignIn
   findKeyById: (id: string) => Promise<KeyFacts | undefined>
-  /** In the place of an app: a key that sees all of them. */
+  /** Stands in place of an app for a key that sees all apps. */
   everyApp: string
 }) {
   const { sessions, signIn, findKeyById, everyApp } = deps
 
   return {
-    /** Who is signed in; null when nobody is, or not any more. Throws Unavailable. */
+    /** The signed-in operator; null without a valid session. Throws Unavailable. */
     async visitorOf(request: Request): Promise<Visitor | null> {
       const token = sessionOf(request)
       const session = token ? await sessions.find(token) : null
@@ -39,7 +39,7 @@ export function createDoor(deps: {
       return { operator: { keyId: key.id, name: key.name, apps }, csrf: session.csrf }
     },
 
-    /** With a session's token when the key opens the console. Throws Unavailable. */
+    /** Returns the token of a new session when the key opens the console. Throws Unavailable. */
     async enter(request: Request, key: string): Promise<SignedIn & { token?: string }> {
       const address = request.socket.remoteAddress ?? ''
       const signedIn = await signIn(key, limitableAddress(address) ?? address)
@@ -55,14 +55,14 @@ export function createDoor(deps: {
       if (token) await sessions.end(token)
     },
 
-    /** Ends every session of the visitor's key, this one too. Throws Unavailable. */
+    /** Ends all sessions of the visitor's key, this one included. Throws Unavailable. */
     async leaveEverywhere({ operator }: Visitor): Promise<void> {
       await sessions.endAll(operator.keyId)
     },
   }
 }
 
-/** Whether a form was sent by a page of this host: a proxy must pass `Host` on as it was asked for. */
+/** Whether a page of this host sent the form. A proxy must pass on the `Host` header unchanged. */
 export function isFromHere({ headers }: Request): boolean {
   const { origin, host } = headers
   return origin !== undefined && URL.canParse(origin) && new URL(origin).host === host

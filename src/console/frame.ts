@@ -1,11 +1,11 @@
-/** The frame around every page: head, navigation, sign-out, and what is said at its foot. */
+/** The frame around every page: head, navigation, sign-out and footer. */
 
 import { type Html, html } from './html.ts'
 import type { NavName, View } from './page.ts'
 import { csrfField } from './parts.ts'
 import type { Language, Words } from './words.ts'
 
-/** Under a name of its bytes, so that a browser may keep it for ever. */
+/** Paths with a hash of the bytes, so that browsers can cache the files for ever. */
 export interface AssetPaths {
   style: string
   script: string
@@ -18,9 +18,9 @@ interface Framed {
   assets: AssetPaths
   title: string
   body: Html
-  /** Who is signed in; nobody on the page where one does. */
+  /** Absent on the sign-in page. */
   view?: View | undefined
-  /** The address that was asked for. */
+  /** The requested path and query. */
   here: string
   nav?: NavName | undefined
   refreshMs?: number | undefined
@@ -87,6 +87,6 @@ function inLanguage(here: string, language: Language): string {
   const [path = '', search = ''] = here.split('?', 2)
   const query = new URLSearchParams(search)
   query.set('language', language)
-  // Two slashes would begin the name of another host.
+  // A path that begins with two slashes would name another host.
   return `/${path.replace(/^\/+/, '')}?${query}`
 }

@@ -1,7 +1,7 @@
 /**
- * HTML by one template tag. What is put in is text and is escaped, in content and in quoted attributes alike, unless
- * it was made by the tag itself: so a page can't forget to escape, and no object from outside can pass for HTML.
- * Lists are put in one after the other; `undefined`, `null` and `false` leave nothing.
+ * HTML by one template tag. Each value is escaped as text, in content and in quoted attributes, unless the tag itself
+ * made it. So a page can't forget to escape, and no object from outside can pass for HTML. A list is joined;
+ * `undefined`, `null` and `false` become nothing.
  */
 export class Html {
   readonly #text: string

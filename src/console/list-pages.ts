@@ -1,4 +1,4 @@
-/** The plain lists: rules in words, keys without their secrets, events that wait, what was done. */
+/** The plain lists: rules in words, keys without secrets, waiting events, operations. */
 import type { KeyFacts } from '../access/key-store.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
@@ -15,10 +15,10 @@ const perPage = 50
 const refreshMs = 15_000
 
 export function listRoutes(deps: {
-  /** The rules as they are now. */
+  /** The policies now in force. */
   policies: () => Policies
   listKeys: () => Promise<KeyFacts[]>
-  /** In the place of an app: an operator's key that sees all of them. */
+  /** Stands in place of an app for an operator key that sees all apps. */
   everyApp: string
   listEvents: EventOutbox['list']
   listOperations: Operations['list']
@@ -89,13 +89,13 @@ export function listRoutes(deps: {
   ]
 }
 
-/** The last row of the page before: its time and, of several of one millisecond, its id. */
+/** The last row of the previous page. The id decides between rows of one millisecond. */
 interface Cursor {
   at: Date
   id: string
 }
 
-/** `last`: of a page that is full. The next one begins behind it. */
+/** `last`: the cursor of the last row when the page is full; the next page begins after it. */
 function list(
   name: NavName,
   secrets: Pick<Secrets, 'seal' | 'unseal'>,

@@ -1,11 +1,11 @@
 /**
- * Whom a page is about. Recipients never travel in an address, where histories and proxies keep them, so the address
- * of a story holds one sealed: any process with our secret opens it, nobody else does, and colleagues can hand it on.
+ * The recipient of a story, sealed in the address of the page. Browser histories and proxies keep addresses, so an
+ * address never holds a plain recipient. Every process with the same `SECRET` can open it, and operators can share it.
  *
- * Only colleagues: whoever opens a story can see the recipient in full. So it names the apps of the operator who typed the
- * recipient, or the app of the notice that led there, and opens to nobody who sees none of them.
+ * An operator who opens a story can see the recipient in full. So the sealed text names the apps of the operator who
+ * typed the recipient, or the app of the notice. It opens only for operators of these apps.
  *
- * What was revealed travels the same way, and only for the operator who asked, for a few minutes.
+ * A revealed recipient is sealed in the same way, for one operator and for a few minutes.
  */
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
@@ -17,9 +17,9 @@ import { createSealedTexts } from './sealed-text.ts'
 const lookedAt = z.object({
   channel: z.enum(channels),
   to: z.string(),
-  /** An address the person asks from, where support knows one. */
+  /** The IP address of the person, where support knows it. */
   ip: z.string().optional(),
-  /** Whose operators may open it; absent: only those of every app. */
+  /** Operators of these apps may open it. When absent, only operators of every app may. */
   apps: z.array(z.string()).readonly().optional(),
   revealed: z.object({ keyId: z.string(), untilMs: z.number() }).optional(),
 })
@@ -34,7 +34,7 @@ export function createSealing(secrets: Pick<Secrets, 'seal' | 'unseal'>) {
   return {
     seal: (one: LookedAt): string => texts.seal(JSON.stringify(one)),
 
-    /** Undefined when we did not make it, its secret is gone, or it is not for this operator. */
+    /** Undefined for a forged text, one whose secret was removed, or one for other operators. */
     open(sealed: string, { apps }: Pick<Operator, 'apps'>): LookedAt | undefined {
       const one = lookedAt.safeParse(parseJson(texts.open(sealed) ?? '')).data
       const isTheirs = apps === undefined || one?.apps?.some((app) => apps.includes(app))

@@ -1,8 +1,8 @@
 /**
- * Notices by state, kind, template, provider and time: what is wrong for many, and each one's story.
+ * The list of notices, filtered by state, kind, template, provider and time, with a link to each story.
  *
- * A page may end at a notice of another app, which was only looked through. So where the next one begins is sealed, and how
- * many were looked through is told to operators of every app alone.
+ * A page may end at a notice of another app, which the search only passed. So the cursor of the next page is sealed, and
+ * only operators of every app see how many notices were searched.
  */
 import { idFloor } from '../base/ids.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -33,7 +33,7 @@ interface Filter {
 export function noticesRoute(deps: {
   browse: Browse['browse']
   secrets: Pick<Secrets, 'seal' | 'unseal'>
-  /** For the choices of the form. */
+  /** Choices of the filter form. */
   templates: readonly string[]
   providers: readonly string[]
 }): ConsoleRoute {
@@ -78,7 +78,7 @@ ${pager(view, '/notices', searchOf(query), next)}`
 
 const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** What it can't read it leaves out: an address that was cut shows more, not an error. */
+/** Ignores values that it cannot read: an address that was cut off shows more notices, not an error. */
 function readFilter(query: Given, cursors: SealedTexts): Filter {
   const { state, kind, template, provider, age, until, cursor } = query
   const untilMs = Date.parse(`${until}Z`)
@@ -93,7 +93,7 @@ function readFilter(query: Given, cursors: SealedTexts): Filter {
   }
 }
 
-/** Also one that the policy file had once. */
+/** Accepts also names that the policy file no longer has. */
 const isName = (text: string | undefined) => /^[\w.-]{1,64}$/.test(text ?? '')
 
 /** The time in an id has 48 bits. */

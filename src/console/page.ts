@@ -1,6 +1,6 @@
 /**
- * What a page of the console is: a route that is given a visit (who, in which language, what was asked) and answers with
- * a body or sends the browser on. Sessions, tokens, headers and the frame around the body are console.ts's.
+ * A page of the console is a route. It receives a visit (operator, language, form values) and returns a body or a
+ * redirect. `console.ts` adds sessions, tokens, headers and the frame around the body.
  */
 import type { Html } from './html.ts'
 import type { Language, Words } from './words.ts'
@@ -8,7 +8,7 @@ import type { Language, Words } from './words.ts'
 export interface Operator {
   keyId: string
   name: string
-  /** Undefined: every app. */
+  /** Undefined means every app. */
   apps: readonly string[] | undefined
 }
 
@@ -16,13 +16,13 @@ export interface View {
   words: Words
   language: Language
   operator: Operator
-  /** Belongs into every form that posts. */
+  /** Every form that posts must contain it. */
   csrf: string
-  /** PostgreSQL's. */
+  /** The clock of PostgreSQL. */
   nowMs: number
 }
 
-/** Values that came twice are taken once. */
+/** A name that was sent twice has its first value. */
 export type Given = Readonly<Record<string, string | undefined>>
 
 export interface Visit {
@@ -41,7 +41,7 @@ export type Outcome =
       body: Html
       nav?: NavName
       status?: number
-      /** How often the page asks for itself; it does not, when absent. */
+      /** Interval at which the page refreshes itself. When absent, it does not. */
       refreshMs?: number
     }
   | { kind: 'redirect'; to: string }

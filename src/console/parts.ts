@@ -1,10 +1,10 @@
-/** The small parts that pages are made of. None of them shows a code, and recipients come out masked. */
+/** Small parts of pages. None of them shows a code, and all mask recipients. */
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { type Html, html, type Part } from './html.ts'
 import type { View } from './page.ts'
 import { wordFor } from './words.ts'
 
-/** What a colour says; there is always a shape and a word beside it. */
+/** The meaning of a colour. A shape and a word always stand beside it. */
 export type Tone = 'good' | 'bad' | 'wait' | 'plain'
 
 const shapes = {
@@ -42,7 +42,7 @@ export function stateBadge({ words }: View, state: string): Html {
   return badge(tone, shape, wordFor(words.states, state))
 }
 
-/** In UTC as it is served; the script writes it in the zone of whoever reads it. */
+/** A time in UTC. The script of the page rewrites it in the time zone of the browser. */
 export function time(at: Date): Html {
   const iso = at.toISOString()
   const utc = `${iso.slice(0, 10)} ${iso.slice(11, 19)}`
@@ -52,7 +52,7 @@ export function time(at: Date): Html {
 export const masked = (view: View, channel: string, to: string | null): string =>
   to === null ? view.words.notices.erased : maskRecipient(channel, to)
 
-/** Why a notice ended as it did: in words, with what the provider said behind it. */
+/** The error of a notice in words, followed by the provider's text. */
 export function errorText({ words }: View, error: string | null): string {
   if (!error) return ''
   const at = error.indexOf(' ')
@@ -63,7 +63,7 @@ export function errorText({ words }: View, error: string | null): string {
 export const csrfField = ({ csrf }: View): Html =>
   html`<input type="hidden" name="csrf" value="${csrf}">`
 
-/** A table that becomes a list of cards on a phone; each row has as many cells as there are heads. */
+/** A table, shown as a list of cards on a phone. Each row has as many cells as there are heads. */
 export function table(
   caption: string,
   heads: readonly string[],
@@ -78,7 +78,7 @@ export function table(
 <tbody>${rows.map((row) => html`<tr>${row.map(cell)}</tr>`)}</tbody></table>`
 }
 
-/** Links to the first page and the next one, where there are such. */
+/** Links to the first page and the next page, where they exist. */
 export function pager({ words }: View, path: string, query: URLSearchParams, next?: string): Html {
   const isFirst = !query.has('cursor')
   if (isFirst && next === undefined) return html``

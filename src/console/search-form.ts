@@ -1,4 +1,4 @@
-/** The search field: large on the first page, small above each story (`of`), where an empty one means the same recipient. */
+/** The search field: large on the first page, small above each story (`of`). In a story, an empty field keeps the recipient. */
 import { type Html, html } from './html.ts'
 import type { View } from './page.ts'
 import { csrfField, icon } from './parts.ts'

@@ -1,4 +1,4 @@
-/** The first page: one field for a number, an address or a notice id, and whether the trouble is everybody's. */
+/** The first page: one field for a phone number, a mail address or a notice id, and the service status. */
 import { isId } from '../base/ids.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
@@ -22,12 +22,12 @@ export function searchRoutes(deps: {
 ${searchForm(view, { asked, problem })}
 <section><h2>${words.search.overview}</h2>${delays(view, await delivery())}</section>`
     const status = problem === undefined ? 200 : 422
-    // What was typed must not be lost by a refresh of the answer to a form.
+    // A refresh after a refused form would delete the typed text.
     const refresh = problem === undefined ? { refreshMs: 10_000 } : {}
     return { kind: 'page', title: words.nav.home, nav: 'home', body, status, ...refresh } as const
   }
 
-  /** An address or a number; undefined when it is neither. */
+  /** Undefined when the text is neither a mail address nor a phone number. */
   function recipientIn(text: string, { operator }: View): LookedAt | undefined {
     const channel = text.includes('@') ? 'email' : 'sms'
     const result = normaliseRecipient(channel, text)
@@ -36,7 +36,7 @@ ${searchForm(view, { asked, problem })}
 
   return [
     { method: 'get', path: '/', run: ({ view }) => home(view) },
-    // Where a form with a mistake was shown: a browser that asks again finds the empty one.
+    // A reload after a refused form leads to the empty form.
     { method: 'get', path: '/search', run: async () => ({ kind: 'redirect', to: '/' }) },
     {
       method: 'post',

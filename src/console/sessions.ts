@@ -1,13 +1,13 @@
 /**
- * Who is signed in. A session is a random token in the operator's cookie; Redis has its hash, the id of the key that
- * opened it, and its end. It never outlives a working day, however busy it is: a browser that was left open is no
- * key. Whether the key still stands is asked of PostgreSQL with every page (console.ts), so a revoked key ends
- * all its sessions at once.
+ * Sessions of operators. A session is a random token in the cookie; Redis stores its hash, the id of its key and its
+ * end. A session lasts a working day at most, even when it is in use, because browsers are left open. Every page checks
+ * in PostgreSQL that the key is still valid, so a revoked key ends all its sessions at once.
  *
- * An operator may end all sessions of a key at once: each belongs to the generation of its key in which it began, and a
- * new generation ends those of the one before.
+ * An operator can end all sessions of a key at once. Each session belongs to a generation of its key, and a new
+ * generation ends the sessions of the previous one.
  *
- * The CSRF token is a hash of the session's token: whoever reads a page has it, whoever only sends the cookie has not.
+ * The CSRF token is a hash of the session token. A page contains it; another site that only makes the browser send the
+ * cookie cannot know it.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { reachRedis } from '../base/reach-redis.ts'
@@ -28,7 +28,7 @@ export function createSessions({ redis, keyPrefix }: { redis: RedisClient; keyPr
   const generationKeyOf = (keyId: string) => `${keyPrefix}console:generation:${keyId}`
 
   return {
-    /** The new session's token. */
+    /** Returns the token of the new session. */
     async start(keyId: string): Promise<string> {
       const token = randomBytes(32).toString('base64url')
       const generation = (await reachRedis(redis.get(generationKeyOf(keyId)))) ?? ''
@@ -50,7 +50,7 @@ export function createSessions({ redis, keyPrefix }: { redis: RedisClient; keyPr
       await reachRedis(redis.del(redisKeyOf(token)))
     },
 
-    /** It outlives every session that it ends. */
+    /** The new generation is stored for longer than any session that it ends. */
     async endAll(keyId: string): Promise<void> {
       const generation = randomBytes(16).toString('base64url')
       await reachRedis(redis.set(generationKeyOf(keyId), generation, 'PX', 2 * sessionLivesMs))

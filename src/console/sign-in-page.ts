@@ -3,7 +3,7 @@ import { icon } from './parts.ts'
 import type { SignedIn } from './sign-in.ts'
 import type { Words } from './words.ts'
 
-/** Where an operator shows a key; `next` is the page that was asked for, `refused` what came of the last try. */
+/** The sign-in form. `next` is the requested page, `refused` the reason why the last key was refused. */
 export function signInPage(
   words: Words,
   next: string | undefined,

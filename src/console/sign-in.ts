@@ -1,11 +1,11 @@
 /**
- * Whether a key opens the console. Only an operator's does: a secret key stands on servers of an app, and whoever
- * takes it from there must not read every recipient.
+ * Whether a key opens the console. Only an operator key does. A secret key is stored on servers of an app, and a thief
+ * who finds it there must not read every recipient.
  *
- * A key can't be guessed, so the right one opens whatever was tried before it: a limit that it could meet would only let
- * a stranger shut everybody out. What a wrong one costs is bounded where keys are looked up (access/api-keys.ts): made-up
- * ones ask nobody, and unknown ones share one statement at a time. Tries are counted by address to turn away who goes on,
- * by a rule of ours that is in no policy file, and in the metrics, so that they are seen.
+ * A key can't be guessed, so the right key works after any number of wrong keys. A limit for right keys would only let a
+ * stranger lock the operators out. `access/api-keys.ts` bounds the cost of a wrong key: a made-up key causes no query,
+ * and unknown keys share one statement at a time. Wrong keys are throttled by address, with a rule that is not in the
+ * policy file. The metrics count them.
  */
 import type { ApiKey } from '../access/api-keys.ts'
 import type { Limiter, RawPolicies } from '../limiter/index.ts'
@@ -23,10 +23,10 @@ export type SignedIn =
 export type SignIn = ReturnType<typeof createSignIn>
 
 export function createSignIn(deps: {
-  /** Holds the policies above. */
+  /** Has the policies above. */
   limiter: Pick<Limiter, 'acquire'>
   findKey: (token: string) => Promise<ApiKey | null>
-  /** Told what every try came to. */
+  /** Called with the result of every sign-in. */
   onTried: (outcome: SignedIn['kind']) => void
 }) {
   const { limiter, findKey, onTried } = deps
@@ -39,7 +39,7 @@ export function createSignIn(deps: {
     return { kind: key ? 'not_operator' : 'wrong' }
   }
 
-  /** Throws Unavailable when Redis or PostgreSQL is out of reach: not a try, as nobody knows whether the key was wrong. */
+  /** Throws Unavailable when Redis or PostgreSQL does not answer. Such a sign-in is not counted as a wrong key. */
   return async function signIn(token: string, ip: string): Promise<SignedIn> {
     const signedIn = await tryKey(token, ip)
     onTried(signedIn.kind)

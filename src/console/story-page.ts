@@ -1,6 +1,6 @@
 /**
- * "Why did my code not come?": one recipient's story. First what explains it, then what holds now and what happened,
- * then what support may do: reset with a reason, see the whole recipient with a reason. Both are recorded first.
+ * "Why did my code not come?": the story of one recipient. The page shows findings, the message timeline and the current
+ * state. Support can reset limits and see the full recipient. Both need a reason and are recorded first.
  */
 
 import { isId } from '../base/ids.ts'
@@ -30,12 +30,12 @@ export interface StoryDeps {
   secrets: Pick<Secrets, 'recipientHashes'>
   normaliseRecipient: NormaliseRecipient
   isTestRecipient: TestRecipients['isTestRecipient']
-  /** Every app there is. */
+  /** All apps. */
   findApps: () => Promise<string[]>
   sealing: Sealing
 }
 
-/** Where nobody has a key yet, not even of `BOOTSTRAP_SECRET_KEY`, whose app it is. */
+/** The app of `BOOTSTRAP_SECRET_KEY`, used while no key exists. */
 const firstApp = 'default'
 const maxReasonLength = 500
 const refreshMs = 5_000
@@ -44,7 +44,7 @@ const notFound: Outcome = { kind: 'notFound' }
 export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
   const { lookUp, reset, operations, findRecorded, browse, secrets, sealing } = deps
 
-  /** The operator's apps, those that know the recipient first. */
+  /** The apps of the operator. Apps with entries for this recipient come first. */
   async function appsFor(view: View, { channel, to }: LookedAt): Promise<string[]> {
     const apps = view.operator.apps ?? (await deps.findApps())
     if (apps.length === 0) return [firstApp]
@@ -62,7 +62,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
     return [...new Set([...knowing, ...apps])]
   }
 
-  /** Whom the address names, and the app that is looked at. */
+  /** The recipient in the sealed address, and the selected app. */
   async function find(view: View, sealed = '', wanted?: string) {
     const lookedAt = sealing.open(sealed, view.operator)
     if (!lookedAt) return undefined
@@ -76,7 +76,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
     return { lookedAt, apps, app, destination, asked: { app, channel, to, country, ip } }
   }
 
-  /** For what is done and recorded: in the app that the form names, never in one that we chose. */
+  /** For resets and reveals: uses only the app that the form names, never a default. */
   const findNamed = async (view: View, sealed: string, { app }: Given) =>
     app === undefined ? undefined : find(view, sealed, app)
 
@@ -104,7 +104,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
     }
   }
 
-  /** Why a reason can't be kept: the record outlives the recipient, so it must not name one in words. */
+  /** Why a reason is refused. The record is kept longer than the recipient, so the reason must not contain it. */
   function problemOf(view: View, reason: string, { channel, to }: LookedAt): string | undefined {
     const { story } = view.words
     const isLine = reason !== '' && reason.length <= maxReasonLength && !textProblem(reason)
@@ -176,7 +176,7 @@ ${timeline(view, alone, id)}`
         }
       },
     },
-    // Where a form with a mistake was shown: a browser that asks again finds the story.
+    // A reload after a refused form leads to the story.
     ...['reset', 'reveal'].map(
       (name): ConsoleRoute => ({
         method: 'get',

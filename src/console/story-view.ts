@@ -1,4 +1,4 @@
-/** How a story looks: what explains it, what holds now, what happened, what may be done. */
+/** The view of a story: findings, message timeline, current state, forms. */
 
 import { resettable } from '../support/operations.ts'
 import type { LimitState, Story } from '../support/support.ts'
@@ -11,7 +11,7 @@ import { searchForm } from './search-form.ts'
 import { timeline } from './timeline.ts'
 
 interface Shown {
-  /** The story's own address ends with it. */
+  /** The last part of the page's address. */
   sealed: string
   lookedAt: LookedAt
   apps: readonly string[]
@@ -21,7 +21,7 @@ interface Shown {
   isRevealed: boolean
   isDone: boolean
   marked: string | undefined
-  /** What was wrong with the form that was sent. */
+  /** The mistake in the form that was sent. */
   problem: string | undefined
 }
 
@@ -61,7 +61,7 @@ function appLinks({ words }: View, { apps, app, sealed }: Shown): Html {
 
 function findingOf(view: View, { tone, name, rule, ms, provider, error }: Finding): Html {
   const found = view.words.findings[name]
-  // Each takes what it speaks of; the others take nothing.
+  // Each finding has at most one name, one time and one error; texts receive those that exist, in this order.
   const given = [rule ?? provider, ms, error === undefined ? undefined : errorText(view, error)]
   const [title, advice] =
     typeof found === 'function'
@@ -94,7 +94,7 @@ function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
 <details><summary>${story.free(free.length)}</summary>${limitList(view, free)}</details>`
 }
 
-/** Of a rule with several windows those that are full hold. */
+/** Of a rule with several windows, only the full ones are reached. */
 const holds = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
   lockedForMs !== undefined || (nextInMs > 0 && used >= limit)
 

@@ -1,4 +1,4 @@
-/** A story as one line of time, the latest first: asked, refused, tried at whom, receipt, checked, reset. */
+/** The events of a story, the latest first: requests, refusals, attempts, receipts, checks, resets. */
 
 import type { Attempt, Outcome } from '../notice/states.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
@@ -14,7 +14,7 @@ interface Entry {
   tone: Tone
   shape: Shape
   title: string
-  /** What is told smaller beside it. */
+  /** Details in small print. */
   more?: (Html | string | undefined)[]
 }
 
@@ -34,14 +34,14 @@ const toneOfOutcome: Readonly<Record<Outcome, Tone>> = {
 export function timeline(
   view: View,
   story: Pick<Story, 'notices' | 'refusals' | 'checks' | 'operations'>,
-  /** The id of the notice that was asked for, to be marked. */
+  /** The id of the notice to mark. */
   marked?: string,
 ): Html {
   const { notices, refusals, checks, operations } = story
   const entries = [
     ...notices.flatMap((notice) => ofNotice(view, notice, notice.id === marked)),
     ...refusals.map((refusal) => ofRefusal(view, refusal)),
-    // One that was refused is told by its refusal.
+    // A refused check is already shown as a refusal.
     ...checks.filter(({ result }) => result !== 'refused').map((check) => ofCheck(view, check)),
     ...operations.map((operation) => ofOperation(view, operation)),
   ]
@@ -80,7 +80,7 @@ function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
       more: [errorText(view, error), name],
     })
   }
-  // Of the same millisecond the later step stands above.
+  // Of steps in one millisecond, the later one stands above.
   return entries.reverse()
 }
 

@@ -1,13 +1,13 @@
 /**
- * What people paste into the search: out of a mail, a chat, a spreadsheet, a contact. It is cleaned here and not where
- * recipients are read (src/recipient): programs get no such leave, because what they send is counted and paid for.
+ * Cleans a recipient that a person pasted from a mail, a chat, a spreadsheet or a contact. Only the console does so: the
+ * API stays strict (src/recipient), because what a program sends is counted and paid for.
  */
 
-/** Marks that show nothing (directions, joiners, breaks) and come along from right-to-left texts and web pages. */
+/** Invisible characters (directions, joiners, breaks) that come with text from right-to-left texts and web pages. */
 const unseen = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g
 const dashes = /[\u2010-\u2015\u2212]/g
 
-/** Full-width digits and letters become plain ones (NFKC), wrappings go, and of a number all but its digits, plus and dashes. */
+/** Makes full-width characters plain (NFKC) and removes wrappings. Of a number, only digits, plus and dashes stay. */
 export function typedRecipient(text: string): string {
   const plain = text.normalize('NFKC').replace(unseen, '').replace(dashes, '-').trim()
   const bare = /^<([^<>]*)>$/.exec(plain)?.[1] ?? plain

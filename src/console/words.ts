@@ -1,4 +1,4 @@
-/** What the console says, in either language. The two hold the same words, or it does not compile. */
+/** Words of the console in both languages. A missing word in either language fails the type check. */
 import { en } from './words/en.ts'
 import { zh } from './words/zh.ts'
 
@@ -7,7 +7,7 @@ export type Language = 'en' | 'zh'
 
 export const words: Readonly<Record<Language, Words>> = { en, zh }
 
-/** Of words by a name that comes from a row: the name itself where a newer process has written one we don't know. */
+/** The word for a name of a row. A name that a newer build wrote and this build does not know is shown unchanged. */
 export function wordFor(of: Readonly<Record<string, string>>, name: string): string {
   return Object.hasOwn(of, name) ? (of[name] as string) : name
 }

@@ -43,7 +43,7 @@ test('pages, forms and the door: 503 in words while a server is away or silent, 
       expect(performance.now() - startMs).toBeLessThan(answerWithinMs)
       for (const reply of [page, form, door]) {
         expect(reply.status).toBe(503)
-        expect(reply.text).toContain(`${name} gives no answer`)
+        expect(reply.text).toContain(`${name} does not answer`)
         expect(reply.headers.get('retry-after')).toBe('2')
       }
       proxy.forward()

@@ -91,11 +91,11 @@ describe('signing in', () => {
     const other = await createOperator()
     await keys.revoke(other.id)
     for (const [key, says] of [
-      [postern.key, 'not the console'],
-      [(await createOperator({ ...publishable, app: 'shop' })).token, 'not the console'],
-      [other.token, 'no such key'],
-      ['pok_made_up', 'no such key'],
-      ['', 'no such key'],
+      [postern.key, 'is for the API'],
+      [(await createOperator({ ...publishable, app: 'shop' })).token, 'is for the API'],
+      [other.token, 'does not exist'],
+      ['pok_made_up', 'does not exist'],
+      ['', 'does not exist'],
     ] as const) {
       const reply = await client().post('/login', { key })
       expect(reply.status).toBe(401)
@@ -248,7 +248,7 @@ describe('a form', () => {
     const one = await signedIn()
     const reply = await one.post('/search', { q: 'x'.repeat(20_000) })
     expect(reply.status).toBe(400)
-    expect(reply.text).toContain('Not readable')
+    expect(reply.text).toContain('Invalid request')
   })
 })
 

@@ -56,7 +56,7 @@ describe('notices', () => {
     expect(await rows(`until=${until}`)).toBe(0)
     const { text } = await anna.get('/notices?state=failed')
     expect(text).toContain('a***@example.com')
-    expect(text).toContain('Every provider of the route refuses')
+    expect(text).toContain('Every provider of the route rejected')
     expect(text).toContain('<option value="failed" selected>')
   })
 
@@ -109,8 +109,8 @@ test('an operator of one app is told nothing of the others: neither how many wer
   await ofFew.signIn((await createOperator({ name: 'few', app: 'few' })).token)
   const first = (await ofFew.get('/notices?age=all')).text
   expect(first.match(/<tr>/g)).toHaveLength(3)
-  expect(first).not.toContain('Looked through')
-  expect((await anna.get('/notices?age=all&template=deep')).text).toContain('Looked through')
+  expect(first).not.toContain('Searched ')
+  expect((await anna.get('/notices?age=all&template=deep')).text).toContain('Searched ')
   const next = /href="([^"]+)">Older/.exec(first)?.[1]?.replaceAll('&#38;', '&') as string
   expect(next).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-7/)
   const second = (await ofFew.get(next)).text
@@ -133,29 +133,29 @@ test('delivery: queues, the worker that runs, the pace, and what is kept away fr
   for (let n = 0; n < 12; n++) await send(number(n, '+85261'))
   const text = await eventually(async () => {
     const page = await anna.get('/delivery')
-    return page.text.includes('kept away from') && page.text
+    return page.text.includes('stopped after failures') && page.text
   })
-  expect(text).toContain('1 worker runs.')
-  expect(text).toContain('dead: kept away from')
+  expect(text).toContain('1 worker is running.')
+  expect(text).toContain('dead: stopped after failures')
   expect(text).toContain('1 of 1 workers')
   expect(text).toMatch(/50 per 1s <span class="quiet">\d+ \/ 50/)
   expect(text).toMatch(/<td data-head="Channel"><span>sms/)
   // The first page says so too.
-  expect((await anna.get('/')).text).toContain('dead: kept away from')
+  expect((await anna.get('/')).text).toContain('dead: stopped after failures')
 })
 
 test('an operator of one app is told whether the service as a whole flows, and no counts of what others send', async () => {
   const ofFew = client()
   await ofFew.signIn((await createOperator({ name: 'few', app: 'few' })).token)
-  const counts = /Asked for ahead of time|data-head="Channel"|\d \/ 50/
+  const counts = /Scheduled for later|data-head="Channel"|\d \/ 50/
   for (const path of ['/', '/delivery']) {
     const [whole, few] = [(await anna.get(path)).text, (await ofFew.get(path)).text]
     expect(whole).toMatch(counts)
     expect(whole).not.toContain('of the whole service')
     expect(few).not.toMatch(counts)
     expect(few).toContain('of the whole service')
-    expect(few).toContain('Oldest notice that is not sent')
-    expect(few).toContain('1 worker runs.')
+    expect(few).toContain('Oldest unsent notice')
+    expect(few).toContain('1 worker is running.')
   }
   expect((await ofFew.get('/delivery')).text).toContain('50 per 1s')
 })

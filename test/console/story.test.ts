@@ -58,7 +58,7 @@ describe('the search', () => {
     const { status, text } = await find(q)
     expect(status).toBe(200)
     expect(text).toContain(`<h1>${masked}</h1>`)
-    expect(text).toContain('Nobody asked for a code')
+    expect(text).toContain('No code was requested')
   })
 
   test('takes a notice id in capitals, and marks that notice in its story', async () => {
@@ -79,7 +79,7 @@ describe('the search', () => {
   ])('%j is none of these: 422 in words, what was typed is kept and escaped', async (q) => {
     const { status, text } = await find(q)
     expect(status).toBe(422)
-    expect(text).toContain('This is no phone number')
+    expect(text).toContain('Enter a phone number')
     expect(text).not.toContain('<script>alert')
     expect(text).not.toContain('<img')
   })
@@ -110,11 +110,11 @@ describe('the story', () => {
     const { body } = await send(to, { scene: 'login' })
     await postern.messageFor(body.id)
     await send(to, { scene: 'login' })
-    const text = await storyWith(to, 'Refused by captcha.recipient', 'sandbox: took it')
-    expect(text).toContain('Code asked for, accepted')
+    const text = await storyWith(to, 'Refused by captcha.recipient', 'sandbox: accepted it')
+    expect(text).toContain('Code requested: accepted')
     expect(text).toContain('for login')
-    expect(text).toMatch(/Refused by the rule recipient, for \d+ s more/)
-    expect(text).toMatch(/A code may be asked for again in \d+ s\./)
+    expect(text).toMatch(/The rule recipient refuses requests for another \d+ s/)
+    expect(text).toMatch(/This recipient can request a code in \d+ s\./)
     expect(text).toContain('login: 3 tries left')
   })
 
@@ -132,7 +132,7 @@ describe('the story', () => {
       'UPDATE notice SET attempts = $2::jsonb || attempts WHERE id = $1',
       [body.id, JSON.stringify(outage)],
     )
-    const text = await storyWith(to, 'sandbox: did not take it')
+    const text = await storyWith(to, 'sandbox: not available, did not accept it')
     expect(text).toContain('12 times until')
     expect(text.match(/times until/g)).toHaveLength(1)
   })
@@ -151,17 +151,19 @@ describe('the story', () => {
     expect(text.match(/Locked by check.guesses/g)).toHaveLength(1)
     expect(text).toContain('Locked for 15 min')
     // One truth: nothing says that a code may be asked for as if it would pass, or typed again.
-    expect(text).toContain('Wrong codes have locked checks for 15 min: a new code does not pass')
-    expect(text).not.toContain('A code may be asked for')
-    expect(text).not.toContain('typed wrongly')
-    expect(text).not.toContain('Ask for a new one')
+    expect(text).toContain(
+      'Checks are locked for 15 min after wrong codes. A new code does not end the lock.',
+    )
+    expect(text).not.toContain('can request a code')
+    expect(text).not.toContain('a wrong code was typed')
+    expect(text).not.toContain('Request a new code')
   })
 
   test('no code, no whole number, nowhere', async () => {
     const to = newNumber()
     const { body } = await send(to)
     const code = await postern.codeFor(body.id)
-    await storyWith(to, 'took it')
+    await storyWith(to, 'sandbox: accepted it')
     const pages = await Promise.all(
       ['/', `/notices/${body.id}`, '/notices', '/delivery', '/operations', '/events', '/keys'].map(
         (path) => anna.get(path),
@@ -177,7 +179,7 @@ describe('the story', () => {
 
   test('a test recipient, and a country that is not allowed', async () => {
     expect((await find(testNumber)).text).toContain('This is a test recipient')
-    expect((await find('+447400123456')).text).toContain('Messages may not go to this country')
+    expect((await find('+447400123456')).text).toContain('Messages to this country are not allowed')
   })
 
   test('words of callers are text: a scene is plain, a reason is escaped', async () => {
@@ -198,8 +200,8 @@ describe('the story', () => {
     await postern.database.pool.query('UPDATE notice SET recipient = NULL WHERE id = $1', [body.id])
     const { status, text } = await anna.get(`/notices/${body.id}`)
     expect(status).toBe(200)
-    expect(text).toContain('only the notice itself is left')
-    expect(text).toContain('Code asked for, accepted')
+    expect(text).toContain('Only the notice itself is left')
+    expect(text).toContain('Code requested: accepted')
   })
 })
 
@@ -211,7 +213,7 @@ describe('reset', () => {
     const address = addressIn((await find(to)).text)
     const form = { app: 'default', limits: 'on', lock: 'on', reason: 'ticket 4711, called back' }
     const { text } = await anna.submit(`${address}/reset`, form)
-    expect(text).toContain('Recorded and done.')
+    expect(text).toContain('Done and recorded.')
     expect(text).toContain('anna: limits reset, lock lifted')
     expect(text).toContain('ticket 4711, called back')
     await eventually(async () => (await send(to)).status === 202)
@@ -224,7 +226,7 @@ describe('reset', () => {
     [
       'a reason that names the recipient',
       { limits: 'on', reason: 'NUMBER called' },
-      'names the recipient',
+      'contains the recipient',
     ],
   ])('%s: 422, nothing recorded, and no refresh loses the form', async (_, form, says) => {
     const to = newNumber()
@@ -322,7 +324,7 @@ describe('apps', () => {
     await send(to, {}, shop)
     const { text } = await find(to)
     expect(text).toMatch(/app=shop" aria-current="true">shop</)
-    expect(text).toContain('Code asked for, accepted')
+    expect(text).toContain('Code requested: accepted')
     expect(text).toContain('app=default"')
   })
 
@@ -343,7 +345,7 @@ describe('apps', () => {
     await handedOnTo(ofShop, addressIn((await anna.get(`/notices/${body.id}`)).text))
     const form = { app: 'default', limits: 'on', reason: 'x' }
     expect((await ofShop.submit(`${address}/reset`, form)).status).toBe(404)
-    expect((await find(to, ofShop)).text).toContain('Nobody asked for a code')
+    expect((await find(to, ofShop)).text).toContain('No code was requested')
     expect((await ofShop.get('/operations')).text).not.toContain('of another app')
     expect((await ofShop.get('/notices')).text).not.toContain(maskOf(to))
     const { text } = await ofShop.get('/keys')

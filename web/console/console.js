@@ -1,9 +1,9 @@
 /**
- * All that runs in a browser of the console; without it every page works. It keeps a page fresh and writes times in the
- * reader's zone.
+ * The only script of the console; every page works without it. It refreshes the page and shows times in the browser's
+ * time zone.
  *
- * A page that is looked at asks for itself every few seconds and takes over what has changed. It asks less while there is
- * no answer, not at all while nobody sees it, and changes nothing that somebody is typing into, has opened or marks.
+ * A visible page requests itself every few seconds and copies the changes. Without answers it slows down, and while it is
+ * hidden it stops. It does not change forms, opened sections or a page with selected text.
  */
 import { Idiomorph } from './idiomorph.js'
 
@@ -32,7 +32,7 @@ function writeTimes(root) {
 }
 
 const callbacks = {
-  // What is typed and chosen in a form is its reader's.
+  // A form keeps what the reader has typed and chosen.
   beforeNodeMorphed: (node) => !(node instanceof Element && 'keep' in node.dataset),
   beforeAttributeUpdated: (name, element) => !(name === 'open' && element.matches('details')),
 }
@@ -62,7 +62,7 @@ async function refresh() {
 
 async function takeOver() {
   const response = await fetch(location.href, { signal: AbortSignal.timeout(answerWithinMs) })
-  // The session is over, or the page has moved on: the browser shows where to.
+  // The session ended, or the page has another address: follow the redirect.
   if (response.redirected) return location.assign(response.url)
   if (!response.ok) throw new Error(String(response.status))
   const next = new DOMParser().parseFromString(await response.text(), 'text/html')
