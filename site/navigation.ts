@@ -1,4 +1,4 @@
-/** The way through docs/: Start → Concepts → Guides → Reference → Decisions → Comparison. */
+/** The order of docs/ in the sidebar: the guide by task, the reference, and what is inside. */
 import type { DefaultTheme } from 'vitepress'
 
 type Entries = readonly (readonly [title: string, path: string])[]
@@ -10,19 +10,16 @@ const section = (text: string, entries: Entries, collapsed?: boolean) => ({
 })
 
 const reference: Entries = [
+  ['Concepts and glossary', '/concepts'],
   ['HTTP', '/http'],
   ['Calls and their fields', '/reference/calls'],
+  ['Passes', '/passes'],
+  ['Events', '/events'],
   ['Policy file', '/policy-file'],
   ['Environment', '/reference/environment'],
   ['PostgreSQL and Redis', '/servers'],
   ['Metrics', '/metrics'],
   ['Limiter', '/limiter'],
-  ['Code field', '/code-field'],
-  ['Passes', '/passes'],
-  ['Events', '/events'],
-  ['Performance', '/performance'],
-  ['Invariants and faults', '/invariants'],
-  ['Testing', '/testing'],
 ]
 
 const providers: Entries = [
@@ -35,48 +32,51 @@ const providers: Entries = [
   'sandbox',
 ].map((kind) => [kind, `/providers/${kind}`] as const)
 
+const inside: Entries = [
+  ['Performance', '/performance'],
+  ['Invariants and faults', '/invariants'],
+  ['Testing', '/testing'],
+  ['Decisions', '/decisions/'],
+  ['Comparison', '/comparison'],
+]
+
 const englishSidebar: DefaultTheme.SidebarItem[] = [
-  section('Begin', [
+  section('Guide', [
     ['Start', '/start'],
-    ['Concepts', '/concepts'],
-  ]),
-  section('Guides', [
     ['A sign-up page', '/guides/sign-up-page'],
-    ['A lock on logins', '/guides/login-lock'],
-    ['Notices', '/guides/notices'],
-    ['Choosing providers', '/guides/providers'],
+    ['Code field', '/code-field'],
+    ['Frameworks', '/code-field#frameworks'],
+    ['Providers', '/guides/providers'],
     ['A provider of your own', '/guides/own-provider'],
-    ['Writing limits', '/guides/limits'],
+    ['Go live: operations', '/operations'],
+    ['Limits', '/guides/limits'],
     ['Against abuse', '/abuse'],
-    ['Operations', '/operations'],
-    ['For support', '/support'],
+    ['Support', '/support'],
+    ['Login lock', '/guides/login-lock'],
+    ['Notices', '/guides/notices'],
     ['Inside an Express app', '/embedding'],
   ]),
   section('Reference', reference),
-  section('Providers', [['Overview', '/providers/'], ...providers], true),
-  section('Background', [
-    ['Decisions', '/decisions/'],
-    ['Comparison', '/comparison'],
-  ]),
+  section('Provider kinds', [['Overview', '/providers/'], ...providers], true),
+  section('Inside', inside, true),
 ]
 
 const chineseSidebar: DefaultTheme.SidebarItem[] = [
-  section('入门', [
-    ['快速开始', '/zh/start'],
-    ['核心概念', '/zh/concepts'],
-  ]),
   section('指南', [
+    ['快速开始', '/zh/start'],
     ['注册页', '/zh/guides/sign-up-page'],
+    ['服务商', '/zh/guides/providers'],
+    ['上线与运维', '/zh/guides/operations'],
+    ['限额', '/zh/guides/limits'],
+    ['防滥用', '/zh/guides/abuse'],
     ['登录锁定', '/zh/guides/login-lock'],
     ['通知', '/zh/guides/notices'],
-    ['选择服务商', '/zh/guides/providers'],
-    ['编写限额', '/zh/guides/limits'],
-    ['防滥用', '/zh/guides/abuse'],
-    ['运维', '/zh/guides/operations'],
     ['嵌入 Express 应用', '/zh/guides/embedding'],
+    ['概念与词汇', '/zh/concepts'],
   ]),
-  section('参考（英文）', reference),
-  section('服务商（英文）', [['概览', '/providers/'], ...providers], true),
+  section('参考（英文）', [['验证码输入框', '/code-field'], ['客服', '/support'], ...reference]),
+  section('服务商种类（英文）', [['概览', '/providers/'], ...providers], true),
+  section('内部（英文）', inside, true),
 ]
 
 export const english = {
