@@ -5,12 +5,11 @@
  *     npm run mutants -- captcha                                 a room
  *     npm run mutants -- captcha src/captcha/check.ts:20-40      a file of it, or lines of a file
  *
- * File after file, so that a run which is stopped loses one of them. Results stay in `.postern/mutants`: another run
- * tries only what has changed since.
+ * Results stay in `.postern/mutants`, also those of a run that is stopped: the next one tries only what is new.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
 import { makeRunFolder, removeRunFolder } from '../tools/run-folder.ts'
 
@@ -44,6 +43,7 @@ const options = {
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'test/mutants/vitest.config.ts', related: false, pool: 'forks' },
+  mutate: files,
   // A changed word is no bug that a test should notice.
   mutator: { excludedMutations: ['StringLiteral'] },
   coverageAnalysis: 'perTest',
@@ -66,9 +66,9 @@ const options = {
   warnings: false,
 }
 
+writeFileSync(optionsFile, JSON.stringify(options))
+
 const folder = makeRunFolder()
-process.once('exit', () => removeRunFolder(folder))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 /** One of each for all mutants: a start would take longer than most tests. */
 const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPostgres(folder)])
 const env = {
@@ -78,33 +78,13 @@ const env = {
   MUTANTS_TESTS: JSON.stringify([`test/${room}/**/*.test.ts`, ...(testsElsewhere[room] ?? [])]),
 }
 
-for (const file of files) {
-  writeFileSync(optionsFile, JSON.stringify({ ...options, mutate: [file] }))
-  const stryker = spawn('nice', ['-n', '19', 'stryker', 'run', optionsFile], {
-    stdio: 'inherit',
-    env,
-  })
-  const kill = () => stryker.kill()
-  process.once('exit', kill)
-  await once(stryker, 'exit')
-  process.off('exit', kill)
-}
-printScores()
-process.exit(0)
-
-/** Of the whole room, as far as it has been tried. Mutants that no test reaches count as those that live. */
-function printScores(): void {
-  const report = JSON.parse(readFileSync(options.incrementalFile, 'utf8')) as {
-    files: Record<string, { mutants: { status: string }[] }>
-  }
-  const scoreOf = (mutants: { status: string }[]) => {
-    const count = (...statuses: string[]) =>
-      mutants.filter(({ status }) => statuses.includes(status)).length
-    const noticed = count('Killed', 'Timeout')
-    const all = noticed + count('Survived', 'NoCoverage')
-    return `${noticed} of ${all} mutants noticed, ${Math.floor((100 * noticed) / Math.max(1, all))} %`
-  }
-  const tried = Object.entries(report.files)
-  for (const [file, { mutants }] of tried) console.log(`${file}: ${scoreOf(mutants)}`)
-  console.log(`${room}: ${scoreOf(tried.flatMap(([, { mutants }]) => mutants))}`)
-}
+const stryker = spawn('nice', ['-n', '19', 'stryker', 'run', optionsFile], {
+  stdio: 'inherit',
+  env,
+})
+// It keeps what it has found so far.
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => stryker.kill('SIGINT'))
+const [status] = await once(stryker, 'exit')
+removeRunFolder(folder)
+process.exit(status ?? 1)
