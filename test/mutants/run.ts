@@ -4,6 +4,7 @@
  *
  *     npm run mutants -- captcha                                 a room
  *     npm run mutants -- captcha src/captcha/check.ts:20-40      a file of it, or lines of a file
+ *     npm run mutants -- lua/codes-N.lua                         a script
  *
  * Results stay in `.postern/mutants`, also those of a run that is stopped: the next one tries only what is new.
  */
@@ -12,6 +13,7 @@ import { once } from 'node:events'
 import { globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
 import { makeRunFolder, removeRunFolder } from '../tools/run-folder.ts'
+import { roomOfScript, tryLuaMutants } from './lua.ts'
 
 /** Tests in other folders that a room's promises stand in, beside `test/ROOM`. */
 const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
@@ -29,10 +31,13 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-const [room = '', ...parts] = process.argv.slice(2)
+const [what = '', ...parts] = process.argv.slice(2)
+const isScript = what.endsWith('.lua')
+const room = isScript ? roomOfScript(what) : what
 const files = parts.length > 0 ? parts : globSync(`src/${room}/**/*.ts`).sort()
 if (!room || files.length === 0) {
   console.error('npm run mutants -- ROOM [FILE[:LINE-LINE] …]; a room is a folder of src/')
+  console.error('npm run mutants -- lua/SCRIPT.lua')
   process.exit(2)
 }
 const results = '.postern/mutants'
@@ -69,22 +74,28 @@ const options = {
 writeFileSync(optionsFile, JSON.stringify(options))
 
 const folder = makeRunFolder()
+process.once('exit', () => removeRunFolder(folder))
 /** One of each for all mutants: a start would take longer than most tests. */
 const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPostgres(folder)])
 const env = {
   ...process.env,
-  REDIS_URL: redis.url,
   DATABASE_URL: postgres.url,
   MUTANTS_TESTS: JSON.stringify([`test/${room}/**/*.test.ts`, ...(testsElsewhere[room] ?? [])]),
+}
+if (isScript) {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+  // A script that never ends stops its Redis, so each of these has one of its own.
+  await tryLuaMutants(what, `${results}/tree-lua`, env)
+  process.exit(0)
 }
 
 const stryker = spawn('nice', ['-n', '19', 'stryker', 'run', optionsFile], {
   stdio: 'inherit',
-  env,
+  env: { ...env, REDIS_URL: redis.url },
 })
 // It keeps what it has found so far.
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => stryker.kill('SIGINT'))
+}
 const [status] = await once(stryker, 'exit')
-removeRunFolder(folder)
 process.exit(status ?? 1)
