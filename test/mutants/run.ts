@@ -8,9 +8,9 @@
  *
  * Results stay in `.postern/mutants`, also those of a run that is stopped: the next one tries only what is new.
  */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
 import { makeRunFolder, removeRunFolder } from '../tools/run-folder.ts'
 import { roomOfScript, tryLuaMutants } from './lua.ts'
@@ -42,6 +42,9 @@ if (!room || files.length === 0) {
 }
 const results = '.postern/mutants'
 mkdirSync(results, { recursive: true })
+/** Not among the packages of the project, because it would add a third to everybody's `npm ci`. */
+const strykerVersion = '10.1.1'
+const strykerHome = `.postern/stryker-${strykerVersion}`
 const optionsFile = `${results}/${room}.options.json`
 
 const options = {
@@ -89,7 +92,8 @@ if (isScript) {
   process.exit(0)
 }
 
-const stryker = spawn('nice', ['-n', '19', 'stryker', 'run', optionsFile], {
+const program = installedStryker()
+const stryker = spawn('nice', ['-n', '19', program, 'run', optionsFile], {
   stdio: 'inherit',
   env: { ...env, REDIS_URL: redis.url },
 })
@@ -99,3 +103,23 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 const [status] = await once(stryker, 'exit')
 process.exit(status ?? 1)
+
+function installedStryker(): string {
+  const program = `${strykerHome}/node_modules/.bin/stryker`
+  if (existsSync(program)) return program
+  const packages = ['core', 'vitest-runner'].map(
+    (name) => `@stryker-mutator/${name}@${strykerVersion}`,
+  )
+  // Vitest is ours: the runner finds it in a folder above.
+  const options = [
+    '--prefix',
+    strykerHome,
+    '--no-save',
+    '--legacy-peer-deps',
+    '--no-audit',
+    '--no-fund',
+  ]
+  const { status } = spawnSync('npm', ['install', ...options, ...packages], { stdio: 'inherit' })
+  if (status !== 0) process.exit(1)
+  return program
+}
