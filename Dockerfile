@@ -22,6 +22,7 @@ COPY lua lua
 COPY prisma/migrations prisma/migrations
 COPY templates templates
 COPY src src
+COPY web/brand web/brand
 COPY web/console web/console
 COPY --from=generated /app/src/storage/generated src/storage/generated
 COPY --from=generated /app/web/dist web/dist

@@ -26,7 +26,14 @@ const dist = join(root, 'dist')
 const madeOf = 'made-of.txt'
 /** All that a build reads: pages are made from the code too. */
 const sources = [
-  ...['../docs', '../src', '../.env.example', '../package.json', '../package-lock.json'],
+  ...[
+    '../docs',
+    '../web/brand',
+    '../src',
+    '../.env.example',
+    '../package.json',
+    '../package-lock.json',
+  ],
   ...['.vitepress/config.ts', '.vitepress/theme'],
   ...globSync('*.ts', { cwd: root }),
 ]

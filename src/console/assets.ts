@@ -6,14 +6,17 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
+import { brandedStyle, logo } from '../base/brand.ts'
 import type { AssetPaths } from './frame.ts'
 
-const files = {
-  'console.css': ['../../web/console/console.css', 'text/css'],
-  'console.js': ['../../web/console/console.js', 'text/javascript'],
-  'idiomorph.js': [import.meta.resolve('idiomorph'), 'text/javascript'],
-  'console.svg': ['../../web/console/console.svg', 'image/svg+xml'],
-} as const
+const read = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
+
+const readFiles = () => ({
+  'console.css': ['text/css', brandedStyle('console/console.css')],
+  'console.js': ['text/javascript', read('../../web/console/console.js')],
+  'idiomorph.js': ['text/javascript', read(import.meta.resolve('idiomorph'))],
+  'postern.svg': ['image/svg+xml', logo],
+})
 
 export interface Assets {
   paths: AssetPaths
@@ -23,31 +26,23 @@ export interface Assets {
 
 /** Reads all files once. Throws when a file is missing. */
 export function createAssets(): Assets {
-  const read = Object.entries(files).map(([name, [path, type]]) => {
-    const file = fileURLToPath(new URL(path, import.meta.url))
-    return [name, { type: `${type}; charset=utf-8`, bytes: readFileSync(file) }] as const
-  })
-  const byName = new Map(read)
-  const hash = createHash('sha256')
-  for (const [, { bytes }] of read) hash.update(bytes)
+  const files = new Map(Object.entries(readFiles()))
+  const hash = createHash('sha256').update(JSON.stringify([...files]))
   const version = hash.digest('hex').slice(0, 12)
-  const pathOf = (name: keyof typeof files) => `/assets/${version}/${name}`
+  const pathOf = (name: keyof ReturnType<typeof readFiles>) => `/assets/${version}/${name}`
 
   return {
     paths: {
       style: pathOf('console.css'),
       script: pathOf('console.js'),
-      picture: pathOf('console.svg'),
+      picture: pathOf('postern.svg'),
     },
     answer(request, response, next) {
       const { version: asked, file } = request.params
-      const found = asked === version ? byName.get(String(file)) : undefined
+      const found = asked === version ? files.get(String(file)) : undefined
       if (!found) return next()
-      response.set({
-        'content-type': found.type,
-        'cache-control': 'public, max-age=31536000, immutable',
-      })
-      response.send(found.bytes)
+      const [type = '', content] = found
+      response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(content)
     },
   }
 }

@@ -53,7 +53,7 @@ export function frame(framed: Framed): string {
 <body>
 <a class="skip" href="#main">${words.skip}</a>
 <header class="top">
-<a class="brand" href="/">Postern</a>
+<a class="brand" href="/"><img src="${assets.picture}" width="28" height="28" alt="">Postern</a>
 ${view && navigation(words, nav)}
 <div class="account">
 <a href="${inLanguage(here, other)}" lang="${other}" hreflang="${other}">${words.otherLanguage}</a>

@@ -11,7 +11,7 @@ export function signInPage(
 ): { title: string; body: Html; status: number } {
   const { signIn } = words
   const problem = refused && problemOf(words, refused)
-  const body = html`<div class="door"><h1>${words.name}</h1>
+  const body = html`<div class="card door"><h1>${words.name}</h1>
 <form method="post" action="/login">
 <input type="hidden" name="next" value="${next ?? '/'}">
 <input name="username" value="operator" autocomplete="username" hidden>

@@ -56,7 +56,7 @@ function appLinks({ words }: View, { apps, app, sealed }: Shown): Html {
     const isCurrent = one === app && html` aria-current="true"`
     return html`<li><a href="/story/${sealed}?${query.toString()}"${isCurrent}>${one}</a></li>`
   })
-  return html`<nav aria-label="${words.story.app}"><ul class="apps">${links}</ul></nav>`
+  return html`<nav aria-label="${words.story.app}"><ul>${links}</ul></nav>`
 }
 
 function findingOf(view: View, { tone, name, rule, ms, provider, error }: Finding): Html {
@@ -124,7 +124,7 @@ ${resettable.map((one) => html`<label class="choice"><input type="checkbox" name
 ${reason('reset-reason', story.resetHint)}<button>${story.resetButton}</button></form></section>
 ${
   !isRevealed &&
-  html`<details class="panel"><summary>${story.reveal}</summary>
+  html`<details class="card"><summary>${story.reveal}</summary>
 <form method="post" action="/story/${sealed}/reveal" data-keep>${shared}
 ${reason('reveal-reason', story.revealHint)}<button>${story.revealButton}</button></form></details>`
 }`

@@ -9,11 +9,13 @@
 import { readFileSync } from 'node:fs'
 import express, {
   type ErrorRequestHandler,
+  type NextFunction,
   type Request,
   type RequestHandler,
   type Response,
   type Router,
 } from 'express'
+import { brandedStyle, logo } from '../base/brand.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { isLocalCaller, notLocal } from '../http/local-caller.ts'
@@ -42,7 +44,6 @@ export function createDemoPage(page: DemoPage): Router {
   const switchable = switchableIn(shared.config.file)
   const router = express.Router()
   const local: RequestHandler[] = [onlyHere, protectOwnPages, notKept]
-  const contents = new Map(Object.entries(files).map(([path, file]) => [path, read(file)]))
 
   router.get('/', local, async (request: Request, response: Response) => {
     const key = await page.keyFor(request.socket.localPort ?? 0)
@@ -52,7 +53,11 @@ export function createDemoPage(page: DemoPage): Router {
       .type('html')
       .send(render(languageOf(request), values))
   })
-  for (const [path, content] of contents) {
+  router.use('/docs', (_request: Request, response: Response, next: NextFunction) => {
+    response.locals.home = '/'
+    next()
+  })
+  for (const [path, content] of filesOfPage()) {
     router.get(path, local, (_request: Request, response: Response) => {
       response.type(path.slice(path.lastIndexOf('.'))).send(content)
     })
@@ -144,13 +149,11 @@ const notKept: RequestHandler = (_request, response, next) => {
   next()
 }
 
-const files = {
-  '/demo/page.js': 'dist/demo-page.js',
-  '/demo/page.css': 'demo/page.css',
-  '/demo/devices.css': 'demo/devices.css',
-  '/demo/limits.css': 'demo/limits.css',
-  '/demo/icon.svg': 'demo/icon.svg',
-}
+const filesOfPage = (): [path: string, content: string][] => [
+  ['/demo/page.js', read('dist/demo-page.js')],
+  ['/demo/page.css', brandedStyle('demo/page.css', 'demo/devices.css', 'demo/limits.css')],
+  ['/demo/postern.svg', logo],
+]
 
 function read(file: string): string {
   try {

@@ -1,20 +1,32 @@
-/** `GET /docs`: the OpenAPI document as a page, read by Swagger UI, which comes with us: no third party is asked. */
+/**
+ * `GET /docs`: the OpenAPI document as a page in our colours, read by Swagger UI, which comes with us: no third party is
+ * asked.
+ */
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import express, { type Router } from 'express'
+import { brandedStyle, logo } from '../base/brand.ts'
 
 const root = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')))
 
 export function createReadingPage(): Router {
   const router = express.Router()
   router.get('/', (request, response) => {
-    response.type('html').send(page(escaped(request.baseUrl)))
+    const base = escaped(request.baseUrl)
+    response.type('html').send(page(base, response.locals.home ?? base))
   })
-  router.get('/start.js', (_, response) => {
-    response.type('js').send(start)
-  })
+  const ours = {
+    '/start.js': start,
+    '/page.css': brandedStyle('brand/api.css'),
+    '/postern.svg': logo,
+  }
+  for (const [path, content] of Object.entries(ours)) {
+    router.get(path, (_, response) => {
+      response.type(path.slice(path.lastIndexOf('.'))).send(content)
+    })
+  }
   // Only what the page asks for.
-  for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png']) {
+  for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js']) {
     router.get(`/${file}`, (request, response, next) => {
       // Whole or not at all: answers to ranges and conditions are none of the contract's.
       for (const name of ['if-match', 'if-unmodified-since']) delete request.headers[name]
@@ -26,14 +38,19 @@ export function createReadingPage(): Router {
   return router
 }
 
-const page = (base: string) => `<!doctype html>
+/** `home`: where the logo leads. The demo names its first page; other hosts have none. */
+const page = (base: string, home: string) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>Postern: HTTP</title>
-<link rel="icon" href="${base}/favicon-32x32.png">
+<link rel="icon" href="${base}/postern.svg">
 <link rel="stylesheet" href="${base}/swagger-ui.css">
-<div id="page"><p>The document itself is at <a href="${base}/../openapi.json">openapi.json</a>.</p></div>
+<link rel="stylesheet" href="${base}/page.css">
+<header class="top"><a class="brand" href="${home}"><img src="${base}/postern.svg" width="28" height="28" alt="">Postern</a>
+<nav aria-label="Postern"><a href="${base}/../openapi.json">openapi.json</a></nav></header>
+<div id="page"></div>
 <script src="${base}/swagger-ui-bundle.js"></script>
 <script src="${base}/start.js"></script>
 </html>
@@ -43,11 +60,29 @@ const page = (base: string) => `<!doctype html>
 const escaped = (text: string) =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
-const start = `SwaggerUIBundle({
-  url: new URL('../openapi.json', document.currentScript.src).href,
+/** Mends what Swagger UI gives to screen readers: links within buttons, headings that skip a level, parts without a name. */
+const start = `const here = document.currentScript.src
+SwaggerUIBundle({
+  url: new URL('../openapi.json', here).href,
   dom_id: '#page',
   deepLinking: true,
+  syntaxHighlight: false,
   // The default asks a server of Swagger's.
   validatorUrl: null,
+  plugins: [
+    {
+      wrapComponents: {
+        DeepLink: (_, { React }) => ({ text }) => React.createElement('span', null, text),
+        ServersContainer: () => () => null,
+      },
+    },
+  ],
 })
+const page = document.querySelector('#page')
+new MutationObserver(() => {
+  for (const title of page.querySelectorAll('h3, h4, h5')) title.ariaLevel = title.tagName[1] - 1
+  for (const part of page.querySelectorAll('.information-container, .scheme-container')) {
+    Object.assign(part, { role: 'region', ariaLabel: part.className })
+  }
+}).observe(page, { childList: true, subtree: true })
 `

@@ -15,7 +15,7 @@ test('GET /docs: a page that shows openapi.json, made of our own files alone', a
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
   expect(page.body).not.toMatch(/https?:\/\/|<script>|style=/)
   const files = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file as string)
-  expect(files).toHaveLength(5)
+  expect(files).toHaveLength(8)
   for (const file of files) {
     const { pathname } = new URL(file, `${postern.url}/`)
     expect({ pathname, status: (await postern.get(pathname, { key: null })).status }).toEqual({

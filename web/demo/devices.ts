@@ -101,7 +101,7 @@ function updateWay(element: HTMLElement, notice: Notice, nowMs: number): void {
 }
 
 function step(words: string, tone: 'good' | 'bad' | 'plain'): HTMLElement {
-  const element = make('span', 'step', words)
+  const element = make('span', 'badge', words)
   element.dataset.tone = tone
   return element
 }
