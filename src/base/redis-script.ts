@@ -29,10 +29,18 @@ export interface Script {
   runForBytes(client: ByteClient, keys: readonly string[], args: Arguments): Promise<unknown>
 }
 
-/** Loads `lua/<fileName>.lua` once, at start; a missing file stops the process there. */
-export function loadScript(fileName: string): Script {
-  const file = new URL(`../../lua/${fileName}.lua`, import.meta.url)
-  return createScript(fileName, readFileSync(file, 'utf8'))
+/**
+ * Loads `lua/<name>.lua` once, at start, with the files that its lines `-- include <file>` name in their place. A missing
+ * file stops the process there.
+ */
+export function loadScript(name: string): Script {
+  const source = readLua(`${name}.lua`)
+  const complete = source.replaceAll(/^-- include (\S+)$/gm, (_, file: string) => readLua(file))
+  return createScript(name, complete)
+}
+
+function readLua(file: string): string {
+  return readFileSync(new URL(`../../lua/${file}`, import.meta.url), 'utf8')
 }
 
 function createScript(name: string, source: string): Script {

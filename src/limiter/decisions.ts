@@ -1,6 +1,6 @@
 /** What callers are told: made from what parts know of a subject, wherever that is kept. */
 
-import { freeAt, holdFor, lockedForMs, usedIn } from './kinds.ts'
+import { kindOf } from './kinds.ts'
 import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
 import type { PolicyWindow } from './policy/compile.ts'
 import type { Rule, WindowLimit } from './policy/rule.ts'
@@ -13,7 +13,8 @@ export function admissionOf(taken: readonly Taken[]): Admission {
     const { part, permits } = ask
     const { name, mode } = part.rule
     for (const window of part.windows) {
-      const left = window.limit - usedIn(part, window, uses, now) - (isFull ? permits : 0)
+      const left =
+        window.limit - kindOf(part).usedIn(part, window, uses, now) - (isFull ? permits : 0)
       remaining[window.index] = {
         rule: name,
         window: window.window,
@@ -22,7 +23,8 @@ export function admissionOf(taken: readonly Taken[]): Admission {
       }
     }
     if (mode !== 'enforce') continue
-    nextInMs = Math.max(nextInMs, holdFor(part, uses, permits, now)?.waitMs ?? 0)
+    const { hold } = kindOf(part).ask(part, uses, permits, now)
+    if (hold) nextInMs = Math.max(nextInMs, hold.waitMs)
   }
   return { admitted: true, remaining, nextInMs }
 }
@@ -48,24 +50,25 @@ export function statesOf(found: readonly Found[]): WindowState[] {
   const waits = new Map<Rule, number>()
   for (const { ask, uses, now } of found) {
     const { part, permits } = ask
-    const waitMs = holdFor(part, uses, permits, now)?.waitMs ?? 0
+    const waitMs = kindOf(part).ask(part, uses, permits, now).hold?.waitMs ?? 0
     waits.set(part.rule, Math.max(waitMs, waits.get(part.rule) ?? 0))
   }
   return found.flatMap((one) => partStatesOf(one, waits.get(one.ask.part.rule) ?? 0))
 }
 
 function partStatesOf({ ask: { part }, uses, now }: Found, nextInMs: number): WindowState[] {
-  const lockedMs = lockedForMs(part, uses, now)
+  const kind = kindOf(part)
+  const lockedMs = kind.lockedForMs(part, uses, now)
   return part.windows
     .toSorted((a, b) => a.index - b.index)
     .map((window) => {
       const { windowMs, ...limit } = limitOf(window)
-      const used = Math.min(window.limit, usedIn(part, window, uses, now))
+      const used = Math.min(window.limit, kind.usedIn(part, window, uses, now))
       return {
         ...limit,
         used,
         left: window.limit - used,
-        resetsInMs: freeAt(part, window, uses, now) - now,
+        resetsInMs: kind.freeAt(part, window, uses, now) - now,
         nextInMs,
         ...(lockedMs > 0 ? { lockedForMs: lockedMs } : {}),
       }

@@ -1,7 +1,8 @@
 /** One error per mistake; each has a section of its name in the README of `postern-limiter`. */
 import { Unavailable } from '../base/unavailable.ts'
 import type { Refusal } from './limiter.ts'
-import type { Kind, PolicyProblem } from './policy/rule.ts'
+import type { PolicyProblem } from './policy/rule.ts'
+import type { Kind } from './policy/terms.ts'
 
 /** Policies that do not hold; `problems` lists them all. */
 export class InvalidPolicies extends Error {

@@ -1,17 +1,10 @@
 /**
  * The kinds of rules: the kernel of both engines. A kind decides about permits from the uses of one subject. Each
- * function has the name of its twin in lua/acquire-N.lua, which decides where the uses lie in Redis. There a value
- * is a string; here it is a list of the same numbers:
- *
- *   of a lockout only: the end of its last lock, and how many locks came in a row
- *   of a bucket only: since when permits come back, and how many of the uses had come back then
- *   how many uses were made before the oldest one that is kept
- *   of every use, oldest first: its time, and how many uses were made up to it
+ * function has the name of its twin in lua/kinds.lua, which decides where the uses lie in Redis.
  */
 import type { Part, PolicyWindow } from './policy/compile.ts'
-import type { Kind, Lock, Rate } from './policy/rule.ts'
-
-export type Uses = number[]
+import type { Kind, Lock, Rate } from './policy/terms.ts'
+import { newest, newestPlace, timeAt, total, type Uses, usedFrom } from './uses.ts'
 
 /** The window that refuses, and for how long. */
 export interface Hold {
@@ -40,26 +33,6 @@ export function longer(one: Hold | undefined, other: Hold | undefined): Hold | u
 
 function holdOf(waitMs: number, window: PolicyWindow): Hold | undefined {
   return waitMs > 0 ? { waitMs, window } : undefined
-}
-
-const total = (uses: Uses) => uses[uses.length - 1] ?? 0
-const timeAt = (uses: Uses, place: number) => uses[place + 1] ?? 0
-/** How many uses there are from the one at a place on. */
-const usedFrom = (uses: Uses, place: number) => total(uses) - (uses[place] ?? 0)
-
-/** The place of the newest use, if there is one. */
-const newestPlace = (uses: Uses) => uses.length - 3
-
-/** The time of the newest use; 0 if there is none. */
-function newest(part: Part, uses: Uses): number {
-  return newestPlace(uses) < part.first ? 0 : timeAt(uses, newestPlace(uses))
-}
-
-/** Without the uses that a clock far ahead of this one has written. */
-function trusted(part: Part, uses: Uses, now: number): Uses {
-  let kept = uses
-  while (newest(part, kept) > now + part.trustMs) kept = kept.slice(0, -2)
-  return kept
 }
 
 /** When a use leaves a window. */
@@ -102,7 +75,7 @@ function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
 
 /** When so many permits of a bucket are back. */
 function backAt(part: Part, since: number, permits: number): number {
-  const { refill, everyMs } = part.rule.rate as Rate
+  const { refill, everyMs } = part.rule.own as Rate
   return since + Math.ceil((permits * everyMs) / refill)
 }
 
@@ -111,7 +84,7 @@ function backAt(part: Part, since: number, permits: number): number {
  * is lost between two checks. A bucket lacks no more than its rate and burst allow. A reload may have changed them.
  */
 function refilling(part: Part, uses: Uses, now: number): { since: number; lacks: number } {
-  const { refill, everyMs } = part.rule.rate as Rate
+  const { refill, everyMs } = part.rule.own as Rate
   const [since = 0, refilled = 0] = uses
   // Both numbers go on from 0 after 2^32, and what was given back may leave fewer uses than came back.
   const lacks = Math.min((total(uses) - refilled) | 0, part.windows[0].limit + refill)
@@ -139,12 +112,17 @@ function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
   return Math.min(Math.floor(lockMs * growth ** (locks - 1)), maxLockMs)
 }
 
+function lockMsLeft(part: Part, [endsAt = 0]: Uses, now: number): number {
+  const { maxLockMs } = part.rule.own as Lock
+  return endsAt > now && endsAt <= now + part.trustMs + maxLockMs ? endsAt - now : 0
+}
+
 /** As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten. */
 function lockout(part: Part, uses: Uses, permits: number, now: number): Look {
-  const lock = part.rule.lock as Lock
+  const lock = part.rule.own as Lock
   const [window] = part.windows
   let [endsAt = 0, locks = 0] = uses
-  const lockedMs = lockedForMs(part, uses, now)
+  const lockedMs = lockMsLeft(part, uses, now)
   if (lockedMs > 0) return { hold: holdOf(lockedMs, window), uses: undefined, at: now }
   if (endsAt > now || lock.growth === 1 || now - endsAt >= lockMs(lock, locks)) {
     endsAt = 0
@@ -156,53 +134,8 @@ function lockout(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold: holdOf(ms, window), uses: [now + ms, locks + 1, 0], at: now }
 }
 
-const kinds: Readonly<Record<Kind, Decide>> = { sliding, fixed, bucket, calendar: fixed, lockout }
-
-/** What a part answers to permits; changes nothing. */
-export function decide(part: Part, value: Uses, permits: number, now: number): Look {
-  return kinds[part.rule.kind](part, trusted(part, value, now), permits, now)
-}
-
-/**
- * The uses with the permits as the newest, and without those that have left every window. The list is changed in
- * place, because copies of thousands of lists would become old garbage. All subjects share `part.empty`, so that
- * one is copied.
- */
-export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
-  const made = total(uses) + permits
-  if (uses === part.empty) return uses.concat([at, made])
-  if (newest(part, uses) === at) uses[uses.length - 1] = made
-  else uses.push(at, made)
-  let oldest = part.first
-  while (oldest < newestPlace(uses) && timeAt(uses, oldest) + part.longestMs <= now) oldest += 2
-  if (oldest > part.first) uses.splice(part.first, oldest - part.first)
-  return uses
-}
-
-// The functions from here on report to callers. Redis has no twins of them: its values are read and judged here.
-
-/** How long a lockout goes on to hold its lock. */
-export function lockedForMs(part: Part, uses: Uses, now: number): number {
-  if (!part.rule.lock) return 0
-  const [endsAt = 0] = uses
-  return endsAt > now && endsAt <= now + part.trustMs ? endsAt - now : 0
-}
-
-/** The hold if permits were asked for now. A question begins no lock. */
-export function holdFor(part: Part, uses: Uses, permits: number, now: number): Hold | undefined {
-  const isUnlocked = part.rule.lock && lockedForMs(part, uses, now) === 0
-  return (isUnlocked ? sliding : decide)(part, uses, permits, now).hold
-}
-
 /** How many uses a window holds. */
-export function usedIn(part: Part, window: PolicyWindow, value: Uses, now: number): number {
-  if (lockedForMs(part, value, now) > 0) return window.limit
-  const uses = trusted(part, value, now)
-  if (part.rule.rate) {
-    const { refill, everyMs } = part.rule.rate
-    const { since, lacks } = refilling(part, uses, now)
-    return lacks - Math.floor((Math.max(0, now - since) * refill) / everyMs)
-  }
+function usedInWindow(part: Part, window: PolicyWindow, uses: Uses, now: number): number {
   const startsAt = part.calendar?.periodAt(now).startsAt ?? now - window.windowMs + 1
   let place = newestPlace(uses)
   while (place >= part.first && timeAt(uses, place) >= startsAt) place -= 2
@@ -210,24 +143,63 @@ export function usedIn(part: Part, window: PolicyWindow, value: Uses, now: numbe
 }
 
 /** When the newest use leaves a window; now, if nothing is in it. */
-export function freeAt(part: Part, window: PolicyWindow, value: Uses, now: number): number {
-  const uses = trusted(part, value, now)
-  if (part.rule.rate) {
-    const { since, lacks } = refilling(part, uses, now)
-    return backAt(part, since, lacks)
-  }
-  const at = newest(part, uses)
-  return Math.max(now, now + lockedForMs(part, value, now), leavesAt(part, window, at, now))
+function freeInWindow(part: Part, window: PolicyWindow, uses: Uses, now: number): number {
+  return Math.max(now, leavesAt(part, window, newest(part, uses), now))
 }
 
-/** Without so many uses of that time, as far as they are still there; see lua/release-N.lua. */
-export function remove(part: Part, uses: Uses, at: number, permits: number): Uses {
-  let place = newestPlace(uses)
-  while (place >= part.first && timeAt(uses, place) !== at) place -= 2
-  const made = usedFrom(uses, place) - usedFrom(uses, place + 2)
-  if (place < part.first || made < permits) return uses
-  const later = uses
-    .slice(place + 2)
-    .map((number, index) => number - (index % 2 === 0 ? permits : 0))
-  return uses.slice(0, made > permits ? place + 2 : place).concat(later)
+/** What a kind decides, and what it reports to callers. The reports have no twins in Lua: values are read and judged here. */
+interface KindRules {
+  /** What permits get. Changes nothing. */
+  readonly decide: Decide
+  /** The same for a question, which begins no lock. */
+  readonly ask: Decide
+  /** How many uses a window holds. */
+  readonly usedIn: (part: Part, window: PolicyWindow, uses: Uses, now: number) => number
+  /** When the newest use leaves a window, and the last lock ended; now, if nothing is in it. */
+  readonly freeAt: (part: Part, window: PolicyWindow, uses: Uses, now: number) => number
+  readonly beginsLocks: boolean
+  /** How long the last lock goes on; 0 if there is none. */
+  readonly lockedForMs: (part: Part, uses: Uses, now: number) => number
+}
+
+const byUses = {
+  usedIn: usedInWindow,
+  freeAt: freeInWindow,
+  beginsLocks: false,
+  lockedForMs: () => 0,
+}
+
+const kinds: Readonly<Record<Kind, KindRules>> = {
+  sliding: { decide: sliding, ask: sliding, ...byUses },
+  fixed: { decide: fixed, ask: fixed, ...byUses },
+  calendar: { decide: fixed, ask: fixed, ...byUses },
+  bucket: {
+    ...byUses,
+    decide: bucket,
+    ask: bucket,
+    usedIn(part, _, uses, now) {
+      const { refill, everyMs } = part.rule.own as Rate
+      const { since, lacks } = refilling(part, uses, now)
+      return lacks - Math.floor((Math.max(0, now - since) * refill) / everyMs)
+    },
+    freeAt(part, _, uses, now) {
+      const { since, lacks } = refilling(part, uses, now)
+      return backAt(part, since, lacks)
+    },
+  },
+  lockout: {
+    decide: lockout,
+    ask: (part, uses, permits, now) =>
+      (lockMsLeft(part, uses, now) > 0 ? lockout : sliding)(part, uses, permits, now),
+    usedIn: (part, window, uses, now) =>
+      lockMsLeft(part, uses, now) > 0 ? window.limit : usedInWindow(part, window, uses, now),
+    freeAt: (part, window, uses, now) =>
+      Math.max(now + lockMsLeft(part, uses, now), freeInWindow(part, window, uses, now)),
+    beginsLocks: true,
+    lockedForMs: lockMsLeft,
+  },
+}
+
+export function kindOf({ rule }: Part): KindRules {
+  return kinds[rule.kind]
 }

@@ -1,5 +1,6 @@
 /** What every limiter answers, whichever engine is behind it. */
-import type { Fields, Kind, RawPolicies, WindowLimit } from './policy/rule.ts'
+import type { Fields, RawPolicies, WindowLimit } from './policy/rule.ts'
+import type { Kind } from './policy/terms.ts'
 
 export interface Remaining {
   readonly rule: string

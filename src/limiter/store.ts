@@ -1,6 +1,7 @@
 /** Between the engine and the place of the uses: questions, and answers. */
-import type { Hold, Uses } from './kinds.ts'
+import type { Hold } from './kinds.ts'
 import type { CompiledPolicy, Part } from './policy/compile.ts'
+import type { Uses } from './uses.ts'
 
 /** The question of one call to one part of its policy. */
 export interface Ask {
@@ -21,7 +22,7 @@ export interface Check {
   readonly group: string
 }
 
-/** The uses of the subject that a part was asked for. */
+/** The uses of the subject that a part was asked for, without those that a wrong clock has written. */
 export interface Found {
   readonly ask: Ask
   readonly uses: Uses

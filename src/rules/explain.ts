@@ -1,7 +1,7 @@
 /** Policies in words. */
 
 import { inWholeUnits } from '../base/durations.ts'
-import type { Kind, Policies, Rule, Window } from '../limiter/index.ts'
+import type { Kind, Lock, Policies, Rule, Window } from '../limiter/index.ts'
 import { fields } from './fields.ts'
 import { onlyJoinsOthers, whenAsked } from './policies.ts'
 
@@ -54,12 +54,12 @@ const perWindow =
   ({ limit, window }: Window) =>
     `${number(limit)} ${per} ${window}`
 
-function consequenceOf({ kind, mode, lock, policy }: Rule): string {
+function consequenceOf({ kind, mode, own, policy }: Rule): string {
   if (mode === 'observe') return '; more are counted and reported, and pass.'
   if (mode === 'challenge')
     return '; more are asked for a challenge (secret keys are not, and pass).'
-  if (kind !== 'lockout' || !lock) return '; more are refused.'
-  const { lockMs, growth, maxLockMs } = lock
+  if (kind !== 'lockout') return '; more are refused.'
+  const { lockMs, growth, maxLockMs } = own as Lock
   const grows =
     growth > 1 ? `, each further lock ${growth} times longer, up to ${duration(maxLockMs)}` : ''
   // The wrong code that uses up the limit of `check` begins the lock.

@@ -1,4 +1,7 @@
+import { basename } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { loadScript } from '../../src/base/redis-script.ts'
+import { terms } from '../../src/limiter/policy/terms.ts'
 import { findFiles, findSourceFiles, readSource } from '../tools/source-files.ts'
 
 /** The promises of `lua/README.md`, kept by every script. */
@@ -34,11 +37,28 @@ function problemsOf(file: string, source: string): string[] {
   return problems
 }
 
-const scripts = findFiles('lua/**/*.lua')
+const files = findFiles('lua/**/*.lua')
+/** A file without a number of keys is a part: scripts include it. */
+const scripts = files.filter((file) => /-(\d+|N)\.lua$/.test(file))
+const parts = files.filter((file) => !scripts.includes(file))
+const includedBy = (script: string) =>
+  [...readSource(script).matchAll(/^-- include (\S+)$/gm)].map(([, file]) => `lua/${file}`)
 
 test('there are scripts, and all lie directly in lua/', () => {
   expect(scripts.length).toBeGreaterThan(0)
-  expect(scripts.filter((file) => file.split('/').length !== 2)).toEqual([])
+  expect(files.filter((file) => file.split('/').length !== 2)).toEqual([])
+})
+
+test('every part is included by a script, opens with its purpose, knows nothing of KEYS and ARGV, and is no longer than one', () => {
+  expect([...new Set(scripts.flatMap(includedBy))].sort()).toEqual(parts)
+  for (const file of parts) {
+    const source = readSource(file)
+    expect(problemsOf(file.replace('.lua', '-0.lua'), source), file).toEqual([])
+    expect(
+      loadScript(basename(scripts.find((one) => includedBy(one).includes(file)) ?? '', '.lua'))
+        .source,
+    ).toContain(source)
+  }
 })
 
 describe.each(scripts)('%s', (file) => {
@@ -62,6 +82,12 @@ test('every script that is loaded exists', () => {
     ),
   )
   expect(loaded.filter((file) => !scripts.includes(file))).toEqual([])
+})
+
+test('every kind of rule has a function of its name in Lua', () => {
+  const source = readSource('lua/kinds.lua')
+  const named = [...source.matchAll(/^(?:function )?kinds\.(\w+)/gm)].map(([, name]) => name)
+  expect(named.sort()).toEqual(Object.keys(terms).sort())
 })
 
 test('a wrong number, a missing header and a script that is too long are seen', () => {

@@ -3,7 +3,8 @@
  * is answered by looking at all of them. Shares nothing with the engines but the parsed policies.
  */
 import { Cron } from 'croner'
-import type { Rule, Window } from '../../src/limiter/policy/rule.ts'
+import type { Rule } from '../../src/limiter/policy/rule.ts'
+import type { Lock as LockTerms, Rate, Window } from '../../src/limiter/policy/terms.ts'
 
 interface Use {
   at: number
@@ -71,7 +72,7 @@ export function createReference(rules: readonly Rule[]) {
 
   /** What a bucket lacks at the end, in permits times `everyMs`; and from which of the pours on it was never full. */
   function bucketAt(index: number, now: number) {
-    const { refill = 0, everyMs = 0 } = rules[index]?.rate ?? {}
+    const { refill = 0, everyMs = 0 } = (rules[index]?.own ?? {}) as Partial<Rate>
     let [lack, at, first] = [0n, 0, 0]
     const all = [...(pours[index] ?? []), { at: now, permits: 0 }]
     for (const [place, pour] of all.entries()) {
@@ -152,7 +153,7 @@ export function createReference(rules: readonly Rule[]) {
           const used = counting.reduce((sum, one) => sum + one.permits, 0)
           let waitMs = lockedMs > 0 ? lockedMs : waitFor(rule, index, window, now, counting, asked)
           if (waitMs > 0 && rule.kind === 'lockout' && lockedMs <= 0 && !isSeen) {
-            const config = rule.lock as NonNullable<Rule['lock']>
+            const config = rule.own as LockTerms
             const length = (earlier: number) =>
               Math.min(Math.floor(config.lockMs * config.growth ** earlier), config.maxLockMs)
             const isRemembered =

@@ -4,9 +4,10 @@
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import { canonical, shortKey } from '../../base/canonical.ts'
-import { add, decide, type Hold, type Look, longer, remove, type Uses } from '../kinds.ts'
+import { type Hold, kindOf, type Look, longer } from '../kinds.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
+import { add, remove, trusted, type Uses } from '../uses.ts'
 
 /** What a part knows of one subject. */
 interface Entry {
@@ -82,7 +83,10 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       const looks = check.asks.map((ask) => {
         const { part, permits } = ask
         const entry = find(ask)
-        const { hold, uses, at } = request ? nothing : decide(part, entry.uses, permits, now)
+        const before = trusted(part, entry.uses, now)
+        const { hold, uses, at } = request
+          ? nothing
+          : kindOf(part).decide(part, before, permits, now)
         if (hold && uses) {
           began = longer(began, hold)
           keep(ask, entry, uses)
@@ -106,7 +110,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
           keep(ask, entry, add(part, uses, at, permits, now))
           if (key !== undefined) takings.push({ ask, entry, at })
         }
-        return { ask, uses: entry.uses, isFull, now }
+        return { ask, uses: trusted(part, entry.uses, now), isFull, now }
       })
       if (key !== undefined && !request && taken.length > 0) {
         requests.set(key, { expiresAt: now + rememberMs, takings })
@@ -126,8 +130,10 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       return true
     },
 
-    peek: ({ asks }: Check): Found[] =>
-      asks.map((ask) => ({ ask, uses: find(ask).uses, now: clock() })),
+    peek({ asks }: Check): Found[] {
+      const now = clock()
+      return asks.map((ask) => ({ ask, uses: trusted(ask.part, find(ask).uses, now), now }))
+    },
 
     reset({ asks }: Check): void {
       for (const { part, subject } of asks) entriesByPart.get(part.name)?.delete(subject)

@@ -7,7 +7,8 @@ import { canonical, shortKey } from '../../base/canonical.ts'
 import { InvalidPermits, InvalidPolicies, MissingField, UnknownPolicy } from '../errors.ts'
 import { type Calendar, createCalendar } from './calendar.ts'
 import { checkedPolicies } from './parse.ts'
-import type { Fields, Lock, Rate, Rule, Window } from './rule.ts'
+import type { Fields, Rule } from './rule.ts'
+import type { Window } from './terms.ts'
 
 /** Sliding windows of at most this many uses are exact to the millisecond. */
 const exactLimit = 128
@@ -15,7 +16,6 @@ const exactLimit = 128
 const granulesPerWindow = 128
 /** Of one policy. In Lua a hold is one number, and so many windows fit beside the wait. */
 export const maxWindows = 1_024
-/** What is further ahead of now, a wrong clock has written. */
 const hourMs = 3_600_000
 
 let lastId = 0
@@ -41,10 +41,9 @@ export interface Part {
   readonly longestMs: number
   /** Times of uses are multiples of it; 1 where they are exact. */
   readonly granuleMs: number
+  /** A time that is further ahead of now was written by a wrong clock. */
   readonly trustMs: number
   readonly calendar: Calendar | undefined
-  /** What its kind decides by beside windows. Then its values have a head before the uses. */
-  readonly own: Lock | Rate | undefined
   /** What it knows of a subject that has used nothing, and where the uses begin in that. */
   readonly empty: number[]
   readonly first: number
@@ -108,8 +107,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
       const longestMs = Math.max(...declared.map(({ windowMs }) => windowMs))
       const granuleMs =
         isOwn && rule.kind === 'sliding' ? Math.ceil(longestMs / granulesPerWindow) : 1
-      const own = rule.lock ?? rule.rate
-      const empty = own ? [0, 0, 0] : [0]
+      const empty = rule.own ? [0, 0, 0] : [0]
       parts.push({
         rule,
         index: parts.length,
@@ -119,9 +117,8 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
         windows: [lowest, ...higher],
         longestMs,
         granuleMs,
-        trustMs: hourMs + granuleMs + (rule.lock?.maxLockMs ?? 0),
+        trustMs: hourMs + granuleMs,
         calendar,
-        own,
         empty,
         first: empty.length - 1,
       })

@@ -1,114 +1,24 @@
 /** What policies look like as people write them, and what becomes of them. */
-import { Cron } from 'croner'
 import * as z from 'zod'
-import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
 import { isObject } from '../../base/json.ts'
-import type { Kind, RawInclude, Rule, Window } from './rule.ts'
-
-/** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
-const maxLimit = 1_000_000_000
-/** A lockout keeps every try of its window. */
-const maxTries = 100
-const dayMs = 86_400_000
-/** A wait must stay far from the end of what Lua can pack with its window. */
-const maxRefillMs = 3_650 * dayMs
+import type { RawInclude, Rule } from './rule.ts'
+import { type Kind, maxLimit, type Schema, type Terms, terms } from './terms.ts'
 
 /** One schema is chosen by what stands there, because a union would not tell of a mistake where it is. */
-function chosen<Output>(choose: (raw: unknown) => z.ZodType<Output>) {
+function chosen<Output>(choose: (raw: unknown) => Schema<Output>) {
   return z.unknown().transform((raw, context): Output => {
     const parsed = choose(raw).safeParse(raw)
     if (parsed.success) return parsed.data
-    for (const issue of parsed.error.issues) context.addIssue({ ...issue })
+    for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', ...issue })
     return z.NEVER
   })
 }
 
-const quota = (expected: string, example: string, least = 0) =>
-  z.string(`expected ${expected}`).transform((text, context): Window => {
-    const [, digits, window = ''] = /^(\d+) per (\S+)$/.exec(text) ?? []
-    const limit = Number(digits)
-    const windowMs = parseDurationMs(window)
-    if (windowMs && limit >= least && limit <= maxLimit) return { limit, window, windowMs }
-    context.addIssue(`"${text}" is not ${example}`)
-    return z.NEVER
-  })
-
-const window = quota('a limit such as "5 per 1h", or a list of them', 'a limit such as "5 per 1h"')
-const windowList = z
-  .array(window)
-  .min(1)
-  .max(16)
-  .refine(
-    (list) => new Set(list.map((one) => one?.windowMs)).size === list.length,
-    'two limits have the same window',
-  )
-const windows = chosen((raw) =>
-  Array.isArray(raw) ? windowList : window.transform((one) => [one]),
+const kinds = Object.keys(terms) as Kind[]
+const termsOf = (kind: Kind) => [kind, chosen(() => terms[kind]).optional()]
+const eitherTerms: Record<Kind, z.ZodOptional<z.ZodType<Terms>>> = Object.fromEntries(
+  kinds.map(termsOf),
 )
-
-const limit = z.number().int().min(0).max(maxLimit)
-
-const rate = quota('a rate such as "10 per 1m"', 'a rate such as "10 per 1m"', 1)
-
-const bucket = z
-  .strictObject({ rate, burst: z.number().int().min(1).max(maxLimit) })
-  .transform(({ rate, burst }, context) => {
-    const { limit: refill, windowMs: everyMs, window } = rate
-    const problem = (message: string) =>
-      context.addIssue({ code: 'custom', path: ['burst'], message })
-    const windowMs = Math.ceil((burst * everyMs) / refill)
-    if (windowMs > maxRefillMs) {
-      problem('at this rate a burst would take more than ten years to come back')
-    } else if ((burst + refill) * everyMs > Number.MAX_SAFE_INTEGER) {
-      problem('too large to be counted exactly: give the rate a shorter duration')
-    }
-    const windows = [{ limit: burst, window: `${refill} per ${window}`, windowMs }]
-    return { windows, rate: { refill, everyMs } }
-  })
-
-const calendar = z
-  .strictObject({
-    limit,
-    cron: z.string().refine(isCron, 'not a cron expression that fires again'),
-    timezone: z.string().refine(isTimezone, 'not a time zone such as Asia/Shanghai'),
-  })
-  .transform(({ limit, ...calendar }) => {
-    return { calendar, windows: [{ limit, window: calendar.cron, windowMs: 0 }] }
-  })
-
-const lockout = z
-  .strictObject({
-    limit: limit.max(maxTries),
-    window: durationText,
-    lock: duration,
-    growth: z.number().min(1).max(100).default(1),
-    maxLock: duration.optional(),
-  })
-  .transform(({ limit, window, lock: lockMs, growth, maxLock }, context) => {
-    const maxLockMs = maxLock ?? (growth > 1 ? Math.max(lockMs, dayMs) : lockMs)
-    if (maxLockMs < lockMs) {
-      context.addIssue({ code: 'custom', path: ['maxLock'], message: 'maxLock is below lock' })
-    }
-    const windows = [{ limit, window, windowMs: parseDurationMs(window) ?? 0 }]
-    return { windows, lock: { lockMs, growth, maxLockMs } }
-  })
-
-/** The part of a rule that its kind decides. */
-type Body = Pick<Rule, 'windows' | 'calendar' | 'lock' | 'rate'>
-
-const windowsOnly = windows.transform((windows): Body => ({ windows }))
-
-const bodies: Readonly<Record<Kind, z.ZodType<Body>>> = {
-  sliding: windowsOnly,
-  fixed: windowsOnly,
-  bucket,
-  calendar,
-  lockout,
-}
-const kinds = Object.keys(bodies) as Kind[]
-const eitherBody = Object.fromEntries(
-  kinds.map((kind) => [kind, bodies[kind].optional()]),
-) as Record<Kind, z.ZodOptional<z.ZodType<Body>>>
 
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/i, 'a name is letters, digits, - and _')
 const field = z.string().regex(/^[a-zA-Z_]\w*$/, 'a number, or the name of a field')
@@ -118,7 +28,7 @@ export const ruleSchema = z
   .strictObject({
     name,
     key: z.string().min(1).max(500),
-    ...eitherBody,
+    ...eitherTerms,
     permits: z.union([z.number().int().min(1).max(maxLimit), field]).default(1),
     scope: z.enum(['overall', 'per-client']).default('overall'),
     mode: z.enum(['enforce', 'observe', 'challenge']).default('enforce'),
@@ -142,7 +52,9 @@ export const ruleSchema = z
       ...shared,
       kind,
       fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
-      ...(raw[kind] ?? { windows: [] }),
+      // Terms with a mistake have none.
+      windows: [],
+      ...raw[kind],
     }
     if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
       const most = kind === 'bucket' ? 'burst' : 'a limit'
@@ -206,19 +118,3 @@ export const policiesSchema = z
   })
 
 const listOf = (words: readonly string[]) => `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
-
-function isCron(text: string): boolean {
-  try {
-    return new Cron(text, { paused: true }).nextRun() !== null
-  } catch {
-    return false
-  }
-}
-
-function isTimezone(text: string): boolean {
-  try {
-    return Boolean(new Intl.DateTimeFormat('en', { timeZone: text }))
-  } catch {
-    return false
-  }
-}

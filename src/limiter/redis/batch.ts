@@ -94,7 +94,7 @@ function settle(batch: readonly Waiting[], now: number, answers: readonly (numbe
     const taken = slot.check.asks.map((ask) => {
       const isFull = answers[at] === 0
       if (isFull) at++
-      return { ask, uses: usesOf(ask.part, answers[at++]), isFull, now }
+      return { ask, uses: usesOf(ask.part, answers[at++], now), isFull, now }
     })
     resolve({ taken })
   }

@@ -4,7 +4,7 @@
  * check may see what is about to be given back. So lockouts come last, because a lock that it began would
  * stay; the others by their width, the widest window first.
  */
-import { type Hold, holdFor, longer } from '../kinds.ts'
+import { type Hold, kindOf, longer } from '../kinds.ts'
 import type { Answer, Found, Refused, Taken } from '../store.ts'
 import type { Slot } from './keys.ts'
 
@@ -41,9 +41,11 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
 async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | undefined> {
   let hold: Hold | undefined
   for (const { ask, uses, now } of await calls.peek(slot)) {
-    const { mode, lock } = ask.part.rule
-    const own = holdFor(ask.part, uses, ask.permits, now)
-    if (own && lock) return calls.acquire(slot)
+    const { part, permits } = ask
+    const kind = kindOf(part)
+    const own = kind.ask(part, uses, permits, now).hold
+    if (own && kind.beginsLocks) return calls.acquire(slot)
+    const { mode } = part.rule
     const isPassed = mode === 'observe' || (mode === 'challenge' && slot.check.isSolved)
     if (!isPassed) hold = stronger(hold, own)
   }

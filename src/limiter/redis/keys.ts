@@ -10,6 +10,7 @@
 import { type KeyObject, randomUUID } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
 import { createKeyedHash } from '../../base/keyed-hash.ts'
+import { kindOf } from '../kinds.ts'
 import type { Check } from '../store.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
@@ -77,4 +78,4 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
 }
 
 const width = ({ asks }: Check) => Math.max(...asks.map(({ part }) => part.longestMs))
-const locks = ({ asks }: Check) => Number(asks.some(({ part }) => part.rule.lock))
+const locks = ({ asks }: Check) => Number(asks.some(({ part }) => kindOf(part).beginsLocks))

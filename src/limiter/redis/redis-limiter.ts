@@ -110,7 +110,7 @@ function createRedisStore(options: RedisLimiterOptions, clock: (() => number) | 
 
   async function peekSlot({ check: { asks }, keys }: Slot): Promise<Found[]> {
     const [now, values] = (await run(scripts.peek, keys, [])) as [number, (Buffer | null)[]]
-    return asks.map((ask, place) => ({ ask, uses: usesOf(ask.part, values[place]), now }))
+    return asks.map((ask, place) => ({ ask, uses: usesOf(ask.part, values[place], now), now }))
   }
 
   /** A change of the counts of subjects ends the memory of their refusals, before and after. */

@@ -1,8 +1,8 @@
 /** The formats between us and Lua: the plan of a policy, the values in Redis, the reply of a refusal. */
 import { LimiterUnavailable } from '../errors.ts'
-import type { Uses } from '../kinds.ts'
 import { type CompiledPolicy, maxWindows, type Part } from '../policy/compile.ts'
 import type { Check, Refused } from '../store.ts'
+import { trusted, type Uses } from '../uses.ts'
 
 /** Bytes of a time, and of a number of uses. */
 const timeBytes = 6
@@ -12,7 +12,7 @@ const useBytes = timeBytes + countBytes
 /** Where the uses begin in a value, as Lua counts. */
 export const firstByte = ({ first }: Part) => 1 + (first / 2) * useBytes
 
-/** The parts as lua/acquire-N.lua takes them; who has solved a challenge passes the rules that ask for one. */
+/** The parts as lua/acquire-N.lua takes them. A caller that has solved a challenge passes the rules that ask for one. */
 export function planOf({ asks, isSolved }: Check): string {
   const plan = asks.map(({ part, permits }) => {
     const { rule, longestMs, granuleMs, trustMs } = part
@@ -26,7 +26,7 @@ export function planOf({ asks, isSolved }: Check): string {
       granuleMs,
       trustMs,
       first: firstByte(part),
-      ...part.own,
+      ...rule.own,
       ...part.calendar?.latest(),
     }
   })
@@ -46,7 +46,7 @@ export function refusedOf({ windows }: CompiledPolicy, packed: number): Refused 
 }
 
 /** The uses of a value; throws `LimiterUnavailable` if it is not one of the limiter's. */
-export function usesOf(part: Part, value: unknown): Uses {
+export function usesOf(part: Part, value: unknown, now: number): Uses {
   if (!Buffer.isBuffer(value) || value.length === 0) return part.empty
   if (value.length < firstByte(part) || value.length % useBytes !== countBytes) {
     throw new LimiterUnavailable(notOurs)
@@ -62,7 +62,7 @@ export function usesOf(part: Part, value: unknown): Uses {
     const made = value.readUInt32BE(at + timeBytes)
     uses.push(value.readUIntBE(at, timeBytes), (made - before) >>> 0)
   }
-  return uses
+  return trusted(part, uses, now)
 }
 
 export const notNumbers = 'the connection gives numbers as texts (stringNumbers)'

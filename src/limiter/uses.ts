@@ -1,0 +1,60 @@
+/**
+ * The uses of one subject, as a part of a rule knows them. In Redis a value is a string; here it is a list of the same
+ * numbers:
+ *
+ *   of a lockout only: the end of its last lock, and how many locks came in a row
+ *   of a bucket only: since when permits come back, and how many of the uses had come back then
+ *   how many uses were made before the oldest one that is kept
+ *   of every use, oldest first: its time, and how many uses were made up to it
+ */
+import type { Part } from './policy/compile.ts'
+
+export type Uses = number[]
+
+export const total = (uses: Uses) => uses[uses.length - 1] ?? 0
+export const timeAt = (uses: Uses, place: number) => uses[place + 1] ?? 0
+/** How many uses there are from the one at a place on. */
+export const usedFrom = (uses: Uses, place: number) => total(uses) - (uses[place] ?? 0)
+
+/** The place of the newest use, if there is one. */
+export const newestPlace = (uses: Uses) => uses.length - 3
+
+/** The time of the newest use; 0 if there is none. */
+export function newest(part: Part, uses: Uses): number {
+  return newestPlace(uses) < part.first ? 0 : timeAt(uses, newestPlace(uses))
+}
+
+/** Without the uses that a clock far ahead of this one has written. */
+export function trusted(part: Part, uses: Uses, now: number): Uses {
+  let kept = uses
+  while (newest(part, kept) > now + part.trustMs) kept = kept.slice(0, -2)
+  return kept
+}
+
+/**
+ * The uses with the permits as the newest, and without those that have left every window. The list is changed in
+ * place, because copies of thousands of lists would become old garbage. All subjects share `part.empty`, so that
+ * one is copied.
+ */
+export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
+  const made = total(uses) + permits
+  if (uses === part.empty) return uses.concat([at, made])
+  if (newest(part, uses) === at) uses[uses.length - 1] = made
+  else uses.push(at, made)
+  let oldest = part.first
+  while (oldest < newestPlace(uses) && timeAt(uses, oldest) + part.longestMs <= now) oldest += 2
+  if (oldest > part.first) uses.splice(part.first, oldest - part.first)
+  return uses
+}
+
+/** Without so many uses of that time, as far as they are still there; see lua/release-N.lua. */
+export function remove(part: Part, uses: Uses, at: number, permits: number): Uses {
+  let place = newestPlace(uses)
+  while (place >= part.first && timeAt(uses, place) !== at) place -= 2
+  const made = usedFrom(uses, place) - usedFrom(uses, place + 2)
+  if (place < part.first || made < permits) return uses
+  const later = uses
+    .slice(place + 2)
+    .map((number, index) => number - (index % 2 === 0 ? permits : 0))
+  return uses.slice(0, made > permits ? place + 2 : place).concat(later)
+}
