@@ -1,24 +1,23 @@
 /**
- * Writing what no caller waits for, at a price that has an upper end whatever comes: so many items per
- * turn, one turn after the other, and what is above is dropped and counted. A server that is slow or away costs a
- * dropped turn and nothing else.
+ * Writes records that no caller waits for, at a bounded cost. Each turn writes at most `maxItems` items, and turns
+ * never overlap. Items above that are dropped and counted. A slow or absent server costs one dropped turn.
  */
 export interface AsideWriter<Item> {
   /** False: there is no room in this turn, and the item is dropped. */
   add(item: Item): boolean
   /** Counts an item that is dropped before it is added. */
   drop(): void
-  /** Writes what is there, and takes nothing more. */
+  /** Writes the waiting items and accepts no more. */
   close(): Promise<void>
 }
 
 export function createAsideWriter<Item>(options: {
   everyMs: number
   maxItems: number
-  /** In a full turn: removes waiting items for another one. False: the other one is dropped. */
+  /** For a full turn: removes waiting items to make room for the new item. False: the new item is dropped. */
   makeRoom: (waiting: Item[], item: Item) => boolean
   write: (items: readonly Item[]) => Promise<unknown>
-  /** Told once a turn. */
+  /** Called once per turn that dropped items. */
   onDropped: (items: number) => void
 }): AsideWriter<Item> {
   const { everyMs, maxItems, makeRoom, write, onDropped } = options
@@ -78,7 +77,7 @@ export function createAsideWriter<Item>(options: {
   }
 }
 
-/** Of an owner that has more than half of a full turn the newest item makes room for another owner's. */
+/** If one owner has more than half of a full turn, its newest item gives way to an item of another owner. */
 export function makeRoomAmong<Item>(ownerOf: (item: Item) => string) {
   return (waiting: Item[], item: Item): boolean => {
     const counts = Map.groupBy(waiting, ownerOf)

@@ -1,6 +1,6 @@
 /**
- * The pause before the next try: doubles from `firstMs` with every try, up to `longestMs`. Half of it is random, so that a
- * server that is back does not get all at once.
+ * The pause before the next try. It doubles from `firstMs` with every try, up to `longestMs`. Half of the pause is
+ * random, so that a server that is back does not get all tries at once.
  */
 export function backoffMs(
   tries: number,

@@ -1,28 +1,28 @@
 /**
  * Many items per call: rows per statement, jobs per command.
  *
- * A round trip per item costs more than the item. So callers hand over their items one by one, all items
- * of one event-loop tick become one statement, and while statements are under way the next items
- * gather. Batches form by themselves: at low load an item travels alone and waits for nothing, under
- * load batches grow; a timer would only add its delay.
+ * A round trip per item costs more than the item, so callers add their items one by one. All items of one event-loop
+ * tick become one statement. While statements are under way, the next items gather. No timer is needed: at low load an
+ * item travels alone at once, and under load batches grow.
  *
- * Each caller awaits its own item. Nothing is answered before the statement that carried it has
- * committed. When a statement fails because of its data, its items run again one by one, so a bad row
- * fails alone. When the server is away all fail, those still waiting too: their statement would only
- * keep their callers waiting once more.
+ * Each caller awaits its item until the statement has committed. If a statement fails because of its data, its items
+ * run again one by one, so a bad row fails alone. If the server is away, all items fail, also the waiting ones:
+ * another statement would only make their callers wait again.
  */
 import { Unavailable } from './unavailable.ts'
 
 export interface BatcherOptions<Item, Result> {
-  /** Runs one statement for all items; returns one result per item, in their order, or nothing where there is no result. */
+  /**
+   * Runs one statement for all items. Returns one result per item, in the order of the items, or nothing for `void`.
+   */
   run(items: readonly Item[]): Promise<readonly Result[] | (Result extends void ? Result : never)>
   /** Rows per statement at most. */
   maxItems: number
-  /** Statements under way at most; each holds one connection. */
+  /** Statements under way at most; each uses one connection. */
   maxConcurrent: number
   /**
-   * Statements start at least this far apart. For work that no caller of the API waits for: a lone item
-   * still goes at once, but items that drip in share a statement instead of having one each.
+   * Statements start at least this far apart. Meant for work that no API caller waits for: a lone item still goes at
+   * once, but items that arrive slowly share a statement.
    */
   spacingMs?: number
 }

@@ -1,6 +1,6 @@
 /**
- * A map for what is worth remembering but not worth an order: when it is full it forgets its older half
- * at once, so an entry costs one plain `Map` slot and nothing is moved on reading.
+ * A bounded cache. A full map forgets its older half at once. So an entry costs one plain `Map` slot, and a read moves
+ * nothing.
  */
 export function createBoundedMap<Value>(maxSize: number) {
   let young = new Map<string, Value>()

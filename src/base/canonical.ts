@@ -11,7 +11,9 @@ export function canonical(parts: readonly string[]): string {
   return encoded
 }
 
-/** The same for a record: keys sorted at every depth, values as JSON, so that key order never makes another message. */
+/**
+ * The same for a record. Keys are sorted at every depth and values are JSON, so the order of keys makes no difference.
+ */
 export function canonicalRecord(record: Readonly<Record<string, unknown>>): string {
   const parts: string[] = []
   for (const key of Object.keys(record).sort()) parts.push(key, canonicalValue(record[key]))
@@ -25,8 +27,8 @@ function canonicalValue(value: unknown): string {
 const longestKey = 1_000
 
 /**
- * A text for the key of a map that strangers fill: V8 tells texts above 16,383 characters apart by their length alone,
- * so a map of many as long is a list.
+ * Shortens a text for use as the key of a map that strangers fill. V8 gives all texts above 16,383 characters of one
+ * length the same hash, so a map of them is as slow as a list.
  */
 export function shortKey(text: string): string {
   return text.length <= longestKey ? text : `sha256:${hash('sha256', text, 'base64url')}`

@@ -1,4 +1,4 @@
-/** What can carry a message, and the list of it for loops and schemas. */
+/** The ways a message can travel. */
 export const channels = ['sms', 'email'] as const
 
 export type Channel = (typeof channels)[number]

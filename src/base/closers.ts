@@ -1,6 +1,6 @@
 /**
- * What was opened is closed in the reverse order. Every closer runs even when one before it failed,
- * the first failure is reported, and closing twice closes once.
+ * Closes resources in the reverse order of opening. Every closer runs, even after an earlier one failed. The first
+ * failure is reported. Closing twice closes once.
  */
 export type Closers = ReturnType<typeof createClosers>
 

@@ -1,4 +1,4 @@
-/** Many rows as the values of one statement: one array per column, as `unnest` takes them. */
+/** Turns rows into the values of one statement: one array per column, the form that `unnest` needs. */
 export function columns<Item>(
   items: readonly Item[],
   picks: readonly (keyof Item | ((item: Item) => unknown))[],

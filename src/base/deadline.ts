@@ -1,8 +1,8 @@
 /**
- * The end of one attempt: whichever comes first of the caller's signal and our own time limit.
+ * The end of one attempt: the caller's signal or the time limit, whichever comes first.
  *
- * Not AbortSignal.any and AbortSignal.timeout: those leave their timers and followers to the garbage
- * collector, and at thousands of sends a second they pile up. `clear` ends everything at once.
+ * AbortSignal.any and AbortSignal.timeout leave their timers and followers to the garbage collector. At thousands of
+ * sends a second they pile up. Here `clear` removes everything at once.
  */
 export interface Deadline {
   readonly signal: AbortSignal
@@ -32,9 +32,9 @@ const countdownParts = 5
 /**
  * Calls `onEnd` after `timeoutMs` of time in which this process runs, unless the returned function is called before.
  *
- * While a process is busy, frozen or without a core it can neither read an answer nor ask again, so that time says
- * nothing about a server. Hence a timer per part: however long the process stood still, one part ends at most. After
- * each part the event loop reads its sockets.
+ * A process that is busy, frozen or without a core can't read an answer. That time proves nothing about a server. So
+ * each countdown has several timers in sequence: one long standstill ends one part at most. After each part the event
+ * loop reads its sockets.
  */
 export function startCountdown(timeoutMs: number, onEnd: () => void): () => void {
   let stop: () => void
@@ -51,8 +51,8 @@ export function startCountdown(timeoutMs: number, onEnd: () => void): () => void
 }
 
 /**
- * The result of `work`, or after a countdown of `timeoutMs` what `late` returns or throws; then the work goes on, and
- * its result is dropped.
+ * The result of `work`. After a countdown of `timeoutMs` the result of `late` instead; `work` goes on and its result
+ * is dropped.
  */
 export async function orLate<Result>(
   work: Promise<Result>,

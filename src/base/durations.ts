@@ -3,7 +3,7 @@ import * as z from 'zod'
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** Ten years: above it a duration is a typing error, and Redis TTLs stay far from their limit. */
+/** Ten years. A longer duration is a typing error, and Redis TTLs stay far from their limit. */
 const maxDurationMs = 3_650 * unitMs.d
 
 /**
@@ -31,14 +31,14 @@ export const duration = durationText.transform((text) => parseDurationMs(text) a
 type Unit = keyof typeof unitMs
 const largestFirst = (Object.keys(unitMs) as Unit[]).reverse()
 
-/** In the largest unit of which it is a whole number. */
+/** In the largest unit that gives a whole number. */
 export function inWholeUnits(durationMs: number): { count: number; unit: Unit } {
   const unit =
     largestFirst.find((unit) => durationMs > 0 && durationMs % unitMs[unit] === 0) ?? 'ms'
   return { count: durationMs / unitMs[unit], unit }
 }
 
-/** In the largest unit of which it is two at least; rounded up, because "in 0 s" is never true. */
+/** In the largest unit that gives at least two. Rounded up, because "in 0 s" is never true. */
 export function inRoughUnits(durationMs: number): { count: number; unit: Exclude<Unit, 'ms'> } {
   const unit = (['d', 'h', 'm'] as const).find((unit) => durationMs >= 2 * unitMs[unit]) ?? 's'
   return { count: Math.ceil(durationMs / unitMs[unit]), unit }

@@ -1,6 +1,7 @@
 /**
- * What the log says of an error: name, code, message and stack, for drivers put rows and parameters into other members. Of
- * an error about a value not even the message, which quotes it: its code and its frames say what went wrong and where.
+ * The facts of an error for the log: name, code, message and stack. Other members are left out, because drivers put
+ * rows and parameters into them. If the message can quote values, the message is left out too; the code and the stack
+ * frames remain.
  */
 export function errorFacts(error: unknown) {
   if (!(error instanceof Error)) return { error: String(error) }
@@ -22,8 +23,8 @@ function codeOf(error: Error): unknown {
 }
 
 /**
- * Whether an error is about the values of a statement: SQLSTATE classes 22 (data) and 23 (constraints), and all that
- * Prisma says of a request, whose messages show arguments of the call, but what is about the connection (P1…).
+ * True if the message of an error can quote values of a statement. These are SQLSTATE classes 22 (data) and 23
+ * (constraints), and every Prisma request error except connection errors (P1…).
  */
 function quotesValues(error: Error): boolean {
   const code = String(codeOf(error) ?? '')
@@ -31,7 +32,10 @@ function quotesValues(error: Error): boolean {
   return /^2[23][0-9A-Z]{3}$/.test(code)
 }
 
-/** A stack begins with the message, of any number of lines; one that was made with another message is left out. */
+/**
+ * The stack without the message at its start, which may have any number of lines. Undefined for a stack that was made
+ * with another message.
+ */
 function framesOf({ message, stack = '' }: Error): string | undefined {
   const at = stack.indexOf(message)
   if (at === -1) return undefined

@@ -1,4 +1,4 @@
-/** What receivers can be told; docs/events.md lists the same. */
+/** The types of events that receivers can get; docs/events.md lists the same. */
 export const eventTypes = [
   'notice.sent',
   'notice.delivered',

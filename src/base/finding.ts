@@ -1,4 +1,4 @@
-/** What one look came to. `advice`: what to do about it. */
+/** One result of `npm run doctor`. `advice`: the operator's next step. */
 export interface Finding {
   readonly subject: string
   readonly state: 'ok' | 'warning' | 'error'
@@ -6,7 +6,7 @@ export interface Finding {
   readonly advice?: string
 }
 
-/** The findings of one subject are made of these. */
+/** Makes the findings of one subject. */
 export function about(subject: string) {
   const finding =
     (state: Finding['state']) =>
@@ -21,7 +21,7 @@ export function about(subject: string) {
 
 const words = { ok: 'ok', warning: 'warning', error: 'ERROR' } as const
 
-/** One line per finding, and below it what to do. */
+/** One line per finding, with the advice below it. */
 export function reportOf(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ subject }) => subject.length))
   const lines = findings.flatMap(({ subject, state, message, advice }) => {

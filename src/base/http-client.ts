@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, type Dispatcher } from 'undici'
 
 /**
- * One HTTP call with the one fact that delivery lives on: if there is no answer, had the far end
- * perhaps seen the request? `not_sent` means that not a byte of the request went over a ready
- * connection, and `lost` everything after. undici's dispatcher says when it begins to write; fetch and
- * undici's own `request` can't tell an abort while connecting from one while waiting.
+ * One HTTP call that answers the question delivery depends on: without an answer, has the provider perhaps seen the
+ * request? `not_sent` means that no byte of the request was written to a ready connection; every later failure is
+ * `lost`. undici's dispatcher reports when it begins to write. `fetch` and undici's `request` can't tell an abort
+ * while connecting from an abort while waiting.
  */
 export interface HttpCall {
   readonly method: 'GET' | 'POST'
@@ -24,26 +24,26 @@ export type HttpOutcome =
   | { readonly kind: 'not_sent'; readonly reason: string }
   | { readonly kind: 'lost'; readonly reason: string }
 
-/** A vendor's answer is a few hundred bytes; a longer one is not the vendor's. */
+/** An answer of a provider is a few hundred bytes; a longer one comes from something else. */
 const maxAnswerBytes = 256 * 1024
 
-/** Shorter than the keep-alive of any server in use, so that nothing is written to a closing connection. */
+/** Shorter than the keep-alive of usual servers, so that nothing is written to a closing connection. */
 const idleTimeoutMs = 4_000
 
-/** A call beyond `maxConnections` waits for another to end, within its own time. */
+/** A call beyond `maxConnections` waits until another call ends; its time limit includes that wait. */
 export function createHttpClient(timeoutMs: number, maxConnections = 200) {
   const agent = new Agent({
     connections: maxConnections,
     keepAliveTimeout: idleTimeoutMs,
     keepAliveMaxTimeout: idleTimeoutMs,
     connect: { timeout: timeoutMs },
-    // The deadline of each call ends these too.
+    // The deadline of each call covers these phases.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
   const closing = new AbortController()
 
-  /** Never rejects. The answer is whole, or there is none. */
+  /** Never rejects. Resolves with a whole answer or a failure. */
   function call(request: HttpCall, signal: AbortSignal): Promise<HttpOutcome> {
     if (closing.signal.aborted) return Promise.resolve({ kind: 'not_sent', reason: 'closed' })
     if (signal.aborted) return Promise.resolve({ kind: 'not_sent', reason: 'aborted' })
@@ -84,8 +84,8 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
         {
           onRequestStart(started) {
             controller = started
-            // Its connection came about after the call was given up.
-            if (isEnded) started.abort(new Error('given up'))
+            // The connection was ready only after the call had ended.
+            if (isEnded) started.abort(new Error('call ended'))
           },
           onResponseStart(_, statusCode, responseHeaders) {
             status = statusCode
@@ -117,7 +117,7 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
   }
 }
 
-/** Milliseconds of a Retry-After header, seconds or a date; `otherwise` without a usable one. */
+/** Milliseconds of a Retry-After header in seconds or as a date; `otherwise` if there is no usable one. */
 export function retryAfterMs(
   headers: IncomingHttpHeaders,
   nowMs: number,

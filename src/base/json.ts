@@ -1,4 +1,4 @@
-/** The value of a JSON text; undefined when it is none. */
+/** The value of a JSON text; undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -7,7 +7,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The object in a JSON text; undefined when it is anything else. */
+/** The object in a JSON text; undefined for anything else. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   const value = parseJson(text)
   return isObject(value) ? value : undefined

@@ -1,32 +1,32 @@
 /**
- * Where log lines go. Standard output may stall (a reader that was stopped, a terminal after Ctrl-S), be
- * closed, or lie on a full disk, and none of that may hold up a request, the memory or the end of the
- * process: writing never waits, what waits is bounded, and lines without room are dropped and counted.
+ * The destination of log lines. Standard output may stall (a stopped reader, a terminal after Ctrl-S), be closed, or
+ * lie on a full disk. None of that may delay a request, fill the memory or delay the end of the process. So writing
+ * never waits, the queue is bounded, and lines without room are dropped and counted.
  *
- * Not pino's own destination, which writes in a thread of libuv's pool: a thread that is stuck in a write
- * keeps a process from exiting for ever. Node's stream over a pipe or a terminal does not wait, and one
- * over a file waits for the disk only.
+ * pino's destination is not used. It writes in a thread of libuv's pool, and a thread that is stuck in a write keeps a
+ * process from exiting for ever. Node's stream never waits on a pipe or a terminal, and on a file it waits for the
+ * disk only.
  */
 import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface LogOutput {
   write(line: string): void
-  /** Writes out what is gathered, as far as that goes within a second. */
+  /** Writes the gathered lines, for one second at most. */
   close(): Promise<void>
 }
 
 export interface LogOutputOptions {
-  /** Told at once how many lines were lost. */
+  /** Called at once with the number of dropped lines. */
   readonly onDropped: (lines: number) => void
-  /** Told how many were lost in all since the last time, once there is room again. */
+  /** Called when lines can be written again, with the number dropped since the last call. */
   readonly onResumed: (dropped: number) => void
 }
 
-/** Lines are gathered into one write of this size, at the latest after a second. */
+/** Lines are gathered into one write of this size, or one write a second. */
 const gatheredLength = 4_096
 const flushEveryMs = 1_000
-/** Of lines that wait for room; the write under way may hold as much again. */
+/** Limit of the waiting lines; a write under way may be as long again. */
 const maxWaitingLength = 1_048_576
 const closeWithinMs = 1_000
 
@@ -59,10 +59,10 @@ export function createLogOutput(stream: Writable, options: LogOutputOptions): Lo
     })
   }
 
-  // A failed write is told to its callback as well; without this it would end the process.
+  // The write's callback gets the error too. Without this listener the error would end the process.
   if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore)
   const flushing = setInterval(flush, flushEveryMs).unref()
-  // For an exit that does not wait for anything, as after a second signal.
+  // Covers an exit that waits for nothing, as after a second signal.
   process.on('exit', flush)
 
   return {

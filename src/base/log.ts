@@ -1,7 +1,7 @@
 /**
- * Logging through one typed function per event. A free-form logger sooner or later prints a phone
- * number (redaction by path misses unforeseen places); here an event can only carry the fields of its
- * signature, and none of them is a recipient, a code, a key or a text.
+ * Logging through one typed function per event. With a free-form logger a phone number sooner or later reaches the
+ * log, and redaction by path misses some places. Here an event carries only the fields of its signature. No field is a
+ * recipient, a code, a key or a text.
  */
 import { createRequire } from 'node:module'
 import { pino } from 'pino'
@@ -20,14 +20,14 @@ export interface RequestFacts extends Record<string, string | number> {
   durationMs: number
 }
 
-/** Of a flood of refusals the log shows a sample. */
+/** Refusals come in floods, so the log shows a sample. */
 const maxRefusalsPerSecond = 10
 
-/** JSON lines; readable ones where standard output is a terminal and `pino-pretty` is installed. */
+/** JSON lines. Readable lines if standard output is a terminal and `pino-pretty` is installed. */
 export function createLog(options: {
   level: LogLevel
   process: string
-  /** Told how many lines standard output did not take. */
+  /** Called with the number of lines that standard output did not accept. */
   onDropped?: (lines: number) => void
 }) {
   const { stdout } = process
@@ -35,7 +35,8 @@ export function createLog(options: {
   if (stdout.isTTY) neverBlock(stdout)
   const output = createLogOutput(stdout, {
     onDropped: options.onDropped ?? (() => {}),
-    onResumed: (lines) => logger.warn({ lines }, 'log lines dropped; standard output took none'),
+    onResumed: (lines) =>
+      logger.warn({ lines }, 'log lines dropped because standard output was blocked'),
   })
   const logger = pino(
     { level: options.level, base: { process: options.process, pid: process.pid } },
@@ -52,7 +53,7 @@ export function createLog(options: {
       logger.warn({ reasons }, 'not ready')
     },
     readyWarning(warning: string) {
-      logger.warn({ warning }, 'works, but not as it should')
+      logger.warn({ warning }, 'ready, with a warning')
     },
     stopping(reason: string) {
       logger.info({ reason }, 'stopping')
@@ -79,7 +80,7 @@ export function createLog(options: {
     connectionFailed(part: string, error: unknown) {
       logger.warn({ part, ...errorFacts(error) }, 'connection failed')
     },
-    /** Refusals come in floods and the metrics count all: only so many a second are worth a line. */
+    /** The metrics count every refusal, so the log needs only a sample. */
     requestFinished(facts: RequestFacts) {
       const isRefusal = facts.status === 429 || facts.reason === 'load'
       if (isRefusal && !isInSample()) logger.debug(facts, 'request')
@@ -89,7 +90,10 @@ export function createLog(options: {
       logger.error({ requestId, ...errorFacts(error) }, 'request failed')
     },
     enqueueFailed(count: number, error: unknown) {
-      logger.warn({ count, ...errorFacts(error) }, 'not queued; the reconciler will carry them')
+      logger.warn(
+        { count, ...errorFacts(error) },
+        'notices not queued; the reconciler will queue them',
+      )
     },
     tried(facts: {
       noticeId: string
@@ -100,12 +104,15 @@ export function createLog(options: {
     }) {
       logger.info(facts, 'tried')
     },
-    /** At start, so that nobody forgets them. */
+    /** Logged at start as a reminder. */
     testRecipients(facts: { count: number; recipients: string[]; until: string }) {
-      logger.warn(facts, 'these recipients have fixed codes and are sent nothing')
+      logger.warn(facts, 'test recipients have fixed codes and get no messages')
     },
     circuitChanged(provider: string, isOpen: boolean) {
-      logger.warn({ provider }, isOpen ? 'provider is failing; kept away from' : 'provider is back')
+      logger.warn(
+        { provider },
+        isOpen ? 'provider is failing; not called for now' : 'provider is back',
+      )
     },
     finished(facts: { noticeId: string; state: string; provider?: string; error?: string }) {
       logger.info(facts, 'finished')
@@ -113,7 +120,7 @@ export function createLog(options: {
     recordFailed(noticeId: string, error: unknown) {
       logger.warn({ noticeId, ...errorFacts(error) }, 'outcome not written yet; trying again')
     },
-    /** Once per template: a newer worker is expected to carry them. */
+    /** Logged once per template. A newer worker is expected to render these messages. */
     notRendered(noticeId: string, template: string, error: unknown) {
       logger.error(
         { noticeId, template, ...errorFacts(error) },
@@ -130,20 +137,20 @@ export function createLog(options: {
       logger.warn({ count }, 'notices put back on the queue')
     },
     eventFailed(facts: { eventId: string; type: string; tries: number; reason: string }) {
-      logger.warn(facts, 'event not taken; it will be told again')
+      logger.warn(facts, 'event not delivered; it will be sent again')
     },
     eventGivenUp(facts: { eventId: string; type: string; tries: number }) {
-      logger.error(facts, 'event not taken within a day; given up')
+      logger.error(facts, 'event not delivered within a day; dropped')
     },
     backgroundFailed(task: string, error: unknown) {
       logger.warn({ task, ...errorFacts(error) }, 'background task failed; it will run again')
     },
-    /** Writes out what is gathered, if that goes within a second; call it last. */
+    /** Writes the gathered lines, for one second at most. Call it last. */
     close: () => output.close(),
   }
 }
 
-/** It is a development dependency: a production install logs JSON in a terminal too. */
+/** `pino-pretty` is a development dependency: a production install logs JSON in a terminal too. */
 function findPrettifier(): ((line: string) => string) | undefined {
   try {
     return createRequire(import.meta.url)('pino-pretty').prettyFactory({ ignore: 'pid' })
@@ -153,15 +160,15 @@ function findPrettifier(): ((line: string) => string) | undefined {
 }
 
 /**
- * Node lets a write to a terminal wait, so that Ctrl-S, or a session that hangs, would stop every request.
- * There is no public way to ask for the other, which it uses for pipes.
+ * Makes writes to a terminal asynchronous, as they are for pipes. Node's default waits for the terminal, so Ctrl-S or
+ * a hanging session would stop every request. Node has no public function for this.
  */
 function neverBlock(terminal: object): void {
   const { _handle: handle } = terminal as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   handle?.setBlocking?.(false)
 }
 
-/** True for the first so many of every second. */
+/** Returns true for the first `perSecond` calls of every second. */
 function createSample(perSecond: number): () => boolean {
   let second = 0
   let count = 0

@@ -1,12 +1,11 @@
 /**
- * Every metric of Postern, its labels and its help, in one list. Labels take values from closed sets
- * only (routes, rules, providers, states): no recipient, address, IP or path ever makes a new series.
- * docs/metrics.md and the Grafana dashboard are held to this list by a test.
+ * Every metric of Postern, with its labels and help. Label values come from closed sets only (routes, rules,
+ * providers, states). No recipient, address, IP or path can make a new series. A test compares docs/metrics.md and the
+ * Grafana dashboard with this list.
  *
- * What is counted exists from the first scrape, at 0, for every value that its labels can take (I28):
- * Prometheus sees an increase only between two samples, so the first events of a series that appears
- * with them are lost to every alert. The values stand here or come from the policy file and the routes,
- * and a value that stands in no list does not compile.
+ * Every counter exists from the first scrape at 0, for every value of its labels (I28). Prometheus sees an increase
+ * only between two samples. If a series appeared with its first events, alerts would miss them. The values stand here
+ * or come from the policy file and the routes; any other value is a type error.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { channels } from './channel.ts'
@@ -20,7 +19,7 @@ type LabelsOf<Sets extends LabelSets> = { readonly [Name in keyof Sets]: Sets[Na
 
 const kinds = ['captcha', 'notice'] as const
 
-/** The errors that a notice may end with unsent: `error` of the notice. docs/http.md describes each. */
+/** The errors of a notice that ended unsent: `error` of the notice. docs/http.md describes each. */
 export const unsentReasons = [
   'invalid_recipient',
   'rejected',
@@ -78,8 +77,8 @@ export function createMetrics(options: {
   }
 
   /**
-   * A gauge of what all processes share (the queue, the tables): each of them measures it when it is
-   * asked, so any one tells the truth. Not a number while it can't be measured.
+   * A gauge of shared state (the queue, the tables). Every process measures it at each scrape, so all report the same
+   * value. NaN while the measurement fails.
    */
   function measured<const Sets extends LabelSets>(name: string, help: string, sets: Sets) {
     const labelNames = Object.keys(sets)
@@ -107,7 +106,7 @@ export function createMetrics(options: {
   )
   const shed = counter(
     'postern_shed_total',
-    'Requests answered 503 because too many of their kind were under way; no fault of a server.',
+    'Requests answered 503 because too many of their kind were under way. No server failed.',
     { route: [] as string[] },
   )
   const requestSeconds = histogram(
@@ -130,7 +129,7 @@ export function createMetrics(options: {
   return {
     registry,
 
-    /** Names the answers that a route may give. */
+    /** Starts the counters of a route at 0, one per possible answer. */
     startRequestsAtZero(route: string, answers: readonly { method: string; status: number }[]) {
       requestSeconds.zero({ route })
       shed.inc({ route }, 0)
@@ -139,7 +138,7 @@ export function createMetrics(options: {
       }
     },
 
-    /** Names the rules of a policy file: at the start, and again when it is reloaded. */
+    /** Starts the counters of the policy file's rules at 0, at start and after each reload. */
     startRulesAtZero(policies: Readonly<Record<string, readonly { name: string }[]>>) {
       for (const [policy, rules] of Object.entries(policies)) {
         for (const { name: rule } of rules) {
@@ -151,7 +150,7 @@ export function createMetrics(options: {
 
     ready: new Gauge({
       name: 'postern_ready',
-      help: '1 while this process can do its work, 0 when /readyz says why it can not.',
+      help: '1 while this process is ready, 0 while /readyz reports a reason.',
       registers,
     }),
     requests,
@@ -169,7 +168,7 @@ export function createMetrics(options: {
     }),
     testSends: counter(
       'postern_test_sends_total',
-      'Sends to test recipients answered with 202: no message, in no other metric of sends and checks.',
+      'Sends to test recipients answered with 202. They send no message and count in no other metric of sends.',
       { channel: channels },
     ),
     rejected,
@@ -181,7 +180,7 @@ export function createMetrics(options: {
     ),
     challenges: counter(
       'postern_challenges_total',
-      'Challenges offered, and answers to them by what they came to.',
+      'Challenges offered, and their answers by result.',
       {
         result: [
           'offered',
@@ -195,11 +194,9 @@ export function createMetrics(options: {
         ],
       },
     ),
-    signIns: counter(
-      'postern_console_sign_ins_total',
-      'Keys tried at the door of the console, by what they came to.',
-      { outcome: ['ok', 'wrong', 'not_operator', 'wait'] },
-    ),
+    signIns: counter('postern_console_sign_ins_total', 'Sign-ins to the console, by result.', {
+      outcome: ['ok', 'wrong', 'not_operator', 'wait'],
+    }),
     sends: counter('postern_sends_total', 'Calls of a provider, by its answer.', {
       provider: providers,
       outcome: [
@@ -219,7 +216,7 @@ export function createMetrics(options: {
     ),
     circuitOpen: new Gauge({
       name: 'postern_provider_circuit_open',
-      help: '1 while this worker keeps away from a provider that failed, else 0.',
+      help: '1 while this worker does not call a failing provider, else 0.',
       labelNames: ['provider'],
       registers,
     }),
@@ -259,12 +256,12 @@ export function createMetrics(options: {
     ),
     reconciled: new Counter({
       name: 'postern_reconciled_total',
-      help: 'Notices that had lost their job and went back on the queue.',
+      help: 'Notices without a job that were put back on the queue.',
       registers,
     }),
     logDropped: new Counter({
       name: 'postern_log_lines_dropped_total',
-      help: 'Log lines that standard output did not take in time or at all.',
+      help: 'Log lines dropped because standard output was slow or closed.',
       registers,
     }),
     recordsDropped: counter(
@@ -274,23 +271,19 @@ export function createMetrics(options: {
     ),
     events: counter(
       'postern_events_total',
-      'Tries to tell an event to its receiver, by outcome: taken, failed, given_up.',
+      'Tries to deliver an event to its receiver, by outcome: taken, failed, given_up.',
       { type: eventTypes, outcome: ['taken', 'failed', 'given_up'] },
     ),
     oldestEventSeconds: measured(
       'postern_oldest_event_seconds',
-      'Age of the oldest event that no receiver has taken yet.',
+      'Age of the oldest undelivered event.',
       {},
     ),
     queueDepth: measured('postern_queue_depth', 'Jobs on the queue, by channel and job state.', {
       channel: channels,
       state: jobStates,
     }),
-    scheduled: measured(
-      'postern_scheduled_notices',
-      'Notices that wait for the time they were asked for.',
-      {},
-    ),
+    scheduled: measured('postern_scheduled_notices', 'Notices that wait for their sendAt.', {}),
     oldestPendingSeconds: measured(
       'postern_oldest_pending_seconds',
       'Age of the oldest notice that has not reached a final state, by kind.',
@@ -299,7 +292,7 @@ export function createMetrics(options: {
   }
 }
 
-/** Every combination of the labels' values; one without labels when there are none. */
+/** Every combination of label values; one empty combination without labels. */
 function combinations<Sets extends LabelSets>(sets: Sets): LabelsOf<Sets>[] {
   let all: Record<string, string>[] = [{}]
   for (const [name, values] of Object.entries(sets)) {

@@ -1,4 +1,4 @@
-/** What libphonenumber knows of that can get an SMS anywhere, in the policy file's spelling. */
+/** The number types of libphonenumber that can get SMS in some country, as the policy file spells them. */
 export const numberTypes = [
   'mobile',
   'fixed_line_or_mobile',

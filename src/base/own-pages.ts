@@ -1,6 +1,6 @@
 import helmet from 'helmet'
 
-/** Headers of our own pages: nothing comes from elsewhere, nothing runs but our own files, and no other site frames them. */
+/** Headers of Postern's pages: only files of this server load and run, and no other site can frame a page. */
 export const protectOwnPages = helmet({
   contentSecurityPolicy: {
     useDefaults: false,
@@ -15,8 +15,8 @@ export const protectOwnPages = helmet({
       frameAncestors: ["'none'"],
     },
   },
-  // With `no-referrer` browsers would call the origin of a form `null`.
+  // With `no-referrer`, browsers would send `null` as the origin of a form.
   referrerPolicy: { policy: 'same-origin' },
-  // For the proxy that ends TLS to say, and for its whole domain.
+  // HSTS covers a whole domain, so the proxy that ends TLS decides about it.
   strictTransportSecurity: false,
 })

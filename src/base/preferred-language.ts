@@ -1,10 +1,11 @@
-/** Browsers send a tenth of it. */
+/** Ten times the length that browsers send. */
 const maxAcceptLanguageLength = 500
 
 /**
- * The better liked of the two languages we speak, by `q`; English when it is a tie or neither is named.
- * Cut up and not matched: any stranger writes this header, and a pattern with two runs of spaces in it
- * takes quadratic time (I21).
+ * English or Chinese, whichever has the higher `q`. English if both are equal or absent.
+ *
+ * The header is split instead of matched by a pattern: strangers write it, and a pattern with two runs of spaces takes
+ * quadratic time (I21).
  */
 export function preferredLanguage(acceptLanguage: string | undefined): 'en' | 'zh' {
   if (!acceptLanguage || acceptLanguage.length > maxAcceptLanguageLength) return 'en'

@@ -1,6 +1,6 @@
 /**
- * The catalogue of errors: every `code` a caller can meet, its status, and what it says to a person.
- * docs/http.md lists the same codes; a test holds the two together.
+ * The catalogue of errors: every `code` with its status and its text for people. A test compares docs/http.md with
+ * this list.
  */
 export const problems = {
   invalid_request: {
@@ -37,13 +37,13 @@ export const problems = {
   method_not_allowed: {
     status: 405,
     title: 'Method not allowed',
-    en: 'This address does not take that method; see Allow.',
+    en: 'This address does not accept that method; see Allow.',
     zh: '该地址不支持此请求方法，请参见 Allow。',
   },
   payload_too_large: {
     status: 413,
     title: 'Body too large',
-    en: 'The body is larger than this call takes.',
+    en: 'The body is larger than this call accepts.',
     zh: '请求体超过此接口的上限。',
   },
   unsupported_media_type: {
@@ -110,15 +110,15 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/** A field of a request that is wrong, and why; `path` as in `params.name`, empty for the body itself. */
+/** A wrong field of a request and the reason. `path` is as in `params.name`, empty for the body itself. */
 export interface FieldError {
   path: string
   message: string
 }
 
 /**
- * A refusal that ends the request with a problem document. Made by http alone, from what is
- * wrong with a request or what the rooms behind returned; thrown, or returned where refusals come in floods.
+ * A refusal that ends the request with a problem document. Only http makes one, from a wrong request or an outcome of
+ * the other rooms. It is thrown, or returned where refusals come in floods.
  */
 export class Problem extends Error {
   readonly code: ProblemCode
@@ -130,7 +130,7 @@ export class Problem extends Error {
     members: Readonly<Record<string, unknown>> = {},
     headers: Readonly<Record<string, string>> = {},
   ) {
-    // An answer, not a fault: its stack is never read, and capturing one is dear in a flood of refusals.
+    // The stack of a refusal is never read, and capturing one is expensive in a flood of refusals.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(code)

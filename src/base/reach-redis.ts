@@ -1,6 +1,6 @@
 import { Unavailable } from './unavailable.ts'
 
-/** What a command to Redis comes to; `Unavailable` when Redis gives no answer. */
+/** The reply to a Redis command. Throws `Unavailable` if Redis gives no answer. */
 export async function reachRedis<Reply>(command: Promise<Reply>): Promise<Reply> {
   try {
     return await command

@@ -1,29 +1,29 @@
 /**
- * A receipt is the far end's later word on a message it had accepted. A provider's kind reads it, the
- * API takes it, and `src/delivery/receipts.ts` moves the notice by it: the three agree on these types.
+ * A receipt is a provider's later report on a message it had accepted. A provider kind reads it, the API accepts it,
+ * and `src/delivery/receipts.ts` moves the notice. All three share these types.
  */
 export interface Receipt {
-  /** The far end's id, as `accepted` gave it. At least one of the two ids is there. */
+  /** The provider's message id, as `accepted` gave it. At least one of the two ids is present. */
   readonly messageId?: string
-  /** Our reference, where the far end hands it back. */
+  /** Postern's notice id, if the provider returns it. */
   readonly noticeId?: string
   readonly outcome: 'delivered' | 'failed'
-  /** Milliseconds since 1970, by the far end's clock. */
+  /** Milliseconds since 1970, by the provider's clock. */
   readonly at?: number
-  /** The far end's reason code; never a recipient or a text. */
+  /** The provider's reason code; never a recipient or a text. */
   readonly detail?: string
 }
 
 /**
- * Reads what one provider POSTs about earlier messages. The address for receipts is open to all, so a
- * reader says what a call may cost before it is known who made it. Pure, and never throws for bad input.
+ * Reads the POST requests of one provider about earlier messages. Anybody can call that address, so a reader limits
+ * the cost of a call before the sender is known. Pure, and never throws for bad input.
  */
 export interface ReceiptReader {
-  /** Longer bodies are refused. More than 48 kB only where the head proves the sender (I21). */
+  /** Longer bodies are refused. A limit above 48 kB needs proof of the sender in the head (I21). */
   readonly maxBodyBytes: number
-  /** Looks at a call before a byte of its body is read: false for a sure forgery. */
+  /** Called before a byte of the body is read. False: a sure forgery. */
   mayBeGenuine(head: ReceiptHead): boolean
-  /** The signature is checked before all else, in work that grows no faster than the body. */
+  /** Checks the signature first, in work that grows no faster than the body. */
   parse(request: ReceiptRequest): ParsedReceipts
 }
 
@@ -42,9 +42,9 @@ export interface ReceiptRequest extends ReceiptHead {
 export type ParsedReceipts =
   | {
       readonly ok: true
-      /** Empty when the far end tells of a state that is not final. */
+      /** Empty if the reported state is not final. */
       readonly receipts: readonly Receipt[]
-      /** The answer that keeps this far end from sending them again. */
+      /** The answer after which this provider does not send the same receipts again. */
       readonly reply: ReceiptReply
     }
   | { readonly ok: false; readonly reason: 'forged' | 'malformed' }

@@ -1,6 +1,6 @@
 /**
- * What is good once (an answer to a challenge, a pass): taken in Redis for one request, and given back when that request
- * came to nothing.
+ * Things that are good once (an answer to a challenge, a pass). One request takes a thing in Redis, and returns it if
+ * the request fails.
  */
 import { loadScript, type RedisClient } from './redis-script.ts'
 import { Unavailable } from './unavailable.ts'
@@ -10,14 +10,15 @@ const takeScript = loadScript('take-answer-1')
 const returnScript = loadScript('return-answer-1')
 const maxUnanswered = 10_000
 
-/** `maxAgeMs`: nothing is good for longer. */
+/** `maxAgeMs`: the longest life of a thing. */
 export function createOnce(redis: RedisClient, maxAgeMs: number) {
   const unanswered = createUntilAnswered({ maxAgeMs, maxEntries: maxUnanswered })
 
   return {
     /**
-     * For how long it could be given again: `aliveMs`. 1: nobody had it before; 2: it is known to be right, and was given
-     * back; 0: another request has it. Throws Unavailable; then it is given back as soon as Redis answers.
+     * Takes a thing for one request. `aliveMs` is the time for which it is still good. Returns 1 for a first use, 2
+     * for a thing that was found right and given back, 0 if another request has it. Throws Unavailable; then the thing
+     * is given back as soon as Redis answers.
      */
     async take(key: string, requestId: string, aliveMs: number): Promise<number> {
       try {
@@ -25,13 +26,13 @@ export function createOnce(redis: RedisClient, maxAgeMs: number) {
       } catch (error) {
         const undo = () => returnScript.run(redis, [key], [requestId, 0])
         undo().catch(() => {})
-        // It may still be on its way there.
+        // The command may still reach Redis.
         unanswered.add(requestId, undo)
         throw new Unavailable('redis', error)
       }
     },
 
-    /** Now, or when Redis answers again. `isRight`: what was taken has turned out right. */
+    /** Gives back at once, or as soon as Redis answers. `isRight`: the thing was found to be right. */
     giveBack(key: string, requestId: string, isRight: boolean): void {
       const run = () => returnScript.run(redis, [key], [requestId, isRight ? 1 : 0])
       run().catch(() => unanswered.add(requestId, run))

@@ -9,7 +9,7 @@ type Argument = string | number | Buffer
 type Arguments = readonly Argument[]
 
 /**
- * What running a script needs of a connection. ioredis has `evalshaBuffer` and `evalBuffer`, but not in its types;
+ * The part of a connection that runs scripts. ioredis has `evalshaBuffer` and `evalBuffer`, but not in its types.
  * `callBuffer` loses the name of the command on a connection with auto-pipelining.
  */
 export interface ByteClient {
@@ -23,15 +23,15 @@ export interface Script {
   readonly name: string
   readonly sha: string
   readonly source: string
-  /** Runs by hash; a server that has lost its scripts (restart, SCRIPT FLUSH) is sent the source. */
+  /** Runs by hash. A server that has lost its scripts (restart, SCRIPT FLUSH) gets the source. */
   run(client: RedisClient, keys: readonly string[], args: Arguments): Promise<unknown>
-  /** The same; strings of the answer are Buffers. */
+  /** The same, but strings of the answer are Buffers. */
   runForBytes(client: ByteClient, keys: readonly string[], args: Arguments): Promise<unknown>
 }
 
 /**
- * Loads `lua/<name>.lua` once, at start, with the files that its lines `-- include <file>` name in their place. A missing
- * file stops the process there.
+ * Loads `lua/<name>.lua` once, at start. Each line `-- include <file>` is replaced by that file. A missing file stops the
+ * process.
  */
 export function loadScript(name: string): Script {
   const source = readLua(`${name}.lua`)

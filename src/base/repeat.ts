@@ -1,13 +1,11 @@
 /**
- * Work that a process does again and again by itself: a pass, a pause, the next pass. There is never
- * more than one pass at a time. Pauses vary by a quarter in both directions, because processes that are
- * started together would otherwise ask the same server together for as long as they live.
+ * Background work in a loop: a pass, a pause, the next pass. Passes never overlap. Pauses vary by a quarter in both
+ * directions, because processes that start together would otherwise always call a server at the same moment.
  *
- * A pass says how long the pause after it is. It must not reject: what goes wrong in it is the pass's
- * own to log, and to answer with a pause that fits.
+ * A pass returns the length of the next pause. It must not reject: a pass logs its errors and returns a fitting pause.
  */
 export interface Repetition {
-  /** Aborts the signal of the pass under way and resolves when that pass has ended; none follows. */
+  /** Aborts the signal of the running pass and resolves when that pass has ended. No pass follows. */
   stop(): Promise<void>
 }
 

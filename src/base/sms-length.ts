@@ -1,10 +1,9 @@
 /**
- * How long a text is on the phone network, and where it is cut.
+ * The length of a text on the phone network, and the places where it is cut.
  *
- * A text whose characters are all in the GSM 7-bit alphabet (3GPP TS 23.038) has 160 of them in one
- * message; one other character anywhere makes all of it UCS-2, with 70. A longer text is sent in
- * segments that give up room for a header: 153 and 67. A character that takes two places (`€`, an
- * emoji) is never cut in half, so a segment may stay one place short.
+ * A text in the GSM 7-bit alphabet (3GPP TS 23.038) has room for 160 characters in one message. One character outside
+ * it makes the whole text UCS-2, with room for 70. A longer text is sent in segments with headers: 153 and 67. A
+ * character of two units (`€`, an emoji) is never cut in half, so a segment may stay one unit short.
  */
 export type SmsEncoding = 'gsm7' | 'ucs2'
 
@@ -12,7 +11,7 @@ export interface SmsLength {
   readonly encoding: SmsEncoding
   /** Septets of GSM-7, or 16-bit units of UCS-2. */
   readonly units: number
-  /** What the carrier counts and bills. */
+  /** The number that the carrier bills. */
   readonly segments: number
 }
 
@@ -52,7 +51,7 @@ function buildAlphabet(): Map<string, readonly number[]> {
   return septets
 }
 
-/** The one or two septets of a character; undefined outside the alphabet. */
+/** The one or two septets of a character; undefined for a character outside the alphabet. */
 export function gsm7Septets(char: string): readonly number[] | undefined {
   return septetsOf.get(char)
 }
@@ -64,7 +63,7 @@ export function measureSms(text: string): SmsLength {
   return { encoding, units, segments: segments.length }
 }
 
-/** The text cut into what fits one message each; an empty text is one empty segment. */
+/** Cuts a text into segments of one message each. An empty text is one empty segment. */
 export function splitSms(text: string): { encoding: SmsEncoding; segments: readonly string[] } {
   const encoding = [...text].every((char) => septetsOf.has(char)) ? 'gsm7' : 'ucs2'
   const { single, joined } = segmentUnits[encoding]

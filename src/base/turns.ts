@@ -1,14 +1,14 @@
 /**
- * Turns at what only so many may use at a time. Apps share the turns, and the callers of one app share the app's: the next
- * turn goes to the app that has waited longest for one, and within it to the caller that has. So a flood from one address
- * holds up that address, and a flood at one app's page that app.
+ * Turns for work that only `maxUnderWay` requests may do at a time. The next turn goes to the app that has waited
+ * longest, and there to the caller that has waited longest. So a flood from one address delays that address only, and
+ * a flood at one app delays that app only.
  *
- * Each app has its own room to wait. Where it is full, a caller with fewer waiting requests takes the place of the newest
- * request of the caller with the most.
+ * Each app has a waiting room. If the room is full, a caller with fewer waiting requests replaces the newest request
+ * of the caller with the most.
  */
 export interface Sharer {
   app: string
-  /** An address. */
+  /** An IP address. */
   caller: string
 }
 
@@ -19,16 +19,16 @@ interface Waiting {
 
 export function createTurns(options: {
   maxUnderWay: number
-  /** For each app. */
+  /** Per app. */
   maxWaiting: number
   maxWaitMs: number
 }) {
   const { maxUnderWay, maxWaiting, maxWaitMs } = options
-  /** By app, then by caller. The next turn is the first one's; nothing here is empty. */
+  /** By app, then by caller. The first entry has the next turn. No map or set in here is empty. */
   const apps = new Map<string, Map<string, Set<Waiting>>>()
   let underWay = 0
 
-  /** True with a turn, which must be ended; false when there was no room to wait, or no turn in time. */
+  /** True: the request has a turn and must end it. False: there was no room to wait, or no turn in time. */
   function begin({ app, caller }: Sharer): boolean | Promise<boolean> {
     if (underWay < maxUnderWay) {
       underWay += 1
@@ -69,14 +69,14 @@ export function createTurns(options: {
     return undefined
   }
 
-  /** Hands the turn on. */
+  /** Gives the turn to the next waiting request. */
   function end(): void {
     const next = takeNext()
     if (next) next.start()
     else underWay -= 1
   }
 
-  /** What the work comes to, or without a turn what `refuse` returns or throws; the work is not begun then. */
+  /** The result of `work`. Without a turn `work` does not start, and the result of `refuse` is used. */
   return async function inTurn<Result>(
     sharer: Sharer,
     work: () => Promise<Result>,
@@ -94,7 +94,10 @@ export function createTurns(options: {
 const countOf = (callers: ReadonlyMap<string, ReadonlySet<unknown>>) =>
   [...callers.values()].reduce((sum, { size }) => sum + size, 0)
 
-/** False: no caller would still have as many waiting as the one that wants the room, which has so many. */
+/**
+ * Removes the newest request of the caller with the most. False if that caller would then have fewer waiting requests
+ * than the new one's caller.
+ */
 function makeRoom(callers: Map<string, Set<Waiting>>, ownSize: number): boolean {
   const greediest = [...callers.values()].reduce((most, one) => (one.size > most.size ? one : most))
   if (greediest.size <= ownSize + 1) return false
@@ -105,7 +108,7 @@ function makeRoom(callers: Map<string, Set<Waiting>>, ownSize: number): boolean 
   return true
 }
 
-/** As the last one; not at all when it is empty. */
+/** Moves an entry to the end; removes an empty one. */
 function moveBehind<Value extends { size: number }>(
   map: Map<string, Value>,
   key: string,

@@ -1,7 +1,7 @@
-/** What the work needs; `body` where a host's parser has eaten it, `challenge`: who sells them. */
+/** The missing part. `body`: a parser of the host has read the body. `challenge`: the vendor of challenges. */
 type Part = 'redis' | 'postgresql' | 'body' | 'challenge'
 
-/** A server gave no answer in time, or a definite no: the caller gets 503. */
+/** A server gave no answer in time, or refused. The caller gets 503. */
 export class Unavailable extends Error {
   readonly part: Part
 
@@ -12,8 +12,8 @@ export class Unavailable extends Error {
 }
 
 /**
- * Too many wait for the part already, so this request is not begun: no fault of the part. It comes in floods, and its
- * stack is never read.
+ * Too many requests already wait for the part, so this one does not start. The part itself is healthy. These errors
+ * come in floods, and their stack is never read.
  */
 export class Overloaded extends Unavailable {
   constructor(part: Part, message: string) {

@@ -1,24 +1,25 @@
 /**
- * Work at a server that gives no answer now: mostly taking back what may have been taken, because the caller
- * heard 503. Each piece is kept here until the server answers, then done, which must change nothing where
- * there is nothing to do. It is done a second time some seconds later, because the request it follows may
- * still have been on its way, on another connection, when the server answered again. Not where `isOnceEnough`: such
- * work follows no request, or must not be done twice.
+ * Repeats work at a server that does not answer now. Most of it gives back what a request may have taken before its
+ * caller got 503.
  *
- * Bounded in number and time. What is dropped, or lost with the process, must end by a time to live.
+ * Each piece of work is kept until the server answers, and then done. It must change nothing if there is nothing to
+ * do. It is done again some seconds later: the request before it may still have been under way on another connection.
+ * With `isOnceEnough` it is done once, because it follows no request or must not be repeated.
+ *
+ * Bounded in number and time. Work that is dropped, or lost with the process, must end by a time to live.
  */
 interface Entry {
   readonly expiresAt: number
-  /** Not before it, by `performance.now()`. */
+  /** The earliest next time, by `performance.now()`. */
   dueAt: number
   isDoneOnce: boolean
   readonly work: () => Promise<unknown>
 }
 
 const retryMs = 200
-/** Longer than any server goes on with a request whose caller has given up. */
+/** Longer than any server continues a request whose caller has stopped waiting. */
 const onceMoreMs = 2_000
-/** Pieces in one go; a batcher behind them may make one call of these. */
+/** Pieces of work at a time; a batcher behind them may make one call of these. */
 const maxAtOnce = 100
 
 export function createUntilAnswered(options: {
@@ -37,7 +38,7 @@ export function createUntilAnswered(options: {
     const due = [...entries].filter(([, { dueAt }]) => dueAt <= nowMs)
     for (let at = 0; at < due.length; at += maxAtOnce) {
       const answers = await Promise.all(due.slice(at, at + maxAtOnce).map(tryOne))
-      // The server is still away: the rest would only wait for the same deadline.
+      // The server is still away, so the rest would only wait for the same deadline.
       if (answers.includes(false)) break
     }
     timer = undefined
@@ -75,7 +76,7 @@ export function createUntilAnswered(options: {
       })
       schedule()
     },
-    /** It is not wanted any more: the caller has taken this request up again. */
+    /** Drops the work: the caller has repeated this request. */
     remove(id: string): void {
       entries.delete(id)
     },

@@ -110,7 +110,7 @@ async function expectCalm({ fleet, visits }: CalmFleet, sent: number, withinMs: 
     (all) => all.length - new Set(all.map(({ to }) => to)).size,
   )
   const openings = fleet.workers.map(
-    (worker) => worker.output().match(/kept away from/g)?.length ?? 0,
+    (worker) => worker.output().match(/not called for now/g)?.length ?? 0,
   )
   expect({ ends, doubled, openings }).toEqual({
     ends: [{ state: 'sent', tries: 1, n: sent }],

@@ -368,7 +368,7 @@ const f29: Fault = {
     console.log(`time at work, compared with the least possible: ${over.toFixed(2)}`)
     expect(over).toBeLessThan(lab.length(1.5, 1.1))
     // Once, before anything was known of it, it may have looked dead for half a second.
-    const openings = fleet.workers[0]?.output().match(/kept away from/g)?.length ?? 0
+    const openings = fleet.workers[0]?.output().match(/not called for now/g)?.length ?? 0
     expect(openings).toBeLessThanOrEqual(1)
     expect(Math.max(...fleet.farEnd.taken.values())).toBe(1)
     return undefined
@@ -467,7 +467,7 @@ const f32: Fault = {
 const mailProvider = (url: string) => ({ kind: 'smtp', url, from: 'Acme <no-reply@acme.test>' })
 
 const openingsOf = (fleet: Fleet) =>
-  fleet.all.reduce((sum, one) => sum + (one.output().match(/kept away from/g)?.length ?? 0), 0)
+  fleet.all.reduce((sum, one) => sum + (one.output().match(/not called for now/g)?.length ?? 0), 0)
 
 interface SentRow {
   id: string
