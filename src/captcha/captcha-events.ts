@@ -1,7 +1,7 @@
 /**
- * Events about codes. A check lives in Redis, so unlike the moves of a notice these can't be written in
- * one step with what they tell: they are written right behind it, tried again for a minute while
- * PostgreSQL is away, and lost with a process that dies in that time. docs/events.md says so.
+ * Events about codes. A check lives in Redis, so its event can't be written in the same step. It is written right
+ * after the check, and tried again for a minute while PostgreSQL is away. If the process dies in that time, the event
+ * is lost (docs/events.md).
  */
 import { randomUUID } from 'node:crypto'
 import type { EventType } from '../base/event-types.ts'
@@ -20,14 +20,14 @@ export interface CaptchaEvent {
 
 export type CaptchaEvents = ReturnType<typeof createCaptchaEvents>
 
-/** How long, and for how many events, writing is tried again. */
+/** Limits of the repeated writes: time and number of events. */
 const patience = { maxAgeMs: 60_000, maxEntries: 10_000, isOnceEnough: true }
 
 export function createCaptchaEvents(deps: {
   redis: RedisClient
   secrets: Secrets
   keyPrefix: string
-  /** The types that a receiver wants; of anything else nothing is written. */
+  /** The types that a receiver wants. Events of other types are not written. */
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
 }) {
@@ -52,7 +52,7 @@ export function createCaptchaEvents(deps: {
       void write({ app: owner.app, type: 'captcha.passed', data })
     },
 
-    /** Once per lock and recipient, however often the locked door is tried. */
+    /** Writes one event per lock and recipient, however many checks the lock refuses. */
     async locked(owner: CodeOwner, { rule, retryAfterMs }: Refusal): Promise<void> {
       if (!types.includes('captcha.locked')) return
       const [hash] = secrets.subjectHashes(['locked', owner.app, rule, owner.channel, owner.to])

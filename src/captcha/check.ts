@@ -1,10 +1,10 @@
 /**
- * Checks a code. The guess is counted before it is compared, twice: by the limiter, whose budget survives resends, and
- * with the code itself, whose tries end it.
+ * Checks a code. A guess is counted twice before it is compared: by the limiter, whose budget survives resends, and
+ * with the code, whose tries end it.
  *
- * Only what can be compared is a guess. Where no code lives nothing is counted about the recipient, nothing locks,
- * and nobody hears of it: a stranger with a page's key could otherwise lock out, report and fill the memory with
- * recipients of their choice. Such a caller's own rules (`browser.checkRules`) still count it.
+ * Only a check of a live code is a guess. Without a live code nothing is counted for the recipient, nothing locks, and
+ * no event is written. Otherwise a stranger with a page's key could lock out, report and store recipients of their
+ * choice. Rules on the caller (`browser.checkRules`) count those checks too.
  */
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'
@@ -26,28 +26,28 @@ import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 import type { Passes } from './passes.ts'
 import type { Challenges } from './send.ts'
 
-/** What a check is asked with, by HTTP or in process. */
+/** The request for a check, by HTTP or in process. */
 export interface CheckAsked {
   channel: Channel
-  /** Of any spelling. */
+  /** In any spelling. */
   to: string
   scene: string
   code: string
-  /** Only the code of this very notice passes. */
+  /** With an id, only the code of this notice passes. */
   id?: string | undefined
-  /** The address of the person who typed it, where the caller is a server. */
+  /** The address of the person, if the caller is a server. */
   ip?: string | undefined
-  /** The answer to a challenge, of a caller from a page. */
+  /** The answer to a challenge, from callers in pages. */
   challenge?: string | undefined
 }
 
 export type CheckOutcome =
-  /** `pass`: proof for a server. */
+  /** `pass`: a proof for servers. */
   { outcome: 'passed'; id: string; scene: string; verifiedAt: string; pass: string } | Refused
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
-/** A code that a person typed, and who may have. */
+/** A typed code and its owner. */
 interface Guess extends CodeOwner {
   code: string
   id: string | undefined
@@ -56,7 +56,7 @@ interface Guess extends CodeOwner {
 
 type Mismatch = Extract<GuessResult, { result: 'mismatch' }>
 
-/** What became of a guess. */
+/** The result of a guess. */
 type Checked =
   | Exclude<GuessResult, Mismatch>
   | (Mismatch & { lockedForMs?: number })
@@ -73,14 +73,14 @@ export function createCheckCaptcha(deps: {
   metrics: Pick<Metrics, 'checks'>
   events: Pick<CaptchaEvents, 'passed' | 'locked'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
-  /** PostgreSQL's. */
+  /** PostgreSQL's time. */
   nowMs: () => number
-  /** For those who keep a record. Must not throw, and is not waited for. */
+  /** Called after each check, for records. Must not throw, and is not awaited. */
   onChecked?: (owner: CodeOwner, requestId: string, checked: Checked) => void
 }) {
   const { challenges, quota, limits, codes, codeLength, passes, metrics, events, nowMs } = deps
 
-  /** Throws Unavailable when Redis is out of reach; no try and no code is used up then. */
+  /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
   return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
     const { channel, scene, code, id } = asked
     const { app } = caller
@@ -115,12 +115,13 @@ export function createCheckCaptcha(deps: {
     }
   }
 
-  /** `isHuman`: rules that ask for a challenge let it pass. */
+  /** `isHuman`: rules in mode challenge admit the request. */
   async function check(guess: Guess, isHuman: boolean): Promise<Checked> {
     const requestId = randomUUID()
     const checked = await compare(guess, requestId, isHuman)
     const isTest = deps.testRecipients.isTestRecipient(guess.channel, guess.to)
-    // Whoever knows the code of one could hide wrong guesses elsewhere among right ones here.
+    // A passed test code counts nowhere. Otherwise an attacker with a test code could mix right checks here with wrong
+    // guesses elsewhere.
     if (isTest && checked.result === 'passed') return checked
     metrics.checks.inc({ result: checked.result })
     deps.onChecked?.(guess, requestId, checked)
@@ -147,9 +148,9 @@ export function createCheckCaptcha(deps: {
       quota.release(policy, fields, requestId)
       throw error
     }
-    // It ended since it was looked for, so nothing was compared.
+    // The code ended after the look-up, so nothing was compared.
     if (compared.result === 'gone') quota.release(policy, fields, requestId)
-    // The next request of this person comes after this one on the same connection: no need to wait.
+    // Not awaited: this person's next request comes later on the same connection.
     if (compared.result === 'passed') limits.forgive(policy, fields, requestId).catch(() => {})
     if (compared.result === 'passed' && compared.onPass) {
       limits.refund(compared.onPass, compared.noticeId).catch(() => {})
@@ -166,7 +167,10 @@ export function createCheckCaptcha(deps: {
     return refusal ? { result: 'refused', refusal } : { result: 'gone' }
   }
 
-  /** 0 when another guess may follow, or when that can't be said: this one was still compared and counted. */
+  /**
+   * Milliseconds until another guess is compared. 0 if a guess may follow, or if Redis gives no answer: this guess is
+   * counted in any case.
+   */
   async function lockAfter(guess: Guess, admission: Admission): Promise<number> {
     try {
       const { waitMs, refusal } = await limits.holdAfter(guess, guess.origin, admission)

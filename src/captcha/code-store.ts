@@ -1,20 +1,19 @@
 /**
- * Codes in Redis: one key per (app, scene, channel, recipient). The key's name is a keyed hash and the
- * code a keyed digest: a reader of Redis learns neither. A code is compared in Redis, in one script
- * with its counting; what comes in one event-loop tick goes in one call.
+ * Codes in Redis: one key per (app, scene, channel, recipient). The key's name is a keyed hash, and the code a keyed
+ * digest, so a reader of Redis learns neither. One script compares and counts. All steps of one event-loop tick go in
+ * one call.
  *
- * A new code replaces the one before it when its notice is committed, not sooner. Until then it waits
- * beside it as `pending`, so whatever becomes of the send (an error, a server away, the process gone) the
- * code in a person's hand stays what it was. It is settled before the 202, and again before it is sent.
+ * A new code replaces the old one when its notice is committed. Until then it waits beside the old code as `pending`.
+ * If the send fails or the process dies, the old code stays valid. A code is settled before the 202, and again before
+ * its message is sent.
  *
- * A guess is counted under a request id. When Redis gives no answer, that guess is taken back as soon as
- * Redis answers again: a caller who heard 503 has used up neither a try nor a right code.
+ * A guess is counted under a request id. If Redis gives no answer, that guess is taken back as soon as Redis answers
+ * again. So a caller with a 503 has lost neither a try nor a right code.
  *
- * Beside the codes one key per (app, channel, recipient) lists the scenes whose code may live, so that support finds
- * every code without knowing what it is for.
+ * One key per (app, channel, recipient) lists the scenes that may have a live code, so that support finds every code.
  *
- * While `SECRET_PREVIOUS` is set a code may lie under either secret's name. A new one goes under the
- * current name, and the other name is emptied when it is settled, so an owner never has two valid codes.
+ * While `SECRET_PREVIOUS` is set, a code may lie under the name of either secret. A new code goes under the current
+ * name, and settling it empties the other name. So an owner never has two valid codes.
  */
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -24,7 +23,7 @@ import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 
-/** Whose code it is: a code for one of these never passes for another. */
+/** The owner of a code: a code for one owner never passes for another. */
 export interface CodeOwner {
   app: string
   scene: string
@@ -33,17 +32,17 @@ export interface CodeOwner {
 }
 
 export type GuessResult =
-  /** `onPass`: what was to be kept until then. */
+  /** `onPass`: the data that `remember` stored with the code. */
   | { result: 'passed'; noticeId: string; onPass?: string }
   | { result: 'mismatch'; triesLeft: number }
   | { result: 'gone' }
 
 export type SettleResult =
-  /** It is the code that passes. */
+  /** This code passes. */
   | 'current'
-  /** A newer code has its place, or it was used, or support ended it. */
+  /** A newer code has replaced it, or it was used, or support ended it. */
   | 'gone'
-  /** The owner has no code at all: Redis lost it. */
+  /** The owner has no code at all, because Redis lost it. */
   | 'lost'
 
 export type CodeStore = ReturnType<typeof createCodeStore>
@@ -71,7 +70,7 @@ type Answer = string | number | [noticeId: string, sealed: string] | string[]
 
 const script = loadScript('codes-N')
 const maxUnanswered = 10_000
-/** A scene is listed for so much longer than its code lives: in a cluster their servers' clocks differ. */
+/** The list of scenes outlives a code by this time, because servers of a cluster have different clocks. */
 const slackMs = 60_000
 
 export function createCodeStore(
@@ -80,11 +79,11 @@ export function createCodeStore(
   options: { keyPrefix: string; ttlMs: number; triesPerCode: number },
 ) {
   const { ttlMs, triesPerCode } = options
-  // After a code's time there is nothing left to take back.
+  // After the life of a code there is nothing to take back.
   const unanswered = createUntilAnswered({ maxAgeMs: ttlMs, maxEntries: maxUnanswered })
 
   const partsOf = (owner: CodeOwner) => [owner.app, owner.scene, owner.channel, owner.to]
-  /** One key per secret in use, the current one's first. */
+  /** One key per secret in use, the current secret first. */
   const keysOf = (owner: CodeOwner) =>
     secrets.subjectHashes(partsOf(owner)).map((hash) => `${options.keyPrefix}code:${hash}`)
 
@@ -94,7 +93,7 @@ export function createCodeStore(
       .map((hash) => `${options.keyPrefix}scenes:${hash}`)
 
   const take = createBatcher<{ key: string; step: Step }, Answer>({
-    // In a cluster the keys of one call must lie together, which those of different owners do not.
+    // In a cluster the keys of one call must be in one slot. Keys of different owners are not.
     ...(redis.isCluster
       ? { maxItems: 1, maxConcurrent: 256 }
       : { maxItems: 128, maxConcurrent: 4 }),
@@ -105,7 +104,7 @@ export function createCodeStore(
     },
   })
 
-  /** Without what can't be read any more: its secret is gone, and a right code still passes. */
+  /** Without `onPass` if its secret is gone: the right code must pass anyway. */
   function unsealed([noticeId, sealed]: [string, string]) {
     try {
       return { noticeId, onPass: secrets.unseal(Buffer.from(sealed, 'base64'), noticeId) }
@@ -117,17 +116,14 @@ export function createCodeStore(
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
     Promise.all(keysOf(owner).map((key) => take({ key, step })))
 
-  /** At once, and again when Redis answers: what is taken back may still be on its way there. */
+  /** Runs at once, and again when Redis answers: the step to undo may still be under way. */
   function undo(owner: CodeOwner, step: ['forget' | 'takeBack', id: string]): void {
     const run = () => takeUnderEveryName(owner, step)
     run().catch(() => {})
     unanswered.add(step.join(' '), run)
   }
 
-  /**
-   * Puts a pending code in the place of the one before it. `current`: this notice's code is the owner's one
-   * valid code, from now on or since an earlier call.
-   */
+  /** Replaces the old code by the pending one. `current`: this notice's code is the owner's one valid code. */
   async function settle(owner: CodeOwner, noticeId: string): Promise<SettleResult> {
     const keys = keysOf(owner)
     let hasCodes = false
@@ -135,7 +131,7 @@ export function createCodeStore(
       const answer = await take({ key, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
       if (answer !== 1) continue
-      // Also the current secret's: while two secrets are swapped, either may be the newer code's.
+      // The current secret's key too: while two secrets are swapped, either key may have the newer code.
       for (const other of keys) if (other !== key) await reachRedis(redis.del(other))
       return 'current'
     }
@@ -144,8 +140,8 @@ export function createCodeStore(
 
   return {
     /**
-     * True when it is pending: the code before it stays valid until this one is settled. `onPass`: kept sealed, and
-     * handed out when the code passes.
+     * Stores a new code. True if it is pending: then the old code stays valid until `settle`. `onPass` is stored
+     * sealed, and returned when the code passes.
      */
     async remember(
       owner: CodeOwner,
@@ -160,7 +156,7 @@ export function createCodeStore(
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
       const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed]
       const [listKey = ''] = listKeysOf(owner)
-      // Taken in one call, but in a cluster; then too no code is settled that is not listed.
+      // One call, except in a cluster. There too, no code is settled without its entry in the list.
       const [, answer] = await Promise.all([
         take({ key: listKey, step: ['note', owner.scene, String(ttlMs + slackMs)] }),
         take({ key, step }),
@@ -170,14 +166,14 @@ export function createCodeStore(
 
     settle,
 
-    /** The same for a notice that is committed, without waiting: when Redis answers again. */
+    /** Settles the code of a committed notice in the background, when Redis answers again. */
     settleSoon(owner: CodeOwner, noticeId: string): void {
       unanswered.add(`settle ${noticeId}`, () => settle(owner, noticeId))
     },
 
     /**
-     * Takes one try, compares, and uses the code up when it is right. Throws Unavailable when Redis gave
-     * no answer; whatever it did is taken back then.
+     * Takes one try, compares, and uses up a right code. Throws Unavailable if Redis gives no answer; its effects are
+     * then taken back.
      */
     async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
       const requestId = randomUUID()
@@ -199,7 +195,10 @@ export function createCodeStore(
       }
     },
 
-    /** The code that would pass now (with an id, that of this notice), without the code; null when there is none. */
+    /**
+     * The code that would pass now, without its digits; null if there is none. With an id, only the code of that
+     * notice.
+     */
     async look(
       owner: CodeOwner,
       noticeId = '',
@@ -213,19 +212,19 @@ export function createCodeStore(
       return null
     },
 
-    /** Every scene that has a code, or one that is on its way; also some whose code is used. */
+    /** Every scene with a live or pending code, and some scenes whose code is used. */
     async scenesOf(owner: Omit<CodeOwner, 'scene'>): Promise<string[]> {
       const keys = listKeysOf(owner)
       const lists = await Promise.all(keys.map((key) => take({ key, step: ['scenes'] })))
       return [...new Set((lists as string[][]).flat())]
     },
 
-    /** Ends every code of the owner, also one that is on its way: that one is gone, and not lost. */
+    /** Ends every code of the owner. A pending code becomes `gone`, not `lost`. */
     async drop(owner: CodeOwner): Promise<void> {
       await takeUnderEveryName(owner, ['drop'])
     },
 
-    /** Undoes `remember` for a notice that could not be made, now or when Redis answers again. */
+    /** Undoes `remember` for a notice that was not made, now or when Redis answers again. */
     forget(owner: CodeOwner, noticeId: string): void {
       undo(owner, ['forget', noticeId])
     },

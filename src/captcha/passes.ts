@@ -1,7 +1,7 @@
 /**
- * Passes: what a page hands to its own server as proof that a code was right. A pass is a compact JWS that lives five
- * minutes, says for which app, scene, channel and recipient (a keyed hash) the code passed, and can be checked
- * with the published keys alone; asked of us, it is good once.
+ * Passes: a page gives one to its server as proof that a code was right. A pass is a compact JWS that is valid for
+ * five minutes. It names app, scene, channel and recipient (a keyed hash). Anyone can check it with the published
+ * keys. Postern accepts each pass once.
  */
 import { randomUUID } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
@@ -11,7 +11,7 @@ import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createSigningKey, type SigningKey } from './signing-keys.ts'
 
-/** What a right code was for. */
+/** The owner of a right code. */
 export interface Passed {
   app: string
   scene: string
@@ -26,8 +26,7 @@ export type PassVerdict =
 export type PassRefusal = (typeof passRefusals)[number]
 
 /**
- * `invalid`: not a pass of ours, or of another app; `expired`; `used`: asked for before; `other_recipient`: it is
- * not this recipient's.
+ * `invalid`: forged, or for another app; `expired`; `used`: accepted before; `other_recipient`: for another recipient.
  */
 export const passRefusals = ['invalid', 'expired', 'used', 'other_recipient'] as const
 
@@ -35,14 +34,14 @@ export type Passes = Awaited<ReturnType<typeof createPasses>>
 
 const issuer = 'postern'
 const lifeSeconds = 300
-/** The processes that share a Redis differ by no more in what PostgreSQL's time is. */
+/** The greatest difference between the PostgreSQL times of processes with one Redis. */
 const clockToleranceMs = 30_000
 
 export async function createPasses(deps: {
   redis: RedisClient
   keyPrefix: string
   secrets: Pick<Secrets, 'passSeeds' | 'passSubjects'>
-  /** PostgreSQL's. */
+  /** PostgreSQL's time. */
   nowMs: () => number
 }) {
   const { redis, keyPrefix, secrets, nowMs } = deps
@@ -50,7 +49,7 @@ export async function createPasses(deps: {
   const keys = await Promise.all(secrets.passSeeds.map(createSigningKey))
   const [current] = keys as [SigningKey]
 
-  /** False when somebody has asked before. Who is answered 503 may ask again: then nobody has. */
+  /** False if another request has used the pass. After a 503 the pass is free again. */
   async function takeFor(id: string, untilMs: number): Promise<boolean> {
     const aliveMs = Math.max(1, untilMs - nowMs()) + clockToleranceMs
     return (await once.take(`${keyPrefix}pass:${id}`, randomUUID(), aliveMs)) !== 0
@@ -75,7 +74,7 @@ export async function createPasses(deps: {
   }
 
   return {
-    /** The public keys, the current secret's first. */
+    /** The public keys, the current secret first. */
     jwks: { keys: keys.map(({ publicJwk }) => publicJwk) },
 
     issue({ app, scene, channel, to }: Passed): Promise<string> {
@@ -91,7 +90,7 @@ export async function createPasses(deps: {
         .sign(current.privateKey)
     },
 
-    /** `recipient`: whose pass it should be. Only a valid one is used up. Throws Unavailable. */
+    /** `recipient`: the expected owner of the pass. Only a valid pass is used up. Throws Unavailable. */
     async verify(
       token: string,
       app: string,
@@ -116,5 +115,5 @@ export async function createPasses(deps: {
   }
 }
 
-/** Base64url has several spellings of the same bytes: with padding, or with unused bits set. */
+/** Base64url can spell the same bytes in several ways: with padding, or with unused bits set. */
 const isCanonical = (part: string) => Buffer.from(part, 'base64url').toString('base64url') === part

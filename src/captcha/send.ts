@@ -1,10 +1,10 @@
 /**
- * Sends a code: the limits, because a refusal must cost nothing; a code, remembered before its notice is
- * made because it must never be sent before it can pass; the notice, whose commit is the promise; and
- * last the code in the place of the one before it. When anything before the commit can't be done, what
- * was taken is given back; the code before is untouched until then (see code-store.ts).
+ * Sends a code, in this order. First the limits, so that a refusal costs nothing. Then the code is stored, because it
+ * must be able to pass before it is sent. Then the notice, whose commit is the promise. Last, the new code replaces
+ * the old one. If a step before the commit fails, the uses are given back. Until then the old code is untouched (see
+ * code-store.ts).
  *
- * A test recipient has a code of its own, which is remembered like any other; there is no notice.
+ * A test recipient has a fixed code, which is stored like any other, and no notice.
  */
 
 import { randomInt } from 'node:crypto'
@@ -33,15 +33,17 @@ import type { CodeStore } from './code-store.ts'
 import { createValidity } from './validity.ts'
 
 export interface CaptchaAsked extends SendAsked {
-  /** What the code is for. */
+  /** The purpose of the code. */
   scene: string
-  /** The answer to a challenge, of a caller from a page. */
+  /** The answer to a challenge, from callers in pages. */
   challenge?: string | undefined
 }
 
-/** How callers from pages are asked whether they are human. */
+/** Separates humans from programs, for callers in pages. */
 export interface Challenges {
-  /** `answer` to a challenge is used up, until it is given back. `isHuman`: rules that ask for one let the request pass. */
+  /**
+   * Uses up the `answer` to a challenge until it is given back. `isHuman`: rules in mode challenge admit the request.
+   */
   enter(
     caller: Caller,
     answer: string | undefined,
@@ -80,7 +82,7 @@ export function createSendCaptcha(deps: {
   const { createNotice, store, code, testRecipients, canReach } = deps
   const validityIn = createValidity(code.ttlMs)
 
-  /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
+  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then nothing was taken. */
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app, isPage } = caller
@@ -95,7 +97,7 @@ export function createSendCaptcha(deps: {
     const fields = quota.fieldsOf(draft, params, origin)
 
     if (isPage && idempotencyKey !== undefined) {
-      // A visitor who is known to be refused takes no turn. Only a key that stands for something is a repeat's.
+      // A request that will be refused must not take a turn. The exception is a repeat, whose key is already known.
       const isHuman = challenge !== undefined
       const isRefused = quota.isRefused(policy, fields, isHuman)
       const isNew = isRefused && (await oncePerKey.isNew(idempotencyKey, caller, answerBy))
@@ -114,14 +116,14 @@ export function createSendCaptcha(deps: {
     }
   }
 
-  /** What an earlier request with this key has made, if it was sent or will be. Takes no quota. */
+  /** The answer to an earlier request with this key, if its notice was sent or will be. Takes no quota. */
   async function adopt(
     { draft, origin, policy, fields }: Sending,
     { earlierId: id }: Attempt,
   ): Promise<Accepted | undefined> {
     const row = id ? await store.adopt(draft.app, id) : null
     if (!id || !row) return undefined
-    // Without its code it will not be sent.
+    // Without its code, the notice will not be sent.
     if (row.isOpen && (await codes.settle(draft, id)) !== 'current') return undefined
     const resendAtMs = Date.now() + (await quota.nextInMs(policy, fields))
     return acceptedOf({ ...draft, ...row, id }, resendAtMs, await lockOf(draft, origin))
@@ -156,7 +158,7 @@ export function createSendCaptcha(deps: {
     }
   }
 
-  /** A code, remembered; its notice, committed; and then the code is the one that passes. */
+  /** Stores a code, commits its notice, and then makes the code valid. */
   async function makeCode(
     notice: PreparedCaptcha,
     params: Params,
@@ -167,7 +169,7 @@ export function createSendCaptcha(deps: {
     const testCode = testRecipients.codeOf(notice.channel, notice.to)
     const digits = testCode ?? drawCode(code.length)
     const isPending = await codes.remember(notice, id, digits, testCode ? undefined : refund)
-    // No worker will settle a test recipient's.
+    // A test recipient has no worker that would settle the code.
     if (isPending && testCode) await codes.settle(notice, id)
     const own = {
       code: digits,
@@ -175,15 +177,17 @@ export function createSendCaptcha(deps: {
       validity: validityIn(locale),
     }
     const created = await createNotice(notice, { ...params, ...own }, answerBy - performance.now())
-    // The promise is given. Should the process die before this, the worker settles the code before it
-    // sends it.
+    // The promise is given. If the process dies here, the worker settles the code before it sends the message.
     if (isPending && !testCode) {
       await codes.settle(notice, id).catch(() => codes.settleSoon(notice, id))
     }
     return created
   }
 
-  /** A send is not refused by a lock of checks, so its answer tells of one; without a word when Redis gives none. */
+  /**
+   * A lock of checks does not refuse a send, but the answer reports the lock. Without an answer from Redis it is left
+   * out.
+   */
   async function lockOf(draft: Sending['draft'], origin: Origin) {
     const waitMs = await checkLimits.waitMsOf(draft, origin).catch(() => 0)
     return waitMs > 0 ? { lockedForMs: waitMs } : {}
@@ -199,7 +203,7 @@ export function createSendCaptcha(deps: {
   }
 }
 
-/** A code of `length` decimal digits, every one of them equally likely, leading zeros included. */
+/** A code of `length` decimal digits. All codes are equally likely, also those with leading zeros. */
 export function drawCode(length: number): string {
   return String(randomInt(10 ** length)).padStart(length, '0')
 }

@@ -1,23 +1,23 @@
 /**
- * The keys that sign passes, ES256. They follow from `SECRET`, so every process has the same ones and
- * nothing has to be kept; while `SECRET_PREVIOUS` is set, what the previous secret signed stays good.
+ * The ES256 keys that sign passes. They follow from `SECRET`, so every process has the same keys and nothing is
+ * stored. While `SECRET_PREVIOUS` is set, signatures of the previous secret stay valid.
  */
 import { createECDH, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { calculateJwkThumbprint, type JWK } from 'jose'
 
 export interface SigningKey {
-  /** RFC 7638. */
+  /** The thumbprint of RFC 7638. */
   readonly id: string
   readonly privateKey: KeyObject
   readonly publicKey: KeyObject
-  /** As `/.well-known/jwks.json` shows it. */
+  /** The form in `/.well-known/jwks.json`. */
   readonly publicJwk: JWK
 }
 
-/** Where the numbers of a P-256 private key end (SEC 2, 2.4.2). */
+/** The upper end of P-256 private keys (SEC 2, 2.4.2). */
 const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
 
-/** `seedOf` gives 32 secret bytes for a number; the first that make a key are taken. */
+/** `seedOf` returns 32 secret bytes for a number. The first that make a valid key are used. */
 export async function createSigningKey(seedOf: (nth: number) => Buffer): Promise<SigningKey> {
   const seed = firstInOrder(seedOf)
   const ecdh = createECDH('prime256v1')
@@ -38,7 +38,7 @@ export async function createSigningKey(seedOf: (nth: number) => Buffer): Promise
   return { id, privateKey, publicKey: createPublicKey(privateKey), publicJwk }
 }
 
-/** All but one of 2³² are. */
+/** All but one of 2³² seeds are valid. */
 function firstInOrder(seedOf: (nth: number) => Buffer): Buffer {
   for (let nth = 0; ; nth++) {
     const seed = seedOf(nth)

@@ -1,13 +1,15 @@
 const hourMs = 3_600_000
 const minuteMs = 60_000
 
-/** `ttlMs` as a message says it, by locale: "5 minutes", "20 seconds", "5 分钟". Never longer than it is. */
+/**
+ * `ttlMs` in words, by locale: "5 minutes", "20 seconds", "5 分钟". Rounded down, so that no message promises too much.
+ */
 export function createValidity(ttlMs: number): (locale: string) => string {
   const isShort = ttlMs < 2 * minuteMs && ttlMs !== minuteMs
   const [unit, unitMs] =
     ttlMs % hourMs === 0 ? ['hour', hourMs] : isShort ? ['second', 1_000] : ['minute', minuteMs]
   const count = Math.max(1, Math.floor(ttlMs / unitMs))
-  // One per edition of a template; to make a formatter costs more than all else of a message.
+  // One per locale. Making a formatter costs more than the rest of a message.
   const texts = new Map<string, string>()
   return (locale) => {
     const text = texts.get(locale) ?? textIn(locale, unit, count)
@@ -18,7 +20,7 @@ export function createValidity(ttlMs: number): (locale: string) => string {
 
 function textIn(locale: string, unit: string, count: number): string {
   const options = { style: 'unit', unit, unitDisplay: 'long' } as const
-  // Beside Chinese characters a number stands apart, as in our other texts.
+  // Adds a space between a number and Chinese characters, as in Postern's other texts.
   return new Intl.NumberFormat(locale, options)
     .format(count)
     .replace(/(\d)(?=\p{Script=Han})/u, '$1 ')

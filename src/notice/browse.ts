@@ -1,21 +1,21 @@
 /**
- * Notices as operators look for them: by state, kind, template, provider and time, over apps.
+ * Pages of notices for operators, filtered by state, kind, template, provider and time, across apps.
  *
- * No index serves all of these, and each further one would cost every send. So a page looks through so many of the
- * latest notices by their ids, keeps what fits, and says how far it came; the next page goes on from there. What it costs is the
- * same for every question and any number of rows.
+ * No index covers all of these filters, and each more index would cost every send. So a page reads a limited number of
+ * the latest notices by their ids, and keeps those that match. It reports how far it came, and the next page continues
+ * there. The cost is the same for every filter and any number of rows.
  */
 import type { Database } from '../storage/database.ts'
 import type { NoticeState } from './states.ts'
 
 export interface BrowseFilter {
-  /** Every app when absent. */
+  /** Every app if absent. */
   apps?: readonly string[] | undefined
   state?: NoticeState | undefined
   kind?: 'captcha' | 'notice' | undefined
   template?: string | undefined
   provider?: string | undefined
-  /** Ids between them: `from` included, `before` not. */
+  /** Range of ids: `from` included, `before` not. */
   from: string
   before: string
   limit: number
@@ -37,9 +37,9 @@ export interface BrowsedNotice {
 
 export interface BrowsedPage {
   items: BrowsedNotice[]
-  /** Notices that were looked through, where they did not fill the page. */
+  /** The number of notices that were read, if they did not fill the page. */
   lookedAt?: number
-  /** `before` of the next page; undefined when there is none. */
+  /** `before` of the next page; undefined on the last page. */
   next?: string
 }
 
@@ -66,21 +66,21 @@ export function createBrowse(database: Database) {
       return { items, lookedAt: looked, ...(isMore ? { next: lastLooked } : {}) }
     },
 
-    /** Of any of these apps, of every app when they are undefined. */
+    /** A notice of these apps, or of any app if `apps` is undefined. */
     findOfApps(apps: readonly string[] | undefined, id: string) {
       return database.read((prisma) =>
         prisma.notice.findFirst({ where: { id, ...(apps ? { app: { in: [...apps] } } : {}) } }),
       )
     },
 
-    /** Which apps have sent to a recipient lately, the latest first. */
+    /** The apps that sent to a recipient lately, latest first. */
     async appsOf(recipientHashes: readonly Uint8Array[]): Promise<string[]> {
       const values = [recipientHashes, maxOfRecipient]
       const rows = await database.query<{ app: string }>('notice-apps-of', appsSql, values)
       return rows.map(({ app }) => app)
     },
 
-    /** What became of the latest notices, by provider; of these apps alone unless they are undefined. */
+    /** Counts of the latest notices by provider and state, for these apps, or for all if `apps` is undefined. */
     latestByProvider(apps: readonly string[] | undefined) {
       return database.query<{ provider: string; state: NoticeState; count: number }>(
         'notice-latest',

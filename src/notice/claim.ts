@@ -1,7 +1,7 @@
 /**
- * Who may send a notice. A worker looks at it first, which changes nothing: it may wait for long, for a
- * provider's slot or a limit. It claims the notice right before the call, and gets it only if no other
- * worker has had it since that look.
+ * Decides which worker sends a notice. A worker first reads the notice, which changes nothing: the notice may wait
+ * long for a provider or a limit. The worker claims it right before the call. The claim succeeds only if no other
+ * worker has claimed the notice since that read.
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
@@ -9,7 +9,7 @@ import { columns } from '../base/columns.ts'
 import type { Database } from '../storage/database.ts'
 import type { Attempt } from './states.ts'
 
-/** An open notice that no worker holds, as it was when it was looked at. */
+/** An open notice that no worker has claimed, as it was when it was read. */
 export interface OpenNotice {
   id: string
   app: string
@@ -20,32 +20,34 @@ export interface OpenNotice {
   template: string
   locale: string
   sealedParams: Buffer
-  /** With the lost one, where it was left by a worker that died. */
+  /** With a lost attempt at the end, if a worker died during it. */
   attempts: Attempt[]
-  /** How often it has been claimed: the fence. */
+  /** The number of claims so far: the fence. */
   claims: number
-  /** When its sender wanted it sent: by PostgreSQL's clock, in terms of our `performance.now()`. */
+  /**
+   * The time for which its sender wanted it, by PostgreSQL's clock, converted to this process's `performance.now()`.
+   */
   wantedAtMs: number
-  /** What is left of its time, by PostgreSQL's clock; negative when it is over. */
+  /** The rest of its time to live, by PostgreSQL's clock; negative when it has expired. */
   remainingMs: number
-  /** Until its `sendAt`; 0 when that time is past, or there is none. */
+  /** Milliseconds until its `sendAt`; 0 when that has passed or is absent. */
   opensInMs: number
 }
 
-/** What makes a notice the caller's: `claims` is its fence from now on. */
+/** A successful claim: `claims` is its fence from now on. */
 export interface Claim {
   claims: number
-  /** What is left of the notice's time; negative when it is over. */
+  /** The rest of the notice's time to live; negative when it has expired. */
   remainingMs: number
 }
 
 /**
- * Between a worker's statements: little beside a send, and each statement saved is as much of
- * PostgreSQL's time as a dozen rows. Against 20 ms it saves a quarter of PostgreSQL's time per message.
+ * Time between a worker's statements. The delay is small beside a send, and a statement costs PostgreSQL as much as a
+ * dozen rows. Compared with 20 ms it saves a quarter of PostgreSQL's time per message.
  */
 export const workerSpacingMs = 40
 
-/** Answers the notice as it is; null when there is nothing to do: it is final, or another worker holds it. */
+/** Reads a notice. Null if it is final or another worker has claimed it. */
 export function createFindOpen(database: Database) {
   return createBatcher<string, OpenNotice | null>({
     maxItems: 100,
@@ -67,11 +69,11 @@ export function createFindOpen(database: Database) {
 }
 
 /**
- * Takes a notice for `claimMs`, in which a provider may be called. Null when it is not as it was when it
- * was looked at: another worker has had it, or its `sendAt` has not come.
+ * Claims a notice for `claimMs`, in which the worker may call a provider. Null if another worker has claimed it since
+ * the read, or its `sendAt` is still to come.
  */
 export function createClaim(database: Database, claimMs: number) {
-  // Asked with a provider's slot in hand, so it waits for no other.
+  // The worker has a turn at a provider already, so this batcher has no spacing.
   return createBatcher<Pick<OpenNotice, 'id' | 'claims'>, Claim | null>({
     maxItems: 100,
     maxConcurrent: 1,
@@ -83,7 +85,7 @@ export function createClaim(database: Database, claimMs: number) {
       const claimed = new Map(rows.map((row) => [row.id, row]))
       return notices.map(({ id }) => {
         const row = claimed.get(id) ?? null
-        // Should one id be asked for twice in a batch, only the first asker gets it.
+        // If an id is twice in a batch, only the first caller gets it.
         claimed.delete(id)
         return row
       })
@@ -91,7 +93,7 @@ export function createClaim(database: Database, claimMs: number) {
   })
 }
 
-/** A row still in `sending` when its claim is over: whether the try was made is unknown. */
+/** For a row still in `sending` after its claim ended, adds an attempt with an unknown outcome. */
 export const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(
         'provider', NULL, 'at', to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'outcome', 'unknown', 'durationMs', 0, 'detail', 'the worker was lost') END`
@@ -110,8 +112,8 @@ const openSql = `
   WHERE n.id = ANY ($1::uuid[]) AND ${isFree}`
 
 /**
- * Says what the join says already, in words that always go by the primary key: how many ids an array
- * holds is unknown to the planner, and on a guess it reads the whole table for each statement.
+ * Repeats the condition of the join in a form that always uses the primary key. The planner does not know the length
+ * of an array, and with a guess it reads the whole table.
  */
 export const byIndex = 'n.id = ANY ($1::uuid[])'
 

@@ -1,10 +1,9 @@
 /**
  * Makes a notice: seals its variables, commits its row, and puts it on the queue.
  *
- * The commit is the promise that a 202 gives. Queueing is not awaited: when it fails, or the process
- * dies before it, the reconciler finds the row. When the commit fails without a clear no (time-out,
- * connection lost), the row may still appear; it was promised to no caller, so it is closed again before a
- * worker may take it, as soon as PostgreSQL answers.
+ * The commit is the promise behind a 202. Queueing is not awaited: if it fails or the process dies, the reconciler
+ * finds the row. If the commit ends without a clear result (time-out, lost connection), the row may still appear. No
+ * caller was promised that row. So it is closed as soon as PostgreSQL answers, before a worker may claim it.
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
@@ -17,7 +16,7 @@ import type { Secrets } from '../crypto/secrets.ts'
 import type { Producer } from './producer.ts'
 import type { NoticeStore } from './store.ts'
 
-/** Variables of a template: what the caller gave, and the code. */
+/** Variables of a template: the caller's values, and the code. */
 export type Params = Readonly<Record<string, string | number | boolean>>
 
 export interface NoticeDraft {
@@ -29,12 +28,12 @@ export interface NoticeDraft {
   scene?: string | undefined
   template: string
   locale: string
-  /** Counted from `sendAt`, where there is one. */
+  /** Counted from `sendAt` if that is set. */
   ttlMs: number
   sendAt?: Date | undefined
 }
 
-/** A notice that is about to be made. */
+/** A notice before its row is committed. */
 export type PreparedNotice = Readonly<NoticeDraft> & { readonly id: string }
 
 /** A notice whose row is committed. */
@@ -45,7 +44,7 @@ export interface CreatedNotice extends PreparedNotice {
 
 export type CreateNotice = ReturnType<typeof createNoticeCreator>['createNotice']
 
-/** How long closing the row is tried; a row that is there even then meets the checks of delivery. */
+/** How long closing the row is tried. A row that appears later meets the checks of delivery. */
 const abandonForMs = 300_000
 const maxUnanswered = 10_000
 
@@ -56,7 +55,7 @@ export function createNoticeCreator(deps: {
   metrics: Metrics
   log: Log
   isTestRecipient: (channel: Channel, to: string) => boolean
-  /** PostgreSQL's. */
+  /** PostgreSQL's time. */
   nowMs: () => number
 }) {
   const { store, producer, secrets, metrics, log, isTestRecipient, nowMs } = deps
@@ -68,9 +67,8 @@ export function createNoticeCreator(deps: {
   })
 
   /**
-   * Resolves once the row is committed, with its times. Throws Unavailable when it could not be within
-   * `timeoutMs`; should it be there nevertheless, it is closed as `abandoned`. To a test recipient nothing is sent, so
-   * its notice has its times and no row.
+   * Resolves with the times of the committed row. Throws Unavailable if it was not committed within `timeoutMs`; if it
+   * appears later, it is closed as `abandoned`. A test recipient gets no message, so its notice has times but no row.
    */
   async function createNotice(
     notice: PreparedNotice,
@@ -123,4 +121,8 @@ function withTimes(notice: PreparedNotice, createdAt: Date): CreatedNotice {
 }
 
 const outOfTime = () =>
-  new Unavailable('postgresql', undefined, 'postgresql gave no answer in the time of the request')
+  new Unavailable(
+    'postgresql',
+    undefined,
+    'postgresql gave no answer within the time limit of the request',
+  )

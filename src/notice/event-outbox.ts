@@ -1,4 +1,4 @@
-/** The outbox of events: the only place but notice/outbox.ts that knows its table. */
+/** The outbox of events. Only this file and notice/outbox.ts know its table. */
 import { createBatcher } from '../base/batcher.ts'
 import { columns } from '../base/columns.ts'
 import type { EventType } from '../base/event-types.ts'
@@ -10,17 +10,17 @@ export interface NewEvent {
   data: Readonly<Record<string, unknown>>
 }
 
-/** An event in the hands of a worker until its lease ends. */
+/** An event that a worker has leased. */
 export interface TakenEvent extends NewEvent {
   id: string
   createdAt: Date
-  /** This one included. */
+  /** The number of tries, with this one. */
   tries: number
-  /** Its day is over: this try is the last. */
+  /** True for the last try, because the event is a day old. */
   isLast: boolean
 }
 
-/** One that waits, as operators see it. */
+/** A waiting event in the form for operators. */
 export interface WaitingEvent {
   id: string
   app: string
@@ -34,7 +34,7 @@ export type EventOutbox = ReturnType<typeof createEventOutbox>
 
 export function createEventOutbox(database: Database) {
   return {
-    /** For events that no row of ours tells; committed when it resolves. */
+    /** Adds events that no move of a row writes. Committed when it resolves. */
     add: createBatcher<NewEvent, void>({
       maxItems: 200,
       maxConcurrent: 1,
@@ -44,12 +44,12 @@ export function createEventOutbox(database: Database) {
       },
     }),
 
-    /** Up to `limit` events that are due, for `leaseMs`; several takers never get the same. */
+    /** Leases up to `limit` due events for `leaseMs`. Several workers never get the same event. */
     take(limit: number, leaseMs: number, giveUpAfterMs: number): Promise<TakenEvent[]> {
       return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
     },
 
-    /** Ends what was taken: these rows go, those are due again after their pause. */
+    /** Ends leases: deletes the rows in `gone`, and makes those in `again` due after their pause. */
     async settle(
       gone: readonly string[],
       again: readonly { id: string; pauseMs: number }[],
@@ -60,7 +60,7 @@ export function createEventOutbox(database: Database) {
       }
     },
 
-    /** Those that wait, the next first; `after` is the last of the page before. */
+    /** Waiting events, next due first. `after` is the last event of the page before. */
     list(
       apps: readonly string[] | undefined,
       limit: number,
@@ -70,7 +70,7 @@ export function createEventOutbox(database: Database) {
       return database.query('event-list', listSql, values)
     },
 
-    /** Age of the oldest event, 0 when there is none. */
+    /** Age of the oldest event, 0 without events. */
     async oldestSeconds(): Promise<number> {
       const [row] = await database.query<{ seconds: number | null }>('event-oldest', oldestSql, [])
       return row?.seconds ?? 0

@@ -1,8 +1,8 @@
-/** Notices as their senders look for them: by id, or by recipient, channel and state. */
+/** Finds notices for their senders: by id, or by recipient, channel and state. */
 import type { Database } from '../storage/database.ts'
 import type { NoticeState } from './states.ts'
 
-/** So many of a recipient's codes are looked at, the latest. */
+/** The number of a recipient's latest codes that are read. */
 const maxCaptchas = 200
 
 export function createFinder(database: Database) {
@@ -11,7 +11,7 @@ export function createFinder(database: Database) {
       return database.read((prisma) => prisma.notice.findFirst({ where: { id, app } }))
     },
 
-    /** For which scenes codes were sent lately. */
+    /** The scenes of recent codes. */
     async scenesOf(app: string, recipientHashes: readonly Uint8Array[]): Promise<string[]> {
       const captchas = await database.read((prisma) =>
         prisma.notice.findMany({

@@ -1,12 +1,13 @@
 /**
- * What an Idempotency-Key stands for. What a caller hears of it is decided in src/http/once-per-key.ts.
+ * The rows of Idempotency-Keys. once-per-key.ts decides the answers to callers.
  *
- * The key is written first, with the id the notice will have, and after the answer with that answer. A
- * repeat in between is `in_progress`. A request that found a server away frees its key, unless its notice
- * is there and open: then it is not known yet what it comes to. When a request never answered (its process
- * died, or the answer could not be kept), a repeat takes the key over after a while and is told the id
- * the first had: if that notice was sent or will be, it is the answer; if not, the repeat goes on under
- * an id of its own, so that nothing which is still being undone for the first can meet it.
+ * The key is written first, with the id of the coming notice, and the answer is stored later. A repeat in between is
+ * `in_progress`. A request that found a server away frees its key, unless its notice exists and is open: the outcome
+ * is then not known yet.
+ *
+ * If a request never answered (its process died, or its answer was not stored), a repeat takes the key over after a
+ * while. It gets the id of the first request's notice. If that notice was sent or will be, it is the answer. If not,
+ * the repeat continues with a new id, so that no late undo of the first request can reach it.
  */
 import { createHash } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -17,19 +18,19 @@ import type { Database } from '../storage/database.ts'
 
 export type Reservation =
   | { kind: 'proceed' }
-  /** A request that never answered had it, with this notice id. */
+  /** An earlier request with this notice id never answered. */
   | { kind: 'taken_over'; earlierId: string }
-  /** The first request was answered; `answer` is what it got. */
+  /** `answer` is the answer to the first request. */
   | { kind: 'answered'; answer: unknown }
   | { kind: 'in_progress' }
   /** The key was used for a request with another body. */
   | { kind: 'reused' }
 
-/** Longer than any request lives. */
+/** Longer than any request takes. */
 const takeOverAfterMs = 30_000
 const keptForMs = 86_400_000
 const perRemoval = 1_000
-/** How long an answer that could not be kept is tried again; soon after it a repeat takes over. */
+/** How long storing an answer is tried. Soon after it, a repeat takes over. */
 const keepTryingForMs = 20_000
 const maxUnanswered = 10_000
 const keysPerLook = 100
@@ -64,11 +65,12 @@ export function createIdempotency(database: Database) {
 
   return {
     /**
-     * Whether the key stands for something, now. For those who know that the request will be refused otherwise: any
-     * number of them share one statement at a time, which writes nothing.
+     * True if the key is in use now. For requests that will otherwise be refused. All callers share one statement at a
+     * time, which writes nothing.
      */
     async isKnown(app: string, key: string): Promise<boolean> {
-      if (looking >= maxLooking) throw new Overloaded('postgresql', 'too many keys are looked for')
+      if (looking >= maxLooking)
+        throw new Overloaded('postgresql', 'too many Idempotency-Keys wait for a look-up')
       looking += 1
       try {
         return await look({ app, hash: sha256(key) })
@@ -77,7 +79,7 @@ export function createIdempotency(database: Database) {
       }
     },
 
-    /** `request` is the canonical text of what was asked; `noticeId` the id to reserve. */
+    /** `request` is the canonical text of the request; `noticeId` is the id to reserve. */
     async reserve(
       app: string,
       key: string,
@@ -93,7 +95,7 @@ export function createIdempotency(database: Database) {
         takeOverAfterMs,
         keptForMs,
       ])
-      // No row: another reservation was committed while this statement ran.
+      // No row: another reservation was committed during this statement.
       const row = rows[0]
       if (!row) return { kind: 'in_progress' }
       if (row.isNew) {
@@ -107,33 +109,33 @@ export function createIdempotency(database: Database) {
         : { kind: 'answered', answer: row.answer }
     },
 
-    /** From now on the key stands for another notice. */
+    /** Binds the key to another notice. */
     async rename(app: string, key: string, earlierId: string, noticeId: string): Promise<void> {
       const values = [app, sha256(key), earlierId, noticeId]
       await database.query('idempotency-rename', renameSql, values)
     },
 
-    /** Keeps the answer for repeats, now or when PostgreSQL answers again. */
+    /** Stores the answer for repeats, now or when PostgreSQL answers again. */
     async keep(app: string, key: string, noticeId: string, answer: unknown): Promise<void> {
       const values = [app, sha256(key), noticeId, JSON.stringify(answer)]
       const run = () => database.query('idempotency-keep', keepSql, values)
       await run().catch(() => unanswered.add(`keep ${noticeId}`, run))
     },
 
-    /** Frees the key of a request that made nothing, now or when that is known. */
+    /** Frees the key of a request that made nothing, now or when PostgreSQL answers again. */
     async free(app: string, key: string, noticeId: string): Promise<void> {
       const run = () => database.query('idempotency-free', freeSql, [app, sha256(key), noticeId])
       const rows = await run().catch(() => [])
       if (rows.length === 0) unanswered.add(`free ${noticeId}`, run)
     },
 
-    /** Removes some keys past their day; how many. */
+    /** Removes some keys older than a day. Returns their number. */
     async removeOld(): Promise<number> {
       const rows = await database.query('idempotency-remove', removeSql, [keptForMs, perRemoval])
       return rows.length
     },
 
-    /** An id for a notice, whose time is PostgreSQL's. */
+    /** A notice id with PostgreSQL's time. */
     newNoticeId: () => newId(database.nowMs()),
 
     close(): void {
@@ -142,7 +144,7 @@ export function createIdempotency(database: Database) {
   }
 }
 
-// The insert wins when the key is new, a day old, or reserved by a request that must have died.
+// The insert succeeds if the key is new, a day old, or reserved by a request that must have died.
 const reserveSql = `
   WITH mine AS (
     INSERT INTO idempotency_key AS old (app, key_hash, request_hash, notice_id, created_at)

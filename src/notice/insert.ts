@@ -1,6 +1,6 @@
 /**
- * New rows. A row is the promise that a 202 gives, so whether its id was there already must be known for
- * each, also when many share a statement.
+ * Inserts rows. A row is the promise behind a 202. So each insert must report if its id existed already, also when
+ * many share a statement.
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
@@ -18,13 +18,13 @@ export interface NewNotice {
   template: string
   locale: string
   sealedParams: Buffer
-  /** Asked for ahead of time: not carried before it. */
+  /** The earliest time to send. */
   sendAt?: Date | undefined
-  /** How long it may be sent, from `sendAt` or else from its creation. */
+  /** Time to live from `sendAt`, or else from creation. */
   ttlMs: number
 }
 
-/** Answers when the row was made, by PostgreSQL's clock, once it is committed; null when its id was there already. */
+/** Returns the creation time by PostgreSQL's clock after the commit; null if the id existed already. */
 export function createInsert(database: Database) {
   return createBatcher<NewNotice, Date | null>({
     maxItems: 200,
@@ -41,7 +41,7 @@ export function createInsert(database: Database) {
       const created = new Map(rows.map((row) => [row.id, new Date(Math.floor(row.createdAtMs))]))
       return notices.map(({ id }) => {
         const createdAt = created.get(id) ?? null
-        // Should one id stand twice in a batch, only the first of them made the row.
+        // If an id is twice in a batch, only the first made the row.
         created.delete(id)
         return createdAt
       })
@@ -49,7 +49,7 @@ export function createInsert(database: Database) {
   })
 }
 
-// Times are PostgreSQL's, whatever the clock of the process says, but for the one that was asked for.
+// All times are PostgreSQL's, except `send_at`. The process's clock is not used.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
                       sealed_params, created_at, send_at, expires_at, due_at)

@@ -1,7 +1,7 @@
 /**
- * What the API and the workers agree on. A job is a hint that a row wants carrying: it holds the
- * notice id and nothing else, because BullMQ keeps job data readable in Redis. The job's own id is the
- * notice id too, so adding it twice while it exists is one job.
+ * The job format that the API and the workers share. A job is a hint that a row should be sent. It has only the notice
+ * id, because BullMQ keeps job data readable in Redis. The notice id is also the job's id, so a second add of an
+ * existing job changes nothing.
  */
 import type { JobsOptions } from 'bullmq'
 import type { Channel } from '../base/channel.ts'
@@ -16,33 +16,35 @@ export interface JobData {
   id: string
 }
 
-/** What to put on the queue. */
+/** An entry for the queue. */
 export interface SendJob {
   id: string
   channel: Channel
   kind: 'captcha' | 'notice'
-  /** Not before this has passed. */
+  /** Not run before this time has passed. */
   delayMs?: number
-  /** By PostgreSQL's clock its time is here: a delay of a job that is there already is over, whatever a worker's clock says. */
+  /**
+   * The notice is due by PostgreSQL's clock. An existing delayed job then runs now. A worker's clock does not count.
+   */
   isOverdue?: boolean
 }
 
-/** Finished jobs leave no trace: the row is the record, and a kept job would block its id. */
+/** Finished jobs are removed: the row is the record, and a kept job would block its id. */
 export function jobOptions({ id, kind, delayMs = 0 }: SendJob): JobsOptions {
   return {
     jobId: id,
     removeOnComplete: true,
     removeOnFail: true,
-    // Jobs without a priority run before those with one: codes overtake bulk notices.
+    // Jobs without a priority run first, so codes overtake bulk notices.
     ...(kind === 'notice' ? { priority: 1 } : {}),
     ...(delayMs > 0 ? { delay: delayMs } : {}),
   }
 }
 
-/** A killed worker's job runs again within `lockDuration + stalledInterval`. */
+/** The job of a killed worker runs again within `lockDuration + stalledInterval`. */
 export const workerTimings = {
   lockDuration: 10_000,
   stalledInterval: 5_000,
-  // BullMQ would fail a job that stalled more often without asking us; the row counts its own tries.
+  // Above this number BullMQ fails a stalled job by itself. The row counts the tries instead.
   maxStalledCount: 1_000,
 } as const

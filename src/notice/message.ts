@@ -1,7 +1,6 @@
 /**
- * What captchas and notices have in common: what a send is asked with, what it comes to, and from the one the message
- * that can be sent. Whether recipient, channel, template and variables fit together is found out before anything is
- * counted: a message that could only fail is refused here.
+ * The common parts of captchas and notices: the request, its outcome, and the message to send. Recipient, channel,
+ * template and variables are checked together before anything is counted, so a message that must fail is refused here.
  */
 import type { Channel } from '../base/channel.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
@@ -13,37 +12,37 @@ import {
 import { type InvalidRequest, invalidRequest, type Refused } from '../rules/refused.ts'
 import type { CreatedNotice, Params } from './create.ts'
 
-/** What captchas and notices are asked with, by HTTP or in process. */
+/** The members that captchas and notices share, by HTTP or in process. */
 export interface SendAsked {
   channel: Channel
-  /** Of any spelling. */
+  /** In any spelling. */
   to: string
   template: string
   params: Params
-  /** Of any spelling; the nearest edition of the template is sent. */
+  /** In any spelling. The nearest edition of the template is sent. */
   locale?: string | undefined
-  /** The address of the person who asked, where the caller is a server. */
+  /** The address of the person, if the caller is a server. */
   ip?: string | undefined
   /** 1 to 255 visible ASCII characters. A repeat with the same key makes no second message. */
   idempotencyKey?: string | undefined
 }
 
-/** The members of the answer by HTTP. */
+/** The members of the HTTP answer. */
 export interface Accepted {
   outcome: 'accepted'
   id: string
   channel: Channel
   /** Masked. */
   to: string
-  /** Of a notice. */
+  /** For notices. */
   template?: string
-  /** Of a code, like the two below. */
+  /** For codes, like `codeLength` and `lockedForMs`. */
   scene?: string
   codeLength?: number
-  /** Checks of this recipient are locked for this caller, so the code passes no earlier. */
+  /** Milliseconds for which checks of this recipient are locked for this caller. The code does not pass earlier. */
   lockedForMs?: number
   state: 'pending'
-  /** ISO 8601, like `resendAt`: from then on the limits admit the same request again. */
+  /** ISO 8601, like `resendAt`. From `resendAt` on the limits admit the same request again. */
   expiresAt: string
   resendAt: string
 }
@@ -53,31 +52,31 @@ export type SendOutcome = Accepted | Refused
 export interface Message {
   to: string
   country: string
-  /** An edition of the template. */
+  /** The locale of the chosen edition. */
   locale: string
-  /** Those that this edition shows. */
+  /** The variables that this edition shows. */
   params: Params
 }
 
 export type ReadMessage = ReturnType<typeof createReadMessage>
 
-/** Variables of a captcha's template that Postern fills in. */
+/** Variables in templates of captchas that Postern sets. */
 const ownVariables = ['code', 'minutes', 'validity']
 
 export function createReadMessage(deps: {
   normaliseRecipient: NormaliseRecipient
   templates: {
     has(template: string): boolean
-    /** Undefined when the template is not made for this channel. */
+    /** Undefined if the template has no edition for this channel. */
     findLocale(template: string, channel: Channel, wanted?: string): string | undefined
     /** The variables that the message in this locale needs. */
     variables(template: string, channel: Channel, locale: string): ReadonlySet<string>
-    /** Whether the template needs this variable in any channel and locale. */
+    /** True if the template needs this variable in some channel and locale. */
     uses(template: string, variable: string): boolean
   }
-  /** Whether a route of the policy file fits. */
+  /** True if a route of the policy file fits. */
   isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
-  /** Nothing is sent to one, so that it needs no route. */
+  /** Test recipients get no messages and need no route. */
   isTestRecipient(channel: Channel, to: string): boolean
 }) {
   const { templates, normaliseRecipient, isRouted, isTestRecipient } = deps
@@ -115,20 +114,20 @@ export function createReadMessage(deps: {
       if (!isThere) return wrong(name, 'the template needs it')
     }
     for (const name of names) {
-      // With other words behind it, the same message would be other content to the duplicate rule.
+      // An unused variable would make the same message look like other content to the duplicate rule.
       const isUsed = needed.has(name) || templates.uses(template, name)
       if (!isUsed) return wrong(name, 'the template does not use it')
     }
     if (kind === 'captcha' && !needed.has('code')) {
-      return invalidRequest('template', 'does not say the code')
+      return invalidRequest('template', 'does not contain the code')
     }
-    // A variable that only another edition shows is left out, for the same reason.
+    // Variables of other editions are left out for the same reason.
     const shown = Object.entries(params).filter(([name]) => needed.has(name))
     return { to, country, locale, params: Object.fromEntries(shown) }
   }
 }
 
-/** What every accepted send is told. */
+/** The members of every accepted answer. */
 export function acceptedAs(
   { id, channel, to, expiresAt }: Omit<CreatedNotice, 'createdAt'>,
   resendAtMs: number,

@@ -1,11 +1,11 @@
 /**
- * A send is carried out once per Idempotency-Key. Keys are reserved in PostgreSQL before the limits are asked, or a
- * repeat would be refused by what it counted itself. What was accepted is remembered for repeats, because a notice's row
- * has neither `resendAt` nor a lock of checks, and a test recipient's send has no row.
+ * Carries out a send once per Idempotency-Key. The key is reserved in PostgreSQL before the limit check.
+ * Otherwise a repeat would be refused by its own first count. The answer is stored for repeats, because a notice's row
+ * has neither `resendAt` nor a lock of checks. A test recipient's send has no row at all.
  *
- * Any visitor may send with the key of a page: pages reserve so many at a time, so that a flood of them leaves
- * the other connections of the pool to servers. Apps share the turns, and within an app its visitors do. A
- * refused send costs two statements, one to reserve and one to free; one that got no turn costs none.
+ * Any visitor may send with the key of a page. So pages reserve a limited number of keys at a time, and a flood of
+ * them leaves connections of the pool to servers. Apps share the turns, and an app's visitors share its turns. A
+ * refused send costs two statements, one to reserve and one to free. A send without a turn costs none.
  */
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
@@ -16,17 +16,19 @@ import type { Refused } from '../rules/refused.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 
-/** An answer is promised within 2.5 s, whatever is away; between deciding and answering little happens. */
+/** Every request is promised an answer within 2.5 s, also when servers are away. The rest is for writing the answer. */
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
-/** A request's own try at making a notice. */
+/** The attempt of a request to make a notice. */
 export interface Attempt {
-  /** The notice of an earlier request with this key that never answered. If it was sent or will be, it is the answer. */
+  /**
+   * The notice of an earlier request with this key that never answered. If that was sent or will be, it is the answer.
+   */
   earlierId?: string
-  /** The id of the notice to make. From then on the key stands for it. */
+  /** Returns the id of the notice to make. From then on the key is bound to it. */
   claimId(): Promise<string>
-  /** Must follow: remembers what was accepted, and frees the key after anything else. Never throws. */
+  /** Must be called last. Stores an accepted answer; frees the key after anything else. Never throws. */
   end(outcome: SendOutcome | undefined): Promise<void>
 }
 
@@ -36,18 +38,18 @@ export function createOncePerKey(idempotency: Idempotency) {
   const inTurn = createTurns(turnsOfPages)
 
   return {
-    /** By `performance.now()`: when the caller of a request that begins now is owed an answer. */
+    /** The deadline for the answer to a request that begins now, by `performance.now()`. */
     answerBy: () => performance.now() + answerWithinMs,
 
-    /** Whether the key stands for nothing, now. Any number of callers share one statement at a time, which writes nothing. */
+    /** True if the key is unused now. All callers share one statement at a time, which writes nothing. */
     async isNew(key: string, caller: Caller, answerBy: number): Promise<boolean> {
       const looking = idempotency.isKnown(caller.app, scopedKey(key, caller))
       return !(await untilLate(looking, answerBy, notInTime))
     },
 
     /**
-     * A repeat's answer, or the attempt to make a notice. Without a key there is nothing to repeat. The answer to a
-     * challenge is no part of what is asked for: one whose request died is used up, and a repeat must bring another.
+     * The stored answer for a repeat, or a new attempt. Without a key every request is new. The answer to a challenge
+     * is not compared: a request that died has used it up, and its repeat must bring another.
      */
     async begin(
       kind: 'captcha' | 'notice',
@@ -70,14 +72,14 @@ export function createOncePerKey(idempotency: Idempotency) {
         ? inTurn({ app, caller: caller.ip }, reserve, noTurn)
         : reserve()
       const reservation = await untilLate(reserving, answerBy, notInTime).catch(async (error) => {
-        // Also a reservation of which nothing was heard may be there.
+        // Frees a reservation without an answer too, because it may exist.
         if (isTried) await free(id)
         throw error
       })
       if (reservation.kind === 'in_progress') return { outcome: 'idempotency_in_progress' }
       if (reservation.kind === 'reused') return { outcome: 'idempotency_key_reused' }
       if (reservation.kind === 'answered') {
-        // Builds before the first release kept the answer by HTTP.
+        // Builds before the first release stored the HTTP answer.
         const { body, ...kept } = reservation.answer as Accepted & { body?: Accepted }
         return body ? { ...body, outcome: 'accepted' } : kept
       }
@@ -92,7 +94,7 @@ export function createOncePerKey(idempotency: Idempotency) {
         },
         async end(outcome) {
           if (outcome?.outcome !== 'accepted') return free(standsFor)
-          // What was sent is never answered with an error: when this fails, a repeat finds the notice itself.
+          // A sent message is never answered with an error. If this fails, a repeat finds the notice.
           await untilLate(idempotency.keep(app, key, standsFor, outcome), answerBy, () => {})
         },
       }
@@ -100,7 +102,7 @@ export function createOncePerKey(idempotency: Idempotency) {
   }
 }
 
-/** What goes on while the caller is answered. */
+/** Waits for `work` until `answerBy`; then the work continues in the background. */
 const untilLate = <Result>(work: Promise<Result>, answerBy: number, late: () => Result) =>
   orLate(work, Math.max(0, answerBy - performance.now()), late)
 
@@ -114,13 +116,13 @@ function noTurn(): never {
 
 function textOf(kind: 'captcha' | 'notice', asked: Readonly<Record<string, unknown>>): string {
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
-  // Spelled as the first builds did: their keys live for a day.
+  // The format of the first builds, because their keys live for a day.
   return `/v1/${kind}s ${canonicalRecord(Object.fromEntries(given))}`
 }
 
 /**
- * A server's Idempotency-Key stands for its app, also over a rotation of its key. Whoever reads a page has its key
- * and may write any Idempotency-Key: theirs never meet a server's. A space is in none.
+ * A server's Idempotency-Key belongs to its app, also after a rotation of its API key. Anyone who reads a page has its
+ * API key and may send any Idempotency-Key. So pages get a separate range of keys: given keys contain no space.
  */
 const scopedKey = (given: string, { keyId, isPage }: Caller) =>
   isPage ? `${keyId} ${given}` : given

@@ -1,16 +1,15 @@
 /**
- * Events about notices are written by the statement that moves the row, so there is never a move
- * without its event nor an event without its move, whenever a process dies. Carrying them is the work
- * of event-outbox.ts.
+ * Events about notices are written by the statement that moves the row. So a move and its event are both written or
+ * both missing, whenever a process dies. event-outbox.ts delivers the events.
  */
 import type { EventType } from '../base/event-types.ts'
 
-/** The types a statement may write; none when no receiver is configured. */
+/** The event types to write; none without a configured receiver. */
 export type WantedEvents = readonly EventType[]
 
 /**
- * A further part of a statement `WITH … moved AS (UPDATE notice … RETURNING notice.*)`: writes events of
- * the wanted types for the rows it moves.
+ * An added part of a statement `WITH … moved AS (UPDATE notice … RETURNING notice.*)`. Writes events of the wanted
+ * types for the moved rows.
  */
 export function insertEvents(types: WantedEvents = []): string {
   const wanted = types.filter((type) => type.startsWith('notice.'))
@@ -22,7 +21,7 @@ export function insertEvents(types: WantedEvents = []): string {
   )`
 }
 
-/** Masked as in src/recipient/mask-recipient.ts: here, because a readable recipient never enters an event. */
+/** Masks as src/recipient/mask-recipient.ts does. Done in SQL, so that a readable recipient never enters an event. */
 export const maskedRecipient = `
   CASE WHEN channel = 'email'
     THEN left(recipient, 1) || '***@' || split_part(recipient, '@', -1)

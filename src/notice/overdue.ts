@@ -1,4 +1,4 @@
-/** Open notices as a whole: which of them are carried by no job, how many wait, and for how long. */
+/** All open notices: how many wait, how long, and which ones have no job. */
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
 import { attemptsWithLostOne } from './claim.ts'
@@ -6,9 +6,8 @@ import { attemptsWithLostOne } from './claim.ts'
 export function createOverdue(database: Database) {
   return {
     /**
-     * Up to `limit` open notices that are overdue by `graceMs`: no job or worker carries them. In the
-     * same step they become `pending` and due again in `againInMs`, so that several callers never take
-     * the same.
+     * Takes up to `limit` open notices that are overdue by `graceMs`, because no job or worker has them. The same step
+     * makes them `pending` and due again in `againInMs`, so several callers never take the same notice.
      */
     takeOverdue(limit: number, graceMs: number, againInMs: number) {
       return database.query<{ id: string; channel: Channel; kind: 'captcha' | 'notice' }>(
@@ -18,13 +17,13 @@ export function createOverdue(database: Database) {
       )
     },
 
-    /** How many notices wait for their `sendAt`. */
+    /** The number of notices that wait for their `sendAt`. */
     async scheduledCount(): Promise<number> {
       const [row] = await database.query<{ count: number }>('notice-scheduled', scheduledSql, [])
       return row?.count ?? 0
     },
 
-    /** Seconds that the oldest open notice of each kind has been waiting for, 0 when there is none. */
+    /** Age in seconds of the oldest open notice of each kind, 0 without one. */
     oldestOpenSeconds() {
       return database.query<{ kind: 'captcha' | 'notice'; value: number }>(
         'notice-oldest',

@@ -10,10 +10,10 @@ type JobState = (typeof jobStates)[number]
 
 export type Producer = ReturnType<typeof createProducer>
 
-/** Adding has a deadline of its own, because BullMQ waits for a connection as long as it takes. */
+/** Limits an add, because BullMQ waits for a connection without limit. */
 const addDeadlineMs = 2_000
 
-/** Puts notices on the queue; all of one event-loop tick go in one command per channel. */
+/** Puts notices on the queue. All jobs of one event-loop tick go in one command per channel. */
 export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
   const queues = new Map<Channel, Queue<JobData>>()
   const batchers = new Map<Channel, (job: SendJob) => Promise<void>>()
@@ -23,7 +23,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
       prefix: queuePrefix(keyPrefix),
       skipVersionCheck: true,
     })
-    // Every failed command is reported to its caller; this event repeats it.
+    // The caller of each command gets its error; this event only repeats it.
     queue.on('error', () => {})
     queues.set(channel, queue)
     batchers.set(
@@ -39,7 +39,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
           }))
           const there = await reachRedis(inTime(queue.addBulk(added)))
           const overdue = there.filter((_, at) => jobs[at]?.isOverdue)
-          // Refused for all that are not delayed.
+          // `promote` fails for jobs that are not delayed, which is fine.
           await reachRedis(inTime(Promise.allSettled(overdue.map((job) => job.promote()))))
         },
       }),
@@ -47,7 +47,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
   }
 
   return {
-    /** Throws Unavailable when the queue can't be reached in time; the reconciler then carries it. */
+    /** Throws Unavailable if the queue is out of reach. The reconciler then queues the notice. */
     async add(job: SendJob): Promise<void> {
       await batchers.get(job.channel)?.(job)
     },

@@ -1,4 +1,4 @@
-/** What became of a notice: one move, its events with it, and only by the worker that had it last. */
+/** Writes the outcome of a notice: one move with its events, and only by the last worker that claimed it. */
 import { createBatcher } from '../base/batcher.ts'
 import { columns } from '../base/columns.ts'
 import type { Database } from '../storage/database.ts'
@@ -6,13 +6,13 @@ import { byIndex, workerSpacingMs } from './claim.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
 
-/** What a worker writes back. `pending` needs `retryInMs`. */
+/** The result that a worker writes. `pending` needs `retryInMs`. */
 export interface NoticeOutcome {
   id: string
-  /** Of the claim, or as they were when it was looked at. */
+  /** From the claim, or from the read without a claim. */
   claims: number
   state: 'pending' | 'sent' | 'failed' | 'expired'
-  /** All of them, earlier ones too. */
+  /** All attempts, with the earlier ones. */
   attempts: readonly Attempt[]
   retryInMs?: number
   provider?: string
@@ -21,8 +21,8 @@ export interface NoticeOutcome {
 }
 
 /**
- * Writes what became of a notice, claimed or only looked at; false when another worker has claimed it
- * since, and nothing was written. The same once more changes nothing.
+ * Writes the outcome of a notice after a claim or a read. False if another worker has claimed the notice since; then
+ * nothing was written. A repeat of the same call changes nothing.
  */
 export function createRecord(database: Database, wantedEvents?: WantedEvents) {
   const recordSql = `
@@ -49,9 +49,9 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
 }
 
 /**
- * Held by the number of claims alone: as long as no other worker has claimed the notice, the word of
- * the one that had it last is the truth, even if it comes so late that the notice was given up for lost
- * meanwhile. The attempts are written whole, so that a statement whose answer was lost may be repeated.
+ * Only the number of claims is compared. If no other worker has claimed the notice, the last worker's result is true.
+ * That holds even if the result comes late and the notice was given up as lost. Attempts are written as a whole, so a
+ * statement without an answer may be repeated.
  */
 const recordMove = `
   UPDATE notice n

@@ -1,6 +1,6 @@
 /**
- * Sends a notice: first the limits, because a refusal must cost nothing, then the row, whose commit is the
- * promise. When it can't be made the quota is given back.
+ * Sends a notice: first the limits, so that a refusal costs nothing, then the row, whose commit is the promise. If the
+ * row can't be made, the uses are given back.
  */
 import type { CanReach } from '../recipient/can-reach.ts'
 import { type Caller, type Fields, originOf, type Quota } from '../rules/quota.ts'
@@ -17,9 +17,9 @@ import type { Attempt, OncePerKey } from './once-per-key.ts'
 import type { NoticeStore } from './store.ts'
 
 export interface NoticeAsked extends SendAsked {
-  /** In milliseconds. Not sent after it; the policy file's default when absent. */
+  /** Time to live in milliseconds; the policy file's default if absent. */
   ttl?: number | undefined
-  /** ISO 8601, at most 7 days ahead. One that has passed means now: the caller's clock may be behind ours. */
+  /** ISO 8601, at most 7 days ahead. A past time means now, because the caller's clock may be slow. */
   sendAt?: string | undefined
 }
 
@@ -42,13 +42,13 @@ export function createSendNotice(deps: {
   store: Pick<NoticeStore, 'adopt'>
   ttlMs: number
   canReach: CanReach
-  /** PostgreSQL's, because it decides when a notice is due. */
+  /** PostgreSQL's time, because PostgreSQL decides when a notice is due. */
   nowMs: () => number
 }) {
   const { readMessage, oncePerKey, quota, createNotice, store, canReach, nowMs } = deps
   const policy = 'notice'
 
-  /** Throws Unavailable when Redis or PostgreSQL is out of reach; nothing was taken then. */
+  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then nothing was taken. */
   return async function sendNotice(asked: NoticeAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app } = caller
@@ -74,7 +74,7 @@ export function createSendNotice(deps: {
     }
   }
 
-  /** What an earlier request with this key has made, if it was sent or will be. Takes no quota. */
+  /** The answer to an earlier request with this key, if its notice was sent or will be. Takes no quota. */
   async function adopt(
     { draft, fields }: Sending,
     { earlierId: id }: Attempt,

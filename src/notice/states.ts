@@ -4,21 +4,20 @@
  *   pending ──claim──▶ sending ──accepted──▶ sent ──receipt──▶ delivered
  *      ▲                  │                    └───receipt──▶ failed
  *      └───try again──────┤
- *                         ├──refused for good, or tries used up──▶ failed
- *   pending, sending ─────┴──its time is over──▶ expired
+ *                         ├──rejected, or attempts used up──▶ failed
+ *   pending, sending ─────┴──time to live ends──▶ expired
  *
- * - The row is the truth; a job on the queue only says "look at this row".
- * - `sending` means that a provider may be in the middle of a call: a notice is claimed when everything
- *   else is ready, right before the call, and what waits for anything of ours is `pending`.
- * - `due_at` says when an open row should next be carried. A claim moves it to the end of the claim, so
- *   a worker that dies is noticed by time alone.
- * - `claims` counts claims and is the fence: an outcome is written only while nothing has been claimed
- *   since, so a worker that was thought dead and comes back changes nothing.
- * - A row found in `sending` after its claim ended was in the hands of a process that died: whether
- *   the provider was called is unknown, and it is recorded as such a try. Should the process live after
- *   all and know better, before another has claimed the row, its word replaces the guess: that is the
- *   one way from `pending` to `sent`.
- * - Nothing leaves `delivered`, `failed` or `expired`. The database holds the same moves in a trigger.
+ * - The row is the truth; a job on the queue is only a hint to read the row.
+ * - `sending`: a provider may be in the middle of a call. A notice is claimed right before the call, when everything
+ *   else is ready. While it waits for a limit or a turn, it is `pending`.
+ * - `due_at`: the next time at which an open row should be sent. A claim moves it to the end of the claim, so a dead
+ *   worker is noticed by time alone.
+ * - `claims`: the number of claims, which is the fence. An outcome is written only if nothing has claimed the row
+ *   since. So a worker that was wrongly thought dead changes nothing when it returns.
+ * - A row still in `sending` after its claim ended belonged to a dead process. The provider may have been called, so an
+ *   attempt with an unknown outcome is recorded. If the process is alive and reports before the next claim, its report
+ *   replaces that attempt. Only this moves a notice from `pending` to `sent`.
+ * - `delivered`, `failed` and `expired` are final. A trigger in the database allows only these moves.
  */
 export const noticeStates = [
   'pending',
@@ -32,8 +31,8 @@ export const noticeStates = [
 export type NoticeState = (typeof noticeStates)[number]
 
 /**
- * What a call came to: a provider's result, or afterwards its word on a call that was `unknown`:
- * `accepted` or `not_taken`. `src/delivery/meaning.ts` has what follows from each.
+ * The result of a call of a provider. `not_taken`, and sometimes `accepted`, are later reports on a call with outcome
+ * `unknown`. `src/delivery/meaning.ts` defines the consequences of each.
  */
 export const outcomes = [
   'accepted',
@@ -49,19 +48,19 @@ export const outcomes = [
 export type Outcome = (typeof outcomes)[number]
 
 /**
- * One answered (or lost) call of a provider, or all calls in which it did not take the message for the same reason: an
- * outage may last for thousands of calls, and a row has one entry for them. Duration and detail are those of the latest.
+ * One call of a provider, or all calls that failed for the same reason without sending. An outage may last for
+ * thousands of calls, and a row has one entry for them. Duration and detail are of the latest call.
  */
 export interface Attempt {
-  /** Null when the process that made the try died before it could say. */
+  /** Null if the process died before it could record the provider. */
   provider: string | null
-  /** The first call, ISO 8601. */
+  /** Time of the first call, ISO 8601. */
   at: string
   outcome: Outcome
   durationMs: number
   detail?: string
-  /** Calls, where there was more than one. */
+  /** Number of calls, if more than one. */
   count?: number
-  /** The latest of them, ISO 8601. */
+  /** Time of the latest call, ISO 8601. */
   latestAt?: string
 }

@@ -1,8 +1,8 @@
 /**
- * The Notice table: this room alone knows its SQL, one file for each story a row goes through.
+ * The Notice table. Only this room knows its SQL, with one file per use.
  *
- * Inserts, claims and outcomes run at the speed of traffic and go many rows to a statement. Times that
- * decide anything (is it due, is it over) are PostgreSQL's, because workers' clocks differ.
+ * Inserts, claims and outcomes happen with every message, so each statement has many rows. PostgreSQL's clock decides
+ * all times (due, expired), because workers' clocks differ.
  */
 import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
@@ -20,7 +20,7 @@ export function createNoticeStore(
   database: Database,
   options: {
     claimMs: number
-    /** Of which moves events are written. */
+    /** The events to write for moves. */
     wantedEvents?: WantedEvents
   },
 ) {

@@ -1,10 +1,10 @@
 /**
- * Rows whose request never heard its answer. Either the request's process gives the row up, or a repeat
- * of the request takes it for its own: one row must never meet both.
+ * Rows whose request never answered. Either the first request closes the row, or a repeat adopts it. Both must never
+ * happen to one row.
  */
 import type { Database } from '../storage/database.ts'
 
-/** A notice that an earlier request made. */
+/** A notice of an earlier request. */
 export interface AdoptedNotice {
   /** Not sent yet. */
   isOpen: boolean
@@ -14,14 +14,14 @@ export interface AdoptedNotice {
 
 export function createUnanswered(database: Database) {
   return {
-    /** Closes notices whose 202 was never given, unless a worker or a repeat has claimed them. */
+    /** Closes notices without a 202, unless a worker or a repeat has claimed them. */
     async abandon(ids: readonly string[]): Promise<void> {
       await database.query('notice-abandon', abandonSql, [ids])
     },
 
     /**
-     * What a request whose answer was lost has made, if it was sent or will be: a row that waits is
-     * promised now, and no longer closed by `abandon`. Null when it is not there, or ended unsent.
+     * Adopts the notice of a request whose answer was lost, if it was sent or will be. A waiting row is then promised,
+     * and `abandon` no longer closes it. Null if the row is missing or ended unsent.
      */
     async adopt(app: string, id: string): Promise<AdoptedNotice | null> {
       await database.query('notice-adopt', adoptSql, [app, id])
@@ -35,7 +35,7 @@ const abandonSql = `
   UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now()
   WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
 
-// Two statements: the second sees what the first waited for.
+// Two statements: the second must see the row after the lock wait of the first.
 const adoptSql = `
   UPDATE notice SET claims = claims + 1 WHERE app = $1 AND id = $2 AND state = 'pending'`
 

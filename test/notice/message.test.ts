@@ -72,6 +72,6 @@ test('no route of this app: refused by the channel; a code and its words are our
     expect(outcome).toEqual(refusal(`params.${name}`, 'is set by Postern'))
   }
   const params = { name: 'Ada', order: 7 }
-  const mute = refusal('template', 'does not say the code')
+  const mute = refusal('template', 'does not contain the code')
   expect(read('captcha', { template: 'order', params })).toEqual(mute)
 })
