@@ -1,15 +1,17 @@
 /**
- * A proof of work (altcha, version 2): the page derives keys from counters 0, 1, 2, … until one begins as
- * the challenge says. We draw the last counter, so we know the key, and put its signature into the challenge:
- * to look at an answer takes two HMACs and no derivation, however often somebody sends it.
+ * A proof of work (altcha, version 2). The page derives keys from the counters 0, 1, 2, … until one key has the
+ * required beginning. This server draws the last counter, so it knows the key, and signs it into the challenge. To
+ * check an answer costs two HMACs and no derivation, however often it is sent.
  *
- * The counter is even over its whole range, so that to begin late or to give up early gains nothing. A
- * single derivation is cheap, because we pay one for every challenge we hand out; a caller pays thousands.
+ * All counters are equally likely, so to begin late or give up early gains nothing. One derivation is cheap, because
+ * every challenge costs this server one. A caller pays thousands.
  *
- * Signed with a key of the app and the API key that were asked, so a challenge shows neither and opens
- * nothing elsewhere. altcha-lib makes it. Signing and verifying are ours, though of its form (a test holds them to
- * its `verifySolution`): that would judge the expiry by this process's clock, and its HMACs, imported anew each
- * time, cost more than the derivation, in what a flood makes us do.
+ * The signing key belongs to the app and the API key. So a challenge shows neither of them, and opens nothing
+ * elsewhere.
+ *
+ * altcha-lib makes the challenge. Signing and verifying happen here in its format, and a test compares the results
+ * with its `verifySolution`. That function would check the expiry by this process's clock. It also imports HMAC keys
+ * anew each time, which costs more than the derivation.
  */
 import { createHmac, randomInt } from 'node:crypto'
 import { createChallenge } from 'altcha-lib'
@@ -20,17 +22,17 @@ import { isSameSecret } from '../crypto/same-secret.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Asked, ChallengeKind, Reading } from './challenge-kind.ts'
 
-/** Of one derivation: less than 0.1 ms of our processors. */
+/** Iterations per derivation: less than 0.1 ms on a server. */
 const iterations = 100
 const validForMs = 300_000
-/** The processes that share a Redis differ by no more in what PostgreSQL's time is. */
+/** The greatest difference between the PostgreSQL times of processes with one Redis. */
 const clockToleranceMs = 30_000
 
 const hex = z.string().regex(/^[0-9a-f]{64}$/)
 
 const answerSchema = z.object({
   challenge: z.object({
-    // Whatever they say is either what we signed, or refused.
+    // Not checked further: unsigned values are refused.
     parameters: z.record(z.string(), z.union([z.string(), z.number()])),
     signature: hex,
   }),
@@ -41,12 +43,12 @@ export function createAltcha(deps: {
   secrets: Pick<Secrets, 'challengeKeys'>
   /** Keys that a caller derives on average. */
   tries: number
-  /** PostgreSQL's. */
+  /** PostgreSQL's time. */
   nowMs: () => number
 }): ChallengeKind {
   const { secrets, tries, nowMs } = deps
 
-  /** The current secret's first. */
+  /** The current secret first. */
   function keysOf({ app, keyId }: Asked) {
     const ofAnswers = secrets.challengeKeys(['answer', app, keyId])
     const [current, ...previous] = secrets
@@ -100,7 +102,7 @@ function parseAnswer(answer: string) {
   return answerSchema.safeParse(parseJson(Buffer.from(answer, 'base64').toString())).data
 }
 
-/** As altcha-lib writes parameters for signing. */
+/** The order in which altcha-lib signs parameters. */
 function inOrder(parameters: object): string {
   return JSON.stringify(Object.fromEntries(Object.entries(parameters).sort(byName)))
 }

@@ -1,13 +1,13 @@
 /**
- * Whose key a request carries.
+ * Finds the API key of a request.
  *
- * Every request carries one, so what PostgreSQL said of it is remembered for a moment: a revoked key passes
- * for less than a second more. When PostgreSQL is away or slow its last word about a key stays good, because
- * codes are checked in Redis and must stay checkable.
+ * Every request carries a key, so PostgreSQL's answer is cached for a moment. A revoked key works for less than a
+ * second more. While PostgreSQL is away or slow, its last answer for a known key stays valid: codes are in Redis and
+ * must stay checkable.
  *
- * Any stranger can make us look a key up. Made-up ones are refused by their checksum; those that pass
- * it share one statement at a time, on one connection of the pool, and no more than so many wait for
- * it, so that no flood of them takes PostgreSQL from valid sends (I21).
+ * Any stranger can cause look-ups. Made-up keys fail their checksum. The rest share one statement at a time on one
+ * connection of the pool, and the number of waiting keys is limited. So a flood of them can't take PostgreSQL from
+ * valid sends (I21).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBatcher } from '../base/batcher.ts'
@@ -20,25 +20,25 @@ import { createLastUse } from './last-use.ts'
 
 export interface ApiKey {
   id: string
-  /** What the key may see. */
+  /** The app whose data the key can see. */
   app: string
   kind: KeyKind
-  /** Where a publishable key may be used from, as browsers spell it. */
+  /** Origins where a publishable key may be used, as browsers spell them. */
   origins: readonly string[]
 }
 
-/** How long PostgreSQL's word about a key is not asked for again: with `patienceMs`, less than a second. */
+/** Cache time for a valid key. Together with `patienceMs` it is less than a second. */
 const defaultFreshMs = 700
-/** And its word that there is no such key. Nobody waits for that to change. */
+/** Cache time for an unknown key. A longer time does no harm. */
 const defaultWrongFreshMs = 5_000
-/** Wrong keys are remembered too, so a flood of one asks PostgreSQL once; the bound keeps memory flat. */
+/** Unknown keys are cached too, so a flood of one key causes one look-up. The bound limits memory. */
 const defaultMaxWrong = 10_000
-/** Unknown keys that wait for PostgreSQL's word at a time: some twenty statements' worth. */
+/** The limit of unknown keys that wait for PostgreSQL: some twenty statements' worth. */
 const defaultMaxAsking = 2_000
 const keysPerStatement = 100
-/** Keys are asked for this often at most, however many there are; one that comes alone is asked for at once. */
+/** The least time between two look-up statements. A lone key is looked up at once. */
 const statementsApartMs = 10
-/** How long a request waits to hear again of a key that is known. */
+/** How long a request with a cached key waits for a fresh answer. */
 const patienceMs = 250
 
 export function createApiKeys(
@@ -49,11 +49,11 @@ export function createApiKeys(
   const { maxWrong = defaultMaxWrong, maxAsking = defaultMaxAsking } = options
   const store = createKeyStore(database)
   const noteUse = createLastUse(database)
-  // Apart, so that no flood of wrong keys can push out a right one.
+  // Separate, so that no flood of wrong keys can push out a right key.
   const known = new Map<string, { key: ApiKey; freshUntilMs: number }>()
   const wrong = createBoundedMap<{ freshUntilMs: number }>(maxWrong)
   const asking = new Map<string, Promise<ApiKey | null>>()
-  /** What this process was given by its operator: of any shape, so without a checksum. */
+  /** Keys from the operator's environment. They may have any form, so they need no checksum. */
   const given = new Set<string>()
 
   const lookUp = async (hashes: readonly Buffer[]): Promise<(ApiKey | null)[]> => {
@@ -67,12 +67,12 @@ export function createApiKeys(
     maxConcurrent: 1,
     spacingMs: statementsApartMs,
   }
-  // Apart, so that a key that is known never waits behind strangers.
+  // Separate, so that a known key never waits behind unknown ones.
   const lookUpKnown = createBatcher(oneAtATime)
   const lookUpStranger = createBatcher(oneAtATime)
 
   async function ask(token: string, isKnown: boolean): Promise<ApiKey | null> {
-    // What PostgreSQL says is as old as the question.
+    // The answer counts from the time of the question.
     const askedAtMs = performance.now()
     const hash = hashOf(token)
     const key = await (isKnown ? lookUpKnown(hash) : lookUpStranger(hash))
@@ -86,7 +86,7 @@ export function createApiKeys(
     return null
   }
 
-  /** What is known of a key, or what PostgreSQL says now. */
+  /** The cached key, or PostgreSQL's answer now. */
   async function look(token: string): Promise<ApiKey | null> {
     const nowMs = performance.now()
     const right = known.get(token)
@@ -97,7 +97,7 @@ export function createApiKeys(
     let answer = asking.get(token)
     if (!answer) {
       if (!right && asking.size >= maxAsking) {
-        throw new Overloaded('postgresql', 'too many unknown keys are asked for')
+        throw new Overloaded('postgresql', 'too many unknown keys wait for a look-up')
       }
       answer = ask(token, right !== undefined).finally(() => asking.delete(token))
       asking.set(token, answer)
@@ -114,7 +114,7 @@ export function createApiKeys(
   return {
     ...store,
 
-    /** Null when there is no such key or it is revoked. Throws Unavailable when that can't be said now. */
+    /** Null for an unknown or revoked key. Throws Unavailable if the state of the key is not known now. */
     async find(token: string): Promise<ApiKey | null> {
       const key = await look(token)
       if (key) noteUse(key.id)
@@ -122,8 +122,8 @@ export function createApiKeys(
     },
 
     /**
-     * Makes sure that this very key exists (`BOOTSTRAP_SECRET_KEY`); safe from several processes at once.
-     * From now on this process takes it without a checksum, also when this call failed.
+     * Creates this key if it is missing (`BOOTSTRAP_SECRET_KEY`). Several processes may call it at once. From then on
+     * this process accepts the key without a checksum, even if this call failed.
      */
     async ensure(token: string, facts: Pick<NewKey, 'name' | 'app'>): Promise<void> {
       given.add(token)

@@ -1,34 +1,37 @@
-/** What every kind of challenge does; who may answer when, and how often, is the same for all. */
+/**
+ * The part that differs between kinds of challenges. The rules of who may answer, when and how often are the same for
+ * all.
+ */
 import type { Challenge } from 'altcha-lib'
 
-/** Who is asked: an answer for one of these opens nothing for another. */
+/** The owner of a challenge: an answer for one owner opens nothing for another. */
 export interface Asked {
   app: string
   keyId: string
-  /** Of the pages that may use the key; empty for a key that belongs in no page. */
+  /** Origins of the pages that may use the key; empty for a key of servers. */
   origins: readonly string[]
 }
 
-/** What a page needs to have its visitor solve it. */
+/** The data that a page needs to show a challenge. */
 export type Offer =
   | { kind: 'altcha'; challenge: Challenge }
   | { kind: 'turnstile' | 'hcaptcha'; siteKey: string }
 
 export type Reading =
-  /** `id` tells this answer from every other; `aliveMs`: how long it could be given again. */
+  /** `id` identifies this answer; `aliveMs`: for how long it could be used again. */
   | { kind: 'right' | 'unproven'; id: string; aliveMs: number }
-  /** Nothing that a challenge could have led to. */
+  /** Cannot be an answer to any challenge. */
   | { kind: 'malformed' }
-  /** Of another key or app, altered, or not solved. */
+  /** For another key or app, altered, or not solved. */
   | { kind: 'wrong' }
   | { kind: 'expired' }
 
 export interface ChallengeKind {
-  /** `factor`: how many times the usual work, where the work is ours to set. */
+  /** `factor`: difficulty multiplier, for kinds whose work Postern sets. */
   offer(asked: Asked, factor: number): Promise<Offer>
-  /** What can be said of an answer without asking anybody. */
+  /** The verdict without calling another server. */
   read(asked: Asked, answer: string): Reading
-  /** Whether an unproven answer is right. Throws Unavailable when that can't be said now. */
+  /** True if an unproven answer is right. Throws Unavailable if that is not known now. */
   prove(asked: Asked, answer: string): Promise<boolean>
   close(): void
 }

@@ -1,8 +1,7 @@
 /**
- * Whether a caller has shown to be human. An answer opens one request: it is taken in Redis before that
- * request asks the limits, and given back when the request came to nothing, so that nobody solves twice for
- * a fault of ours or a limit. An answer whose request died with its process stays taken until its end; the next
- * request of that person is asked for another.
+ * Reports if a caller has proved to be human. An answer opens one request. It is taken in Redis before the limits are
+ * asked, and given back if the request fails. So a limit or a server error never costs the person a solved challenge.
+ * If the process dies with the request, the answer stays used until it expires, and the next request needs a new one.
  */
 import { randomUUID } from 'node:crypto'
 import type { Metrics } from '../base/metrics.ts'
@@ -13,16 +12,16 @@ import { createTurns } from '../base/turns.ts'
 import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
 
-/** Who asks. Only callers from pages are ever asked for a challenge. */
+/** The caller. Only callers in pages ever get a challenge. */
 export interface Caller extends Asked {
   isPage: boolean
-  /** An address. */
+  /** An IP address. */
   ip: string
 }
 
-/** No answer could be given again after it. */
+/** After this time no answer is valid. */
 const maxAgeMs = 600_000
-/** Anybody may make a token up, and each is asked about. A send must still be answered after the wait. */
+/** Strangers can invent tokens, and each costs a call of the vendor. A send must still be answered after the wait. */
 const turnsAtVendor = { maxUnderWay: 32, maxWaiting: 64, maxWaitMs: 300 }
 
 export function createChallenges(deps: {
@@ -47,10 +46,10 @@ export function createChallenges(deps: {
         { app: caller.app, caller: caller.ip },
         () => kind.prove(caller, answer),
         () => {
-          throw new Overloaded('challenge', 'too many answers are asked about')
+          throw new Overloaded('challenge', 'too many challenge answers wait for the vendor')
         },
       )
-      // A wrong one stays wrong: it is not worth remembering.
+      // A wrong answer stays wrong, so it is not stored.
       if (!isRight) once.giveBack(key, requestId, false)
       return isRight
     } catch (error) {
@@ -69,7 +68,7 @@ export function createChallenges(deps: {
     return { outcome: 'challenge_required', ...by, challenge: await offer(caller) } as const
   }
 
-  /** A challenge of the caller's own. */
+  /** Makes a challenge for this caller. */
   function offer(caller: Caller): Promise<Offer> {
     metrics.challenges.inc({ result: 'offered' })
     return kind.offer(caller, pressure.raise(caller.app, caller.ip))
@@ -79,16 +78,15 @@ export function createChallenges(deps: {
     offer,
 
     /**
-     * Lets a request in: `isHuman` past the rules that ask for a challenge. Its answer, if it carries one, is used up until it
-     * is given back, now or when Redis answers again. Throws Unavailable when it can't be said whether the answer is right
-     * and new; it is not used up then.
+     * Admits a request. `isHuman`: rules in mode challenge admit it. The request's answer is used up until it is given
+     * back. Throws Unavailable if the answer can't be checked now; then it is not used up.
      */
     async enter(caller: Caller, answer: string | undefined) {
       if (answer === undefined) return { isHuman: !caller.isPage, giveBack() {} }
       const reading = kind.read(caller, answer)
       if (reading.kind === 'malformed') {
         metrics.challenges.inc({ result: 'malformed' })
-        const errors = [{ path: 'challenge', message: 'is no answer to a challenge' }]
+        const errors = [{ path: 'challenge', message: 'is not an answer to a challenge' }]
         return { outcome: 'invalid_request', errors } as const
       }
       if (reading.kind !== 'right' && reading.kind !== 'unproven')
@@ -99,7 +97,7 @@ export function createChallenges(deps: {
       if (taken === 0) return wrong(caller, 'used')
       const isProven = reading.kind === 'right' || taken === 2
       if (!isProven && !(await prove(caller, key, requestId, answer))) return wrong(caller, 'wrong')
-      // One that was given back opens another request, but was solved once.
+      // An answer that was given back opens another request, but counts as one solution.
       if (taken === 1) pressure.solved(caller.app)
       metrics.challenges.inc({ result: 'solved' })
       return {

@@ -20,9 +20,9 @@ export function examineKeys(all: readonly ListedKey[]): Finding[] {
     origins
       .filter((origin) => origin.startsWith('http:'))
       .map((origin) => {
-        const what = local.test(origin) ? 'a page of this machine' : 'a page without TLS'
-        const message = `publishable key "${name}" may be used by ${what}, ${origin}`
-        return warning(message, 'in production list https:// origins alone')
+        const page = local.test(origin) ? 'a page of this machine' : 'a page without TLS'
+        const message = `publishable key "${name}" may be used by ${page}, ${origin}`
+        return warning(message, 'in production list only https:// origins')
       }),
   )
   return plain.length > 0 ? plain : [ok(`${active.length} active, no page without TLS`)]

@@ -1,17 +1,16 @@
 /**
- * The rows of API keys: what `npm run keys` makes, lists, ends and replaces. A key holds 32 random bytes and is
- * shown once; its row holds the SHA-256, which is enough for a secret that can't be guessed and costs a
- * microsecond.
+ * The rows of API keys: `npm run keys` makes, lists, ends and replaces them. A key has 32 random bytes and is shown
+ * once. Its row stores the SHA-256, which costs a microsecond and is enough for a secret that can't be guessed.
  *
- * When a key ends is PostgreSQL's to say: the clock of whoever revokes it may be hours ahead, and the key would
- * live on for as long.
+ * PostgreSQL's clock decides when a key ends. The clock of the operator's machine may be hours ahead, and the key
+ * would live on for as long.
  */
 import { hash } from 'node:crypto'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyToken, type KeyKind, keyKindOf, shownPrefixOf } from './key-token.ts'
 
-/** In the place of an app: an operator's key that sees all of them. */
+/** Stands in place of an app: an operator's key that sees all apps. */
 export const everyApp = '*'
 
 export interface NewKey {
@@ -19,7 +18,7 @@ export interface NewKey {
   app: string
   /** `secret` by default. */
   kind?: KeyKind
-  /** As `parseOrigins` spells them; a publishable key needs one. */
+  /** Spelled as by `parseOrigins`. Required for publishable keys. */
   origins?: readonly string[]
 }
 
@@ -29,30 +28,30 @@ export interface KeyFacts {
   kind: KeyKind
   origins: string[]
   name: string
-  /** What it begins with; empty for one that the operator made up. */
+  /** The start of the key; empty for a key from the operator's environment. */
   prefix: string
   createdAt: Date
-  /** May lie ahead. */
+  /** May be in the future. */
   revokedAt: Date | null
   isRevoked: boolean
-  /** To the minute. */
+  /** Rounded to the minute. */
   lastUsedAt: Date | null
 }
 
 export type Rotation =
   | { kind: 'rotated'; id: string; token: string; successorOf: KeyFacts }
   | { kind: 'unknown' }
-  /** It was revoked, or is being replaced already. */
+  /** The key was revoked, or is already being replaced. */
   | { kind: 'ending'; at: Date; isRevoked: boolean }
 
 export function createKeyStore(database: Database) {
   const idNow = () => newId(database.nowMs())
 
-  /** Leaves a key that is there already as it is, also one that another process makes meanwhile. */
+  /** Does nothing if the key exists already, also if another process makes it meanwhile. */
   async function insert(token: string, key: NewKey): Promise<string> {
     const { name, app, kind = 'secret', origins = [] } = key
     if ((kind === 'publishable') !== origins.length > 0) {
-      throw new Error('a publishable key has origins, and no other has')
+      throw new Error('a publishable key needs origins, and other keys have none')
     }
     const id = idNow()
     const prefix = keyKindOf(token) ? shownPrefixOf(token) : ''
@@ -69,30 +68,30 @@ export function createKeyStore(database: Database) {
   return {
     insert,
 
-    /** Also a revoked one. */
+    /** Finds revoked keys too. */
     findById,
 
-    /** Every app that has or had keys; those of operators who see every app have none of their own. */
+    /** Every app that has or had keys, except `*`. */
     async apps(): Promise<string[]> {
       const rows = await database.query<{ app: string }>('api-key-apps', appsSql, [everyApp])
       return rows.map(({ app }) => app)
     },
 
-    /** Makes a key and returns it; it can't be read again. */
+    /** Makes a key and returns it. It can't be read again. */
     async create(key: NewKey): Promise<{ id: string; token: string }> {
       const token = createKeyToken(key.kind ?? 'secret')
       return { id: await insert(token, key), token }
     },
 
-    /** Newest first, revoked ones included. */
+    /** Newest first, with revoked keys. */
     list: () => database.query<KeyFacts>('api-key-list', `${factsSql} ORDER BY id DESC`, []),
 
-    /** Ends it now. False when there is no such key; revoking twice is fine. */
+    /** Ends the key now. False for an unknown key; revoking twice is fine. */
     async revoke(id: string): Promise<boolean> {
       return (await database.query('api-key-revoke', revokeSql, [id])).length > 0
     },
 
-    /** Makes another of the same kind, app, name and origins, and ends this one once `overlapMs` are over. */
+    /** Makes a new key of the same kind, app, name and origins, and ends this one after `overlapMs`. */
     async rotate(id: string, overlapMs: number): Promise<Rotation> {
       const before = await findById(id)
       if (!before) return { kind: 'unknown' }
@@ -122,13 +121,13 @@ const insertSql = `
   INSERT INTO api_key (id, app, name, kind, hash, prefix, origins, created_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, now()) ON CONFLICT (hash) DO NOTHING`
 
-// LEAST leaves NULL out: the first end of a key stands, unless it lies ahead. The column has whole milliseconds, and now()
-// would be rounded up half of the time: for that moment the key would still pass.
+// LEAST ignores NULL. An earlier end of a key stays, unless it is in the future. The column has whole milliseconds.
+// Without date_trunc, now() would be rounded up half of the time, and the key would still work for that moment.
 const revokeSql = `
   UPDATE api_key SET revoked_at = LEAST(revoked_at, date_trunc('milliseconds', now()))
   WHERE id = $1 RETURNING id`
 
-// One statement, so that a key never ends without its successor, and of two that rotate it one makes one.
+// One statement, so a key never ends without its successor. If two processes rotate it, only one makes a new key.
 const rotateSql = `
   WITH old AS (
     UPDATE api_key SET revoked_at = now() + $2 * interval '1 millisecond'

@@ -1,13 +1,13 @@
 /**
- * When a key was last used, for people who wonder whether they may revoke one. To the minute is enough, so a
- * process writes it once a minute for a key at most. No request waits for it or fails with it.
+ * Records when a key was last used, for people who want to revoke one. Rounded to the minute, so a process writes at
+ * most once a minute per key. No request waits for it or fails because of it.
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
 
 const everyMs = 60_000
 
-/** Only for keys that were found: what strangers show must cost no statement, and would fill the memory. */
+/** Call it for existing keys only: strangers' keys would cost statements and fill the memory. */
 export function createLastUse(database: Database): (keyId: string) => void {
   const notedAtMs = new Map<string, number>()
   const write = createBatcher<string, void>({
@@ -21,12 +21,12 @@ export function createLastUse(database: Database): (keyId: string) => void {
     const before = notedAtMs.get(keyId)
     if (before !== undefined && nowMs - before < everyMs) return
     notedAtMs.set(keyId, nowMs)
-    // The next minute's use writes it.
+    // After a failure, the use in the next minute is written.
     write(keyId).catch(() => {})
   }
 }
 
-// Another process may have written it a moment ago.
+// Another process may have written it just now.
 const usedSql = `
   UPDATE api_key SET last_used_at = now()
   WHERE id = ANY($1::uuid[]) AND (last_used_at IS NULL OR last_used_at < now() - interval '30 seconds')`

@@ -1,13 +1,12 @@
 /**
- * Which origins any valid publishable key lists. A browser asks before it sends (a preflight), without the key,
- * and so may any stranger: PostgreSQL is asked about once a second at most, whoever and however many they are.
- * While it is away its last word stays good.
+ * The origins that valid publishable keys list. Browsers send a preflight without the key, and so can any stranger. So
+ * PostgreSQL is queried once a second at most. While it is away, its last answer stays valid.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../storage/database.ts'
 
 const defaultFreshMs = 1_000
-/** How long a request waits for news when there is an older word. */
+/** How long a request waits for a fresh answer if there is an older one. */
 const patienceMs = 250
 
 export function createListedOrigins(database: Database, options: { freshMs?: number } = {}) {
@@ -30,7 +29,7 @@ export function createListedOrigins(database: Database, options: { freshMs?: num
   }
 
   return {
-    /** Throws Unavailable while PostgreSQL has not said it yet. */
+    /** Throws Unavailable before PostgreSQL's first answer. */
     async has(origin: string): Promise<boolean> {
       if (!asking && performance.now() - askedAtMs >= freshMs) asking = ask()
       if (asking) {

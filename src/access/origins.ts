@@ -1,20 +1,20 @@
 /**
- * The origins a publishable key may be used from, spelled as browsers spell them in `Origin`: then whether a
- * page may use a key is one comparison of texts, and nothing is left to interpretation while a request waits.
+ * The origins where a publishable key may be used, spelled as browsers write them in `Origin`. So a request needs only
+ * a comparison of texts.
  */
 
-/** More is a list that nobody looks through any more; another key has room for as many again. */
+/** A longer list would be hard to read; another key has room for as many again. */
 const maxOrigins = 50
-/** A name has at most 253 characters. */
+/** A host name has at most 253 characters. */
 const maxLength = 300
 
 export type ParsedOrigin = { ok: true; origin: string } | { ok: false; message: string }
 
-/** Upper case, an international name and the scheme's own port become what a browser makes of them. */
+/** Upper case, international names and default ports become the form that browsers send. */
 export function parseOrigin(text: string): ParsedOrigin {
   const refused = (message: string): ParsedOrigin => ({ ok: false, message })
   if (text === 'null') {
-    return refused('is what every sandboxed page and local file sends, so it names nobody')
+    return refused('is sent by every sandboxed page and local file, so it identifies no page')
   }
   if (text.length > maxLength) return refused(`is longer than ${maxLength} characters`)
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase()
@@ -24,10 +24,10 @@ export function parseOrigin(text: string): ParsedOrigin {
   const rest = text.slice(scheme.length + '://'.length)
   if (rest.includes('@')) return refused('has a user or password in it')
   if (/[/?#\\]/.test(rest)) {
-    return refused('has something behind the host; a browser names scheme, host and port only')
+    return refused('has more than scheme, host and port')
   }
   if (rest.includes('*')) return refused('has a wildcard; list every origin')
-  // The parser would leave them out without a word.
+  // The URL parser would drop these characters silently.
   if (/[\s\p{Cc}]/u.test(rest)) return refused('has a space in it')
   const url = URL.parse(text)
   if (!url || !/^([a-z0-9._-]+|\[[0-9a-f:]+\])$/.test(url.hostname)) {
@@ -39,14 +39,14 @@ export function parseOrigin(text: string): ParsedOrigin {
 export type ParsedOrigins =
   | {
       ok: true
-      /** Each once. */
+      /** Without duplicates. */
       origins: string[]
-      /** Those that were written in another way, and what they became. */
+      /** Origins in another spelling, and the result. */
       respelled: { from: string; to: string }[]
     }
   | { ok: false; problems: string[] }
 
-/** A key's whole list; every problem at once. */
+/** Parses the whole list of a key, and reports every problem. */
 export function parseOrigins(texts: readonly string[]): ParsedOrigins {
   if (texts.length > maxOrigins) {
     return {

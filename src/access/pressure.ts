@@ -1,14 +1,16 @@
 /**
- * How many times the usual work a challenge is. It grows with the answers that an app took in the last minute, which
- * cost whoever gave them their work, and for one caller with the challenges it fetched, so that none gathers them in
- * advance. Not with all that an app handed out: those are free, and one caller would make everybody work more.
- * Counted by each process. By app and not by rule: an answer opens any rule, so an attacker would take the challenge of
- * the quietest one.
+ * Difficulty multiplier of a challenge. It grows with the app's accepted answers in the last minute, because each
+ * answer cost its sender work. For one caller it also grows with that caller's fetched challenges, so that collecting
+ * them in advance is expensive. An app's unused challenges don't count: they are free, and one caller could make the
+ * work harder for all.
+ *
+ * Each process counts alone. Counts are per app and not per rule: an answer opens any rule, so attackers would use the
+ * quietest one.
  */
 import { createBoundedMap } from '../base/bounded-map.ts'
 
 const minuteMs = 60_000
-/** From so many a minute on the work is doubled, and doubled again. */
+/** Counts per minute at which the work doubles, and doubles again. */
 const steps = [300, 1_200, 4_800]
 const maxApps = 1_000
 const maxCallers = 20_000
@@ -18,9 +20,9 @@ export function createPressure(now: () => number = () => performance.now()) {
   const fetchedBy = createLastMinute(maxCallers, now)
 
   return {
-    /** An answer of the app's that was given for the first time. */
+    /** Counts a new accepted answer of the app. */
     solved: solvedOf.add,
-    /** Counts one challenge more for the caller: 1, 2, 4 or 8. */
+    /** Counts one more challenge for the caller. Returns the multiplier: 1, 2, 4 or 8. */
     raise(app: string, caller: string): number {
       fetchedBy.add(caller)
       const count = Math.max(solvedOf.count(app), fetchedBy.count(caller))
@@ -29,7 +31,7 @@ export function createPressure(now: () => number = () => performance.now()) {
   }
 }
 
-/** How often something was added in the last minute, where the minute before counts by its share. */
+/** Counts per key in the last minute. The previous minute counts by its remaining share. */
 function createLastMinute(maxKeys: number, now: () => number) {
   const keys = createBoundedMap<{ minute: number; count: number; before: number }>(maxKeys)
 

@@ -1,7 +1,7 @@
 /**
- * Turnstile and hCaptcha: the page gets a token from the vendor, and the vendor tells us once what it is
- * worth. What it says of our own settings, and any answer but a plain one, is not the visitor's fault and
- * no pass either: the caller hears 503. The visitor's address is not handed on.
+ * Turnstile and hCaptcha: the page gets a token from the vendor, and the vendor checks it once. An error about the
+ * site's settings, or an unclear answer, is not the visitor's fault but no proof either. Then the caller gets 503. The
+ * visitor's address is not sent to the vendor.
  */
 import { hash } from 'node:crypto'
 import { createHttpClient } from '../base/http-client.ts'
@@ -22,7 +22,7 @@ const endpoints = {
   hcaptcha: 'https://api.hcaptcha.com/siteverify',
 }
 
-/** Of what both vendors list, that which says nothing about the token. */
+/** Error codes of both vendors that are not about the token. */
 const notTheTokens = [
   'missing-input-secret',
   'invalid-input-secret',
@@ -32,12 +32,12 @@ const notTheTokens = [
   'internal-error',
 ]
 
-/** In place of a host, while hCaptcha is under load. */
+/** hCaptcha returns this in place of a host under load. */
 const hostNotProvided = 'not-provided'
 
 /**
- * Whether the token comes from a page that may use the key. Vendors let one site key stand on many sites, so a token
- * that was solved for another one would pass. The widget's `action` is set by the page, so nothing is known of it here.
+ * True if the token comes from a page that may use the key. One site key may be used on many sites, so a token solved
+ * on another site would pass. The widget's `action` is chosen by the page, so it proves nothing.
  */
 function isFromPage(
   kind: SiteverifySettings['kind'],
@@ -49,9 +49,9 @@ function isFromPage(
   return origins.some((origin) => new URL(origin).hostname === hostname)
 }
 
-/** Leaves time for the send itself. */
+/** Leaves time for the send. */
 const timeoutMs = 1_200
-/** Longer than a token of either vendor lives. */
+/** Longer than the life of a token of either vendor. */
 const aliveMs = 600_000
 const never = new AbortController().signal
 
@@ -88,7 +88,7 @@ export function createSiteverify(settings: SiteverifySettings): ChallengeKind {
       if (outcome.kind !== 'answered') throw unavailable(outcome.reason)
       const { success, hostname, 'error-codes': codes = [] } = parseObject(outcome.body) ?? {}
       if (outcome.status >= 500 || typeof success !== 'boolean' || !Array.isArray(codes)) {
-        throw unavailable(`its answer, of status ${outcome.status}, is none`)
+        throw unavailable(`its answer has status ${outcome.status} and no result`)
       }
       const ours = notTheTokens.find((code) => codes.includes(code))
       if (ours) throw unavailable(ours)

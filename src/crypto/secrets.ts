@@ -1,7 +1,7 @@
 /**
- * Everything that is derived from `SECRET`. Each use has a key of its own, so that no output of one
- * can stand in for another. What `SECRET_PREVIOUS` made can be read too: the secret before, or the next one while some
- * processes make everything with that already.
+ * Everything that is derived from `SECRET`. Each use has a separate key, so that no output of one use can replace
+ * another. Data made with `SECRET_PREVIOUS` can be read too. It is the old secret, or the next one while some
+ * processes use that already.
  */
 import {
   createCipheriv,
@@ -16,25 +16,25 @@ import { canonical } from '../base/canonical.ts'
 import { createKeyedHash } from '../base/keyed-hash.ts'
 
 export interface Secrets {
-  /** Digests under which a code may be stored: the current one first, then the previous secret's. */
+  /** Digests under which a code may be stored: current secret first, then the previous one. */
   codeDigests(parts: readonly string[]): string[]
-  /** Keyed hashes of a recipient, current first: how rows are found without a readable index. */
+  /** Keyed hashes of a recipient, current first, to find rows without a readable index. */
   recipientHashes(channel: string, to: string): Buffer[]
-  /** Who a pass is about, another one in each app: the current one first, then the previous secret's. */
+  /** The subject of a pass, different in each app: current secret first, then the previous one. */
   passSubjects(app: string, channel: string, to: string): string[]
-  /** Names of a subject in Redis keys: the current one first, then the previous secret's. */
+  /** Names of a subject in Redis keys: current secret first, then the previous one. */
   subjectHashes(parts: readonly string[]): string[]
-  /** Marks on cursors, which prove that we gave them: the current one first, then the previous secret's. */
+  /** Marks that prove that Postern made a cursor: current secret first, then the previous one. */
   cursorMarks(parts: readonly string[]): string[]
-  /** Keys by which challenges and their answers are signed: the current secret's first, then the previous one's. */
+  /** Keys that sign challenges and their answers: current secret first, then the previous one. */
   challengeKeys(parts: readonly string[]): string[]
-  /** HMAC-MD5, as the duplicate rule of the product's design card asks; 32 hex digits. */
+  /** HMAC-MD5, as the product's design requires for the duplicate rule; 32 hex digits. */
   dedupeHash(parts: readonly string[]): string
-  /** AES-256-GCM. `context` (the notice id) must be the same to open it again. */
+  /** Encrypts with AES-256-GCM. `unseal` needs the same `context` (the notice id). */
   seal(plain: string, context: string): Buffer
-  /** Throws when the data was altered, belongs to another context, or its secret is gone. */
+  /** Throws if the data was altered, has another context, or its secret is gone. */
   unseal(sealed: Uint8Array, context: string): string
-  /** Of each secret, the current one first: 32 bytes for a number, of which a signing key is made. */
+  /** Per secret, current first: makes 32 bytes for a number, the seed of a signing key. */
   readonly passSeeds: readonly ((nth: number) => Buffer)[]
   /** The key for the limiter's subjects. */
   readonly limiterKey: Buffer
@@ -97,7 +97,7 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
 }
 
 function deriveKeys(secret: string) {
-  // Key objects, because Node prepares a raw key anew at every use: 16 µs against 2 for one HMAC.
+  // Key objects, because Node prepares a raw key anew at every use: 16 µs instead of 2 per HMAC.
   const derive = (use: string) =>
     createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32)))
   return {
@@ -120,7 +120,7 @@ function hmac(algorithm: 'sha256' | 'md5', key: KeyObject, text: string): Buffer
 
 function unsealWith(key: KeyObject, sealed: Uint8Array, context: string): string {
   const iv = sealed.subarray(0, ivBytes)
-  // With the length said, a cut tag is refused; Node would otherwise check only what is left of it.
+  // With a set length, Node refuses a cut tag. Otherwise it would check only the remaining bytes.
   const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes })
   decipher.setAAD(Buffer.from(context))
   decipher.setAuthTag(sealed.subarray(ivBytes, ivBytes + tagBytes))

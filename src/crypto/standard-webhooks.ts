@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import { isSameSecret } from './same-secret.ts'
 
 /**
- * Signatures of the Standard Webhooks specification: HMAC-SHA256 over `id.timestamp.body`, so that
- * neither the message nor its moment can be changed, and an old one can't be played again.
+ * Signatures of the Standard Webhooks specification: HMAC-SHA256 over `id.timestamp.body`. So message and time can't
+ * be changed, and an old message can't be replayed.
  */
 export interface SignedHeaders {
   readonly 'webhook-id': string
@@ -11,7 +11,7 @@ export interface SignedHeaders {
   readonly 'webhook-signature': string
 }
 
-/** A signature is good for this long either way: clocks differ, and mail rooms are slow. */
+/** A signature is valid this long in both directions, because clocks differ and webhooks can be late. */
 const toleranceMs = 5 * 60_000
 
 export function signWebhook(
@@ -37,11 +37,11 @@ export function isSignedWebhook(
   const signed = signedHead(headers, nowMs)
   if (!signed) return false
   const expected = `v1,${digest(secret, signed.id, signed.timestamp, body)}`
-  // Several at once while the far end changes its secret.
+  // Providers send several signatures while they change their secret.
   return signed.signatures.split(' ', 10).some((one) => isSameSecret(one, expected))
 }
 
-/** False for what no body could make good: headers missing, or a time too far from now. */
+/** False if no body can make the request valid: missing headers, or a time too far from now. */
 export function mayBeSignedWebhook(
   headers: Readonly<Record<string, unknown>>,
   nowMs: number,
@@ -61,7 +61,7 @@ function signedHead(headers: Readonly<Record<string, unknown>>, nowMs: number) {
   return isTimely ? { id, timestamp, signatures } : undefined
 }
 
-/** Base64 that is none would make an empty key, and every signature would be easy to forge. */
+/** Invalid base64 would give an empty key, which anyone could sign with. */
 export function isUsableSecret(secret: string): boolean {
   if (!secret.startsWith(prefix)) return secret.length >= minKeyBytes
   const key = Buffer.from(secret.slice(prefix.length), 'base64')
@@ -72,7 +72,7 @@ export function isUsableSecret(secret: string): boolean {
 const minKeyBytes = 16
 const prefix = 'whsec_'
 
-/** The prefix announces base64; any other secret is taken as it is written. */
+/** The prefix marks base64; other secrets are used as they are. */
 function digest(secret: string, id: string, timestamp: string, body: string | Buffer): string {
   const isEncoded = secret.startsWith(prefix)
   const key = isEncoded ? Buffer.from(secret.slice(prefix.length), 'base64') : secret

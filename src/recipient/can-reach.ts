@@ -1,9 +1,9 @@
-/** Whether a message can arrive, as far as that is known before it is sent. */
+/** Reports if a message can arrive, as far as Postern knows before the send. */
 import type { Channel } from '../base/channel.ts'
 import { domainOf } from './facets.ts'
 import { createMailDomains } from './mail-domains.ts'
 
-/** May ask DNS, so it is called after the limits. Never throws. */
+/** May query DNS, so call it after the limits. Never throws. */
 export type CanReach = (message: { app: string; channel: Channel; to: string }) => Promise<boolean>
 
 /** Without `checkMx` no domain is looked up, and every recipient counts as reachable. */

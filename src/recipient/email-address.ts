@@ -2,19 +2,19 @@ import { domainToASCII } from 'node:url'
 
 const maxAddressLength = 254
 const maxLocalLength = 64
-/** Before it is put in lower case, which would make an ASCII k of the sign for kelvin: another mailbox. */
+/** Matched before lower case is applied, which would turn the kelvin sign into an ASCII k: another mailbox. */
 const local =
   /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
 const domain =
   /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/
 
-/** One plain addr-spec in lower case with the domain in ASCII; no quotes, comments, lists or IP literals. */
+/** One plain addr-spec in lower case with the domain in ASCII. Quotes, comments, lists and IP literals are refused. */
 export function readEmailAddress(text: string): string | undefined {
   if (text.length > maxAddressLength) return undefined
   const at = text.lastIndexOf('@')
   const localPart = text.slice(0, at)
   const given = text.slice(at + 1).toLowerCase()
-  // Only letters, digits and what joins them: domainToASCII would quietly drop or map the rest.
+  // Only letters, digits, dots and hyphens: domainToASCII would silently drop or map other characters.
   if (at < 1 || localPart.length > maxLocalLength || !/^[\p{L}\p{M}\p{N}.-]+$/u.test(given))
     return undefined
   const domainPart = domainToASCII(given)

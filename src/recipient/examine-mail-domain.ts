@@ -1,6 +1,6 @@
 /**
- * Whether mails from our domain are believed. Receivers look its records up in DNS: SPF (RFC 7208), DKIM (RFC
- * 6376) and DMARC (RFC 7489), and many refuse a sender whose domain takes no mail itself.
+ * Reports if receivers trust mails of a sender's domain. They look up its SPF (RFC 7208), DKIM (RFC 6376) and DMARC (RFC
+ * 7489) records in DNS. Many refuse a sender whose domain accepts no mail.
  */
 
 import { about, type Finding } from '../base/finding.ts'
@@ -9,7 +9,7 @@ import { type DnsResolver, findMailServers } from './mail-domains.ts'
 export async function examineMailDomain(
   resolver: DnsResolver,
   domain: string,
-  /** What the DKIM key is published under; nothing in DNS lists them. */
+  /** The name under which the DKIM key is published. DNS has no list of these names. */
   dkimSelector: string | undefined,
 ): Promise<Finding[]> {
   const found = await Promise.all([
@@ -26,21 +26,24 @@ const subjectOf = (domain: string) => about(`mail from ${domain}`)
 async function examineMx(resolver: DnsResolver, domain: string): Promise<Finding> {
   const { ok, warning, error } = subjectOf(domain)
   const answer = await findMailServers(resolver, domain)
-  if (answer === 'takes_mail') return ok('takes mail itself')
-  if (answer === 'uncertain') return warning('DNS did not say whether it takes mail', 'look at DNS')
-  const message = 'takes no mail itself (null MX, or neither MX nor address): many refuse its mails'
+  if (answer === 'takes_mail') return ok('accepts mail')
+  if (answer === 'uncertain')
+    return warning('DNS gave no answer about its mail servers', 'check the DNS resolver')
+  const message =
+    'accepts no mail (null MX, or neither MX nor address), so many receivers refuse its mails'
   return error(message, 'publish an MX for it')
 }
 
 async function examineSpf(resolver: DnsResolver, domain: string): Promise<Finding> {
   const { ok, warning, error } = subjectOf(domain)
   const texts = await textsOf(resolver, domain)
-  if (!texts) return warning('DNS did not say who may send for it (SPF)', 'look at DNS')
+  if (!texts) return warning('DNS gave no answer about its SPF record', 'check the DNS resolver')
   const [record, ...others] = texts.filter((text) => /^v=spf1(\s|$)/i.test(text))
   if (record === undefined) return error('no SPF record', 'publish one, e.g. v=spf1 include:… -all')
-  if (others.length > 0) return error('two SPF records, so none counts', 'join them into one')
+  if (others.length > 0)
+    return error('two SPF records, so receivers ignore both', 'join them into one')
   if (/\s\+?all(\s|$)/i.test(record)) {
-    return error('its SPF record lets everybody send', 'end it with -all or ~all')
+    return error('its SPF record lets every server send', 'end it with -all or ~all')
   }
   return ok('SPF record found; does it name your mail server?')
 }
@@ -52,12 +55,12 @@ async function examineDkim(
 ): Promise<Finding> {
   const { ok, warning, error } = subjectOf(domain)
   if (selector === undefined) {
-    const message = 'DKIM was not looked at: DNS does not list its selectors'
+    const message = 'DKIM is not checked, because DNS does not list selectors'
     return warning(message, 'npm run doctor -- --dkim-selector NAME, as in s= of DKIM-Signature')
   }
   const name = `${selector}._domainkey.${domain}`
   const texts = await textsOf(resolver, name)
-  if (!texts) return warning(`DNS did not answer for ${name}`, 'look at DNS')
+  if (!texts) return warning(`DNS gave no answer for ${name}`, 'check the DNS resolver')
   const record = texts.find((text) => tagOf(text, 'p') !== undefined)
   if (record === undefined) return error(`no DKIM key at ${name}`, 'publish it')
   if (tagOf(record, 'p') === '')
@@ -67,21 +70,22 @@ async function examineDkim(
 
 async function examineDmarc(resolver: DnsResolver, domain: string): Promise<Finding> {
   const { ok, warning, error } = subjectOf(domain)
-  // That of the domain itself, else that of one above it.
+  // The record of the domain, or else of its nearest parent.
   for (let at = domain; at.includes('.'); at = at.slice(at.indexOf('.') + 1)) {
     const texts = await textsOf(resolver, `_dmarc.${at}`)
-    if (!texts) return warning('DNS did not say what its DMARC policy is', 'look at DNS')
+    if (!texts)
+      return warning('DNS gave no answer about its DMARC record', 'check the DNS resolver')
     const record = texts.find((text) => /^v=DMARC1\s*(;|$)/i.test(text))
     if (record === undefined) continue
     const policy = tagOf(record, 'p')?.toLowerCase()
     if (!['none', 'quarantine', 'reject'].includes(policy ?? ''))
-      return error(`the DMARC record at _dmarc.${at} has no p=`, 'mend it')
+      return error(`the DMARC record at _dmarc.${at} has no p=`, 'add p=quarantine')
     return policy === 'none'
-      ? warning('DMARC says p=none: others may send in its name', 'p=quarantine or p=reject')
-      : ok(`DMARC says p=${policy}`)
+      ? warning('DMARC has p=none: receivers accept forged senders', 'set p=quarantine or p=reject')
+      : ok(`DMARC has p=${policy}`)
   }
   return error(
-    'no DMARC record: the large mailboxes refuse bulk mail without',
+    'no DMARC record: large mail providers refuse bulk mail without one',
     `publish _dmarc.${domain}: v=DMARC1; p=quarantine`,
   )
 }
@@ -92,7 +96,7 @@ function tagOf(record: string, tag: string): string | undefined {
   return tags.find(([name]) => name?.toLowerCase() === tag)?.[1]
 }
 
-/** Empty when there are none, undefined when nobody can say. */
+/** Empty for no records, undefined without a clear answer. */
 async function textsOf(resolver: DnsResolver, name: string): Promise<string[] | undefined> {
   try {
     return (await resolver.resolveTxt(name)).map((pieces) => pieces.join(''))
@@ -102,15 +106,20 @@ async function textsOf(resolver: DnsResolver, name: string): Promise<string[] | 
   }
 }
 
-/** With `checkMx`, a resolver that can't see the outside would refuse every mail. */
+/** With `checkMx`, a resolver that sees no public domains would refuse every mail. */
 export async function examineCheckMx(resolver: DnsResolver): Promise<Finding[]> {
   const { ok, warning, error } = about('checkMx')
   const answer = await findMailServers(resolver, knownDomain)
-  if (answer === 'takes_mail') return [ok('DNS is seen from here')]
-  const advice = 'look at the resolver, or leave recipients.mail.checkMx off'
+  if (answer === 'takes_mail') return [ok('DNS answers for public domains')]
+  const advice = 'check the DNS resolver, or set recipients.mail.checkMx to false'
   return answer === 'takes_none'
-    ? [error(`DNS says that ${knownDomain} takes no mail: so every mail would be refused`, advice)]
-    : [warning('DNS does not answer: nothing is refused', advice)]
+    ? [
+        error(
+          `DNS reports no mail server for ${knownDomain}, so every mail would be refused`,
+          advice,
+        ),
+      ]
+    : [warning('DNS gives no answer, so no domain is refused', advice)]
 }
 
 const knownDomain = 'gmail.com'

@@ -1,19 +1,19 @@
-/** What limits may count beside a recipient itself; each takes one that is normalised. */
+/** Parts of a normalised recipient that limits may count. */
 import type { Channel } from '../base/channel.ts'
 
-/** A phone number without its last four digits, a mail's domain: what an attacker's addresses have in common. */
+/** A phone number without its last four digits, or a mail's domain: the common part of an attacker's addresses. */
 export function prefixOf(channel: Channel, to: string): string {
   return channel === 'sms' ? to.slice(0, -4) : domainOf(to)
 }
 
 export const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 
-/** Google reads both as one. */
+/** Google treats both as the same domain. */
 const gmailDomains = new Set(['gmail.com', 'googlemail.com'])
 
 /**
- * The address as its provider sees it: without a plus-tag, and for Gmail without dots. Whose mail it is on
- * servers that give the plus sign no meaning is counted together too; that is rare, and only counted.
+ * The mailbox of an address: without a plus-tag, and for Gmail without dots. Some servers give the plus sign no
+ * meaning, and there several people share one count. That is rare.
  */
 export function mailboxOf(channel: Channel, to: string): string {
   if (channel === 'sms') return to

@@ -1,7 +1,7 @@
 import { domainToUnicode } from 'node:url'
 import type { Channel } from '../base/channel.ts'
 
-/** Whether a text holds a recipient in words, however it is spelled there. `spellings`: the normal form, and others known. */
+/** True if a text contains a recipient in any spelling. `spellings`: the normal form and other known forms. */
 export function isNamedIn(text: string, channel: Channel, spellings: readonly string[]): boolean {
   if (channel === 'email') {
     const folded = fold(text)
@@ -10,11 +10,11 @@ export function isNamedIn(text: string, channel: Channel, spellings: readonly st
       .some((address) => folded.includes(fold(address)))
   }
   const digits = asciiDigitsOf(text)
-  // Without the country's code, as people write it down.
+  // The last eight digits, because people often leave out the country code.
   return spellings.some((number) => digits.includes(asciiDigitsOf(number).slice(-8)))
 }
 
-/** Without what is not seen, or stands between the parts of an address that is not to be found. */
+/** Removes invisible characters and spaces, which can hide an address. */
 function fold(text: string): string {
   const seen = text.normalize('NFKC').replaceAll(/[\s\p{Cf}]/gu, '')
   return seen.toLowerCase().normalize('NFKC').replaceAll('。', '.')
@@ -32,7 +32,7 @@ function asciiDigitsOf(text: string): string {
     .replaceAll(/\p{Nd}/gu, asciiDigitOf)
 }
 
-/** The ten digits of a script follow each other in Unicode. */
+/** The ten digits of a script are consecutive in Unicode. */
 function asciiDigitOf(digit: string): string {
   const point = digit.codePointAt(0) ?? 0
   let zero = point

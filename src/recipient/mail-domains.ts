@@ -1,17 +1,16 @@
 /**
- * Whether a mail's domain takes mail at all, so that a typing error is told at once and not by a bounce.
+ * Reports if a mail domain accepts mail, so that a typing error fails at once and not by a bounce.
  *
- * DNS belongs to others, who may be slow, broken or hostile, and a send must not suffer from that: only a clear
- * no refuses, a caller waits a short while at most, and when too much is being looked up nothing more is, neither for all nor for one app. The
- * answer that came too late for one send is there for the next. It is no protection: who wants to send to
- * a domain has one that takes mail.
+ * DNS servers of others may be slow, broken or hostile, and a send must not suffer from that. So only a clear no
+ * refuses, a caller waits a short while at most, and look-ups are limited in all and per app. An answer that is late
+ * for one send is cached for the next. This is no protection from attackers: they own domains that accept mail.
  */
 import dns from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { orLate } from '../base/deadline.ts'
 
-/** What DNS says of a domain: it takes mail, it takes none, or DNS says nothing clear. */
+/** DNS's answer for a domain: accepts mail, accepts none, or unclear. */
 export type DomainAnswer = 'takes_mail' | 'takes_none' | 'uncertain'
 
 const keptMs: Record<DomainAnswer, number> = {
@@ -22,9 +21,9 @@ const keptMs: Record<DomainAnswer, number> = {
 
 export function createMailDomains(
   options: {
-    /** How long a send waits at most. */
+    /** The longest wait of a send. */
     waitMs?: number
-    /** Of all apps; one has a quarter of it. */
+    /** Limit for all apps together. One app may use a quarter. */
     maxLookUps?: number
     maxRemembered?: number
     now?: () => number
@@ -34,7 +33,10 @@ export function createMailDomains(
   const { waitMs = 300, maxLookUps = 100, maxRemembered = 20_000 } = options
   const { now = () => performance.now(), resolver = createDnsResolver(2_000) } = options
   const known = createBoundedMap<{ answer: DomainAnswer; until: number }>(maxRemembered)
-  /** By domain, those under way; each as a caller hears it, who comes second waits no longer. */
+  /**
+   * Look-ups under way, by domain. The promise includes the caller's time limit, so a second caller waits no longer
+   * than the first.
+   */
   const lookUps = new Map<string, { app: string; heard: Promise<DomainAnswer> }>()
 
   async function lookUp(domain: string): Promise<DomainAnswer> {
@@ -50,7 +52,7 @@ export function createMailDomains(
   }
 
   return {
-    /** False when the domain clearly takes no mail. Never throws. */
+    /** False if the domain clearly accepts no mail. Never throws. */
     async takesMail(app: string, domain: string): Promise<boolean> {
       const found = known.get(domain)
       if (found && found.until > now()) return found.answer !== 'takes_none'
@@ -74,17 +76,20 @@ export type DnsResolver = Pick<
   'resolveMx' | 'resolve4' | 'resolve6' | 'resolveTxt' | 'cancel'
 >
 
-/** Asks the servers of this process, also where a host has set others. A question to one ends within `maxMs`. */
+/**
+ * Uses the DNS servers of this process, even after a host app has set others. A query to one server ends within
+ * `maxMs`.
+ */
 export function createDnsResolver(maxMs: number): Resolver {
-  // Each try waits longer than the one before it.
+  // Each try waits longer than the last.
   const resolver = new Resolver({ timeout: Math.floor(maxMs / 3), tries: 2 })
   resolver.setServers(dns.getServers())
   return resolver
 }
 
 /**
- * By RFC 5321 (5.1) a domain without MX takes mail at its own address, and by RFC 7505 one whose only MX is
- * the root takes none.
+ * A domain without MX gets mail at its address (RFC 5321, 5.1). A domain whose only MX is the root accepts none (RFC
+ * 7505).
  */
 export async function findMailServers(
   resolver: Pick<DnsResolver, 'resolveMx' | 'resolve4' | 'resolve6'>,
@@ -105,7 +110,7 @@ export async function findMailServers(
   return addresses.includes('uncertain') ? 'uncertain' : 'takes_none'
 }
 
-/** The records, or why there are none: of this type, of this name at all, or nobody can say. */
+/** The records, or the reason for having none: no such type, no such name, or no clear answer. */
 async function settle<Found>(
   ask: () => Promise<Found[]>,
 ): Promise<Found[] | 'none' | 'no_name' | 'uncertain'> {

@@ -1,6 +1,6 @@
 /**
- * Recipients at the door: every spelling of one number or address becomes one, because the limits
- * count what comes out of here, and nothing comes out that a provider could read as two recipients.
+ * Normalises recipients: every spelling of a number or address becomes one, because limits count the result. No result
+ * can be read as two recipients by a provider.
  */
 import type { Channel } from '../base/channel.ts'
 import type { NumberType } from '../base/number-types.ts'
@@ -11,26 +11,26 @@ import { createPhoneReader, isNationalNumber } from './phone-number.ts'
 export interface RecipientRules {
   /** For numbers written without a country code. */
   defaultCountry?: string | undefined
-  /** Where messages may go; everywhere when absent. */
+  /** Countries that may get messages; all if absent. */
   countries?: readonly string[] | undefined
-  /** The numbers that get SMS; those that do as a rule, when absent. */
+  /** Number types that get SMS; a default list if absent. */
   types?: readonly NumberType[] | undefined
-  /** `refuse`: domains that get no mail, nor do those below them; in lower-case ASCII. */
+  /** `refuse`: domains that get no mail, with all their subdomains, in lower-case ASCII. */
   mail?: { readonly refuse: readonly string[] } | undefined
 }
 
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
-  /** No message can go there. `no_country`: a number of which nothing says in which country it is. */
+  /** No message can go there. `no_country`: the country of the number is unknown. */
   | { kind: 'invalid'; because?: 'no_country' }
-  /** One could, but the operator wants none to. */
+  /** The operator's settings forbid this recipient. */
   | { kind: 'not_allowed'; to: string; country: string; because: NotAllowedBecause }
 
-/** What of a destination the operator has not allowed. */
+/** The settings that can forbid a recipient. */
 export const notAllowedBecause = ['country', 'type', 'mail_domain'] as const
 export type NotAllowedBecause = (typeof notAllowedBecause)[number]
 
-/** The same as an outcome. */
+/** The same in the form of an outcome. */
 export type RefusedRecipient =
   | { outcome: 'invalid_recipient'; because?: 'no_country' }
   | { outcome: 'destination_not_allowed'; reason: 'country' | 'type' | 'mail' }
@@ -46,12 +46,12 @@ export function refusedRecipient(
 
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 
-/** Landlines and the rest would be paid for and read by nobody; who has them texted says so in `types`. */
+/** SMS to landlines and other types would cost money and reach no one. Operators can list them in `types`. */
 const typesByDefault: readonly NumberType[] = ['mobile', 'fixed_line_or_mobile', 'voip']
 
 export function createRecipientNormaliser(
   rules: RecipientRules,
-  /** These pass whatever the rules say: nothing is sent to them. */
+  /** Test recipients pass all of these rules: nothing is sent to them. */
   isTestRecipient: (channel: Channel, to: string) => boolean = () => false,
 ) {
   const readPhoneNumber = createPhoneReader(rules.defaultCountry)
@@ -76,7 +76,7 @@ export function createRecipientNormaliser(
       return isNational(text) ? { kind: 'invalid', because: 'no_country' } : { kind: 'invalid' }
     const { to, country, type } = number
     if (isTestRecipient('sms', to)) return { kind: 'ok', to, country }
-    // What nobody has decided is no matter of permission: such a number simply takes no message.
+    // Without a setting of the operator this is no question of permission: such a number can't get messages.
     if (type === undefined || (!rules.types && !types.has(type))) return { kind: 'invalid' }
     if (countries && !countries.has(country)) {
       return { kind: 'not_allowed', to, country, because: 'country' }
@@ -91,7 +91,7 @@ export function createRecipientNormaliser(
   }
 }
 
-/** Whether a domain is one of these or below one: as many look-ups as it has labels, however many there are. */
+/** True if `domain` is in the set or below one of its domains. Needs one look-up per label. */
 function isWithin(domains: ReadonlySet<string>, domain: string): boolean {
   for (let rest = domain; ; rest = rest.slice(rest.indexOf('.') + 1)) {
     if (domains.has(rest)) return true

@@ -1,13 +1,14 @@
 /**
- * Reads phone numbers: every spelling of one becomes one, and only those that can take a message pass.
+ * Reads phone numbers: every spelling of a number becomes one, and only numbers that can get messages pass.
  *
- * libphonenumber alone is too kind (full-width digits, trailing line breaks, markup around a number),
- * so a strict pattern comes first. It is also slow at the door: it compiles its patterns anew for every
- * number, which between two requests, with cold caches, took a fifth of an accepted send and a third
- * of a check (docs/performance.md). So a number that needs no reading goes a short way, over the
- * library's own patterns compiled once per calling code: written as E.164, of a code that one country
- * has for itself, and mobile by that country's plan. What does not fit there goes the library's way,
- * and what fits comes out as the library has it: test/recipient/phone-number.test.ts holds the two together.
+ * libphonenumber accepts too much (full-width digits, trailing line breaks, markup around a number), so a strict
+ * pattern comes first.
+ *
+ * It is also slow, because it compiles its patterns anew for every number. With cold caches that took a fifth of an
+ * accepted send and a third of a check (docs/performance.md). So plain numbers go a short way, with the library's
+ * patterns compiled once per calling code. Plain means E.164, a calling code of one country, and mobile by that
+ * country's plan. All other numbers go through the library. Both ways give the same result;
+ * test/recipient/phone-number.test.ts compares them.
  */
 import {
   type CountryCode,
@@ -20,27 +21,27 @@ import { createBoundedMap } from '../base/bounded-map.ts'
 import { type NumberType, numberTypes } from '../base/number-types.ts'
 
 export interface PhoneNumber {
-  /** E.164. */
+  /** In E.164. */
   to: string
-  /** ISO 3166; empty where the number is of none. */
+  /** ISO 3166; empty for numbers without a country. */
   country: string
-  /** Undefined where no message can go: not in use, premium, shared cost, pager, satellite. */
+  /** Undefined for numbers that get no messages: not in use, premium, shared cost, pager, satellite. */
   type: NumberType | undefined
 }
 
-/** Reading goes the long way once for a number that comes again: refused, or to check its code. */
+/** A number that returns (after a refusal, or to check its code) is read by the library only once. */
 const maxRemembered = 20_000
 
-/** Digits with the usual separators, and maybe the code of a country before them. */
+/** Digits with the usual separators, and perhaps a country code before them. */
 const numberPattern = /^(\+|00)?\(?[0-9][0-9 ().-]{4,24}$/
 
-/** Written as within a country, without the country's code. */
+/** True for a number without a country code. */
 export function isNationalNumber(text: string): boolean {
   const parts = numberPattern.exec(text)
   return parts !== null && parts[1] === undefined
 }
 
-/** `defaultCountry` is for numbers written without a country code. Undefined: it is no number at all. */
+/** `defaultCountry` is for numbers without a country code. Undefined for a text that is not a number. */
 export function createPhoneReader(defaultCountry: string | undefined) {
   const remembered = createBoundedMap<PhoneNumber | 'none'>(maxRemembered)
 
@@ -57,7 +58,7 @@ export function createPhoneReader(defaultCountry: string | undefined) {
   }
 }
 
-/** By the library; `text` has passed the strict pattern. */
+/** Reads with the library. `text` has passed the strict pattern. */
 export function readAnyNumber(text: string, defaultCountry?: string): PhoneNumber | undefined {
   const international = text.startsWith('00') ? `+${text.slice(2)}` : text
   const number = parsePhoneNumberFromString(international, {
@@ -65,7 +66,7 @@ export function readAnyNumber(text: string, defaultCountry?: string): PhoneNumbe
     extract: false,
   })
   if (!number || number.ext) return undefined
-  // A number that is not valid has no type. Those of satellites have one, but no country.
+  // An invalid number has no type. Satellite numbers have a type but no country.
   const type = number.country && number.getType()?.toLowerCase()
   return {
     to: number.number,
@@ -78,21 +79,21 @@ interface Plan {
   country: CountryCode
   valid: RegExp
   mobile: RegExp
-  /** What looks like both is neither for the library. */
+  /** A number that matches both patterns has no type in the library, so it is not plain. */
   fixedLine: RegExp | undefined
   mobileLengths: readonly number[] | undefined
-  /** Digits dialled before a number within the country; the library may cut them off. */
+  /** Digits dialled before a number within the country. The library may remove them. */
   nationalPrefix: RegExp | undefined
 }
 
 const plans = new Map<string, Plan | undefined>()
 
-/** Undefined says nothing about the number, only that it is not as plain as that. */
+/** Undefined means only that the number is not plain. */
 export function readPlainNumber(text: string): PhoneNumber | undefined {
   if (!/^\+[1-9][0-9]{6,14}$/.test(text)) return undefined
   for (let codeEnd = 2; codeEnd <= 4; codeEnd++) {
     const code = text.slice(1, codeEnd)
-    // No code begins with another one.
+    // No calling code is the beginning of another.
     const countries = countriesByCode.get(code)
     if (!countries) continue
     if (!plans.has(code)) plans.set(code, planOf(countries))
@@ -119,7 +120,7 @@ const countriesByCode = Map.groupBy(getCountries(), (country): string =>
   getCountryCallingCode(country),
 )
 
-/** What the library's metadata answers beside what its types say. */
+/** Members of the library's metadata that its types omit. */
 interface NumberingPlan {
   nationalNumberPattern(): string
   nationalPrefixForParsing(): string | undefined
@@ -135,7 +136,7 @@ function planOf(countries: readonly CountryCode[]): Plan | undefined {
   metadata.selectNumberingPlan(country)
   const plan = metadata.numberingPlan as unknown as NumberingPlan
   const mobile = plan.type('MOBILE')
-  // Where mobile numbers look like landlines they have no pattern of their own.
+  // Where mobile numbers look like landlines, they have no separate pattern.
   if (!mobile?.pattern()) return undefined
   const fixedLine = plan.type('FIXED_LINE')?.pattern()
   const nationalPrefix = plan.nationalPrefixForParsing()

@@ -1,7 +1,6 @@
 /**
- * Test recipients: for the reviewers of app stores and for the tests of other people's products. They have a
- * code of their own, nothing is ever sent to them, and after their last day they are recipients like any
- * other; so that is looked at with every request, not at the start alone.
+ * Test recipients: for the reviewers of app stores, and for tests of other products. They have fixed codes, and
+ * nothing is sent to them. After their last day they are normal recipients, so every request checks the date.
  */
 import type { Channel } from '../base/channel.ts'
 import { readEmailAddress } from './email-address.ts'
@@ -20,7 +19,7 @@ const dayMs = 86_400_000
 export function createTestRecipients(
   { recipients, until }: Testing,
   options: {
-    /** For numbers written without a country code. */
+    /** For numbers without a country code. */
     defaultCountry?: string | undefined
     nowMs: () => number
   },
@@ -33,21 +32,21 @@ export function createTestRecipients(
   const codes = new Map(all.map(({ to, code }) => [to, code]))
   const isOver = () => codes.size === 0 || options.nowMs() >= endsAtMs
 
-  /** Takes a normalised recipient. No number is an address, so the channel adds nothing. */
+  /** Takes a normalised recipient. Numbers and addresses never collide, so the channel is not needed. */
   const codeOf = (_: Channel, to: string): string | undefined =>
     isOver() ? undefined : codes.get(to)
 
   return {
     codeOf,
     isTestRecipient: (channel: Channel, to: string) => codeOf(channel, to) !== undefined,
-    /** Those there are now. */
+    /** The current test recipients. */
     list: (): { channel: Channel; to: string }[] => (isOver() ? [] : all),
   }
 }
 
 /**
- * One recipient of the policy file, normalised like those of requests; undefined when it is none. A number may be
- * one that is not in use.
+ * Normalises a recipient of the policy file as in requests. Undefined for a text that is neither number nor address.
+ * The number need not be in use.
  */
 export function readTestRecipient(
   text: string,

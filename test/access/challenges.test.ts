@@ -227,7 +227,7 @@ test('enter: no answer is no page’s proof, and servers need none; a malformed 
   expect(await room.enter(page, undefined)).toMatchObject({ isHuman: false })
   expect(await room.enter({ ...page, isPage: false }, undefined)).toMatchObject({ isHuman: true })
   expect(await room.enter(page, await room.answer())).toMatchObject({ isHuman: true })
-  const errors = [{ path: 'challenge', message: 'is no answer to a challenge' }]
+  const errors = [{ path: 'challenge', message: 'is not an answer to a challenge' }]
   expect(await room.enter(page, '{}')).toEqual({ outcome: 'invalid_request', errors })
   const challenge = { kind: 'altcha', challenge: expect.anything() }
   const other = { ...page, keyId: 'other' }

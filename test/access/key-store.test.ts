@@ -53,7 +53,7 @@ test('create: a publishable key without origins, and origins of another kind, ne
     { name: 'web', app: 'shop', origins: ['https://shop.example'] },
     { name: 'web', app: 'shop', kind: 'operator', origins: ['https://shop.example'] },
   ] as const
-  for (const key of wrong) await expect(store().create(key)).rejects.toThrow('has origins')
+  for (const key of wrong) await expect(store().create(key)).rejects.toThrow('needs origins')
   expect(await store().list()).toEqual([])
 })
 
