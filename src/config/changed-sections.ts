@@ -1,11 +1,8 @@
-/** What is different in a policy file that is read again. */
+/** The differences after a policy file is read again. */
 import { isDeepStrictEqual } from 'node:util'
 import type { PolicyFile } from './policy-schema.ts'
 
-/**
- * The sections in which two files differ, as an operator would point at them: `code`, `providers.mail`,
- * `routes.sms`.
- */
+/** The names of sections in which two files differ: `code`, `providers.mail`, `routes.sms`. */
 export function changedSections(before: PolicyFile, after: PolicyFile): string[] {
   const [old, now] = [sectionsByName(before), sectionsByName(after)]
   return [...new Set([...old.keys(), ...now.keys()])].filter(
@@ -24,15 +21,15 @@ function sectionsByName({ providers, routes, templatesFolder, ...others }: Polic
   ])
 }
 
-/** A file in whose place another was read, as far as a process takes it without a restart. */
+/** The result of a reload: the parts that a process applies without a restart. */
 export interface Reloaded {
-  /** What holds from now on. */
+  /** The file in force from now on. */
   readonly file: PolicyFile
   readonly taken: string[]
   readonly needRestart: string[]
 }
 
-/** Taken are the policies, the prices that they count, and `pace` and `quotas` of providers that were there before. */
+/** Applies the policies, their prices, and `pace` and `quotas` of providers that existed before. */
 export function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
     const { pace, quotas } = next.providers[name] ?? entry

@@ -1,7 +1,6 @@
 /**
- * What no schema can say: whether the parts of a policy file fit each other, and whether the rooms that
- * will use them take what stands in them. A part that has its right shape is looked into although
- * another has not, so that one start tells all.
+ * Checks beyond schemas: whether the parts of a policy file fit each other, and whether the rooms that use them accept
+ * them. Correct parts are checked even if other parts are wrong, so that one start reports every problem.
  */
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
@@ -20,16 +19,16 @@ import {
   testRecipient,
 } from './policy-schema.ts'
 
-/** The checks of the rooms that will use a section; their findings are placed within it. */
+/** The checks by the rooms that use a section. Their findings have paths within that section. */
 export interface SectionChecks {
-  /** Loads a plugin, named in the file at `path`, before anything else is checked. What is wrong with it, or undefined. */
+  /** Loads a plugin, named in the file at `path`, before all other checks. Returns the problem, or undefined. */
   plugin(specifier: string, path: string): Promise<string | undefined>
-  /** Places are those in the provider's section of the file. */
+  /** Paths are relative to the provider's section. */
   provider(name: string, entry: ProviderEntry): Finding[]
   channelsOf(kind: string): readonly string[]
-  /** A test recipient as requests would name it; undefined when it is no number and no address. */
+  /** The normalised form of a test recipient; undefined for a text that is neither number nor address. */
   readRecipient(to: string, defaultCountry: string | undefined): string | undefined
-  /** The templates of this folder, or what is wrong with them. */
+  /** The templates of this folder, or their problems. */
   templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
 }
 
@@ -57,7 +56,7 @@ export async function crossCheck(
   return { findings: [...findings, ...ofTemplates], templateProblems: [] }
 }
 
-/** One after the other: of two that bring a kind of one name, the second is told. */
+/** One plugin after the other: if two bring a kind of the same name, the second is reported. */
 async function pluginFindings(
   { plugins }: Sections,
   checks: SectionChecks,
@@ -104,7 +103,7 @@ function testingFindings(sections: Sections, checks: SectionChecks): Finding[] {
       findings.push({ path: ['testing', 'recipients', index, key], message })
     const recipient = checks.readRecipient(to, defaultCountry)
     if (recipient === undefined) report('to', 'is neither a phone number nor a mail address')
-    else if (known.has(recipient)) report('to', 'stands there twice')
+    else if (known.has(recipient)) report('to', 'is in the list twice')
     else known.add(recipient)
     if (codeDigits !== undefined && code.length !== codeDigits) {
       report('code', `has ${code.length} digits, and code.length is ${codeDigits}`)
@@ -115,14 +114,14 @@ function testingFindings(sections: Sections, checks: SectionChecks): Finding[] {
 
 interface Sections {
   readonly plugins: readonly unknown[]
-  /** Undefined when it is no list of policies at all. */
+  /** Undefined if it is not a list of policies. */
   readonly policies: Readonly<Record<string, unknown>> | undefined
   readonly pageRules: PageRules
   readonly prices: Readonly<Record<string, number>> | undefined
   readonly pageTemplates: readonly unknown[]
-  /** Those that have the shape of one. */
+  /** Only providers whose section has the right shape. */
   readonly providers: ReadonlyMap<string, ProviderEntry>
-  /** The others too. */
+  /** All names, also of malformed providers. */
   readonly providerNames: readonly string[]
   readonly routes: readonly { path: ['routes', Channel, number]; route: Route }[]
   readonly templates: string | undefined
@@ -131,7 +130,7 @@ interface Sections {
   readonly codeDigits: number | undefined
 }
 
-/** The parts of a file that have their right shape, whatever the others are like. */
+/** The parts of a file with the right shape, even if others are wrong. */
 function soundSections(raw: unknown): Sections {
   const file = asRecord(raw)
   const { policies, prices, browser, providers, routes, templates } = file
@@ -174,7 +173,7 @@ function soundSections(raw: unknown): Sections {
   }
 }
 
-/** What is no number is told elsewhere. */
+/** Only numeric prices. The schema reports other values. */
 function pricesIn(prices: Readonly<Record<string, unknown>>): Record<string, number> {
   const isNumber = (entry: [string, unknown]): entry is [string, number] =>
     Number.isFinite(entry[1])
@@ -184,7 +183,7 @@ function pricesIn(prices: Readonly<Record<string, unknown>>): Record<string, num
 const asRecord = (value: unknown) => (isObject(value) ? value : {})
 const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** `browser` and routes name templates, and so do providers that send by templates of their own. */
+/** Templates named in `browser`, in routes, and in providers with their own templates. */
 function templatesNamedIn({ pageTemplates, providers, routes }: Sections) {
   return [
     ...pageTemplates.flatMap((template, index) =>

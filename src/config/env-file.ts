@@ -2,13 +2,13 @@ import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { trustCaFile } from './trust-ca-file.ts'
 
-/** Far above any settings; something else that is called .env would be read for minutes. */
+/** Far above the size of any settings. Reading some other large file named .env would take minutes. */
 const maxBytes = 1_048_576
 
 /**
- * Reads `.env` of the current folder into the environment, as every command does first. What is set
- * already wins, and counts as set although it is empty. Ends the process when the file is there and can
- * not be read: its secrets would be missing without a reason. Then trusts the authorities of CA_FILE.
+ * Reads `.env` of the current folder into the environment, first in every command. Variables that are already set
+ * stay, even if empty. Ends the process if the file exists but is unreadable: its secrets would be missing without a
+ * reason. Then trusts the authorities of CA_FILE.
  */
 export function loadEnvFile(): void {
   readEnvFile()
@@ -26,7 +26,7 @@ function readEnvFile(): void {
     console.error(`Postern can not start: .env can not be read (${code}).`)
     process.exit(1)
   }
-  // Some editors begin a file with a mark that would become a part of its first name.
+  // Some editors begin a file with a byte order mark, which would become part of the first name.
   const values = parseEnv(text.replace(/^\uFEFF/, ''))
   for (const [name, value] of Object.entries(values)) process.env[name] ??= value
 }

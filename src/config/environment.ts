@@ -43,10 +43,10 @@ const environmentSchema = z.object({
 
 export type Environment = z.infer<typeof environmentSchema>
 
-/** Every variable Postern reads, in the order of the schema; `.env.example` is held to it by a test. */
+/** Every variable that Postern reads, in the order of the schema. A test compares `.env.example` with it. */
 export const environmentNames = Object.keys(environmentSchema.shape)
 
-/** Reads the environment. An empty value counts as not set. Every problem is in the list, not only the first. */
+/** Reads the environment. An empty value counts as not set. Returns every problem, not only the first. */
 export function readEnvironment(
   env: Readonly<Record<string, string | undefined>>,
 ): { ok: true; environment: Environment } | { ok: false; problems: string[] } {

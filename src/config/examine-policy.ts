@@ -1,15 +1,15 @@
-/** What the policy file allows and production should not, or not without having thought of it. */
+/** Settings that the policy file allows, but that production should avoid or choose on purpose. */
 
 import { about, type Finding } from '../base/finding.ts'
 import type { Environment } from './environment.ts'
 import type { PolicyFile } from './policy-schema.ts'
 
-/** OWASP ASVS 5.0 (6.5.4) and NIST SP 800-63B ask a code for 20 bits. */
+/** OWASP ASVS 5.0 (6.5.4) and NIST SP 800-63B require 20 bits for a code. */
 const standardDigits = 6
-/** Both let a code live so long at most. */
+/** The longest life of a code in both. */
 const standardTtlMs = 600_000
 
-/** `passing`: how many test recipients still pass by their fixed codes. */
+/** `passing`: the number of test recipients whose fixed codes still pass. */
 export function examinePolicy(file: PolicyFile, passing: number): Finding[] {
   return [
     ...examineCode(file.code),
@@ -23,7 +23,7 @@ function examineCode({ length, ttl }: PolicyFile['code']): Finding[] {
   const { ok, warning } = about('code')
   return [
     length >= standardDigits
-      ? ok(`${length} digits, as OWASP ASVS and NIST SP 800-63B ask`)
+      ? ok(`${length} digits, as OWASP ASVS and NIST SP 800-63B require`)
       : warning(
           `${length} digits are below the 20 bits of OWASP ASVS 5.0 (6.5.4) and NIST SP 800-63B`,
           `set code.length: ${standardDigits}, or read "A code of four digits" in docs/operations.md`,
@@ -39,14 +39,19 @@ function examineTesting({ recipients, until }: PolicyFile['testing'], passing: n
   const count = recipients.length
   if (count === 0) return [ok('none')]
   if (until === undefined) {
-    const message = `${count} without an end date: whoever knows one passes with its code for ever`
+    const message = `${count} without an end date: their fixed codes pass for ever`
     return [error(message, 'set testing.until')]
   }
-  if (passing === 0) return [ok(`their time was over on ${until}; they can be removed`)]
-  return [warning(`${count} until ${until}: fixed codes, nothing is sent`, 'remove them before')]
+  if (passing === 0) return [ok(`expired on ${until}; they can be removed`)]
+  return [
+    warning(
+      `${count} until ${until}: fixed codes, nothing is sent`,
+      'remove them before production',
+    ),
+  ]
 }
 
-/** As much of a rule as says whether it bounds spending. */
+/** The members of a rule that decide if it limits spending. */
 interface PricedRule {
   readonly name: string
   readonly key: string
@@ -59,25 +64,23 @@ function examinePrices({ prices, policies, browser }: PolicyFile): Finding[] {
   const forAll = pricedRules(policies.captcha, policies)
   const forPages = pricedRules(browser.rules, policies)
   const [bound] = forAll.filter((rule) => whyNoBound(rule) === undefined)
-  if (bound && prices) return [ok(`the rule ${bound.name} bounds what codes may cost`)]
+  if (bound && prices) return [ok(`the rule ${bound.name} limits the cost of codes`)]
   const [any] = [...forAll, ...forPages]
   if (any && !prices) {
-    const message = 'a rule takes price, and there are no prices: it counts messages'
+    const message = 'a rule has permits: price, but without prices it counts messages'
     return [warning(message, 'set prices')]
   }
   const advice =
-    'let one of captcha refuse: { name: spend, key: "{app}", sliding: 500000 per 24h, permits: price }'
+    'add a rule to captcha: { name: spend, key: "{app}", sliding: 500000 per 24h, permits: price }'
   const found = [
     ...forAll.map((rule) => `${rule.name} ${whyNoBound(rule)}`),
-    ...forPages.map(({ name }) => `${name} is asked for pages alone`),
+    ...forPages.map(({ name }) => `${name} applies to pages only`),
   ]
-  const message = ['no rule bounds what a day may cost', found.join('; ')]
-    .filter(Boolean)
-    .join(': ')
+  const message = ['no rule limits the cost of a day', found.join('; ')].filter(Boolean).join(': ')
   return [warning(message, advice)]
 }
 
-/** The rules of a policy that take a message's price, those of included policies too. */
+/** The rules of a policy with `permits: price`, also from included policies. */
 function pricedRules(
   entries: unknown,
   policies: PolicyFile['policies'],
@@ -91,10 +94,10 @@ function pricedRules(
   })
 }
 
-/** Callers choose no other field than these as they like. */
+/** The fields with a limited number of values; callers can choose other fields freely. */
 const boundedFields = ['app', 'channel', 'country', 'keyId', 'template']
 
-/** Undefined for a rule that refuses when its limit is reached, whoever asks and for whatever recipient. */
+/** Undefined for a rule that limits spending for every caller and recipient. */
 function whyNoBound({ key, mode, refund }: PricedRule): string | undefined {
   if (mode === 'observe') return 'only observes'
   if (mode === 'challenge') return 'lets solved challenges pass'
@@ -102,14 +105,14 @@ function whyNoBound({ key, mode, refund }: PricedRule): string | undefined {
   const free = [...key.matchAll(/\{(\w+)\}/g)].find(
     ([, field = '']) => !boundedFields.includes(field),
   )
-  return free && `counts apart for each ${free[0]}`
+  return free && `has a separate count for each ${free[0]}`
 }
 
 function examineDestinations({ recipients, routes }: PolicyFile): Finding[] {
   const { ok, warning } = about('destinations')
   if (routes.sms.length === 0) return [ok('no SMS is sent')]
   return recipients.countries
-    ? [ok(`SMS to ${recipients.countries.join(', ')} alone`)]
+    ? [ok(`SMS only to ${recipients.countries.join(', ')}`)]
     : [
         warning(
           'SMS may go to every country',
@@ -118,20 +121,23 @@ function examineDestinations({ recipients, routes }: PolicyFile): Finding[] {
       ]
 }
 
-/** Only an operator knows what stands before the API, so this says what the setting means. */
+/** Only an operator knows which proxies exist, so the finding explains the setting. */
 export function examineProxy({
   TRUST_PROXY_HOPS: hops,
 }: Pick<Environment, 'TRUST_PROXY_HOPS'>): Finding[] {
   const { ok, warning } = about('proxy')
   if (hops === 0) {
-    const message = 'TRUST_PROXY_HOPS is 0: the address of a caller is that of the connection'
+    const message = 'TRUST_PROXY_HOPS is 0: the address of the connection counts as the caller'
     return [
-      warning(message, 'fine without a proxy; behind one all callers share one limit, so set it'),
+      warning(
+        message,
+        'fine without a proxy; set it behind a proxy, or all callers share one limit',
+      ),
     ]
   }
   return [
     ok(
-      `the last ${hops} address(es) of X-Forwarded-For are believed; make sure that every request passes the proxy`,
+      `the last ${hops} address(es) of X-Forwarded-For are trusted; make the proxy the only way in`,
     ),
   ]
 }

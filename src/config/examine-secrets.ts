@@ -1,21 +1,21 @@
 import { about, type Finding } from '../base/finding.ts'
 
-/** Sixteen random bytes in hexadecimal come to a little more; a password or a sentence cut short does not. */
+/** Sixteen random bytes in hexadecimal have a little more. A password or a short sentence has less. */
 const enoughBits = 100
 const placeholder = /change.?me|secret|passw|example|default|postern|123456|abcdef|qwert/i
 
 const names = ['SECRET', 'SECRET_PREVIOUS', 'BOOTSTRAP_SECRET_KEY'] as const
 
 /**
- * How long the two steps last in which every process has both secrets; docs/operations.md says the same. Pages that verify
- * passes keep the published keys for five minutes. What was sealed for a notice is needed for 7 days and its ttl at most.
+ * The lengths of the two steps in which every process has both secrets; docs/operations.md has the same. Pages cache
+ * the published keys for five minutes. Sealed data of a notice is needed for 7 days plus its ttl at most.
  */
 export const rotationLasts = {
   prepared: 'until every process has it, and five minutes more',
   swapped: 'for the longer of `retention.recipient` and 7 days with `notice.ttl`',
 }
 
-/** Length and strength of the secrets of the environment; says nothing of what stands in them. */
+/** Checks length and strength of the secrets. Findings never contain their characters. */
 export function examineSecrets(
   env: Readonly<Partial<Record<(typeof names)[number], string | undefined>>>,
 ): Finding[] {
@@ -27,15 +27,16 @@ export function examineSecrets(
     const bits = bitsOf(value)
     if (bits < enoughBits) {
       return error(
-        `${name} can be guessed: about ${Math.floor(bits)} bits, not ${enoughBits}`,
+        `${name} can be guessed: about ${Math.floor(bits)} bits, and ${enoughBits} are needed`,
         advice,
       )
     }
-    if (placeholder.test(value)) return warning(`${name} reads like words, not like chance`, advice)
-    return ok(`${name} is long and looks like chance`)
+    if (placeholder.test(value))
+      return warning(`${name} contains words instead of random characters`, advice)
+    return ok(`${name} is long and looks random`)
   })
   if (env.SECRET_PREVIOUS && env.SECRET_PREVIOUS === env.SECRET) {
-    findings.push(error('SECRET_PREVIOUS is SECRET', 'leave it out, or set the one before'))
+    findings.push(error('SECRET_PREVIOUS equals SECRET', 'remove it, or set the secret before'))
   } else if (env.SECRET_PREVIOUS) {
     const message = 'SECRET_PREVIOUS is set: a secret is being replaced'
     const { prepared, swapped } = rotationLasts
@@ -45,10 +46,7 @@ export function examineSecrets(
   return findings
 }
 
-/**
- * Judged by what stands there alone: each character is worth what its frequency says, and a part that is
- * repeated counts once.
- */
+/** Estimates the bits from the text alone: each character counts by its frequency, and a repeated part counts once. */
 function bitsOf(text: string): number {
   const once = text.slice(0, (text + text).indexOf(text, 1))
   const counts = new Map<string, number>()

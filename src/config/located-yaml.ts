@@ -1,7 +1,6 @@
 /**
- * A YAML file in which everything keeps its line, so that a problem found anywhere later can be told to
- * an operator as `file:line`. `${NAME}` in a value is filled in from the environment here: what a value
- * will be must be known before it is checked.
+ * A YAML file whose values keep their lines, so that any later problem is reported as `file:line`. `${NAME}` is
+ * replaced from the environment here, because later checks need the final value.
  */
 import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 
@@ -14,7 +13,7 @@ export type LocatedYaml =
   | {
       ok: true
       value: unknown
-      /** What was wrong so far; `report` adds to them. */
+      /** The problems so far; `report` adds to them. */
       problems: string[]
       report(finding: Finding): void
     }
@@ -36,7 +35,7 @@ export function parseLocatedYaml(
   const lineAt = (offset: number) => lines.linePos(offset).line
 
   const problems = document.errors.map((error) => located(lineAt(error.pos[0]), error.message))
-  // A key that stands there twice leaves the rest readable; anything else does not.
+  // A file with a duplicate key is still readable; any other error is fatal.
   if (document.errors.some(({ code }) => code !== 'DUPLICATE_KEY')) return { ok: false, problems }
 
   const unset = new Set<string>()
@@ -55,7 +54,7 @@ export function parseLocatedYaml(
     },
   })
 
-  /** The line of the innermost part of `at` that stands in the file. */
+  /** The line of the innermost part of `at` that is in the file. */
   const lineOf = (at: readonly (string | number)[]) => {
     let offset = document.contents?.range?.[0] ?? 0
     for (let depth = 1; depth <= at.length; depth++) {
@@ -73,7 +72,7 @@ export function parseLocatedYaml(
   }
   const report = ({ path: at, message }: Finding) => {
     const value = document.getIn(at)
-    // That its variable is not set has been said; what its value would be like can't be.
+    // The missing variable is already reported, and without it the value can't be checked.
     if (typeof value === 'string' && [...unset].some((name) => value.includes(name))) return
     problems.push(located(lineOf(at), `${at.join('.')}: ${message}`))
   }
@@ -81,7 +80,7 @@ export function parseLocatedYaml(
   try {
     return { ok: true, value: document.toJS(), problems, report }
   } catch (error) {
-    // An alias without its anchor, or aliases of aliases that would fill the memory.
+    // An alias without an anchor, or nested aliases that would fill the memory.
     return { ok: false, problems: [...problems, `${path}: ${(error as Error).message}`] }
   }
 }

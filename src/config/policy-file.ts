@@ -1,9 +1,9 @@
 /**
- * Reads `postern.yaml`. Every problem is listed at once with its line, because an operator who mends
- * one error per restart loses an evening.
+ * Reads `postern.yaml`. Reports every problem with its line, because one error per restart would cost an operator
+ * hours.
  *
- * This room knows the frame of the file. What stands inside `policies` and under a provider is checked
- * by the rooms that will use it, handed in as `checks`; their findings get their lines here.
+ * This room knows the frame of the file. The contents of `policies` and of a provider are checked by the rooms that
+ * use them, through `checks`. Their findings get their lines here.
  */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -31,7 +31,7 @@ export async function readPolicyFile(
   return parsePolicyFile(text, path, env, checks)
 }
 
-/** `path` names the file in messages and is what relative paths in it start from. */
+/** `path` names the file in messages and is the base of relative paths in it. */
 export async function parsePolicyFile(
   text: string,
   path: string,
@@ -49,7 +49,7 @@ export async function parsePolicyFile(
   return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
 }
 
-/** What a schema has found; each unknown key is a finding of its own. */
+/** The findings of a schema; each unknown key is a separate finding. */
 export function findingsOf(error: z.ZodError | undefined): Finding[] {
   return (error?.issues ?? []).flatMap((issue): Finding[] => {
     const path = issue.path as (string | number)[]

@@ -1,4 +1,4 @@
-/** The frame of the policy file: its sections, their defaults, and what a value may be. */
+/** The frame of the policy file: its sections, defaults and allowed values. */
 import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { duration } from '../base/durations.ts'
@@ -8,11 +8,11 @@ import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 
 export interface ProviderEntry {
   readonly kind: string
-  /** Calls by all workers together. */
+  /** Limit on calls by all workers together. */
   readonly pace?: string | undefined
-  /** What the provider allows one recipient. */
+  /** The provider's limits per recipient. */
   readonly quotas?: readonly string[] | undefined
-  /** What is left of its section: its kind knows what that may be. */
+  /** The other members of its section, which the provider kind checks. */
   readonly settings: Readonly<Record<string, unknown>>
 }
 
@@ -22,7 +22,7 @@ const oneOrMany = z
   .union([z.string(), z.array(z.string()).min(1)])
   .transform((value) => (typeof value === 'string' ? [value] : value))
 
-/** Names to be tried in order, or names with weights: never a mixture, which could not be read. */
+/** Names to try in order, or names with weights. A mixture would be unclear. */
 const use = z
   .union([
     z.array(z.string().transform((provider) => ({ provider }))).min(1),
@@ -44,13 +44,13 @@ export const route = z.strictObject({
   use,
 })
 
-/** Who is told what has happened; the first that fits an event's app and type gets it. */
+/** A receiver of events. Each event goes to the first receiver that matches its app and type. */
 const eventReceiver = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
   secret: z.string().refine(isUsableSecret, 'not whsec_ and base64, nor 16 characters or more'),
-  /** Every type when absent. */
+  /** Every type if absent. */
   types: z.array(z.enum(eventTypes)).min(1).optional(),
-  /** Every app when absent. */
+  /** Every app if absent. */
   app: oneOrMany.optional(),
 })
 
@@ -69,7 +69,7 @@ const providers = z.record(
 
 export const templatesFolder = z.string().default('./templates')
 
-/** In the spelling that recipients have. */
+/** In the spelling of normalised recipients. */
 const domainName = z
   .string()
   .transform((text) => domainToASCII(text))
@@ -87,18 +87,18 @@ const vendorChallenge = <Kind extends string>(kind: Kind) =>
     url: z.url({ protocol: /^https?$/ }).optional(),
   })
 
-/** The one way in which callers from pages are asked whether they are human. */
+/** The kind of challenge for callers in pages. */
 const challenge = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('altcha'),
-    /** Keys that a caller derives on average. */
+    /** The average number of keys that a caller derives. */
     tries: z.int().min(1).max(1_000_000).default(3_000),
   }),
   vendorChallenge('turnstile'),
   vendorChallenge('hcaptcha'),
 ])
 
-/** Digits of a code. */
+/** Number of digits of a code. */
 export const codeLength = z.int().min(4).max(10).default(4)
 
 export const testRecipient = z.strictObject({
@@ -119,29 +119,29 @@ export const policyFileSchema = z.strictObject({
   notice: z.strictObject({ ttl: duration.default(86_400_000) }).prefault({}),
   recipients: z
     .strictObject({
-      /** For numbers written without a country code. */
+      /** For numbers without a country code. */
       defaultCountry: country.optional(),
-      /** Where messages may go; everywhere when absent. */
+      /** Countries that may get messages; all if absent. */
       countries: z.array(country).min(1).optional(),
-      /** Which numbers get SMS; those that can as a rule, when absent. */
+      /** Number types that get SMS; a default list if absent. */
       types: z.array(z.enum(numberTypes)).min(1).optional(),
       mail: z
         .strictObject({
-          /** Domains that get no mail, nor do those below them. */
+          /** Domains that get no mail, with all their subdomains. */
           refuse: z.array(domainName).max(100_000).default([]),
-          /** Whether a domain that takes no mail is refused at the door. */
+          /** Refuses a send to a domain that accepts no mail. */
           checkMx: z.boolean().default(false),
         })
         .prefault({}),
     })
     .prefault({}),
-  /** What publishable keys may do beyond the bare default. */
+  /** Extra rights of publishable keys. */
   browser: z
     .strictObject({
       templates: z.array(z.string()).default(['captcha']),
-      /** Asked together with captcha's, for publishable keys only. */
+      /** Checked together with captcha's rules, for publishable keys only. */
       rules: z.array(z.unknown()).default([]),
-      /** Asked together with check's, for publishable keys only; alone where no code lives. */
+      /** Checked together with check's rules, for publishable keys only. Used without them where no code lives. */
       checkRules: z.array(z.unknown()).default([]),
     })
     .prefault({}),
@@ -151,34 +151,34 @@ export const policyFileSchema = z.strictObject({
     .object({ default: thousandths, email: thousandths.default(1) })
     .catchall(thousandths)
     .optional(),
-  /** Recipients with a code of their own, to which nothing is sent. */
+  /** Recipients with fixed codes, to which nothing is sent. */
   testing: z
     .strictObject({
       recipients: z.array(testRecipient).max(1_000).default([]),
-      /** The last day, in UTC, on which they are such. */
+      /** Their last day, in UTC. */
       until: z.iso.date().optional(),
     })
     .prefault({}),
   policies: z.record(z.string(), z.unknown()),
   templates: templatesFolder,
-  /** Modules that bring provider kinds, or routes of their own: paths from the file, or names of packages. */
+  /** Modules with provider kinds or routes: paths from the file, or names of packages. */
   plugins: z.array(z.string().min(1)).default([]),
   providers,
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
   events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),
   retention: z
     .strictObject({
-      /** After it a notice keeps no recipient, only its hash. */
+      /** After this time a notice stores no recipient, only its hash. */
       recipient: duration.default(30 * 86_400_000),
-      /** After it a notice is gone, as soon as its whole month is. */
+      /** After this time a notice is deleted, together with its whole month. */
       rows: duration.default(180 * 86_400_000),
     })
     .prefault({}),
   delivery: z
     .strictObject({
-      /** Tries per notice that use up the budget; a pause asked for by a provider does not. */
+      /** Attempts per notice. A pause that a provider asks for is not counted. */
       tries: z.int().min(1).max(20).default(5),
-      /** Repeats of a notice (a captcha: one) of which it is unknown whether it arrived. */
+      /** Repeats of a notice after an attempt with an unknown outcome (a captcha: one). */
       unknownRetries: z.int().min(0).max(10).default(1),
       timeout: duration.default(5_000),
       concurrency: z.int().min(1).max(1_000).default(100),
@@ -189,6 +189,6 @@ export const policyFileSchema = z.strictObject({
 export type Route = z.infer<typeof route>
 
 export interface PolicyFile extends Omit<z.infer<typeof policyFileSchema>, 'templates'> {
-  /** Absolute. */
+  /** An absolute path. */
   templatesFolder: string
 }

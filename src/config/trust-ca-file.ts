@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import tls from 'node:tls'
 
 /**
- * Trusts the certificates of a file in PEM, beside those that Node trusts, in every TLS connection that this process opens
- * from now on: PostgreSQL, Redis, SMTP and HTTPS. Node reads NODE_EXTRA_CA_CERTS before `.env` is read, so that can't name
- * them there. Ends the process when the file holds no usable certificate: servers would be refused without a reason.
+ * Trusts the PEM certificates of a file in addition to Node's, for every TLS connection that this process opens from
+ * now on: PostgreSQL, Redis, SMTP and HTTPS. NODE_EXTRA_CA_CERTS can't be set in `.env`, because Node reads it
+ * earlier. Ends the process if the file has no usable certificate: servers would be refused without a reason.
  */
 export function trustCaFile(file: string | undefined): void {
   if (!file) return

@@ -1,14 +1,16 @@
-/** What a right code changes in the rules that its check was asked. */
+/** The effects of a right code on the rules that its check has used. */
 import type { Rule } from '../limiter/index.ts'
 
 /**
- * Names of rules. A right code is no guess: `givenBack` lose the use that its check took. These are lock-outs, rules that
- * ask for a challenge (budgets of guesses; an owner who signs in often must not use them up), and rules with
- * `refund: passed`. Other rules count right codes like any use.
+ * Names of rules, in two lists. A right code is no wrong guess.
  *
- * `cleared` forget earlier wrong guesses too. These are lock-outs about the recipient alone: an attacker can pass with
- * a number of their own, and must win back no guess at the numbers of others. A budget that each sign-in filled up
- * again would be none.
+ * `givenBack`: rules that lose the use of this check. These are lock-outs, rules in mode challenge and rules with
+ * `refund: passed`. A rule in mode challenge is a budget of guesses; an owner who signs in often must not use it up.
+ * Other rules count right codes like any use.
+ *
+ * `cleared`: rules that forget earlier wrong guesses too. These are lock-outs of one recipient only. An attacker can
+ * pass with a number of their own, and must not win back guesses at other numbers. A budget that each sign-in filled
+ * up again would be useless.
  */
 export function afterPass(rules: readonly Rule[]): { cleared: string[]; givenBack: string[] } {
   const isCleared = ({ kind, fields }: Rule) => kind === 'lockout' && fields.includes('to')

@@ -1,13 +1,13 @@
 /**
- * What the limits say of checking one recipient's codes for one caller: callers from pages are asked a policy of their own,
- * and a send wants to know what a check would meet.
+ * The limits on checks of one recipient's codes for one caller. Callers in pages have separate policies, and a send
+ * reports current locks of checks.
  */
 import type { Admission, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import { afterPass } from './after-pass.ts'
 import { pageCheckPolicy, pageGuessPolicy } from './policies.ts'
 import type { Asked, Fields, Origin, Quota } from './quota.ts'
 
-/** Kept with a code until it passes: what its send took from rules with `refund: passed`. */
+/** Stored with a code until it passes: the uses that its send took from rules with `refund: passed`. */
 interface Refund {
   policy: string
   fields: Fields
@@ -18,12 +18,12 @@ export type CheckLimits = ReturnType<typeof createCheckLimits>
 export function createCheckLimits(deps: {
   quota: Quota
   limiter: Limiter
-  /** The rules as they are now. */
+  /** The current rules. */
   policies: () => Policies
 }) {
   const { quota, limiter, policies } = deps
 
-  /** The policy that is asked before a code is compared, and the fields that its keys may use. */
+  /** The policy for a guess, and the fields for its keys. */
   function guessOf(owner: Asked, origin: Origin): { policy: string; fields: Fields } {
     const policy = origin.isPage ? pageGuessPolicy : 'check'
     return { policy, fields: quota.checkFieldsOf(owner, origin) }
@@ -32,13 +32,13 @@ export function createCheckLimits(deps: {
   const refusingRules = (policy: string) =>
     (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
 
-  /** Undefined when a guess would be admitted after all; it is not counted then. `isSilent`: as in quota.acquire. */
+  /** Undefined if the next guess would be admitted; it is not counted. `isSilent`: as in quota.acquire. */
   function refusalOfNext(owner: Asked, origin: Origin, isSilent: boolean) {
     const { policy, fields } = guessOf(owner, origin)
     return quota.findRefusal(policy, fields, true, isSilent)
   }
 
-  /** What holds against a guess now. Counts nothing and begins no lock. */
+  /** The state of the rules that can refuse a guess. Counts nothing and begins no lock. */
   async function peek(owner: Asked, origin: Origin) {
     const { policy, fields } = guessOf(owner, origin)
     const refusing = refusingRules(policy).map(({ name }) => name)
@@ -50,31 +50,34 @@ export function createCheckLimits(deps: {
   return {
     guessOf,
 
-    /** To be kept with a code, and given to `refund` when it passes. Undefined where no rule of the send's policy wants it. */
+    /**
+     * A text that is stored with a code, for `refund` when the code passes. Undefined if no rule of the policy
+     * refunds.
+     */
     refundOf(policy: string, fields: Fields): string | undefined {
       const isRefunded = policies()[policy]?.some(({ refund }) => refund === 'passed')
       return isRefunded ? JSON.stringify({ policy, fields } satisfies Refund) : undefined
     },
 
-    /** Gives back what the send of a code took, now that the code has passed. */
+    /** Gives back the uses of a send after its code has passed. */
     async refund(kept: string, noticeId: string): Promise<void> {
       const { policy, fields } = JSON.parse(kept) as Refund
       await limiter.refund(policy, fields, noticeId)
     },
 
-    /** A right code is no guess: see after-pass.ts. */
+    /** Applies after-pass.ts after a right code. */
     async forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
       const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
       if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)
       await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
     },
 
-    /** For how long from now no guess is compared; 0: the next one is. */
+    /** Milliseconds until the next guess is compared; 0: now. */
     async waitMsOf(owner: Asked, origin: Origin): Promise<number> {
       return Math.max(0, ...(await peek(owner, origin)).map(({ nextInMs }) => nextInMs))
     },
 
-    /** The refusal of a lock that holds now. */
+    /** The refusal by a current lock. */
     async findLock(owner: Asked, origin: Origin): Promise<Refusal | undefined> {
       const states = await peek(owner, origin)
       const isLocked = states.some(({ lockedForMs }) => lockedForMs !== undefined)
@@ -82,8 +85,8 @@ export function createCheckLimits(deps: {
     },
 
     /**
-     * For how long no guess is compared after a wrong one that was admitted. A lock-out that it has filled locks now
-     * and not at the next guess: so the person hears at once how long to wait.
+     * Milliseconds until a guess is compared, after a wrong guess. If the guess filled a lock-out, the lock begins now
+     * and not at the next guess. So the answer can report the wait at once.
      */
     async holdAfter(
       owner: Asked,
@@ -99,8 +102,8 @@ export function createCheckLimits(deps: {
     },
 
     /**
-     * A caller from a page asks about a code that is not there. Without an id, so that nothing is kept but the count
-     * of each rule, which the rule's own time ends.
+     * Counts a check of a caller in a page where no code lives. Without a request id, so only the counts are stored,
+     * and they end with the rule's time.
      */
     async visit(owner: Asked, origin: Origin, isHuman: boolean): Promise<Refusal | undefined> {
       if (!origin.isPage) return undefined

@@ -11,17 +11,18 @@ import {
   withPageRules,
 } from './policies.ts'
 
-/** The sections of the policy file that are looked at together. */
+/** Sections of the policy file that are checked together. */
 interface Sections {
   readonly policies?: Readonly<Record<string, unknown>> | undefined
   readonly pageRules: PageRules
-  /** What rules with `permits: price` take, by name; undefined where the file has none. */
+  /** Prices for rules with `permits: price`, by name; undefined without the section. */
   readonly prices?: Prices | undefined
 }
 
 /**
- * What is wrong with the rules of a policy file: what the limiter can't read, and what would otherwise be found out by the first
- * request, as a 500. The rules for pages are checked as the policies that they and the rules of all callers are together.
+ * Problems in the rules of a policy file. These are rules that the limiter can't read, and faults that the first
+ * request would otherwise show as a 500. Rules for pages are checked together with the rules of all callers, as in
+ * use.
  */
 export function problemsOfPolicies({ policies, pageRules, prices }: Sections): PolicyProblem[] {
   if (policies === undefined) return []
@@ -29,7 +30,7 @@ export function problemsOfPolicies({ policies, pageRules, prices }: Sections): P
   if (taken.length > 0) {
     return taken.map((name) => ({
       path: ['policies', name],
-      message: `"${name}" is the name of ${pageSectionOf(name)}`,
+      message: `"${name}" is a reserved name; its rules belong in ${pageSectionOf(name)}`,
     }))
   }
   const parsed = parsePolicies(withPageRules(policies, pageRules))
@@ -38,14 +39,14 @@ export function problemsOfPolicies({ policies, pageRules, prices }: Sections): P
     const [policy = '', index, ...rest] = path
     if (policy === pagePolicy) {
       const first = Object.hasOwn(policies, 'captcha') ? 1 : 0
-      // What is wrong with captcha's rules is said of them.
+      // Problems of captcha's rules are reported under captcha.
       if (typeof index !== 'number' || index < first) return []
       return [{ path: ['browser', 'rules', index - first, ...rest], message }]
     }
     if (policy === pageCheckPolicy) {
       return [{ path: ['browser', 'checkRules', index ?? 0, ...rest], message }]
     }
-    // Only a name that stands in both lists is wrong with them together.
+    // Each list is checked alone; together they can only have a name twice.
     if (policy === pageGuessPolicy) {
       return index === 1 ? [{ path: ['browser', 'checkRules'], message }] : []
     }
@@ -57,14 +58,15 @@ function problemsOfParsed(policies: Policies, prices: Prices | undefined): Polic
   const reserved = testPolicyNames.filter((name) => Object.hasOwn(policies, name))
   const ofNames = reserved.map((name) => ({
     path: [name],
-    message: 'is the name of what test recipients are asked; choose another',
+    message: 'is reserved for sends to test recipients; choose another name',
   }))
   const ofRules = declaringPolicies.flatMap((name): PolicyProblem[] => {
     const rules = policies[name]
     if (!rules) {
       return [{ path: [], message: `${name} is missing; write "${name}: []" for no limits` }]
     }
-    // What a policy includes is looked at where it is declared; it stands in one place before the rest.
+    // Included policies are checked where they are declared. Here one entry stands for all of them, before the other
+    // rules.
     const own = rules.filter(({ policy }) => policy === name)
     const isBehindCaptcha = name === pagePolicy && policies.captcha !== undefined
     const first = own.length < rules.length || isBehindCaptcha ? 1 : 0
@@ -82,7 +84,7 @@ function problemsOfParsed(policies: Policies, prices: Prices | undefined): Polic
 
 type Prices = Readonly<Record<string, number>>
 
-/** A message that costs more than a rule ever gives could never be sent, and would be a 500. */
+/** A message whose price is above a rule's limit could never be sent, and would cause a 500. */
 function priceProblems({ permits, windows }: Rule, prices: Prices | undefined): PolicyProblem[] {
   if (permits !== 'price') return []
   if (!prices) return [{ path: ['permits'], message: 'price needs the section prices' }]
@@ -92,11 +94,11 @@ function priceProblems({ permits, windows }: Rule, prices: Prices | undefined): 
     .filter(([, price]) => price > lowest)
     .map(([name, price]) => ({
       path: ['permits'],
-      message: `prices.${name} is ${price}, and this rule never has more than ${lowest}`,
+      message: `prices.${name} is ${price}, above the limit ${lowest} of this rule, so it could never be sent`,
     }))
 }
 
-/** What a rule asks for that requests do not have. */
+/** Fields in a rule that requests do not have. */
 function fieldProblems({ fields, permits }: Rule, known: readonly string[]): PolicyProblem[] {
   const unknown = fields.filter((field) => !known.includes(field))
   const problems: PolicyProblem[] = unknown.map((field) => ({

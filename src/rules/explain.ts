@@ -3,14 +3,14 @@
 import { inWholeUnits } from '../base/durations.ts'
 import type { Kind, Lock, Policies, Rule, Window } from '../limiter/index.ts'
 import { fields } from './fields.ts'
-import { onlyJoinsOthers, whenAsked } from './policies.ts'
+import { onlyJoinsOthers, timeOfUse } from './policies.ts'
 
 export function explain(policies: Policies): string {
   return ownRulesOf(policies)
     .map(([policy, own]) => {
       const lines = own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`)
       return [
-        `${policy}, ${whenAsked(policy)}:`,
+        `${policy}, ${timeOfUse(policy)}:`,
         ...(lines.length > 0 ? lines : ['  No limits.']),
       ].join('\n')
     })
@@ -18,7 +18,7 @@ export function explain(policies: Policies): string {
     .concat('\n')
 }
 
-/** The rules that each policy declares, without policies that only put others together. */
+/** The rules that each policy declares, without policies that only join others. */
 export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][] {
   return Object.entries(policies)
     .filter(([policy]) => !onlyJoinsOthers(policy))
@@ -57,7 +57,7 @@ const perWindow =
 function consequenceOf({ kind, mode, own, policy }: Rule): string {
   if (mode === 'observe') return '; more are counted and reported, and pass.'
   if (mode === 'challenge')
-    return '; more are asked for a challenge (secret keys are not, and pass).'
+    return '; more need a challenge (calls with secret keys pass without one).'
   if (kind !== 'lockout') return '; more are refused.'
   const { lockMs, growth, maxLockMs } = own as Lock
   const grows =
@@ -70,18 +70,18 @@ function consequenceOf({ kind, mode, own, policy }: Rule): string {
 function extrasOf({ permits, refund, scope, kind }: Rule): string[] {
   return [
     permits === 'price'
-      ? " Each takes its message's price."
+      ? " Each counts with its message's price."
       : typeof permits === 'string'
-        ? ` Each takes what its field ${permits} says.`
+        ? ` Each counts with the value of its field ${permits}.`
         : permits > 1
-          ? ` Each takes ${number(permits)}.`
+          ? ` Each counts as ${number(permits)}.`
           : '',
-    refund && kind !== 'lockout' ? ' What a code took is given back when it passes.' : '',
-    scope === 'per-client' ? ' Every process counts for itself.' : '',
+    refund && kind !== 'lockout' ? ' The uses of a code are given back when it passes.' : '',
+    scope === 'per-client' ? ' Every process counts separately.' : '',
   ]
 }
 
-/** Whom a rule counts: `one recipient and one IP address of one app`. */
+/** The subject of a rule: `one recipient and one IP address of one app`. */
 function subjectOf(names: readonly string[]): string {
   const isPerson = names.includes('to') || names.includes('mailbox')
   const named = [...new Set(names)]

@@ -1,29 +1,34 @@
 /**
- * The catalogue of fields that rules may use where the product itself asks the limiter. The check of the policy
- * file, the table in docs/policy-file.md, policies in words, support's look-up, the variants for test recipients and the
- * records of decisions read it. A new field is one entry here, at the end, and its value in quota.ts.
+ * The catalogue of fields for rules in Postern's policies. Used by the check of the policy file, the table in
+ * docs/policy-file.md, `explain`, support's look-up, the policies for test recipients, and the records of decisions. A
+ * new field needs one entry at the end of this list and its value in quota.ts.
  */
 
 interface Field {
-  /** In a sentence: "At most 5 per 1h for one recipient". */
+  /** Used in sentences: "At most 5 per 1h for one recipient". */
   readonly noun: string
   /** Its line in docs/policy-file.md. */
   readonly meaning: string
-  /** The calls that have it: only sends know a template, and only login attempts a subject. */
+  /** The calls with this field: only sends have a template, and only login attempts a subject. */
   readonly of: 'sends and checks' | 'sends' | 'attempts'
-  /** It is a number to be taken (`permits`), not a part of a key. */
+  /** A number for `permits`, not a part of a key. */
   readonly isNumber?: true
-  /** One value stands for one recipient, or for one message to one recipient. */
+  /** One value means one recipient, or one message to one recipient. */
   readonly isPersonal?: true
-  /** Made of the recipient. Rules that use one are not asked for test recipients, who may be sent to all day. */
+  /**
+   * Derived from the recipient. Rules with such a field are left out for test recipients, who may get sends all day.
+   */
   readonly isOfRecipient?: true
-  /** Support knows it of every recipient of an app. The other fields are known only from a request. */
+  /** Support can derive it from a recipient and an app. Other fields are known only during a request. */
   readonly isKnown?: true
-  /** It identifies a person, or could be counted back to one: records of decisions hold a short keyed hash of it. */
+  /**
+   * The value identifies a person, or could be found by trying all values. Records of decisions store a short keyed
+   * hash of it.
+   */
   readonly isHashed?: true
 }
 
-/** By name, in the order in which records of decisions hold them. */
+/** By name, in the order in which records of decisions store them. */
 export const fields: Readonly<Record<string, Field>> = {
   to: {
     noun: 'one recipient',
@@ -108,11 +113,11 @@ export const fields: Readonly<Record<string, Field>> = {
   keyId: { noun: 'one API key', meaning: 'the id of the API key', of: 'sends and checks' },
 }
 
-/** In the catalogue's order. */
+/** In the order of the catalogue. */
 export function fieldsThat(holds: (field: Field) => unknown): readonly string[] {
   return Object.keys(fields).filter((name) => holds(fields[name] as Field))
 }
 
-/** The fields of keys of the policies that are asked before a check, and before a send. */
+/** Fields for keys of policies on checks, and on sends. */
 export const checkFields = fieldsThat(({ of, isNumber }) => of === 'sends and checks' && !isNumber)
 export const sendFields = fieldsThat(({ of, isNumber }) => of !== 'attempts' && !isNumber)

@@ -3,8 +3,8 @@ import { type PageRules, withPageRules } from './policies.ts'
 import { withTestPolicies } from './test-policies.ts'
 
 /**
- * The policies that a policy file puts in force: its own, those for pages, and the variants for test recipients where it has
- * any. The file has been checked.
+ * The policies that a checked policy file puts in force: its policies, those for pages, and the variants for test
+ * recipients if it has any.
  */
 export function policiesInForce(file: {
   readonly policies: Readonly<Record<string, unknown>>

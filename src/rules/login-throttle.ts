@@ -1,7 +1,7 @@
 /**
- * Login attempts. A try is counted before the password is compared, in one step with the decision, so
- * that parallel tries can't all pass; a success clears what was counted. Which rules hold is the policy
- * file's: by subject, by subject and address, or both, so that a stranger can't lock the owner out.
+ * Limits login attempts. An attempt is counted before the password is compared, in one step with the decision, so
+ * parallel attempts can't all pass. A success clears the count. The policy file chooses the rules: by subject, by
+ * subject and address, or both, so that a stranger can't lock out the owner.
  */
 import { canonical } from '../base/canonical.ts'
 import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
@@ -9,19 +9,19 @@ import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
 export interface AttemptSubject {
   policy: string
   app: string
-  /** The account that is logged in to, as the caller names it. */
+  /** The account, as the caller names it. */
   subject: string
-  /** The address the try came from; empty where the caller did not say. */
+  /** The address of the person; empty if the caller did not give it. */
   ip: string
 }
 
 export type AttemptOutcome =
-  /** `triesLeft` of the rules that can refuse; without any, the highest limit a rule may have. */
+  /** `triesLeft` of the rules that can refuse; without such a rule, the highest possible limit. */
   { allowed: true; triesLeft: number } | { allowed: false; refusal: Refusal }
 
 const unlimitedTries = 1_000_000_000
 
-/** What the limiter counts by: another app's subject of the same name is another one. */
+/** The subject for the limiter. Subjects of different apps differ, even with the same name. */
 export function subjectOfApp(app: string, subject: string): string {
   return canonical([app, subject])
 }
@@ -30,7 +30,7 @@ export type LoginThrottle = ReturnType<typeof createLoginThrottle>
 
 export function createLoginThrottle(deps: {
   limiter: Limiter
-  /** The rules as they are now. */
+  /** The current rules. */
   policies: () => Policies
 }) {
   const { limiter, policies } = deps
@@ -42,9 +42,9 @@ export function createLoginThrottle(deps: {
   const rulesOf = (policy: string) => policies()[policy] ?? []
 
   return {
-    /** Counts a try, or says why it may not be made. */
+    /** Counts an attempt, or returns the refusal. */
     async begin(attempt: AttemptSubject): Promise<AttemptOutcome> {
-      // Servers ask, and those are asked for no challenge.
+      // Only servers call this, and servers never get a challenge.
       const options = { isSolved: true }
       const decision = await limiter.acquire(attempt.policy, fieldsOf(attempt), options)
       if (!decision.admitted) return { allowed: false, refusal: decision }
@@ -56,9 +56,9 @@ export function createLoginThrottle(deps: {
     },
 
     /**
-     * Forgets the tries and lifts the lock: after a success, or by support. A rule whose key does not
-     * name the subject keeps its count, or the owner of one account could log in to it between guesses
-     * at others. False, and nothing done, when the policy locks no subject.
+     * Forgets the attempts and lifts the lock, after a success or by support. A rule without the subject in its key
+     * keeps its count. Otherwise the owner of one account could clear it between guesses at others. False, without
+     * effect, if the policy has no lock-out by subject.
      */
     async clear(attempt: AttemptSubject): Promise<boolean> {
       const ofSubject = rulesOf(attempt.policy).filter(({ fields }) => fields.includes('subject'))

@@ -1,62 +1,61 @@
 /**
- * The catalogue of policies that the product itself asks. Other policies of the policy file are asked by callers of the
- * limiter and of login attempts.
+ * The catalogue of Postern's policies. Other policies of the policy file are used by callers of the limiter and of
+ * login attempts.
  *
- * A publishable key is asked more than a server. So some policies put the rules of all callers and the rules for pages
- * together. Each policy is asked in one step, and a rule counts under the policy that declares it.
+ * Publishable keys have more rules than servers. So some policies join the rules for all callers with the rules for
+ * pages. Each policy is one limit check, and a rule counts under the policy that declares it.
  */
 import { checkFields, sendFields } from './fields.ts'
 
-/** Asked before a page's send: the rules of `captcha` and those of `browser.rules`. */
+/** Checked before a send from a page: the rules of `captcha` and of `browser.rules`. */
 export const pagePolicy = 'browser'
-/** The rules of `browser.checkRules`. Alone they are asked before a page's check where no code lives. */
+/** The rules of `browser.checkRules`. Used without others for a check from a page where no code lives. */
 export const pageCheckPolicy = 'browser-check'
-/** Asked before a page's code is compared: the rules of `check` and those of `browser.checkRules`. */
+/** Checked before a page's code is compared: the rules of `check` and of `browser.checkRules`. */
 export const pageGuessPolicy = 'browser-guess'
 
 interface OwnPolicy {
   readonly of: 'sends' | 'checks'
-  /** Where its rules are written in the policy file. */
+  /** The section of the policy file with its rules. */
   readonly place: string
-  /** When it is asked, in words. Undefined for a policy that only puts others together. */
-  readonly asked?: string
+  /** The time of the limit check, in words. Undefined for a policy that only joins others. */
+  readonly use?: string
 }
 
 const catalogue: Readonly<Record<string, OwnPolicy>> = {
-  captcha: { of: 'sends', place: 'policies.captcha', asked: 'asked before a code is sent' },
-  notice: { of: 'sends', place: 'policies.notice', asked: 'asked before a notice is sent' },
-  check: { of: 'checks', place: 'policies.check', asked: 'asked before a code is compared' },
+  captcha: { of: 'sends', place: 'policies.captcha', use: 'before a code is sent' },
+  notice: { of: 'sends', place: 'policies.notice', use: 'before a notice is sent' },
+  check: { of: 'checks', place: 'policies.check', use: 'before a code is compared' },
   [pagePolicy]: {
     of: 'sends',
     place: 'browser.rules',
-    asked: "asked together with captcha's rules, for publishable keys (browser.rules)",
+    use: "together with captcha's rules, for publishable keys (browser.rules)",
   },
   [pageCheckPolicy]: {
     of: 'checks',
     place: 'browser.checkRules',
-    asked:
-      "asked together with check's rules, for publishable keys (browser.checkRules); alone where no code lives",
+    use: "together with check's rules, for publishable keys (browser.checkRules); without them if no code lives",
   },
   [pageGuessPolicy]: { of: 'checks', place: 'browser.checkRules' },
 }
 
 const names = Object.keys(catalogue)
 
-/** The policies that declare rules: what sends and checks count lies under these names. */
-export const declaringPolicies = names.filter((name) => catalogue[name]?.asked)
+/** The policies that declare rules. Sends and checks count under these names. */
+export const declaringPolicies = names.filter((name) => catalogue[name]?.use)
 
-/** Whether a policy is asked of checks, and not of sends. */
+/** True for a policy on checks, false for one on sends. */
 export const isCheckPolicy = (policy: string): boolean => catalogue[policy]?.of === 'checks'
 
 /** The fields that keys of its rules may use. */
 export const fieldsOfPolicy = (policy: string): readonly string[] =>
   isCheckPolicy(policy) ? checkFields : sendFields
 
-export function whenAsked(policy: string): string {
-  return catalogue[policy]?.asked ?? 'asked by callers of the limiter and of login attempts'
+export function timeOfUse(policy: string): string {
+  return catalogue[policy]?.use ?? 'for callers of the limiter and of login attempts'
 }
 
-/** Whether it declares no rule of its own. */
+/** True if it declares no rules. */
 export const onlyJoinsOthers = (policy: string): boolean =>
   policy in catalogue && !declaringPolicies.includes(policy)
 
@@ -76,7 +75,7 @@ export function withPageRules(
   policies: Readonly<Record<string, unknown>>,
   { rules, checkRules }: PageRules,
 ): Record<string, unknown> {
-  // For a file without one of these, the finding is that it is missing, and not that its include is wrong.
+  // If the file lacks a policy, the finding is the missing policy, not a wrong include.
   const included = (name: string) => (Object.hasOwn(policies, name) ? [{ include: name }] : [])
   return {
     ...policies,
@@ -87,14 +86,14 @@ export function withPageRules(
 }
 
 /**
- * A send to a test recipient is asked a variant of its policy, with counts of its own: see test-policies.ts. A check
- * is asked what all checks are asked, because a fixed code can be guessed at for longer than any other.
+ * A send to a test recipient uses a variant of its policy with separate counts: see test-policies.ts. Checks use the
+ * normal policies, because attackers have more time to guess a fixed code than any other.
  */
 export const policiesWithTestVariant = names.filter((name) => !isCheckPolicy(name))
 
-/** The policy itself where test recipients are asked nothing else. */
+/** The policy itself if test recipients have no variant of it. */
 export const testPolicyOf = (policy: string) =>
   policiesWithTestVariant.includes(policy) ? `${policy}-test` : policy
 
-/** No policy of an operator may have one of these names. */
+/** Reserved names that no policy of an operator may have. */
 export const testPolicyNames: readonly string[] = policiesWithTestVariant.map(testPolicyOf)

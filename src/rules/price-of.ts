@@ -1,12 +1,12 @@
 import type { Channel } from '../base/channel.ts'
 
-/** By country; for other countries and for mail there is a price in each file that has any. */
+/** By country. A file with prices always has one for other countries and one for mail. */
 type Prices = Readonly<Record<string, number>> & {
   readonly default: number
   readonly email: number
 }
 
-/** What a message costs in thousandths of the operator's currency. Without `prices` no rule asks. */
+/** The price of a message in thousandths of the operator's currency. 1 without `prices`; then no rule uses it. */
 export function createPriceOf(prices: Prices | undefined) {
   return (channel: Channel, country: string): number => {
     if (!prices) return 1

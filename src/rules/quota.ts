@@ -1,6 +1,5 @@
 /**
- * What captchas and notices share at the door: which fields a policy's keys may use, and what the
- * limiter's answer becomes.
+ * The limit checks of captchas and notices: the fields for a policy's keys, and the effects of the limiter's decision.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -15,37 +14,37 @@ import { testPolicyOf } from './policies.ts'
 
 export type { Admission, Decision, Refusal } from '../limiter/index.ts'
 
-/** Who asks: the holder of an API key, or the host in process. */
+/** The caller: the holder of an API key, or the host app in process. */
 export interface Caller {
   app: string
   keyId: string
-  /** The address the request came from, after the trusted proxies. */
+  /** The address of the request, after the trusted proxies. */
   ip: string
-  /** Its key may stand in a page: the rules for pages hold too, and it can be asked for a challenge. */
+  /** The key may stand in a page: the rules for pages apply too, and a challenge is possible. */
   isPage: boolean
-  /** Of the pages that may use the key. */
+  /** Origins of the pages that may use the key. */
   origins: readonly string[]
 }
 
-/** Facts of a request that only limits look at. */
+/** Facts of a request that only limits need. */
 export interface Origin {
-  /** The address of the person who asked: the caller's, or the one that a server names. */
+  /** The address of the person: the caller's address, or the address that a server names. */
   ip: string
-  /** ISO 3166 code of a phone number; empty for email and for numbers of no country. */
+  /** ISO 3166 code of a phone number; empty for mail and for numbers without a country. */
   country: string
   keyId: string
   /** As in `Caller`. */
   isPage: boolean
 }
 
-/** `ip`: the address that a server names for the person who asked. */
+/** `ip`: the person's address as named by a server. */
 export function originOf(caller: Caller, ip: string | undefined, country: string): Origin {
   return { ip: ip ?? caller.ip, country, keyId: caller.keyId, isPage: caller.isPage }
 }
 
 export type Fields = Readonly<Record<string, string | number>>
 
-/** Who is checked or sent to, by whom, as far as limits count it. */
+/** The facts about a send or check that limits count. */
 export interface Asked {
   app: string
   channel: Channel
@@ -55,7 +54,7 @@ export interface Asked {
 
 type Params = Readonly<Record<string, string | number | boolean>>
 
-/** What has been decided, for those who keep a record. Must not throw, and is not waited for. */
+/** Called after each decision, for records. Must not throw, and is not awaited. */
 export type OnDecided = (decided: {
   policy: string
   fields: Fields
@@ -64,7 +63,7 @@ export type OnDecided = (decided: {
   isSolved: boolean
 }) => void
 
-/** A caller that is refused comes again with the same content, and hashing is a tenth of what a refusal costs. */
+/** Refused callers often repeat the same content, and hashing it is a tenth of the cost of a refusal. */
 const maxRememberedHashes = 1_000
 
 export type Quota = ReturnType<typeof createQuota>
@@ -72,16 +71,16 @@ export type Quota = ReturnType<typeof createQuota>
 export function createQuota(deps: {
   limiter: Limiter
   secrets: Secrets
-  /** What a message costs, for rules with `permits: price`. */
+  /** The price of a message, for rules with `permits: price`. */
   priceOf: (channel: Channel, country: string) => number
   isTestRecipient: TestRecipients['isTestRecipient']
   onDecided?: OnDecided
-  /** The same for what is given back. */
+  /** Called after each release. */
   onReleased?: (fields: Fields, requestId: string) => void
 }) {
   const { limiter, secrets, priceOf, isTestRecipient, onDecided, onReleased } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
-  /** What is being given back. */
+  /** Releases under way. */
   const releases = new Set<Promise<unknown>>()
 
   function dedupeHash(to: string, template: string, params: Params): string {
@@ -94,7 +93,7 @@ export function createQuota(deps: {
     return hash
   }
 
-  /** The values that keys of the policy `check` may use. */
+  /** The values for keys of the policy `check`. */
   function checkFieldsOf(asked: Asked, { ip, country, keyId }: Origin): Fields {
     const { to, channel, scene = '', app } = asked
     const [prefix, mailbox] = [prefixOf(channel, to), mailboxOf(channel, to)]
@@ -105,10 +104,11 @@ export function createQuota(deps: {
   const asked = (policy: string, fields: Fields) => (isTest(fields) ? testPolicyOf(policy) : policy)
 
   /**
-   * Takes from every rule of the policy, or from none, under an id by which it can be given back. A flood
-   * is answered from the limiter's memory of refusals, because the id was made for this request.
-   * `isSolved`: rules that ask for a challenge let it pass. Of what is decided about test recipients no
-   * record is kept. `isSilent`: no request of a caller's, so no metric counts it.
+   * Takes a use from every rule of the policy, or from none. The request id allows giving the uses back. The id is
+   * new, so the limiter may answer a flood from its memory of refusals.
+   *
+   * `isSolved`: rules in mode challenge admit the request. `isSilent`: not a caller's request, so no metric counts it.
+   * Decisions about test recipients are not recorded.
    */
   async function acquire(
     policy: string,
@@ -123,7 +123,7 @@ export function createQuota(deps: {
     return decision
   }
 
-  /** Now, or when Redis answers again; with `rules`, what was taken from those. */
+  /** Gives back uses, now or when Redis answers again. With `rules`, only the uses of those rules. */
   function release(
     policy: string,
     fields: Fields,
@@ -141,7 +141,7 @@ export function createQuota(deps: {
   return {
     checkFieldsOf,
 
-    /** The values that keys of the policies `captcha` and `notice` may use. */
+    /** The values for keys of the policies `captcha` and `notice`. */
     fieldsOf(draft: Asked & { template: string }, params: Params, origin: Origin): Fields {
       const { to, channel, template } = draft
       const dedupe = dedupeHash(to, template, params)
@@ -153,8 +153,7 @@ export function createQuota(deps: {
     release,
 
     /**
-     * The refusal of such a request, which is counted as one; undefined when it would be admitted after all, and nothing
-     * is taken then.
+     * The refusal of such a request, counted as a refusal. Undefined if it would be admitted; then nothing is taken.
      */
     async findRefusal(
       policy: string,
@@ -169,24 +168,24 @@ export function createQuota(deps: {
       return undefined
     },
 
-    /** This process remembers that the limits refuse such a request. Asks no server, and counts nothing. */
+    /** True if this process remembers a refusal of such a request. Calls no server, and counts nothing. */
     isRefused: (policy: string, fields: Fields, isSolved: boolean): boolean =>
       limiter.recall(asked(policy, fields), fields, { isSolved }) !== undefined,
 
-    /** How long from now until the limits admit such a request. */
+    /** Milliseconds until the limits admit such a request. */
     async nextInMs(policy: string, fields: Fields): Promise<number> {
       const windows = await limiter.peek(policy, fields)
       return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
     },
 
-    /** Resolves when what is being given back has been. */
+    /** Resolves when all releases under way have ended. */
     async close(): Promise<void> {
       await Promise.all(releases)
     },
   }
 }
 
-/** A template shows 7 and "7" alike, so they are the same content. */
+/** A template shows 7 and "7" in the same way, so both are the same content. */
 function asRendered(params: Params): Record<string, string> {
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]))
 }

@@ -1,4 +1,4 @@
-/** What rules have to do with one recipient. */
+/** How rules relate to one recipient. */
 import type { Policies, Rule } from '../limiter/index.ts'
 import { fieldsThat } from './fields.ts'
 import type { Fields } from './quota.ts'
@@ -9,17 +9,17 @@ export function findRule(policies: Policies, policy: string, name: string): Rule
 
 const personalFields = fieldsThat(({ isPersonal }) => isPersonal)
 
-/** What it counts is this recipient's alone, or that of the few addresses of one mailbox. */
+/** True if a count of the rule belongs to one recipient, or to the few addresses of one mailbox. */
 export const namesRecipient = ({ fields }: Rule) =>
   personalFields.some((field) => fields.includes(field))
 
 const knownFields = fieldsThat(({ isKnown }) => isKnown)
 
-/** The fields that are known only from a request. */
+/** Key fields of a rule that are known only during a request. */
 export const fieldsBeside = ({ fields }: Rule) =>
   fields.filter((field) => !knownFields.includes(field))
 
-/** Their values, for a rule that names the recipient; undefined where there is nothing to keep. */
+/** The values of these fields, for a rule whose key contains the recipient. Undefined if there are none to store. */
 export function valuesBeside(rule: Rule, fields: Fields): string[] | undefined {
   const beside = fieldsBeside(rule)
   if (beside.length === 0 || !namesRecipient(rule)) return undefined

@@ -1,19 +1,19 @@
-/** Why a request came to nothing, as a value: the code of its error, and what the answer says besides. */
+/** The reason why a request failed, as a value: the error code, and the members of its answer. */
 import type { FieldError } from '../base/problems.ts'
 import type { Refusal } from '../limiter/index.ts'
 import type { RefusedRecipient } from '../recipient/normalise-recipient.ts'
 
 export type InvalidRequest = { outcome: 'invalid_request'; errors: readonly FieldError[] }
 
-/** `policy` is the one that callers know: pages are asked variants of it. */
+/** `policy` is the name that callers know, also for the variants for pages. */
 export type Limited = Refusal & { outcome: 'limited' | 'locked'; policy: string }
 
 export interface ChallengeRequired {
   outcome: 'challenge_required'
-  /** The rule that asks, and its policy; absent when an answer was not good. */
+  /** The rule that requires the challenge, and its policy; absent if an answer was not accepted. */
   policy?: string
   rule?: string
-  /** To be solved, and sent with the next try. */
+  /** The next try must contain its answer. */
   challenge: object
 }
 
@@ -23,7 +23,7 @@ export type Refused =
   | RefusedRecipient
   | ChallengeRequired
   | { outcome: 'idempotency_in_progress' | 'idempotency_key_reused' | 'code_gone' }
-  /** `lockedForMs`: this guess used up what the limits allow, and none is compared for so long. */
+  /** `lockedForMs`: this guess used up the limit, and no guess is compared for that time. */
   | { outcome: 'code_mismatch'; triesLeft: number; lockedForMs?: number }
 
 export function invalidRequest(path: string, message: string): InvalidRequest {

@@ -1,20 +1,21 @@
 /**
- * What sends to test recipients are asked: the policies without the rules that count the recipient, so that one may be
- * sent to all day; those by address, key or app hold. Checks are asked what all checks are asked: a fixed code is
- * guessed at for longer than any other. They are policies of their own, with counts of their own: what is
- * tested takes nothing from what is sent. A stand-in for the recipient would leave a new count behind with
- * every request, which is what an open test number must not do.
+ * The policies for sends to test recipients: without the rules that count the recipient, so that one may get sends all
+ * day. Rules by address, key or app apply. Checks use the normal policies, because attackers have more time to guess a
+ * fixed code.
+ *
+ * These policies have separate counts, so tests take nothing from real sends. A stand-in for the recipient would
+ * create a new count with every request, and anyone can send to an open test number.
  */
 import { fieldsThat } from './fields.ts'
 import { policiesWithTestVariant, testPolicyOf } from './policies.ts'
 
-/** Also of the price: nothing is sent, so nothing is spent. */
+/** Rules by price are left out too: nothing is sent, so nothing is spent. */
 const ofRecipient = fieldsThat(({ isOfRecipient }) => isOfRecipient)
 
 type Rule = { readonly key: string; readonly permits?: unknown }
 type Entry = Rule | { readonly include: string }
 
-/** Takes policies that have been checked, by name. */
+/** `all`: checked policies, by name. */
 export function withTestPolicies<Policy extends readonly Entry[]>(
   all: Readonly<Record<string, Policy>>,
 ): Record<string, Policy> {

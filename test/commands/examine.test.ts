@@ -25,7 +25,7 @@ describe('secrets', () => {
     ['one letter', 'a'.repeat(64), /^error: SECRET can be guessed: about 0 bits/],
     ['one word again and again', 'hunter2-'.repeat(8), /^error: SECRET can be guessed/],
     ['digits in a row', '1111111111222222222233333333334444', /^error/],
-    ['words', 'please change me before production, or else', /^warning: SECRET reads like words/],
+    ['words', 'please change me before production, or else', /^warning: SECRET contains words/],
   ])('%s', (_, SECRET, expected) => {
     const [first = '', ...others] = told(examineSecrets({ SECRET }))
     expect(first).toMatch(expected)
@@ -41,10 +41,10 @@ describe('secrets', () => {
     }
     const findings = examineSecrets(env)
     expect(told(findings)).toEqual([
-      'ok: SECRET is long and looks like chance',
-      'ok: SECRET_PREVIOUS is long and looks like chance',
+      'ok: SECRET is long and looks random',
+      'ok: SECRET_PREVIOUS is long and looks random',
       expect.stringMatching(/^error: BOOTSTRAP_SECRET_KEY can be guessed/),
-      'error: SECRET_PREVIOUS is SECRET',
+      'error: SECRET_PREVIOUS equals SECRET',
     ])
     for (const value of Object.values(env)) expect(JSON.stringify(findings)).not.toContain(value)
   })
@@ -103,37 +103,37 @@ describe('policy file', () => {
     ],
     [
       'testing: { recipients: [{ to: "a@b.test", code: "0000" }], until: "2026-11-21" }',
-      /^ok: their time was over/,
+      /^ok: expired on/,
     ],
-    ['', /^warning: no rule bounds what a day may cost/],
+    ['', /^warning: no rule limits the cost of a day/],
     [
       `policies: { captcha: [${priced('key: "{app}"')}] }`,
-      /^warning: a rule takes price, and there are no prices/,
+      /^warning: a rule has permits: price, but without prices/,
     ],
-    [spending('key: "{app}"'), /^ok: the rule spend bounds what codes may cost/],
-    [spending('key: "{app}:{country}", mode: enforce'), /^ok: the rule spend bounds/],
-    [spending('key: "{app}", mode: observe'), /^warning: no rule bounds .*: spend only observes/],
+    [spending('key: "{app}"'), /^ok: the rule spend limits the cost of codes/],
+    [spending('key: "{app}:{country}", mode: enforce'), /^ok: the rule spend limits/],
+    [spending('key: "{app}", mode: observe'), /^warning: no rule limits .*: spend only observes/],
     [spending('key: "{app}", mode: challenge'), /^warning: .*: spend lets solved challenges pass/],
     [
       spending('key: "{app}", refund: passed'),
       /^warning: .*: spend does not count codes that passed/,
     ],
-    [spending('key: "{app}:{to}"'), /^warning: .*: spend counts apart for each {to}/],
+    [spending('key: "{app}:{to}"'), /^warning: .*: spend has a separate count for each {to}/],
     [
       `policies: { captcha: [], ours: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
-      /^warning: no rule bounds what a day may cost$/,
+      /^warning: no rule limits the cost of a day$/,
     ],
     [
       `policies: { captcha: [{ include: ours }], ours: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
-      /^ok: the rule spend bounds/,
+      /^ok: the rule spend limits/,
     ],
     [
       `browser: { rules: [${priced('key: "{app}"')}] }, prices: { default: 60 }`,
-      /^warning: .*: spend is asked for pages alone/,
+      /^warning: .*: spend applies to pages only/,
     ],
     ['', /^ok: no SMS is sent/],
     ['routes: { sms: [{ use: [box] }] }', /^warning: SMS may go to every country/],
-    ['routes: { sms: [{ use: [box] }] }, recipients: { countries: [CN] }', /^ok: SMS to CN alone/],
+    ['routes: { sms: [{ use: [box] }] }, recipients: { countries: [CN] }', /^ok: SMS only to CN/],
   ])('%s', (text, expected) => {
     expect(policyOf(text)).toContainEqual(expect.stringMatching(expected))
   })

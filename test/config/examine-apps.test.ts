@@ -27,7 +27,7 @@ test('rules that count all apps together are named where there is more than one'
     {
       state: 'warning',
       message: expect.stringContaining(
-        '2 apps share the counts of captcha.all, check.guesses, browser.pages, browser-check.visits:',
+        '2 apps share the counts of captcha.all, check.guesses, browser.pages, browser-check.visits,',
       ),
     },
   ])

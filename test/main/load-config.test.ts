@@ -69,8 +69,8 @@ describe('what can be known at start is said at start', () => {
       'policies under the names of those for pages',
       { policies: { ...noLimits, 'browser-check': [], 'browser-guess': [] } },
       [
-        /^policies\.browser-check: "browser-check" is the name of browser\.checkRules/,
-        /^policies\.browser-guess: "browser-guess" is the name of browser\.checkRules/,
+        /^policies\.browser-check: "browser-check" is a reserved name; its rules belong in browser\.checkRules/,
+        /^policies\.browser-guess: "browser-guess" is a reserved name; its rules belong in browser\.checkRules/,
       ],
     ],
     [
@@ -158,7 +158,7 @@ describe('what can be known at start is said at start', () => {
         /^testing\.recipients\.1\.to: is neither a phone number nor a mail address/,
         /^testing\.recipients\.2\.to: is neither/,
         /^testing\.recipients\.3\.code: has 4 digits, and code\.length is 6/,
-        /^testing\.recipients\.4\.to: stands there twice/,
+        /^testing\.recipients\.4\.to: is in the list twice/,
       ],
     ],
     [
@@ -173,7 +173,7 @@ describe('what can be known at start is said at start', () => {
     [
       'a policy with a name that is taken',
       { policies: { ...noLimits, 'captcha-test': [] }, providers: {}, routes: {} },
-      [/^policies\.captcha-test: is the name of what test recipients are asked/],
+      [/^policies\.captcha-test: is reserved for sends to test recipients/],
     ],
     [
       'refused domains, one of them none',

@@ -23,7 +23,7 @@ test.each([
   ],
   [
     { key: '{country}', sliding: '200 per 24h', refund: 'passed', mode: 'challenge' },
-    'At most 200 per 24h for one country; more are asked for a challenge (secret keys are not, and pass). What a code took is given back when it passes.',
+    'At most 200 per 24h for one country; more need a challenge (calls with secret keys pass without one). The uses of a code are given back when it passes.',
   ],
   [
     { key: '{prefix}:{ip}', sliding: '20 per 1h', mode: 'observe' },
@@ -31,7 +31,7 @@ test.each([
   ],
   [
     { key: '{app}', sliding: '500000 per 24h', permits: 'price' },
-    "At most 500,000 per 24h for one app; more are refused. Each takes its message's price.",
+    "At most 500,000 per 24h for one app; more are refused. Each counts with its message's price.",
   ],
   [
     {
@@ -40,7 +40,7 @@ test.each([
       scope: 'per-client',
       permits: 3,
     },
-    'At most 100,000 from one "0 0 * * *" (Asia/Shanghai) to the next for all requests together; more are refused. Each takes 3. Every process counts for itself.',
+    'At most 100,000 from one "0 0 * * *" (Asia/Shanghai) to the next for all requests together; more are refused. Each counts as 3. Every process counts separately.',
   ],
   [
     { key: '{app}:{to}:{ip}', lockout: { limit: 3, window: '5m', lock: '15m' } },
@@ -72,10 +72,10 @@ test('a lockout of checks: the last wrong code locks, and not the one after it',
 
 test('each policy once, with what asks it; what a policy includes stands where it is declared', () => {
   expect(explain(policiesOf([{ name: 'ip', key: '{ip}', sliding: '5 per 1h' }]))).toBe(
-    `captcha, asked before a code is sent:
+    `captcha, before a code is sent:
   ip: At most 5 per 1h for one IP address; more are refused.
 
-browser, asked together with captcha's rules, for publishable keys (browser.rules):
+browser, together with captcha's rules, for publishable keys (browser.rules):
   No limits.
 `,
   )

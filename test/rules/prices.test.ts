@@ -22,12 +22,12 @@ test.each([
   [
     'a price above a limit',
     'prices: { default: 40, JP: 51 }',
-    ['prices.JP is 51, and this rule never has more than 50'],
+    ['prices.JP is 51, above the limit 50 of this rule, so it could never be sent'],
   ],
   [
     'the default above a limit',
     'prices: { default: 60, CN: 45 }',
-    ['prices.default is 60, and this rule never has more than 50'],
+    ['prices.default is 60, above the limit 50 of this rule, so it could never be sent'],
   ],
   ['prices that fit', 'prices: { default: 50, CN: 45 }', []],
   ['no prices', '', ['price needs the section prices']],
@@ -45,7 +45,7 @@ test('a limit of 0 refuses always, whatever a message costs', async () => {
 test('in rules for pages it is told there', async () => {
   const text = `prices: { default: 60 }\nbrowser:\n  rules:\n    - ${spend}\npolicies: { captcha: [], notice: [], check: [] }`
   expect(await problemsOf(text)).toEqual([
-    ':4: browser.rules.0.permits: prices.default is 60, and this rule never has more than 50',
+    ':4: browser.rules.0.permits: prices.default is 60, above the limit 50 of this rule, so it could never be sent',
   ])
 })
 
