@@ -1,8 +1,8 @@
-/** Whether PostgreSQL can be relied on now, and its errors in words an operator can act on. */
+/** Checks if PostgreSQL works now, and explains its errors to operators. */
 import type { Database } from './database.ts'
 import { pendingMigrations } from './migrate.ts'
 
-/** Why no send could succeed now; empty when one could. Never throws. */
+/** Why no send can succeed now; empty if PostgreSQL works. Never throws. */
 export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
   try {
     const pending = await pendingMigrations(pool)
@@ -17,8 +17,8 @@ export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>):
 }
 
 /**
- * All that a send and its delivery write, on no rows: PostgreSQL checks rights, columns and whether it
- * may write at all as for any row, and writes nothing.
+ * Every write of a send and its delivery, on no rows. PostgreSQL checks rights, columns and read-only mode as for any
+ * row, and writes nothing.
  */
 const proofSql = `
   WITH a AS (INSERT INTO notice SELECT * FROM notice WHERE false),
@@ -34,35 +34,37 @@ const proofSql = `
        k AS (DELETE FROM early_receipt WHERE false)
   SELECT has_table_privilege('api_key', 'SELECT') AS "mayReadKeys"`
 
-/** One sentence for an error of PostgreSQL or of the way to it; nothing of the address is in it. */
+/** One sentence for an error of PostgreSQL or of its connection, without the address. */
 export function postgresProblem(error: unknown): string {
   const { code = '', message = '' } = error as { code?: string; message?: string }
   const known = problems.find(([pattern]) => pattern.test(code))?.[1]
   if (known) return known(message)
-  // A SQLSTATE that is not known here says more than "out of reach".
-  if (/^(?!E)[0-9A-Z]{5}$/.test(code)) return `postgresql says: ${message} (${code})`
+  // An unknown SQLSTATE explains more than "out of reach".
+  if (/^(?!E)[0-9A-Z]{5}$/.test(code)) return `postgresql reports: ${message} (${code})`
   return 'postgresql is out of reach'
 }
 
 function noRight(message: string): string {
-  return `postgresql does not give our user the rights it needs: ${message}`
+  return `postgresql user lacks a right: ${message}`
 }
 
 const throughPooler =
-  'postgresql is reached through a pooler that does not keep our session; point DATABASE_URL at PostgreSQL itself'
+  'postgresql is behind a pooler that changes sessions; point DATABASE_URL at PostgreSQL itself'
 
 const problems: readonly (readonly [RegExp, (message: string) => string])[] = [
   [/^(POOLER|26000|42P05)$/, () => throughPooler],
   [
     /^08P01$/,
     (message) =>
-      message.includes('startup parameter') ? throughPooler : `postgresql says: ${message} (08P01)`,
+      message.includes('startup parameter')
+        ? throughPooler
+        : `postgresql reports: ${message} (08P01)`,
   ],
-  [/^3D000$/, (message) => `postgresql has no such database (${message}); look at DATABASE_URL`],
-  [/^28/, () => 'postgresql refuses our user or password; look at DATABASE_URL'],
+  [/^3D000$/, (message) => `postgresql has no such database (${message}); check DATABASE_URL`],
+  [/^28/, () => 'postgresql refuses the user or password; check DATABASE_URL'],
   [/^42501$/, noRight],
   [/^25006$/, () => 'postgresql is read-only (a standby, or default_transaction_read_only is on)'],
-  [/^(42P01|42703|3F000)$/, (message) => `postgresql has not our schema: ${message}`],
+  [/^(42P01|42703|3F000)$/, (message) => `postgresql schema differs from this build: ${message}`],
   [/^53300$/, () => 'postgresql has no connection left (max_connections)'],
   [/^53/, (message) => `postgresql is short of resources: ${message}`],
   [/^57P/, () => 'postgresql is out of reach (it is starting or shutting down)'],

@@ -1,7 +1,6 @@
 /**
- * One pool of connections, used in two ways: Prisma's typed client for reads and rare writes, and
- * plain SQL on the same pool for the statements that run at the speed of traffic: they carry many rows
- * each, and Prisma has no form for them.
+ * One pool of connections, used in two ways. Prisma's typed client makes reads and rare writes. Plain SQL on the same
+ * pool makes the statements of every message: they have many rows each, and Prisma has no form for them.
  */
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
@@ -11,19 +10,19 @@ import { openSession } from './session.ts'
 
 export interface Database {
   readonly pool: pg.Pool
-  /** A statement by name, so that PostgreSQL plans it once. Throws Unavailable when out of reach. */
+  /** Runs a named statement, so that PostgreSQL plans it once. Throws Unavailable if out of reach. */
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
-  /** A read or a rare write through the typed client. Throws Unavailable when out of reach. */
+  /** Runs a read or a rare write through the typed client. Throws Unavailable if out of reach. */
   read<Result>(work: (prisma: PrismaClient) => Promise<Result>): Promise<Result>
   /**
-   * PostgreSQL's time in milliseconds since 1970, for what must be known before a row is written (its
-   * id): as of the newest connection, carried on by measuring. A process's own clock may be years off;
-   * it counts only until there was a first connection.
+   * PostgreSQL's time in milliseconds since 1970, for values that are needed before a row is written (its id). Taken
+   * from the newest connection, and advanced by this process's timer. A process's clock may be years wrong; it is used
+   * only before the first connection.
    */
   nowMs(): number
   /**
-   * Work on a connection outside the pool, for statements that may last longer than a caller waits.
-   * Closed when the work ends, or at once when `signal` says so: then what is under way fails.
+   * Runs `work` on a connection outside the pool, for statements that may take longer than a caller waits. The
+   * connection is closed when the work ends, or at once when `signal` aborts, which fails a running statement.
    */
   onOwnConnection<Result>(
     options: { statementTimeoutMs: number; signal?: AbortSignal | undefined },
@@ -32,11 +31,11 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** The server gives up first: a statement our side stopped waiting for must not commit afterwards. */
+/** PostgreSQL's limit comes first, so that a statement can't commit after its caller has stopped waiting. */
 const statementTimeoutMs = 1_200
 const queryTimeoutMs = 1_500
 const connectTimeoutMs = 1_500
-/** So that PostgreSQL's time is asked for again even where no connection ever rests. */
+/** Ends connections, so that PostgreSQL's time is read again even on busy ones. */
 const connectionLivesS = 3_600
 
 export function openDatabase(
@@ -81,7 +80,7 @@ export function openDatabase(
         idle_in_transaction_session_timeout: 10_000,
         keepAlive: true,
       })
-      // A lost connection fails the statement under way; beyond that there is nothing to do about it.
+      // A lost connection fails its running statement; nothing else is needed.
       client.on('error', () => {})
       const end = () => void client.end().catch(() => {})
       signal?.addEventListener('abort', end)
@@ -106,27 +105,27 @@ function failed(error: unknown): never {
 }
 
 /**
- * True for everything that says nothing about the statement itself: no connection, connection lost,
- * too slow, too many clients, shutting down, read-only standby, wrong database, user or rights.
+ * True for errors that are not about the statement: no connection, connection lost, too slow, too many clients,
+ * shutting down, read-only standby, wrong database, user or rights.
  */
 function isOutOfReach(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError)
     return false
-  // What ends the connection, whatever its reason, was not about the statement.
+  // An error that ends the connection is not about the statement.
   const inPrisma = errorInPrisma(error)
   const { severity } = (inPrisma ?? error) as { severity?: string }
   if (severity === 'FATAL') return true
   const code = inPrisma?.originalCode ?? (error as { code?: string }).code
-  // Time-outs and lost connections of the driver carry no code, those of the system an E-name.
+  // Time-outs and lost connections in the driver have no code; system errors have an E-name.
   if (code === undefined) return error.name === 'Error' || error.name === 'DriverAdapterError'
   if (/^P\d{4}$/.test(code)) return /^P1/.test(code) || code === 'P2024'
-  // Classes of SQLSTATE: 08 connection, 28 user, 3D database, 53 resources, 57 operator intervention;
-  // 25006 read-only, 42501 rights; 26000 and 42P05 a session that is not ours (session.ts).
+  // Classes of SQLSTATE: 08 connection, 28 user, 3D database, 53 resources, 57 operator intervention. Single codes:
+  // 25006 read-only, 42501 rights, 26000 and 42P05 a changed session (session.ts).
   if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|28|3D|53|57|25006|26000|42501|42P05)/.test(code)
   return true
 }
 
-/** Prisma has codes of its own for some errors of the server, and wraps the others. */
+/** Prisma has its own codes for some server errors and wraps the others. */
 function errorInPrisma(error: Error): { originalCode?: string; severity?: string } | undefined {
   const { meta } = error as {
     meta?: { driverAdapterError?: { cause?: { originalCode?: string; severity?: string } } }

@@ -4,15 +4,15 @@ const warnMs = 2_000
 const errorMs = 60_000
 
 /**
- * How far the clock of this machine is from a server's. Limits, codes and rows follow the servers' clocks; signed
- * requests to providers and receivers, and what expires in a page, follow this one.
+ * Compares this machine's clock with a server's. Limits, codes and rows use the servers' clocks. Signed requests to
+ * providers and receivers, and times in pages, use this clock.
  */
 export async function lookAtClock(server: string, askMs: () => Promise<number>): Promise<Finding> {
   const { ok, warning, error } = about('clock')
   const sentAt = Date.now()
   const serverMs = await askMs()
   const answeredAt = Date.now()
-  // It was read at some time in between, so that is no difference.
+  // The server read its clock at some moment in between, so a time within that range is no difference.
   const aheadMs = Math.max(sentAt - serverMs, 0) - Math.max(serverMs - answeredAt, 0)
   const apart = Math.abs(aheadMs)
   if (apart < warnMs) return ok(`this machine and ${server} agree`)

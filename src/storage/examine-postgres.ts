@@ -5,7 +5,7 @@ import { lookAtClock } from './examine-clock.ts'
 
 const oldestVersion = 14
 
-/** `more`: looks that need a database which works. */
+/** `more`: checks that need a working database. */
 export async function examinePostgres(
   url: string,
   more: (database: Database) => Promise<Finding[]> = async () => [],
@@ -17,7 +17,7 @@ export async function examinePostgres(
     if (reasons.length > 0) {
       return reasons.map((reason) => error(reason, 'see "Ready or not" in docs/operations.md'))
     }
-    const ready = ok('writable, schema and rights as they should be')
+    const ready = ok('writable, schema and rights are correct')
     return [ready, ...(await lookAtServer(database)), ...(await more(database))]
   } finally {
     await database.close()
@@ -35,7 +35,7 @@ async function lookAtServer({ pool }: Database): Promise<Finding[]> {
   ]
   if (fsync === 'off') {
     findings.push(
-      error('fsync is off: a crash of the machine may ruin all of it', 'set fsync = on'),
+      error('fsync is off: a crash of the machine may destroy the database', 'set fsync = on'),
     )
   }
   if (commit === 'off') {

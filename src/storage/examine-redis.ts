@@ -7,7 +7,7 @@ import { lookAtRedis } from './redis-ready.ts'
 const oldestVersion = 7
 const nearlyFull = 0.8
 
-/** Whether a send could succeed now, and what would go wrong later. */
+/** Reports if a send can succeed now, and reports settings that cause trouble later. */
 export async function examineRedis(url: string, keyPrefix: string): Promise<Finding[]> {
   const { ok, warning, error } = about('redis')
   const client = connectRedis(url, 'command', () => {})
@@ -42,12 +42,12 @@ async function lookAtServer(server: Redis): Promise<Finding[]> {
       : error(`version ${version}`, `Postern needs ${oldestVersion} or later`),
     max === 0
       ? warning(
-          'no maxmemory: it grows until the machine ends it',
-          'set maxmemory to two thirds of what the machine has',
+          'no maxmemory: it grows until the machine kills it',
+          'set maxmemory to two thirds of the memory of the machine',
         )
       : used < max * nearlyFull
         ? ok(usage)
-        : warning(usage, 'raise maxmemory; when it is full nothing is sent'),
+        : warning(usage, 'raise maxmemory; a full Redis sends nothing'),
     await lookAtClock('redis', async () => {
       const [seconds, micros] = (await server.time()) as [number, number]
       return Number(seconds) * 1_000 + Number(micros) / 1_000
@@ -57,7 +57,7 @@ async function lookAtServer(server: Redis): Promise<Finding[]> {
 
 const megabytes = (bytes: number) => Math.ceil(bytes / 1_048_576)
 
-/** The masters of a cluster say the same of most. */
+/** The masters of a cluster report mostly the same findings. */
 function unique(findings: readonly Finding[]): Finding[] {
   return [...new Map(findings.map((finding) => [JSON.stringify(finding), finding])).values()]
 }

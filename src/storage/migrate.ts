@@ -1,15 +1,15 @@
 /**
  * Applies `prisma/migrations` in order.
  *
- * Prisma's own `migrate deploy` downloads a native engine when it runs, and a deployment must not hang
- * on a download. So Prisma's layout and its table `_prisma_migrations` are kept exactly (id, checksum,
- * times, steps), and only the applying is ours: `prisma migrate deploy` run later finds nothing to do.
+ * `prisma migrate deploy` downloads a native engine when it runs, and a deployment must not depend on a download. So
+ * this code uses Prisma's layout and its table `_prisma_migrations` unchanged (id, checksum, times, steps). A later
+ * `prisma migrate deploy` finds nothing to do.
  *
- * Any number of machines may run it at once: an advisory lock lets one work and the others wait. Each
- * migration and its record are one transaction, so a crash leaves either both or neither.
+ * Any number of machines may run it at once: an advisory lock admits one, and the others wait. Each migration and its
+ * record are one transaction, so a crash leaves either both or neither.
  *
- * It runs beside sends, and every statement on a table queues behind a migration that waits for it. So it waits
- * for a moment only, lets them pass, and tries again.
+ * It runs beside sends, and all statements on a table queue behind a migration that waits for that table. So a
+ * migration waits for a moment, lets the statements pass, and tries again.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -19,10 +19,10 @@ import { openSession } from './session.ts'
 
 const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
 
-/** Any fixed number: it names the lock, not a thing. */
+/** Any fixed number works. */
 const migrationLockId = 7_022_026
 
-/** Far above what any migration takes. */
+/** Far above the time of any migration. */
 const statementTimeoutMs = 86_400_000
 
 interface Migration {
@@ -32,12 +32,12 @@ interface Migration {
 }
 
 /**
- * A vacuum that PostgreSQL began by itself gives way after a second (`deadlock_timeout`), and a statement of ours
- * gives up after 1.2 s (database.ts): this lies between.
+ * A lock wait must last longer than `deadlock_timeout` (1 s), because then an automatic vacuum gives way. It must end
+ * before sends give up after 1.2 s (database.ts).
  */
 const defaultPatience = { lockMs: 1_100, tries: 10, pauseMs: 2_000 }
 
-/** Returns the names of the migrations it applied; none when the schema was up to date. */
+/** Returns the names of the applied migrations; empty if the schema was up to date. */
 export async function migrate(
   databaseUrl: string,
   { folder = migrationsFolder, patience = defaultPatience } = {},
@@ -50,7 +50,7 @@ export async function migrate(
   })
   await client.connect()
   try {
-    // Behind a pooler the lock below could outlive this process.
+    // Refuses a pooler: behind one, the lock below could outlive this process.
     await openSession(client, statementTimeoutMs)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLockId])
     await client.query(createMigrationsTable)
@@ -69,7 +69,7 @@ export async function migrate(
   }
 }
 
-/** The migrations that are not applied yet, for `readyz`; throws when PostgreSQL is away. */
+/** The migrations that are not applied yet, for `readyz`. Throws if PostgreSQL is away. */
 export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
   const migrations = await knownMigrations()
   const { rows } = await pool.query(
@@ -79,7 +79,7 @@ export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
   return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
 }
 
-/** Read once: they come with the code. */
+/** Read once, because they belong to the build. */
 let known: Promise<Migration[]> | undefined
 
 function knownMigrations(): Promise<Migration[]> {
@@ -129,9 +129,9 @@ async function apply(
 }
 
 const lockedSentence =
-  'an older transaction keeps a table locked that it must change; find it by ' +
+  'an older transaction locks a table that the migration must change; find it by ' +
   'SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE xact_start IS NOT NULL ORDER BY xact_start, ' +
-  'let it end or end it by SELECT pg_terminate_backend(pid), then migrate again'
+  'wait for its end or end it by SELECT pg_terminate_backend(pid), then migrate again'
 
 async function applyOnce(client: pg.Client, migration: Migration, lockMs: number): Promise<void> {
   await client.query(`BEGIN; SET LOCAL lock_timeout = ${lockMs}`)
@@ -144,7 +144,7 @@ async function applyOnce(client: pg.Client, migration: Migration, lockMs: number
     )
     await client.query('COMMIT')
   } catch (error) {
-    // The error worth knowing is the first one.
+    // A failed rollback must not hide the first error.
     await client.query('ROLLBACK').catch(() => {})
     throw error
   }

@@ -3,23 +3,22 @@ import { loadScript, type RedisClient } from '../base/redis-script.ts'
 
 const proveWrite = loadScript('prove-write-1')
 const proofTtlMs = 10_000
-/** Keys that are tried to find one of a cluster node's own slots: far more than any cluster needs. */
+/** The number of keys that are tried to find one in a slot of a cluster node: far more than any cluster needs. */
 const maxKeysTried = 500
-/** Which key of ours lies on a cluster node. */
+/** The number of a key that lies on a cluster node. */
 const ownKeys = new WeakMap<Redis, number>()
 
 export interface RedisReadiness {
-  /** Why no send could succeed now; empty when one could. */
+  /** Why no send can succeed now; empty if Redis works. */
   reasons: string[]
-  /** What an operator should know although sends succeed. */
+  /** Facts that an operator should know although sends succeed. */
   warnings: string[]
 }
 
 /**
- * Looks whether Redis can be relied on now, every master of a cluster, by writing to it as a send does:
- * memory that is used up, a replica or a missing right are seen by trying only. An eviction policy other
- * than `noeviction` silently drops queued jobs and counts when memory is short (measured: 8,090 of
- * 20,000 jobs), so it is a reason too. Never throws.
+ * Checks Redis, or every master of a cluster, by a write like a send's. Only a write shows full memory, a replica or a
+ * missing right. An eviction policy other than `noeviction` is a reason too: short of memory, it silently drops queued
+ * jobs and counts (measured: 8,090 of 20,000 jobs). Never throws.
  */
 export async function lookAtRedis(client: RedisClient, keyPrefix: string): Promise<RedisReadiness> {
   const masters = client instanceof Cluster ? client.nodes('master') : [client]
@@ -46,7 +45,7 @@ async function lookAtServer(server: Redis, keyPrefix: string): Promise<RedisRead
     )
   }
   if (written.status === 'rejected') reasons.push(reasonOf(written.reason))
-  // A replica that takes writes loses them.
+  // Writes to a writable replica are lost.
   else if (fact('role') === 'slave') reasons.push(isReplica)
   const keepsNothing = fact('aof_enabled') === '0' && fact('connected_slaves') === '0'
   return {
@@ -59,7 +58,7 @@ async function lookAtServer(server: Redis, keyPrefix: string): Promise<RedisRead
   }
 }
 
-/** To a key of its own slots, where it is a node of a cluster. */
+/** On a cluster node, uses a key of that node's slots. */
 async function writeTo(server: Redis, keyPrefix: string): Promise<void> {
   const first = ownKeys.get(server) ?? 0
   for (let tried = 0; tried < maxKeysTried; tried++) {
@@ -72,7 +71,7 @@ async function writeTo(server: Redis, keyPrefix: string): Promise<void> {
       if (!(error instanceof Error && /^(MOVED|ASK) /.test(error.message))) throw error
     }
   }
-  // A node that has no slots yet is asked for nothing.
+  // A node without slots is not tested.
 }
 
 const outOfReach = 'redis is out of reach'
@@ -83,19 +82,19 @@ const refusals: Readonly<Record<string, string>> = {
   READONLY: isReplica,
   MISCONF: 'redis refuses to write because it could not save to disk',
   NOREPLICAS: 'redis refuses to write because it has too few replicas (min-replicas-to-write)',
-  CLUSTERDOWN: 'redis says that its cluster is down',
+  CLUSTERDOWN: 'redis reports that its cluster is down',
   MASTERDOWN: 'redis is a replica that has lost its master',
   LOADING: 'redis is still loading its data',
-  NOPERM: 'redis does not give our user the rights it needs; look at its ACL',
-  NOAUTH: 'redis asks for a password; look at REDIS_URL',
+  NOPERM: 'redis user lacks a right; check its ACL',
+  NOAUTH: 'redis needs a password; check REDIS_URL',
 }
 
-/** What the server itself says begins with a word of its own; everything else is the way to it. */
+/** Redis's errors begin with a code word; all other errors are about the connection. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return outOfReach
-  // A script that lacks a right fails with ERR and one of these sentences.
+  // A missing right of a script gives ERR with one of these sentences.
   const [word = ''] = /ACL failure|executing the script can't/.test(error.message)
     ? ['NOPERM']
     : (/^[A-Z]+/.exec(error.message) ?? [])
-  return refusals[word] ?? `redis refuses what a send needs (${word || 'unknown error'})`
+  return refusals[word] ?? `redis refuses a command of a send (${word || 'unknown error'})`
 }

@@ -4,18 +4,17 @@ import { startCountdown } from '../base/deadline.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 
 /**
- * What a connection is for decides how it behaves when Redis is away.
+ * The role of a connection decides its behaviour when Redis is away.
  *
- * - `limiter`: one script call per event-loop tick. Fails at once or within its deadline and never
- *   queues, because a caller is waiting and 503 is a better answer than silence. The deadline is the limiter's, and
- *   shorter than the one here. Without auto-pipelining, which halves script throughput and
- *   quadruples p99.
- * - `code`: the same, with more patience: a check that we stop waiting for may have used the code up.
- * - `command`: many small commands, one or two per request. The same, but with auto-pipelining: one
- *   write for all commands of a tick (a third of Redis' time per command).
- * - `producer`: adds jobs, many to a call. A call has its deadline in the producer: a time-out here would
- *   be one timer per job.
- * - `worker`: BullMQ's blocking reads. Waits for Redis for ever; BullMQ asks for exactly that.
+ * - `limiter`: one script call per event-loop tick. Fails at once or within its deadline and never queues, because a
+ *   caller waits and 503 is better than silence. The limiter's deadline is shorter than the one here. No
+ *   auto-pipelining, which halves script throughput and quadruples p99.
+ * - `code`: the same, with a longer deadline, because a check without an answer may have used up the code.
+ * - `command`: many small commands, one or two per request. The same, but with auto-pipelining: one write for all
+ *   commands of a tick (a third of Redis' time per command).
+ * - `producer`: adds jobs, many to a call. The producer sets the deadline of a call, because a time-out here would be
+ *   one timer per job.
+ * - `worker`: BullMQ's blocking reads. Waits for Redis without limit, as BullMQ requires.
  */
 export type ConnectionRole = 'limiter' | 'code' | 'command' | 'producer' | 'worker'
 
@@ -23,11 +22,11 @@ const failFast: RedisOptions = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 2_000,
-  // For what ioredis asks by itself on a new connection; our commands end sooner, see `limitCommands`.
+  // For ioredis's own commands on a new connection. Postern's commands end sooner, see `limitCommands`.
   commandTimeout: 10_000,
 }
 
-/** How long a command of a fail-fast connection may take, in time in which this process runs. */
+/** The deadline of a command on a fail-fast connection, counted in time in which this process runs. */
 const commandMs = 800
 
 const roleOptions: Record<ConnectionRole, RedisOptions> = {
@@ -42,12 +41,12 @@ const roleOptions: Record<ConnectionRole, RedisOptions> = {
   worker: { maxRetriesPerRequest: null, connectTimeout: 2_000 },
 }
 
-/** The default back-off costs 18 s after an outage of 20 s; this one at most a second. */
+/** ioredis's default back-off costs 18 s after an outage of 20 s; this one costs a second at most. */
 const retryStrategy = (attempt: number) => Math.min(attempt * 100, 1_000)
 
 /**
- * Opens a connection to `redis://`, `rediss://`, `redis+cluster://h1:p1,h2:p2` or
- * `redis+sentinel://h1:p1,h2:p2/name`. Never throws because Redis is away: commands do.
+ * Opens a connection to `redis://`, `rediss://`, `redis+cluster://h1:p1,h2:p2` or `redis+sentinel://h1:p1,h2:p2/name`.
+ * Never throws for an absent Redis; the commands throw.
  */
 export function connectRedis(
   url: string,
@@ -62,8 +61,8 @@ export function connectRedis(
 }
 
 /**
- * A command fails when it has no answer in time. Not by `commandTimeout` of ioredis: after a time in which this process
- * was busy that fails commands whose answers have arrived.
+ * Fails commands without an answer in time. ioredis's `commandTimeout` is not used: after a busy time of this process
+ * it fails commands whose answers have arrived.
  */
 function limitCommands(client: RedisClient): void {
   const kind: Cluster = Object.getPrototypeOf(client)
@@ -91,8 +90,8 @@ function openClient(url: string, options: RedisOptions): RedisClient {
       clusterRetryStrategy: retryStrategy,
       enableOfflineQueue: options.enableOfflineQueue ?? true,
       slotsRefreshTimeout: 2_000,
-      // Each costs a tenth of a second when a node is away: enough to follow a slot that moved, and
-      // short enough where a caller is waiting.
+      // Each redirection costs a tenth of a second when a node is away. Four are enough to follow a moved slot, and
+      // short enough for a waiting caller.
       ...(options.enableOfflineQueue === false ? { maxRedirections: 4 } : {}),
     })
   }
@@ -118,13 +117,13 @@ function hostsOf(url: string): { host: string; port: number }[] {
   })
 }
 
-/** Resolves when a new connection stands, or when its first try has failed or taken too long. */
+/** Resolves when a new connection is ready, or its first try has failed or taken too long. */
 export async function firstTry(client: RedisClient): Promise<void> {
   if (client.status === 'ready') return
   await once(client, 'ready', { signal: AbortSignal.timeout(2_000) }).catch(() => {})
 }
 
-/** Ends a connection now; a command under way fails. */
+/** Closes a connection at once; a running command fails. */
 export function closeRedis(client: RedisClient): void {
   client.disconnect()
 }

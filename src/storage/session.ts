@@ -1,12 +1,12 @@
 /**
- * Whether a connection is a session of PostgreSQL's own. Named statements, advisory locks and the time limit of statements
- * belong to a session. A pooler such as PgBouncer drops the settings that a connection asks for, and in transaction mode gives
- * each transaction to another session: locks stay behind, and statements are unknown. Without their time limit, statements
- * could commit after their caller has heard 503. So a connection whose time limit does not apply is not used.
+ * Checks that a connection keeps one PostgreSQL session. Named statements, advisory locks and the statement time limit
+ * belong to a session. A pooler such as PgBouncer drops a connection's settings. In transaction mode it gives each
+ * transaction another session, so locks stay behind and statements are unknown. Without the time limit, statements
+ * could commit after their caller got 503. So a connection is refused if its time limit does not apply.
  */
 import type pg from 'pg'
 
-/** Returns PostgreSQL's time in milliseconds since 1970. Throws when the time limit that was asked for does not apply. */
+/** Returns PostgreSQL's time in milliseconds since 1970. Throws if the requested time limit does not apply. */
 export async function openSession(
   client: pg.ClientBase,
   statementTimeoutMs: number,
@@ -14,7 +14,7 @@ export async function openSession(
   const { rows } = await client.query<{ nowMs: number; limitMs: number }>(sessionSql)
   const [session] = rows
   if (session?.limitMs === statementTimeoutMs) return session.nowMs
-  throw Object.assign(new Error('a pooler has dropped the settings of the session'), {
+  throw Object.assign(new Error('a pooler dropped the settings of the session'), {
     code: 'POOLER',
   })
 }

@@ -123,7 +123,7 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
       what: 'Redis gives our user no right to write',
       break: () => redisHand.call('ACL', 'SETUSER', 'default', '-@write'),
       mend: () => redisHand.call('ACL', 'SETUSER', 'default', '+@all'),
-      reason: 'redis does not give our user the rights it needs; look at its ACL',
+      reason: 'redis user lacks a right; check its ACL',
     },
     {
       what: 'Redis has too few replicas',
@@ -147,16 +147,14 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
       what: 'PostgreSQL gives our user no right to insert',
       break: () => schema.query('REVOKE INSERT ON notice FROM product'),
       mend: () => schema.query('GRANT INSERT ON notice TO product'),
-      reason:
-        'postgresql does not give our user the rights it needs: permission denied for table notice',
+      reason: 'postgresql user lacks a right: permission denied for table notice',
     },
     {
       what: 'PostgreSQL gives our user no right to read keys',
       accepts: true, // while they are remembered
       break: () => schema.query('REVOKE SELECT ON api_key FROM product'),
       mend: () => schema.query('GRANT SELECT ON api_key TO product'),
-      reason:
-        'postgresql does not give our user the rights it needs: permission denied for table api_key',
+      reason: 'postgresql user lacks a right: permission denied for table api_key',
     },
     {
       what: 'PostgreSQL refuses our password',
@@ -165,7 +163,7 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
         await reconnect()
       },
       mend: () => owner.query(`ALTER ROLE product PASSWORD 'product'`),
-      reason: 'postgresql refuses our user or password; look at DATABASE_URL',
+      reason: 'postgresql refuses the user or password; check DATABASE_URL',
     },
     {
       what: 'the database takes no connections',
@@ -174,14 +172,14 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
         await reconnect()
       },
       mend: () => owner.query('ALTER DATABASE product ALLOW_CONNECTIONS true'),
-      reason: /^postgresql says: database "product" is not currently accepting connections/,
+      reason: /^postgresql reports: database "product" is not currently accepting connections/,
     },
     {
       what: 'a table is gone',
       status: 500,
       break: () => schema.query('ALTER TABLE notice RENAME TO notice_away'),
       mend: () => schema.query('ALTER TABLE notice_away RENAME TO notice'),
-      reason: 'postgresql has not our schema: relation "notice" does not exist',
+      reason: 'postgresql schema differs from this build: relation "notice" does not exist',
     },
   ] as {
     what: string
@@ -310,18 +308,18 @@ describe('`migrate` that can not: exit code 1 and one sentence', async () => {
     [
       'no such database',
       { pathname: '/nowhere' },
-      'postgresql has no such database (database "nowhere" does not exist); look at DATABASE_URL',
+      'postgresql has no such database (database "nowhere" does not exist); check DATABASE_URL',
     ],
     [
       'a wrong password',
       { password: 'wrong' },
-      'postgresql refuses our user or password; look at DATABASE_URL',
+      'postgresql refuses the user or password; check DATABASE_URL',
     ],
     ['nobody listens', { port: '1' }, 'postgresql is out of reach'],
     [
       'no right to make tables',
       { username: 'guest', password: 'guest' },
-      'postgresql does not give our user the rights it needs: permission denied for schema public',
+      'postgresql user lacks a right: permission denied for schema public',
     ],
   ] as const)('%s', async ([, changes, sentence]) => {
     const { code, stdout, stderr } = await runCommand('migrate', [], { DATABASE_URL: at(changes) })

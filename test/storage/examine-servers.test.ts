@@ -58,7 +58,7 @@ test('a PostgreSQL: not migrated; as it should be, and what else is asked of it;
   await migrate(server.url)
   const more: Finding = { subject: 'keys', state: 'ok', message: 'asked' }
   const well = [
-    'ok: writable, schema and rights as they should be',
+    'ok: writable, schema and rights are correct',
     expect.stringMatching(/^ok: version \d\d$/),
     'ok: this machine and postgresql agree',
     'ok: asked',

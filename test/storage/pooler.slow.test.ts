@@ -50,7 +50,7 @@ async function startPgbouncer(databaseUrl: string, settings: readonly string[]):
 }
 
 const reason =
-  'postgresql is reached through a pooler that does not keep our session; point DATABASE_URL at PostgreSQL itself'
+  'postgresql is behind a pooler that changes sessions; point DATABASE_URL at PostgreSQL itself'
 const dropsSettings =
   'ignore_startup_parameters = extra_float_digits,statement_timeout,idle_in_transaction_session_timeout,options'
 
