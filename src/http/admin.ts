@@ -4,16 +4,16 @@ import type { Metrics } from '../base/metrics.ts'
 import { createHttpServer, type HttpServer } from './server.ts'
 
 /**
- * The admin port, of every process: never the public one. What probes and Prometheus ask for needs no key; everything else
- * is the console's, where this process has one.
+ * The admin port of every process, never the public port. Probes and Prometheus need no key. All other paths belong to
+ * the console, if this process has one.
  */
 export function createAdminServer(deps: {
   metrics: Metrics
-  /** Measures the gauges, at each scrape. */
+  /** Updates the gauges before each scrape. */
   measure: () => Promise<void>
-  /** Why this process can't do its work now, empty when it can; and what its operator should know. */
+  /** `reasons`: why this process can't work now; empty if it can. `warnings`: facts that the operator should know. */
   readiness: () => Promise<{ reasons: readonly string[]; warnings: readonly string[] }>
-  /** Why this process should be replaced; empty when it should not. */
+  /** Why this process should be replaced; empty if it should not. */
   reasonsNotLive: () => string[]
   /** Undefined in a worker, and while an API is still starting. */
   console?: () => RequestListener | undefined
@@ -67,10 +67,11 @@ export function createAdminServer(deps: {
 }
 
 /**
- * A page whose own name was made to lead here (DNS rebinding) could read metrics and reasons: for the browser it is all
- * one site. Such a page has a name with a dot, and every browser sends Accept-Language, which no page can prevent. Probes
- * and scrapers don't send it, so they may use any name; people use `localhost` or the address.
- * docs/decisions/0010 says why nothing else tells them apart.
+ * True for a page whose name was made to point at this address (DNS rebinding). The browser sees one site, so the page
+ * could read metrics and reasons. Such a page has a name with a dot.
+ *
+ * Every browser sends Accept-Language, and no page can prevent that. Probes and scrapers don't send it, so they may
+ * use any name. People use `localhost` or the address. docs/decisions/0010 explains why no other sign works.
  */
 function isPageOfAnotherName({ headers }: IncomingMessage): boolean {
   if (headers['accept-language'] === undefined && headers.origin === undefined) return false

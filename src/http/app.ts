@@ -1,26 +1,26 @@
-/** The standalone API: the router in an Express app of our own. */
+/** The standalone API: the router in an Express app. */
 import express, { type Express, type RequestHandler, type Router } from 'express'
 import helmet from 'helmet'
 
 export function createApp(deps: {
   router: Router
-  /** Asked first. */
+  /** Plugins' router, which runs before `unknownPath`. */
   beside?: Router | undefined
-  /** Answers a path that Postern does not have. */
+  /** Answers every other path. */
   unknownPath: RequestHandler
-  /** How many proxies in front may be believed about the caller's address. */
+  /** The number of proxies in front that are trusted to name the caller's address. */
   trustProxyHops: number
 }): Express {
   const app = express()
   app.disable('x-powered-by')
   app.set('trust proxy', deps.trustProxyHops)
   if (deps.beside) app.use(deps.beside)
-  // For pages. Answers in JSON need none of it, and setting its headers costs a fifth of a refusal.
+  // Headers for pages only. JSON answers need none of them, and they would add a fifth to the time of a refusal.
   app.use(
     '/docs',
     helmet({
       contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },
-      // For the proxy that ends TLS to say, and for its whole domain.
+      // HSTS covers a whole domain, so the proxy that ends TLS decides about it.
       strictTransportSecurity: false,
     }),
   )

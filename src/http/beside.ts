@@ -1,22 +1,22 @@
-/** A plugin's router beside ours. Its faults are answered, counted and logged like faults of our own. */
+/** Mounts a plugin's router. Its errors are answered, counted and logged like errors of Postern. */
 import type { RequestHandler } from 'express'
 import type { Metrics } from '../base/metrics.ts'
 import { problems } from '../base/problems.ts'
 import { knownMethods, type Respond } from './respond.ts'
 
 export interface NamedRouter {
-  /** The plugin's. */
+  /** The name of the plugin. */
   readonly name: string
   readonly router: RequestHandler
 }
 
-/** Paths that are not the router's go on to the next handler. */
+/** Paths unknown to the router go on to the next handler. */
 export function createBeside(
   { name, router }: NamedRouter,
   respond: Respond,
   metrics: Metrics,
 ): RequestHandler {
-  // A path of a plugin may hold whatever a caller writes.
+  // The route label is fixed, because a plugin's path may contain anything.
   const route = `plugin ${name}`
   const { status } = problems.internal
   const methods = [...knownMethods, 'other']
@@ -27,11 +27,11 @@ export function createBeside(
   return async (request, response, next) => {
     async function answerFault(error: unknown): Promise<void> {
       await respond(route, request, response, () => Promise.reject(error))
-      // Half an answer can't be mended, only ended.
+      // Half an answer can't be repaired, so the connection ends.
       if (!response.writableEnded) response.destroy()
     }
     try {
-      // A plain handler's promise is seen by no router of its own.
+      // The router may be a plain handler. No Express router would then catch its rejected promise.
       await router(request, response, (error?: unknown) => {
         if (error === undefined || error === null) next()
         else void answerFault(error)

@@ -1,9 +1,9 @@
 /**
  * JSON bodies, from the wire to a checked value.
  *
- * Our own reader instead of express.json: it must hear of the wrong type, charset or encoding, of an
- * over-long body and of bad UTF-8 anyway, each with an answer of its own, and what is left of the work
- * then is one JSON.parse. It also costs a fifth of what a whole refusal may cost (docs/performance.md).
+ * express.json is not used. A wrong type, charset or encoding, a long body and bad UTF-8 each need an answer of their
+ * own. After these checks only one JSON.parse is left. The reader also costs only a fifth of a whole refusal
+ * (docs/performance.md).
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
@@ -13,16 +13,16 @@ import { invalid } from './problem.ts'
 
 const maxBodyBytes = 16_384
 
-/** A request whose body a parser before us may have read. */
+/** A request whose body a parser of the host may have read. */
 type ParsedMessage = IncomingMessage & { body?: unknown; rawBody?: unknown }
 
 export type BodyRoom = ReturnType<typeof createBodyRoom>
-/** What one request holds of it. */
+/** The share of one request. */
 export type BodyShare = ReturnType<BodyRoom['open']>
 
 /**
- * The bytes of bodies that a process holds at a time, so that slow senders in any number can't pin more
- * than this. Counted as they arrive: an announced body takes no room from others.
+ * Limits the bytes of bodies that a process keeps at a time, so that slow senders can't fill its memory. Bytes count
+ * when they arrive; an announced length takes no room.
  */
 export function createBodyRoom(maxBytes: number) {
   let takenBytes = 0
@@ -33,7 +33,7 @@ export function createBodyRoom(maxBytes: number) {
       let ownBytes = 0
       let reader: (() => void) | undefined
       return {
-        /** False when there is no room for them. */
+        /** False if there is no room for the bytes. */
         take(bytes: number): boolean {
           if (isClosed || takenBytes + bytes > maxBytes) return false
           takenBytes += bytes
@@ -45,7 +45,7 @@ export function createBodyRoom(maxBytes: number) {
           reader = stop
           readers.add(stop)
         },
-        /** Once the body is not needed any more. */
+        /** Called when the body is no longer needed. */
         close(): void {
           takenBytes -= ownBytes
           ownBytes = 0
@@ -53,7 +53,7 @@ export function createBodyRoom(maxBytes: number) {
         },
       }
     },
-    /** From now on there is no room; bodies that are still arriving are given up. */
+    /** Closes the room: bodies that are still arriving are dropped. */
     close(): void {
       isClosed = true
       for (const stop of readers) stop()
@@ -62,8 +62,8 @@ export function createBodyRoom(maxBytes: number) {
 }
 
 /**
- * Throws Problem: 400 for no body, no UTF-8 or no JSON, 413 above 16 kB, 415 for anything but plain
- * JSON, 503 when there is no room for it now.
+ * Throws Problem: 400 for an empty body, bad UTF-8 or bad JSON, 413 above 16 kB, 415 for anything but plain JSON, 503
+ * without room.
  */
 export async function readJson(request: ParsedMessage, share: BodyShare): Promise<unknown> {
   const { headers } = request
@@ -85,7 +85,7 @@ export async function readJson(request: ParsedMessage, share: BodyShare): Promis
   }
 }
 
-/** What a parser of the host's, before us, has made of the body; undefined where there was none. */
+/** The body as a parser of the host left it; undefined if there was no parser. */
 export function givenJson(request: ParsedMessage): unknown {
   return Buffer.isBuffer(request.body) ? undefined : request.body
 }
@@ -99,7 +99,7 @@ const isEncoded = ({
 }: ParsedMessage['headers']) =>
   !['', 'identity'].includes(content) || transfer.toLowerCase() !== 'chunked'
 
-/** The body as it came. Throws Problem: 413 above `maxBytes`, 400 when it ends early, 503 without room. */
+/** The raw body. Throws Problem: 413 above `maxBytes`, 400 if it ends early, 503 without room. */
 export function readBytes(
   request: ParsedMessage,
   maxBytes: number,
@@ -112,7 +112,7 @@ export function readBytes(
   if (given) return Promise.resolve(given)
   if (request.readableEnded) return Promise.reject(usedUp())
   return new Promise((resolve, reject) => {
-    // One buffer that grows, because a list of pieces of one byte would hold hundreds of bytes for each.
+    // One growing buffer. A list of one-byte pieces would need hundreds of bytes for each.
     let held: Buffer = noBytes
     let length = 0
     let isEnded = false
@@ -128,7 +128,7 @@ export function readBytes(
           reject(isTooLong ? new Problem('payload_too_large') : noRoom())
           return
         }
-        // Most bodies come in one piece, which needs no copy.
+        // Most bodies arrive in one piece, which needs no copy.
         if (start === 0) {
           held = chunk
           return
@@ -141,14 +141,16 @@ export function readBytes(
       isEnded = true
       resolve(held.subarray(0, length))
     })
-    // A connection that broke: without a listener for its error Node only closes the request.
+    // Also covers a broken connection: without an `error` listener Node only emits `close`.
     request.on('close', () => {
       if (!isEnded) reject(invalid('', 'the body ended early'))
     })
   })
 }
 
-/** The bytes that a host's parser has read: express.raw's body, or the `rawBody` that a `verify` keeps. */
+/**
+ * The bytes that a parser of the host has read: the body of express.raw, or `rawBody` as kept by a `verify` function.
+ */
 function givenBytes({ body, rawBody }: ParsedMessage): Buffer | undefined {
   if (Buffer.isBuffer(body)) return body
   if (Buffer.isBuffer(rawBody)) return rawBody
@@ -156,16 +158,20 @@ function givenBytes({ body, rawBody }: ParsedMessage): Buffer | undefined {
   throw usedUp()
 }
 
-/** A fault of the host, which a vendor's repeat may outlive. */
+/** The host's fault. 503 lets the vendor repeat the receipt until the host is corrected. */
 const usedUp = () =>
-  new Unavailable('body', undefined, 'a parser before Postern has used up a body that it must read')
+  new Unavailable(
+    'body',
+    undefined,
+    'a body parser of the host app ran before Postern and kept no raw body',
+  )
 
 const noBytes = Buffer.alloc(0)
 
-/** What was not read of the body would be taken for the next request. */
+/** Unread bytes of the body would be parsed as the next request, so the connection closes. */
 const noRoom = () => new Problem('unavailable', {}, { 'Retry-After': '2', connection: 'close' })
 
-/** The value as the schema makes it, or a problem that names every wrong field below `place`. */
+/** The value after the schema. Throws a problem with every wrong field below `place`. */
 export function checked(schema: ZodType, value: unknown, place: string): unknown {
   const hidden = hiddenMember(value)
   if (hidden)
@@ -175,7 +181,7 @@ export function checked(schema: ZodType, value: unknown, place: string): unknown
   throw new Problem('invalid_request', { errors: fieldErrors(parsed.error, place).slice(0, 20) })
 }
 
-/** The path of a `__proto__`, which a schema of free names would leave out without a word. */
+/** The path of a `__proto__` member. A schema with free names would drop it silently. */
 function hiddenMember(value: unknown, depth = 0): string | undefined {
   if (typeof value !== 'object' || value === null || depth > 2) return undefined
   if (Object.hasOwn(value, '__proto__')) return '__proto__'

@@ -1,12 +1,12 @@
 /**
- * `GET /browser/postern-code.<version>.js`: the code field for any page (web/), one file whose bytes never change
- * under its name, so that pages may name its hash and caches keep it. Made once: any stranger may ask for it.
+ * `GET /browser/postern-code.<version>.js`: the code field for any page (web/). The bytes of a version never change,
+ * so pages may name its hash and caches keep it. Built once at start, because strangers can request it.
  */
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import express, { type RequestHandler, type Router } from 'express'
 
-/** `refuse` answers other methods. */
+/** `refuse` answers all other methods. */
 export function createBrowserScript(refuse: RequestHandler): Router {
   const { version } = JSON.parse(readText('../../package.json')) as { version: string }
   const plain = Buffer.from(readText('../../web/dist/postern-code.js'))
@@ -15,7 +15,7 @@ export function createBrowserScript(refuse: RequestHandler): Router {
     'content-type': 'text/javascript; charset=utf-8',
     'cache-control': 'public, max-age=31536000, immutable',
     'x-content-type-options': 'nosniff',
-    // Any page may have it, also one that isolates itself from other origins.
+    // Any page may load it, also a page that isolates itself from other origins.
     'access-control-allow-origin': '*',
     'cross-origin-resource-policy': 'cross-origin',
     vary: 'Accept-Encoding',
@@ -36,7 +36,7 @@ export function createBrowserScript(refuse: RequestHandler): Router {
   return express.Router({ caseSensitive: true, strict: true }).get(path, answer).all(path, refuse)
 }
 
-/** Below the repository or the package, as seen from src/http and from dist/http. */
+/** Paths are relative to the repository or package, from src/http and from dist/http. */
 function readText(path: string): string {
   try {
     return readFileSync(new URL(path, import.meta.url), 'utf8')

@@ -1,4 +1,4 @@
-/** Codes: send one, check one; and the challenges that pages may have to solve before. */
+/** Routes for codes: send one, check one, and get a challenge. */
 import { z } from 'zod'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
@@ -30,9 +30,9 @@ export const challengeOffer = z
     }),
     z.object({ kind: z.enum(['turnstile', 'hcaptcha']), siteKey: z.string() }),
   ])
-  .meta({ id: 'Challenge', description: 'What a page has its visitor solve.' })
+  .meta({ id: 'Challenge', description: 'A challenge that the visitor of a page solves.' })
 
-/** The answer's own shape is its kind's to check. */
+/** Each challenge kind checks the format of its answers. */
 const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
   description:
     "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
@@ -60,16 +60,16 @@ export const checkCaptchaBody = z
     code: z
       .string()
       .regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string')
-      .meta({ description: 'What the person typed.' }),
-    id: id.optional().meta({ description: 'With it only the code of this very request passes.' }),
+      .meta({ description: 'The code that the person typed.' }),
+    id: id.optional().meta({ description: 'With it, only the code of this send passes.' }),
     challenge: challengeAnswer,
   })
   .meta({ id: 'CheckCaptcha' })
 
-/** A publishable key stands in a page, so its caller is anybody: whom to count and what to say is not theirs. */
+/** A publishable key stands in a page, so its caller may be anyone. Such a caller chooses neither address nor text. */
 const notForPages = z.never('a publishable key may not set it')
 
-/** What a publishable key may send of these. */
+/** The members that a publishable key may send. */
 const sendCaptchaPageBody = (templates: readonly string[]) =>
   sendCaptchaBody.extend({
     ip: notForPages.optional(),
@@ -93,7 +93,7 @@ const passedCheck = z
     scene,
     verifiedAt: time,
     pass: z.string().meta({
-      description: 'A JWS (ES256) of five minutes that proves it to a server; see docs/passes.md.',
+      description: 'Proof for a server: a JWS (ES256), valid for five minutes; see docs/passes.md.',
     }),
   })
   .meta({ id: 'PassedCheck' })
@@ -101,9 +101,9 @@ const passedCheck = z
 export function captchaRoutes(deps: {
   sendCaptcha: SendCaptcha
   checkCaptcha: CheckCaptcha
-  /** A challenge of the caller's own. */
+  /** Makes a challenge for this caller. */
   offerChallenge: (caller: Caller) => Promise<object>
-  /** What a publishable key may send. */
+  /** Templates that a publishable key may name. */
   pageTemplates: readonly string[]
 }): Route[] {
   const { sendCaptcha, checkCaptcha, offerChallenge, pageTemplates } = deps
@@ -164,11 +164,10 @@ export function captchaRoutes(deps: {
       method: 'post',
       path: '/v1/challenges',
       name: 'createChallenge',
-      summary:
-        'Ask for a challenge before one is asked for. Its answer opens one send or one check.',
+      summary: 'Get a challenge in advance. Its answer opens one send or one check.',
       access: 'page',
       body: createChallengeBody,
-      answers: { 200: { description: 'To be solved in the page.', schema: challengeOffer } },
+      answers: { 200: { description: 'The page solves it.', schema: challengeOffer } },
       problems: [],
       run: async ({ caller }) => ({ status: 200, body: await offerChallenge(caller) }),
     }),

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { invalid, problemAnswer } from './problem.ts'
 
-/** What Node's parser refuses before there is a request: oversized headers, slow senders, no HTTP at all. */
+/** Answers requests that Node's parser refuses: oversized headers, slow senders, anything that is not HTTP. */
 export function answerClientError(error: Error & { code?: string }, socket: Duplex): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()

@@ -1,11 +1,10 @@
 /**
- * What a browser has to hear before it lets a page talk to us (CORS, Fetch standard): only for publishable keys,
- * only for the very origins they list. A browser that hears nothing keeps the answer from the page; so secret keys
- * hear nothing, and a page that has one finds out at once.
+ * CORS headers (Fetch standard): only for publishable keys, and only for the origins they list. Without these headers
+ * a browser hides the answer from the page. Secret keys never get them, so a page with a secret key fails at once.
  *
- * A page of an origin that is not listed may read one thing: the fixed 403 that says so. Its preflight stays
- * refused, so no such page sends what it wants to; it reads the 403 as the answer to a request that needs no
- * preflight, such as a plain GET (docs/decisions/0011-a-page-reads-why-it-is-refused.md).
+ * A page of an unlisted origin may read one answer: the fixed 403 with the reason. Its preflight stays refused, so its
+ * real request is never sent. The page reads the 403 after a request without preflight, such as a plain GET
+ * (docs/decisions/0011-a-page-reads-why-it-is-refused.md).
  */
 import type { Request, Response } from 'express'
 import { orLate } from '../base/deadline.ts'
@@ -15,23 +14,23 @@ import type { Key } from './route.ts'
 
 const requestHeaders = 'Authorization, Content-Type, Idempotency-Key'
 const exposedHeaders = 'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Location'
-/** A new origin or an ended key is seen by every page after ten minutes. */
+/** After a new origin or a revoked key, every page sees the change within ten minutes. */
 const preflightGoodForS = 600
-/** A refusal does not wait for the list of origins: without it the page only can't read why. */
+/** A refusal does not wait longer for the list of origins. Without the list, the page just can't read the reason. */
 const patienceMs = 250
 
-/** An OPTIONS without these is a caller's own question. */
+/** An OPTIONS request without these headers does not come from a browser's CORS check. */
 export const isPreflight = ({ method, headers }: Request) =>
   method === 'OPTIONS' &&
   headers.origin !== undefined &&
   headers['access-control-request-method'] !== undefined
 
-/** A page must not learn what a secret or operator key does, also one that is revoked. */
+/** A page must not learn whether a secret or operator key works, even a revoked one. */
 const isNotForPages = (token: string | undefined) => /^p[so]k_/.test(token ?? '')
 
 export function createCors(isListed: (origin: string) => Promise<boolean>) {
   return {
-    /** A preflight carries no key, so it is answered for what any valid key lists. */
+    /** A preflight carries no key, so the answer covers the origins of all valid keys. */
     async preflight(
       { headers: { origin = '' } }: Request,
       response: Response,
@@ -50,16 +49,16 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
       }
     },
 
-    /** Lets the page read the answer, whatever it will be. Throws Problem where the key is not for this page. */
+    /** Lets the page read the coming answer. Throws Problem if the key does not list this page. */
     admit(key: Key, request: Request, response: Response): void {
       const { origin } = request.headers
-      // Apps that show a page of their own (web views) may send none.
+      // Apps that show a page (web views) may send no origin.
       if (key.kind !== 'publishable' || origin === undefined) return
       allow(origin, response)
       if (!key.origins.includes(origin)) throw new Problem('forbidden', otherOrigin)
     },
 
-    /** The same for what is refused before it is known whose key it is. Never throws. */
+    /** The same for refusals before the key is known. Never throws. */
     async admitUnknown(
       token: string | undefined,
       { headers: { origin } }: Request,
@@ -69,7 +68,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
       if (await isKnownToList(origin)) allow(origin, response)
     },
 
-    /** What a page of an origin that is surely not listed reads; undefined for every other caller. Never throws. */
+    /** The refusal for a page of a surely unlisted origin; undefined for every other caller. Never throws. */
     async refuseUnlisted(
       token: string | undefined,
       { headers: { origin } }: Request,
@@ -82,7 +81,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
     },
   }
 
-  /** Undefined: not known now. */
+  /** Undefined if the list is not available now. */
   async function isKnownToList(origin: string): Promise<boolean | undefined> {
     return orLate(isListed(origin), patienceMs, () => undefined).catch(() => undefined)
   }
@@ -91,7 +90,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
 function allow(origin: string, response: Response): void {
   response.setHeader('access-control-allow-origin', origin)
   response.setHeader('access-control-expose-headers', exposedHeaders)
-  // A host's own middleware may have named others.
+  // A host's middleware may have set other values.
   response.vary('Origin')
 }
 

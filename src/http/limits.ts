@@ -1,4 +1,4 @@
-/** The limiter for other services: any policy of the policy file, and login attempts. */
+/** Routes of the limiter for other services: any policy of the policy file, and login attempts. */
 import { z } from 'zod'
 import { Problem } from '../base/problems.ts'
 import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
@@ -27,7 +27,7 @@ export const acquireBody = z
 export const attemptBody = z
   .strictObject({
     policy: z.string().min(1).max(64).meta({ description: 'A policy of the policy file.' }),
-    subject: plainText(320).min(1).meta({ description: 'Who logs in, as the caller names them.' }),
+    subject: plainText(320).min(1).meta({ description: 'The account, as the caller names it.' }),
     ip: ip.optional(),
   })
   .meta({ id: 'Attempt' })
@@ -51,7 +51,7 @@ const tryAllowed = z
 export function limitRoutes(deps: {
   loginThrottle: LoginThrottle
   limiter: Limiter
-  /** The rules as they are now. */
+  /** The current rules. */
   policies: () => Policies
 }): Route[] {
   const { loginThrottle, limiter, policies } = deps
@@ -79,7 +79,7 @@ export function limitRoutes(deps: {
           limiter.acquire(
             policy,
             { ...fieldsOfApp(app, fields), app },
-            // No secret key is asked for a challenge.
+            // Secret keys never get a challenge.
             { permits, isSolved: true },
           ),
         )
@@ -137,14 +137,14 @@ export function limitRoutes(deps: {
   ]
 }
 
-/** Subjects are the app's own, here as for attempts. */
+/** Subjects belong to the app, here as for login attempts. */
 function fieldsOfApp<Fields extends Record<string, string | number>>(app: string, fields: Fields) {
   return 'subject' in fields
     ? { ...fields, subject: subjectOfApp(app, String(fields.subject)) }
     : fields
 }
 
-/** What a policy's keys need is known to the policy, so its complaint names the field. */
+/** Turns the limiter's error about a field into a problem that names the field. */
 async function withFieldProblems<Result>(
   place: string,
   work: () => Promise<Result>,

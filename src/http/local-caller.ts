@@ -1,11 +1,11 @@
 import type { Request } from 'express'
 
 /**
- * From this very machine, not passed on by a proxy that runs on it, and not by a page whose own name
- * was made to lead here (DNS rebinding): a browser sends the name it was given as Host.
+ * True for a caller on this machine. Excluded are requests through a local proxy, and pages whose name was made to
+ * point here (DNS rebinding): browsers send that name as Host.
  */
 export function isLocalCaller({ socket, headers, app }: Request): boolean {
-  // Behind a proxy every caller has the proxy's address, and not every proxy names the first one.
+  // Behind a proxy every caller has the proxy's address, and some proxies don't name the real one.
   if (app.get('trust proxy')) return false
   const address = socket.remoteAddress ?? ''
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address)
@@ -13,7 +13,7 @@ export function isLocalCaller({ socket, headers, app }: Request): boolean {
   return isLoopback && !isForwarded && loopbackHost.test(headers.host ?? '')
 }
 
-/** Those of the standard and of the usual proxies: `X-Forwarded-Host`, `X-Real-IP`, `CF-Connecting-IP`. */
+/** Headers of the standard and of usual proxies: `X-Forwarded-Host`, `X-Real-IP`, `CF-Connecting-IP`. */
 const isForwarding = (name: string) =>
   ['forwarded', 'via'].includes(name) ||
   name.startsWith('x-forwarded-') ||

@@ -1,4 +1,4 @@
-/** Notices: send one, see what became of it, search. */
+/** Routes of notices: send one, read its state, search. */
 import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import { duration } from '../base/durations.ts'
@@ -27,7 +27,7 @@ export const sendNoticeBody = z
       description: 'A duration such as `60s`, `5m`, `1h` or `7d`. Not sent after it.',
     }),
     sendAt: time.optional().meta({
-      description: 'Not sent before this time, at most 7 days ahead. `ttl` counts from it.',
+      description: 'The earliest time to send, at most 7 days ahead. `ttl` counts from it.',
     }),
   })
   .meta({ id: 'SendNotice' })
@@ -100,7 +100,7 @@ export function noticeRoutes(deps: {
   sendNotice: SendNotice
   store: Pick<NoticeStore, 'find' | 'search'>
   normaliseRecipient: NormaliseRecipient
-  /** The hashes under which a recipient's rows are found, by every secret in use. */
+  /** All hashes of a recipient that rows may carry, one per secret in use. */
   recipientHashes: (channel: Channel, to: string) => Buffer[]
   cursorMarks: CursorMarks
 }): Route[] {
@@ -128,7 +128,7 @@ export function noticeRoutes(deps: {
       method: 'get',
       path: '/v1/notices/:id',
       name: 'getNotice',
-      summary: 'What became of a notice.',
+      summary: 'Read the state of a notice.',
       access: 'secret',
       answers: { 200: { description: 'The notice.', schema: noticeView } },
       problems: ['not_found'],
@@ -184,14 +184,14 @@ export function idempotencyKeyOf({ headers }: Pick<RouteRequest, 'headers'>): st
   throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
 }
 
-/** Also one that messages may not go to: what is known of it may be asked for. */
+/** Accepts also recipients that get no messages, because support may look them up. */
 export function recipientNamed(normalise: NormaliseRecipient, channel: Channel, to: string) {
   const result = normalise(channel, to)
   if (result.kind === 'invalid') throw problemOf(refusedRecipient(result))
   return result
 }
 
-/** The 202 of a send. */
+/** The 202 answer to a send. */
 export function acceptedAnswer(
   { basePath, body, note }: RouteRequest<{ template: string }>,
   sent: SendOutcome,
@@ -205,7 +205,7 @@ export function acceptedAnswer(
 
 type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
 
-/** A row as callers see it: recipient masked, members without a value left out. */
+/** A row in the form for callers: recipient masked, empty members left out. */
 export function viewOf(row: NoticeRow) {
   return {
     id: row.id,
@@ -227,7 +227,7 @@ export function viewOf(row: NoticeRow) {
   }
 }
 
-/** The marks of these values by every secret in use, the newest first. */
+/** The marks of these values by every secret in use, newest first. */
 type CursorMarks = (values: readonly string[]) => string[]
 
 function createCursors(marks: CursorMarks) {
@@ -235,11 +235,11 @@ function createCursors(marks: CursorMarks) {
   return {
     write: (app: string, id: string): string => `${id}.${marksOf(app, id)[0]}`,
 
-    /** The id. Throws Problem when the cursor was not given to this app. */
+    /** Returns the id. Throws Problem if this app was never given the cursor. */
     read(app: string, cursor: string): string {
       const [id = '', mark = '', ...rest] = cursor.split('.')
       if (!isId(id) || rest.length > 0 || !marksOf(app, id).includes(mark)) {
-        throw invalid('cursor', 'is not a cursor of yours')
+        throw invalid('cursor', 'is not a cursor of this app')
       }
       return id
     },

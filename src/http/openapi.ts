@@ -1,4 +1,4 @@
-/** The OpenAPI document, made from the routes themselves. */
+/** The OpenAPI document, made from the routes. */
 import { z } from 'zod'
 import {
   createDocument,
@@ -12,13 +12,13 @@ import { problemMediaType } from './problem.ts'
 import { anyProblem, problemSchema } from './problem-schemas.ts'
 import { defineRoute, isKeyed, type Route } from './route.ts'
 
-/** What any route may answer, beside its own. */
+/** Problems that every route may answer. */
 const everywhere: ProblemCode[] = ['internal', 'unavailable']
 const withKey: ProblemCode[] = ['unauthorized', 'forbidden']
 const withBody: ProblemCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
 const withIdempotency: ProblemCode[] = ['idempotency_in_progress', 'idempotency_key_reused']
 
-/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. `base` is the path that the routes lie under. */
+/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. `base` is the path before the routes. */
 function openApiDocument(
   routes: readonly Route[],
   base: string,
@@ -58,8 +58,8 @@ function openApiDocument(
 }
 
 /**
- * A default of a request stands in its description: generators of clients (openapi-typescript, for one) take a
- * member with a `default` for one that is always there, and their users would have to send it.
+ * Writes the default of a request member into its description. Generators of clients (openapi-typescript, for one)
+ * treat a member with a `default` as always present, so their users would have to send it.
  */
 function tellDefault({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
   if (io !== 'input' || jsonSchema.default === undefined) return
@@ -68,19 +68,18 @@ function tellDefault({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
   delete jsonSchema.default
 }
 
-/** What the first part of a path below the version is about. */
+/** Tags by the first part of a path below the version. */
 const tags: Readonly<Record<string, string>> = {
   captchas: 'One-time codes: send one, check one.',
-  challenges: 'What callers from pages solve when a rule asks for it.',
-  notices: 'Messages: send one, see what became of it, search.',
+  challenges: 'Challenges, which callers from pages solve when a rule requires one.',
+  notices: 'Messages: send one, read its state, search.',
   'jwks.json': 'The public keys of passes.',
   passes: 'Proof for a server that a page has checked a code.',
-  receipts: "Providers' later word on delivery.",
-  recipients: 'What is known of a recipient, for support, and what may be taken back.',
+  receipts: "Providers' later reports on delivery.",
+  recipients: 'For support: the records of a recipient, and the reset of its limits.',
   limits: 'The limiter for other services.',
   attempts: 'Login attempts, counted before a password is compared.',
-  sandbox:
-    'What the sandbox provider has taken. Only on this machine, only where it is configured.',
+  sandbox: 'Messages of the sandbox provider. Only on this machine, and only if it is configured.',
 }
 
 const tagOf = ({ path }: Route) => path.replace(/^\/(v1|\.well-known)/, '').split('/')[1] ?? ''
@@ -137,7 +136,7 @@ const idempotencyHeader = z.object({
 
 const requestIdHeader = {
   'X-Request-Id': {
-    description: 'Stands in the log line of the request.',
+    description: 'Also in the log line of the request.',
     schema: { type: 'string' },
   },
 } satisfies ZodOpenApiHeadersObject
@@ -178,7 +177,7 @@ const problemHeaders: Partial<Record<ProblemCode, ZodOpenApiHeadersObject>> = {
   },
 }
 
-/** One answer per status; its description names the codes that have it. */
+/** One answer per status. Its description lists the codes with that status. */
 function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObject {
   const byStatus = new Map<number, ProblemCode[]>()
   for (const code of codes) {
@@ -198,7 +197,7 @@ function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObjec
 
 /** Serves the document at `/openapi.json`. */
 export function openApiRoute(routes: readonly Route[]): Route {
-  // Made once: any stranger may ask for it, and an answer of bytes that exist already costs no memory.
+  // Built once, because strangers can request it, and an answer from existing bytes costs no memory.
   let made: { basePath: string; text: Buffer } | undefined
   function documentAt(basePath: string): Buffer {
     if (made?.basePath !== basePath) {

@@ -1,4 +1,4 @@
-/** Passes: the keys they are signed with, and whether one is good. */
+/** Routes of passes: the public keys, and the check of a pass. */
 import { z } from 'zod'
 import { type Passes, passRefusals } from '../captcha/passes.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
@@ -28,7 +28,7 @@ const verifyPassBody = z
       .string()
       .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'is a compact JWS')
       .max(2_000)
-      .meta({ description: 'What a check that passed answered as `pass`.' }),
+      .meta({ description: 'The `pass` of a check that passed.' }),
     channel: channel.optional(),
     to: recipient
       .optional()
@@ -48,7 +48,7 @@ const passVerdict = z
   ])
   .meta({ id: 'PassVerdict' })
 
-/** Keys are published before anything is signed with them, as they follow from the secret of the environment. */
+/** Keys follow from the secret of the environment, so they are published before their first signature. */
 const jwksSeconds = 300
 
 export function passRoutes(deps: {
@@ -80,11 +80,14 @@ export function passRoutes(deps: {
       method: 'post',
       path: '/v1/passes/verify',
       name: 'verifyPass',
-      summary: 'Whether a pass is good. One that is, is good once.',
+      summary: 'Check a pass. A valid pass is accepted once.',
       access: 'secret',
       body: verifyPassBody,
       answers: {
-        200: { description: 'What the pass proves, or why nothing.', schema: passVerdict },
+        200: {
+          description: 'The facts that the pass proves, or the reason why it is not valid.',
+          schema: passVerdict,
+        },
       },
       problems: ['invalid_recipient', 'destination_not_allowed'],
       async run({ caller, body }) {

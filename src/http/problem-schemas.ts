@@ -1,16 +1,16 @@
-/** The shape of every problem of the catalogue, by its code: what a generated client narrows on. */
+/** The schema of every problem of the catalogue, by its code. Generated clients narrow by these. */
 import { z } from 'zod'
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { challengeOffer } from './captchas.ts'
 import { lockedForMs } from './words.ts'
 
-const policy = z.string().meta({ description: 'The policy of the policy file that was asked.' })
+const policy = z.string().meta({ description: 'The policy of the policy file that refused.' })
 const rule = z.string().meta({ description: 'The rule that refused, by its name in the policy.' })
 const retryAfterMs = z
   .int()
   .meta({ description: 'After exactly this many milliseconds the same request is admitted.' })
 
-/** What a problem says beside type, title, status, detail and code. */
+/** Members of a problem besides type, title, status, detail and code. */
 const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
   invalid_request: {
     errors: z
@@ -41,12 +41,12 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     policy: policy.optional(),
     rule: rule
       .optional()
-      .meta({ description: 'The rule that asks; absent when an answer was not good.' }),
-    challenge: challengeOffer.meta({ description: 'To be solved, and sent with the next try.' }),
+      .meta({ description: 'The rule that requires it; absent if an answer was not accepted.' }),
+    challenge: challengeOffer.meta({ description: 'Send its answer with the next try.' }),
   },
   forbidden: {
     reason: z.literal('origin').optional().meta({
-      description: 'The origin of the page is not one that the key lists, or that any key lists.',
+      description: 'The key, or every key, does not list the origin of the page.',
     }),
   },
   code_mismatch: {
@@ -54,7 +54,7 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     lockedForMs: lockedForMs.optional(),
   },
   internal: {
-    requestId: z.string().meta({ description: 'To be given to the operator of the service.' }),
+    requestId: z.string().meta({ description: 'Give it to the operator of the service.' }),
   },
 }
 
@@ -81,7 +81,7 @@ function schemaOf(code: ProblemCode) {
     .meta({ id: `${pascalCase(code)}Problem`, description: `${title}.` })
 }
 
-/** One problem, or the union of several, told apart by `code`. */
+/** The schema of one problem, or the union of several with `code` as discriminator. */
 export function problemSchema(codes: readonly ProblemCode[]): z.ZodType {
   const [first, ...rest] = codes.map((code) => schemas.get(code) as ReturnType<typeof schemaOf>)
   if (!first) throw new Error('a problem has a code')

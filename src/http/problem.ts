@@ -8,17 +8,17 @@ export interface Answer {
   headers?: Readonly<Record<string, string>>
   /** Sent as JSON; nothing when absent. */
   body?: unknown
-  /** Sent as it is; JSON unless there is a content-type among `headers`. */
+  /** Sent unchanged; JSON unless `headers` contains a content-type. */
   text?: string | Buffer
 }
 
 export const problemMediaType = 'application/problem+json'
 
-/** The answer that says what went wrong (RFC 9457), its `detail` in the caller's language. */
+/** The problem document (RFC 9457) with `detail` in the caller's language. */
 export function problemAnswer(problem: Problem, acceptLanguage: string | undefined): Answer {
   const { code, members } = problem
   const { status, title } = problems[code]
-  // A message given with the problem (a rule's own words) is the detail.
+  // A message that came with the problem (from a rule) becomes the detail.
   const { message = problems[code], ...shown } = members
   const { retryAfterMs } = members
   const headers: Record<string, string> = { 'content-type': problemMediaType }
@@ -29,7 +29,7 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
   if (typeof retryAfterMs === 'number') {
     const seconds = String(Math.ceil(retryAfterMs / 1_000))
     detail = detail.replace('{seconds}', seconds)
-    // Spelled as the limiter spells it: two spellings would be two headers.
+    // Spelled as the limiter spells it. Another spelling would make a second header.
     headers['Retry-After'] = seconds
   }
   return {
@@ -43,7 +43,7 @@ export function invalid(path: string, message: string): Problem {
   return new Problem('invalid_request', { errors: [{ path, message }] })
 }
 
-/** The one place where an outcome of the rooms behind becomes an error. */
+/** The only place that turns an outcome of another room into an error. */
 export function problemOf(refused: Refused): Problem {
   const { outcome, ...members } = refused
   if (refused.outcome === 'limited' || refused.outcome === 'locked') {

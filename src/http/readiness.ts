@@ -1,17 +1,16 @@
 /**
- * Whether this process can do its work: asked by probes and metrics, and by the process itself, which
- * logs every change.
+ * Reports if this process can do its work. Probes and metrics use it, and the process logs every change.
  *
- * A look tries things on Redis and PostgreSQL, so a flood of probes must not become a flood of looks.
- * And an answer must not be older than its question, or a probe would hear of a fault that is mended, or
- * not of one that is new. So looks are spaced, and a question in between waits for the next one.
+ * A look runs statements on Redis and PostgreSQL, so a flood of probes must not cause a flood of looks. An answer must
+ * also be newer than its question: a probe would otherwise report an old state. So looks are spaced, and a question in
+ * between waits for the next look.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Readiness {
-  /** Why this process can't do its work now; empty when it can. */
+  /** Why this process can't do its work now; empty if it can. */
   readonly reasons: readonly string[]
-  /** What an operator should know although it can. */
+  /** Facts that an operator should know although the process works. */
   readonly warnings: readonly string[]
 }
 
@@ -21,7 +20,7 @@ const ownLookEveryMs = 5_000
 export function startReadiness(deps: {
   /** Never throws. */
   look: () => Promise<Readiness>
-  /** Called with the first answer, and with every one that differs from the one before. */
+  /** Called with the first answer, and with every answer that differs from the last. */
   onChange: (readiness: Readiness) => void
 }) {
   const { look, onChange } = deps
@@ -52,7 +51,7 @@ export function startReadiness(deps: {
   timer.unref()
 
   return {
-    /** As it is after the question. */
+    /** The state, measured after the call. */
     ask,
     stop() {
       isStopped = true

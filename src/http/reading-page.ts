@@ -1,6 +1,6 @@
 /**
- * `GET /docs`: the OpenAPI document as a page in our colours, read by Swagger UI, which comes with us: no third party is
- * asked.
+ * `GET /docs`: the OpenAPI document as a page, shown by Swagger UI. The files are in the package, so no third party is
+ * called.
  */
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,20 +15,20 @@ export function createReadingPage(): Router {
     const base = escaped(request.baseUrl)
     response.type('html').send(page(base, response.locals.home ?? base))
   })
-  const ours = {
+  const files = {
     '/start.js': start,
     '/page.css': brandedStyle('brand/api.css'),
     '/postern.svg': logo,
   }
-  for (const [path, content] of Object.entries(ours)) {
+  for (const [path, content] of Object.entries(files)) {
     router.get(path, (_, response) => {
       response.type(path.slice(path.lastIndexOf('.'))).send(content)
     })
   }
-  // Only what the page asks for.
+  // Only the files that the page needs.
   for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js']) {
     router.get(`/${file}`, (request, response, next) => {
-      // Whole or not at all: answers to ranges and conditions are none of the contract's.
+      // Sent as a whole, because the contract has no answers to ranges and conditions.
       for (const name of ['if-match', 'if-unmodified-since']) delete request.headers[name]
       response.sendFile(file, { root, acceptRanges: false }, (error) => {
         if (error && !response.headersSent) next()
@@ -56,7 +56,7 @@ const page = (base: string, home: string) => `<!doctype html>
 </html>
 `
 
-/** A host may mount us below a parameter, which holds what a caller wrote. */
+/** A host may mount the router below a parameter, so the path may contain a caller's text. */
 const escaped = (text: string) =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
@@ -67,7 +67,7 @@ SwaggerUIBundle({
   dom_id: '#page',
   deepLinking: true,
   syntaxHighlight: false,
-  // The default asks a server of Swagger's.
+  // The default would call a server of Swagger.
   validatorUrl: null,
   plugins: [
     {

@@ -5,16 +5,16 @@ import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 
 const notSigned = {
-  en: 'The signature is not that of this provider.',
+  en: 'The signature is not by this provider.',
   zh: '签名与该服务商不符。',
 }
 
 /**
- * Where providers tell what became of a message. There is no API key: the vendor signs, in its own way,
- * and hears the answer that it takes for "got it" once the receipts are in the database.
+ * The address to which providers send receipts. There is no API key: the vendor signs in its own way. It gets its
+ * expected answer after the receipts are in the database.
  */
 export function receiptRoute(deps: {
-  /** By provider name; only those whose kind has receipts over HTTP. */
+  /** By provider name; only provider kinds with receipts over HTTP. */
   readers: ReadonlyMap<string, ReceiptReader>
   /** Resolves once they are in the database. */
   takeReceipts: (provider: string, receipts: readonly Receipt[]) => Promise<void>
@@ -38,7 +38,7 @@ export function receiptRoute(deps: {
     method: 'post',
     path: '/v1/receipts/:provider',
     name: 'takeReceipts',
-    summary: "A provider's word on delivery, signed its own way.",
+    summary: "A provider's report on delivery, with the signature of that provider.",
     access: 'open',
     admitBody({ params, headers, query }) {
       const { provider = '' } = params
@@ -49,8 +49,8 @@ export function receiptRoute(deps: {
       return reader.maxBodyBytes
     },
     answers: {
-      200: { description: 'Taken; status and body are what this vendor expects.' },
-      204: { description: 'Taken, for the webhook provider.' },
+      200: { description: 'Stored. Status and body are as this vendor expects.' },
+      204: { description: 'Stored, for the webhook provider.' },
     },
     problems: ['forbidden', 'not_found', 'invalid_request', 'payload_too_large'],
     async run({ params, headers, rawBody, query, note }) {

@@ -1,4 +1,4 @@
-/** "Why did my code not come?": what support asks about a recipient, and what it may take back. */
+/** "Why did my code not come?": the look-up and the reset of a recipient, for support. */
 import { z } from 'zod'
 import { isNamedIn } from '../recipient/is-named-in.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
@@ -24,15 +24,15 @@ const resetBody = z
     what: z
       .array(z.enum(resettable))
       .min(1)
-      .refine((list) => new Set(list).size === list.length, 'names one twice')
-      .meta({ description: 'What to take back.' }),
-    reason: plainText(500).min(1).meta({ description: 'Why; it is kept with the record.' }),
+      .refine((list) => new Set(list).size === list.length, 'has the same value twice')
+      .meta({ description: 'The parts to reset.' }),
+    reason: plainText(500).min(1).meta({ description: 'The reason; it is stored in the record.' }),
   })
   .meta({ id: 'ResetRecipient' })
 
 const windowName = z.string().meta({ description: 'As the policy file spells it.' })
 
-/** Whether a message may go there, or what about it is not allowed. */
+/** Whether messages may go to a recipient, or which fact forbids it. */
 const destinations = ['allowed', ...notAllowedBecause] as const
 
 const recipientStory = z
@@ -41,7 +41,7 @@ const recipientStory = z
     destination: z.enum(destinations).meta({ description: 'Whether a message may go there now.' }),
     isTestRecipient: z
       .boolean()
-      .meta({ description: 'Nothing is sent to one, and it has a fixed code.' }),
+      .meta({ description: 'A test recipient has a fixed code and gets no messages.' }),
     limits: z
       .array(
         z.object({
@@ -54,16 +54,16 @@ const recipientStory = z
           lockedForMs: z.number().optional(),
         }),
       )
-      .meta({ description: 'What every rule counts that is about this recipient.' }),
+      .meta({ description: 'The counts of every rule for this recipient.' }),
     lockedForMs: z.number().optional().meta({
-      description: 'The longest lock that holds now; with `ip`, for that address.',
+      description: 'The longest current lock; with `ip`, for that address.',
     }),
     lockedElsewhereForMs: z.number().optional().meta({
-      description: 'With `ip`: the longest lock that holds for other addresses alone.',
+      description: 'With `ip`: the longest current lock for other addresses only.',
     }),
     codes: z
       .array(z.object({ scene, expiresAt: time, triesLeft: z.int() }))
-      .meta({ description: 'Codes that are not used or expired, without the code.' }),
+      .meta({ description: 'Live codes, without their digits.' }),
     refusals: z
       .array(
         z.object({
@@ -73,10 +73,10 @@ const recipientStory = z
           window: windowName,
           retryAfterMs: z.number(),
           challenge: z.literal(true).optional().meta({
-            description: 'It was not refused but asked for a challenge.',
+            description: 'The rule required a challenge instead of refusing.',
           }),
           lockBegan: z.literal(true).optional().meta({
-            description: 'A wrong code, which was compared, began this lock.',
+            description: 'The wrong code of this check began the lock.',
           }),
         }),
       )
@@ -94,7 +94,7 @@ const recipientStory = z
           reason: z.string(),
         }),
       )
-      .meta({ description: 'What support did, newest first.' }),
+      .meta({ description: 'Actions of support, newest first.' }),
   })
   .meta({ id: 'RecipientStory' })
 
@@ -111,10 +111,10 @@ export function recipientRoutes(deps: {
       method: 'post',
       path: '/v1/recipients/lookup',
       name: 'lookUpRecipient',
-      summary: 'Everything that is known of a recipient: why a code did not come, or did not pass.',
+      summary: 'Look up a recipient: why a code did not arrive, or did not pass.',
       access: 'secret',
       body: lookupBody,
-      answers: { 200: { description: 'What is known.', schema: recipientStory } },
+      answers: { 200: { description: 'The records of the recipient.', schema: recipientStory } },
       problems: ['invalid_recipient'],
       async run({ caller: { app }, body: { channel, ip, ...body } }) {
         const named = recipientNamed(normaliseRecipient, channel, body.to)
@@ -148,16 +148,16 @@ export function recipientRoutes(deps: {
       method: 'post',
       path: '/v1/recipients/reset',
       name: 'resetRecipient',
-      summary: 'Forget what was counted about a recipient, lift its locks, end its codes.',
+      summary: 'Reset the counts of a recipient, lift its locks, end its codes.',
       access: 'secret',
       body: resetBody,
       answers: { 204: { description: 'Recorded and done.' } },
       problems: ['invalid_recipient'],
       async run({ caller: { app, keyId }, body: { channel, ip, what, reason, ...body } }) {
         const { to, country } = recipientNamed(normaliseRecipient, channel, body.to)
-        // The record outlives the recipient in the rows (retention), so it must not name one in words.
+        // The record outlives the recipient's rows (retention), so its text must not name the recipient.
         if (isNamedIn(reason, channel, [to, body.to])) {
-          throw invalid('reason', 'names the recipient, which is kept as a hash only')
+          throw invalid('reason', 'contains the recipient, which is stored as a hash only')
         }
         await reset({ app, channel, to, country, ip, what, reason, keyId })
         return { status: 204 }

@@ -10,8 +10,8 @@ const preflightStatuses = [
 ]
 
 /**
- * Starts the counters of requests at 0 for every answer of the contract. What a wrong method or a broken
- * address hears is counted when it comes.
+ * Starts the request counters at 0 for every answer of the contract. Wrong methods and broken addresses are counted
+ * only when they occur.
  */
 export function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]): void {
   for (const route of routes) {
@@ -22,7 +22,7 @@ export function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]):
     const answers = methodsOf(route).flatMap((method) =>
       [...statuses].map((status) => ({ method, status })),
     )
-    // A browser's own question, see cors.ts.
+    // Preflights of browsers, see cors.ts.
     if (route.access === 'page') {
       for (const status of preflightStatuses) answers.push({ method: 'OPTIONS', status })
     }

@@ -1,4 +1,4 @@
-/** Answers a request, whatever happens while its answer is made, then counts and logs it. */
+/** Makes an answer in every case, then counts and logs the request. */
 import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { Log } from '../base/log.ts'
@@ -8,16 +8,16 @@ import type { Refused } from '../rules/refused.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
 import { createUnderWay, type UnderWay } from './under-way.ts'
 
-/** What a request's log line says beside its route: ids and names only. */
+/** Facts in a request's log line besides the route: ids and names only. */
 export type Facts = Record<string, string | number>
 
 /**
- * Refusals that come in floods (limits, wrong codes) are returned, because throwing through every await
- * costs more than all else they do; others may be thrown.
+ * Refusals in floods (limits, wrong codes) are returned. Throwing through every await costs more than all their other
+ * work. Other problems may be thrown.
  */
 export type Outcome = Answer | Problem | Refused
 
-/** Makes the answer. Throws Problem, Unavailable, or what is a fault of ours. */
+/** Makes the answer. Throws Problem, Unavailable, or an unexpected error. */
 type Work = (facts: Facts) => Promise<Outcome>
 
 export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
@@ -27,12 +27,12 @@ export type Respond = ReturnType<typeof createRespond>
 export function createRespond(deps: {
   metrics: Metrics
   log: Log
-  /** Counts what is under way, and says when nothing new is taken. */
+  /** Counts requests under way, and refuses new ones while the process stops. */
   underWay?: UnderWay | undefined
 }) {
   const { metrics, log, underWay = createUnderWay() } = deps
 
-  /** `route` is the path of the contract, never the one that was asked for. Never rejects. */
+  /** `route` is the path of the contract, never the path of the request. Never rejects. */
   return async function respond(
     route: string,
     request: Request,
@@ -89,7 +89,7 @@ function factsOf({ code, members }: Problem): Facts {
   return facts
 }
 
-/** Refused because of how much is under way: no fault, and it comes in floods. */
+/** Refused because too many requests are under way. These come in floods and are no error. */
 const isByLoad = (error: unknown) =>
   error instanceof Overloaded || (error instanceof Problem && error.code === 'unavailable')
 
@@ -101,7 +101,7 @@ function asProblem(error: unknown, requestId: string): Problem {
 
 const unavailable = () => new Problem('unavailable', {}, { 'Retry-After': '2' })
 
-/** Node's own writing: Express's would compute an ETag for what no cache may keep. */
+/** Writes with Node's methods: Express would compute an ETag for answers that no cache may keep. */
 function write(response: Response, answer: Answer, requestId: string, isLast: boolean): void {
   if (response.headersSent || response.destroyed) return
   const headers: Record<string, string | number> = {
@@ -111,7 +111,7 @@ function write(response: Response, answer: Answer, requestId: string, isLast: bo
     'content-type': 'application/json; charset=utf-8',
     ...answer.headers,
   }
-  // What was not read of a refused body would be taken for the next request.
+  // Unread bytes of a refused body would be parsed as the next request, so the connection closes.
   if (isLast || answer.status === 413 || answer.status === 415) headers.connection = 'close'
   const text = answer.text ?? (answer.body === undefined ? '' : JSON.stringify(answer.body))
   if (text.length === 0) delete headers['content-type']

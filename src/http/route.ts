@@ -1,22 +1,19 @@
-/**
- * One list of routes is the whole of the HTTP room: it makes the routes, the 405 answers and
- * the OpenAPI document, so these can't differ.
- */
+/** One list of routes makes the handlers, the 405 answers and the OpenAPI document, so these always agree. */
 import type { ZodType } from 'zod'
 import type { ProblemCode } from '../base/problems.ts'
 import type { Caller } from '../rules/quota.ts'
 import type { Outcome } from './respond.ts'
 
-/** An API key, as far as requests are concerned. */
+/** The facts of an API key that requests need. */
 export interface Key {
   id: string
   app: string
   kind: 'secret' | 'publishable' | 'operator'
-  /** Where a publishable key may be used from, as browsers spell it. */
+  /** Origins where a publishable key may be used, as browsers spell them. */
   origins: readonly string[]
 }
 
-/** What is known of a request before its body is read. */
+/** The facts of a request before its body is read. */
 export interface RequestHead {
   params: Readonly<Record<string, string | undefined>>
   query: Readonly<Record<string, unknown>>
@@ -24,12 +21,12 @@ export interface RequestHead {
 }
 
 export interface RouteRequest<Body = unknown> extends RequestHead {
-  /** Of no app on open routes. */
+  /** On open routes the caller has no app. */
   caller: Caller
-  /** Where a host has mounted us, e.g. `/otp`; empty in our own app. */
+  /** The path where a host has mounted the router, e.g. `/otp`; empty in the standalone API. */
   basePath: string
   body: Body
-  /** As it came, on routes that ask for it; empty elsewhere. */
+  /** The raw bytes, on routes with `admitBody`; empty on all others. */
   rawBody: Buffer
   /** Facts for this request's log line; ids and names only. */
   note(facts: Readonly<Record<string, string | number>>): void
@@ -37,21 +34,21 @@ export interface RouteRequest<Body = unknown> extends RequestHead {
 
 export interface Route<Body = unknown> {
   method: 'get' | 'post' | 'delete'
-  /** With parameters as in `/v1/notices/:id`. */
+  /** With parameters, as in `/v1/notices/:id`. */
   path: string
   name: string
   summary: string
   /**
-   * `secret`: a secret API key is needed; `page`: a publishable one does too; `local`: callers on this
-   * machine only.
+   * `secret` needs a secret API key; `page` accepts a publishable key too; `local` accepts callers on this machine
+   * only.
    */
   access: 'secret' | 'page' | 'local' | 'open'
   body?: ZodType<Body>
-  /** What a publishable key may send of it; `body` where it may send all. */
+  /** The members that a publishable key may send, if not all of `body`. */
   pageBody?: ZodType<Body>
   /**
-   * The body is of another's making: taken as bytes, of any content type. Looks at the request before a
-   * byte of the body is read and says how many bytes it may have. Throws Problem.
+   * For bodies in a foreign format: raw bytes of any content type. Called before a byte of the body is read. Returns
+   * the maximum length in bytes. Throws Problem.
    */
   admitBody?(head: RequestHead): number
   query?: ZodType
@@ -61,27 +58,27 @@ export interface Route<Body = unknown> {
       {
         description: string
         schema?: ZodType
-        /** As OpenAPI describes them. */
+        /** Headers in OpenAPI's form. */
         headers?: Readonly<Record<string, { description: string; schema: { type: 'string' } }>>
       }
     >
   >
-  /** Beside those every route has. */
+  /** Besides the problems of every route. */
   problems: readonly ProblemCode[]
-  /** Makes a notice, and honours `Idempotency-Key`. */
+  /** This route makes a notice and accepts `Idempotency-Key`. */
   isSend?: true
-  /** Throws Unavailable when a server is out of reach. */
+  /** Throws Unavailable if a server is out of reach. */
   run(request: RouteRequest<Body>): Promise<Outcome>
 }
 
-/** Needs a key of whatever kind. */
+/** Routes that need a key of any kind. */
 export const isKeyed = ({ access }: Route) => access === 'secret' || access === 'page'
 
 /** A route that answers GET answers HEAD too. */
 export const methodsOf = ({ method }: Route) =>
   method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]
 
-/** Lets a route's body type follow from its schema, and forgets it for the list. */
+/** Takes a route's body type from its schema, and erases it for the list. */
 export function defineRoute<Body>(route: Route<Body>): Route {
   return route as unknown as Route
 }

@@ -1,18 +1,19 @@
 /**
- * Every route as an express.Router, for our own app or a host's: key → body → route → answer.
+ * Every route as an express.Router, for the standalone API or a host app: key → body → route → answer.
  *
- * The order of refusals, each answered before the next is looked at:
- *   204, 403 a browser's own question (cors.ts); 405 the method
- *   401 the API key, 403 its origins and its kind; 403 a caller from afar, on local routes; on the receipt routes 404, 403, by the head alone
+ * The order of refusals; each is answered before the next is checked:
+ *   204, 403 a preflight (cors.ts); 405 the method
+ *   401 the API key, 403 its origins and its kind; 403 a remote caller on local routes;
+ *     404, 403 the head of a receipt
  *   400 the query
- *   413, 415, 400 the body (body.ts), 503 when too much is held
+ *   413, 415, 400 the body (body.ts), 503 if the room for bodies is full
  * and then, below HTTP (src/captcha, src/notice):
  *   422, 403 the recipient; 400 route, template and variables (src/notice/message.ts)
  *   409, 422 the Idempotency-Key (src/notice/once-per-key.ts)
  *   400, 403 the answer to a challenge (src/access/challenges.ts)
  *   429, 403 the limits (src/rules/quota.ts)
- * So nothing is read from a body before the key is known to be good, and nothing is counted before all else
- * passed. A path that is not ours goes on to the next handler.
+ * So no body is read before the key is known to be valid, and nothing is counted before all other checks pass. Other
+ * paths go on to the next handler.
  */
 import express, {
   type ErrorRequestHandler,
@@ -40,21 +41,21 @@ import type { UnderWay } from './under-way.ts'
 
 export function createRouter(deps: {
   routes: readonly Route[]
-  /** Null when there is no such key. Throws Unavailable when that can't be said now. */
+  /** Null for an unknown or revoked key. Throws Unavailable if the state of the key is not known now. */
   findKey: (token: string) => Promise<Key | null>
-  /** Whether any valid publishable key lists it. Throws Unavailable when that can't be said now. */
+  /** True if a valid publishable key lists it. Throws Unavailable if that is not known now. */
   isListedOrigin: (origin: string) => Promise<boolean>
   metrics: Metrics
   log: Log
-  /** Counts what is under way, and says when nothing new is taken. */
+  /** Counts requests under way, and refuses new ones while the process stops. */
   underWay?: UnderWay
-  /** Routers of plugins, asked in this order after all paths of ours. */
+  /** Routers of plugins, in this order, after all paths of Postern. */
   beside?: readonly NamedRouter[]
-  /** Of bodies held at a time: those under a key, and as much again for those without. */
+  /** Bytes of bodies kept at a time: one limit for requests with a key, the same again for requests without. */
   maxHeldBodyBytes?: number
 }): Router {
   const { routes, findKey, metrics, maxHeldBodyBytes = 16_777_216 } = deps
-  // Apart, so that a stranger's slow receipts can't take the room of sends.
+  // Two rooms, so that a stranger's slow receipts can't fill the room of sends.
   const keyedBodies = createBodyRoom(maxHeldBodyBytes)
   const openBodies = createBodyRoom(maxHeldBodyBytes)
   deps.underWay?.onLateBodies(() => {
@@ -154,16 +155,16 @@ const onlyCodes = {
 const tokenOf = ({ headers }: Request): string | undefined =>
   /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
-/** What open routes are called with. */
+/** The key in calls of open routes. */
 const noKey: Key = { id: '', app: '', kind: 'secret', origins: [] }
 
-/** Paths without a parameter first: `/v1/notices/search` is no `/v1/notices/:id`. */
+/** Paths without a parameter come first: `/v1/notices/search` must not match `/v1/notices/:id`. */
 function pathsOf(routes: readonly Route[]): string[] {
   const paths = [...new Set(routes.map(({ path }) => path))]
   return paths.sort((a, b) => Number(a.includes(':')) - Number(b.includes(':')))
 }
 
-/** Query and body, read and checked as the route wants them. */
+/** Reads query and body and checks them with the schemas of the route. */
 async function inputOf(
   route: Route,
   key: Key,
@@ -188,16 +189,16 @@ async function inputOf(
 
 const noBytes = Buffer.alloc(0)
 
-/** No path of ours has a wildcard, the only parameter that is a list. */
+/** No path has a wildcard, so no parameter is a list. */
 const paramsOf = ({ params }: Request) => params as Record<string, string>
 
-/** The address is the one that a trusted proxy names, or who is connected when that is none. */
+/** The address that a trusted proxy names. If that is not an address, the address of the connection. */
 function callerOf({ id: keyId, app, kind, origins }: Key, { ip = '', socket }: Request): Caller {
   const address = limitableAddress(ip) ?? limitableAddress(socket.remoteAddress ?? '') ?? ''
   return { app, keyId, ip: address, isPage: kind === 'publishable', origins }
 }
 
-/** A percent escape that is none, in a path of ours. */
+/** Answers a broken percent escape in a path. */
 function answerBadPath(respond: Respond): ErrorRequestHandler {
   return (error, request, response, next) => {
     if (!(error instanceof URIError)) return next(error)
@@ -205,7 +206,7 @@ function answerBadPath(respond: Respond): ErrorRequestHandler {
   }
 }
 
-/** For an app of our own: nothing comes after us. */
+/** For the standalone API: the last handler. */
 export function answerUnknownPath(deps: { metrics: Metrics; log: Log }): RequestHandler {
   const respond = createRespond(deps)
   return (request, response) =>

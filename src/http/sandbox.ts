@@ -23,15 +23,15 @@ const sandboxMessages = z.array(
     .meta({ id: 'SandboxMessage' }),
 )
 
-/** Where the sandbox providers keep what they took. */
+/** The store of the sandbox providers. */
 interface Outbox {
   list(filter: { to?: string; limit: number }): Promise<unknown[]>
   clear(): Promise<void>
 }
 
 /**
- * What the sandbox "delivered". It shows codes without a key, so these routes exist only where a
- * sandbox provider is configured, and answer only callers on the same machine.
+ * Messages that the sandbox "delivered". They show codes and need no key. So the routes exist only if a sandbox
+ * provider is configured, and answer only callers on the same machine.
  */
 export function sandboxRoutes(outbox: Outbox): Route[] {
   return [
@@ -39,14 +39,14 @@ export function sandboxRoutes(outbox: Outbox): Route[] {
       method: 'get',
       path: '/sandbox/messages',
       name: 'listSandboxMessages',
-      summary: 'Messages taken by sandbox providers, newest first.',
+      summary: 'List the messages of sandbox providers, newest first.',
       access: 'local',
       query: sandboxQuery,
       answers: { 200: { description: 'Messages.', schema: sandboxMessages } },
       problems: ['forbidden'],
       async run({ query }) {
         const { to, limit } = query as { to?: string; limit: number }
-        // A + that was not escaped arrives as a space.
+        // An unescaped + arrives as a space.
         const number = to?.replace(/^ /, '+')
         return {
           status: 200,
@@ -58,7 +58,7 @@ export function sandboxRoutes(outbox: Outbox): Route[] {
       method: 'delete',
       path: '/sandbox/messages',
       name: 'clearSandboxMessages',
-      summary: 'Empties the sandbox.',
+      summary: 'Empty the sandbox.',
       access: 'local',
       answers: { 204: { description: 'Emptied.' } },
       problems: ['forbidden'],

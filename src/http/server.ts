@@ -11,8 +11,8 @@ import { answerClientError } from './client-error.ts'
 import { invalid, problemAnswer } from './problem.ts'
 
 /**
- * How long a caller may take. Node looks for late ones only every `checkEveryMs`, by default every 30 s.
- * `stillMs` is for answers that are not fetched: a connection on which nothing moves for so long ends.
+ * Time limits for callers. Node finds late requests only every `checkEveryMs`, by default every 30 s. `stillMs` ends a
+ * connection on which nothing moves, such as one whose answer is never read.
  */
 const defaultPatience = {
   headersMs: 10_000,
@@ -22,58 +22,57 @@ const defaultPatience = {
 }
 
 /**
- * Requests on one connection that wait for their answers. Hundreds fit in one packet, and each would
- * hold its answer until the caller cares to read; browsers and proxies send the next one when they have
- * the answer.
+ * The number of unanswered requests per connection. One packet has room for hundreds, and each would keep its answer
+ * in memory until the caller reads. Browsers and proxies send the next request after the answer.
  */
 const maxUnanswered = 8
 
 /**
- * A connection that nothing moved on for so long is closed by a server that stops. A proxy that is short of processor time
- * may notice that late, and sends the next request on the connection that it used last.
+ * A stopping server closes a connection after this time without traffic. A slow proxy may notice that late, and it
+ * sends its next request on the connection that it used last.
  */
 const defaultQuietMs = 2_000
 const sweepEveryMs = 50
-/** Of the event loop, in which a flood of new connections may hold up the stop. */
+/** Turns of the event loop. The limit ends the wait if a flood of new connections goes on. */
 const maxTurns = 100
-/** How long a server that stops waits for requests under way; bodies that are still arriving then are given up. */
+/** A stopping server waits this long for running requests. After that, bodies that are still arriving are dropped. */
 const lastRequestsMs = 5_000
-/** How long the answers to those may take. */
+/** Time for the answers to those requests. */
 const lastAnswersMs = 2_000
 
-/** What is known of an open connection. */
+/** The state of an open connection. */
 interface Connection {
-  /** Requests that wait for their answers. */
+  /** Requests without an answer so far. */
   unanswered: number
   request?: IncomingMessage
   response?: ServerResponse
-  /** What the parser could not read behind requests that are still being answered. */
+  /** The parser's error after requests that still need their answers. */
   unreadable?: Error
-  /** Its last answer is under way or given: nothing that comes after it is carried out. */
+  /** The last answer is under way or sent. Later requests on this connection are not carried out. */
   isEnding: boolean
   bytesRead: number
-  /** Since when nothing was read and no answer was due, by `performance.now()`. */
+  /** Start of the current silence, with no answer due, by `performance.now()`. */
   quietSinceMs: number
 }
 
 export interface HttpServer extends Server {
   /**
-   * Ends in a way that resets no request. Every answer from now on says `Connection: close` and is the last one on its
-   * connection. For `drainMs` new connections are still accepted, so that a load balancer can find out first.
-   * Resolves when all connections are closed.
+   * Stops without resetting a request. Every later answer has `Connection: close` and is the last one on its
+   * connection. For `drainMs` new connections are still accepted, so that a load balancer can notice first. Resolves
+   * when all connections are closed.
    *
-   * A client that keeps its connection may be sending on it at any moment. So only those that have been quiet for a while
-   * are closed, by a FIN; what meets it on its way is not carried out and may be sent again elsewhere.
+   * A client with an open connection may send at any moment. So only connections that were silent for a while are
+   * closed, by a FIN. A request that crosses the FIN is not carried out, so the client may send it again elsewhere.
    */
   stop(options?: {
     drainMs?: number
     quietMs?: number | undefined
-    /** Called when bodies that are still arriving should be given up. */
+    /** Called when late bodies must be dropped. */
     onLateBodies?: () => void
   }): Promise<void>
 }
 
-/** The server of either port. A proxy's idle connections are kept for longer than its own time-out. */
+/** The server of either port. Idle connections stay open for longer than the time-out of a proxy. */
 export function createHttpServer(app: RequestListener, patience = defaultPatience): HttpServer {
   const connections = new Map<Socket, Connection>()
   let accepted = 0
@@ -84,7 +83,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
       headersTimeout: patience.headersMs,
       requestTimeout: patience.requestMs,
       connectionsCheckingInterval: patience.checkEveryMs,
-      // Asked for below, because Node's own refusal says nothing.
+      // Checked below, because Node's refusal has no body.
       requireHostHeader: false,
       keepAliveTimeout: 65_000,
     },
@@ -124,26 +123,26 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
   server.on('clientError', (error: Error, stream) => {
     const socket = stream as Socket
     const connection = connections.get(socket)
-    // What came whole is carried out, so its answer comes first.
+    // A complete request is carried out, so its answer comes first.
     if (connection?.request?.complete && connection.unanswered > 0) connection.unreadable = error
     else answerClientError(error, socket)
   })
-  // An expectation that we don't know is none: the request is answered like any other.
+  // An unknown expectation is ignored, and the request is answered normally.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 
-  /** Makes the newest answer the last one, if it has not begun. */
+  /** Makes the newest answer the last one, if it has not started. */
   function endWith(socket: Socket, connection: Connection): void {
     const { response, unanswered } = connection
     if (unanswered === 0 || !response || response.headersSent) return
     response.setHeader('connection', 'close')
     connection.isEnding = true
-    // Node would close both ways, and what the client is still sending would make that a reset.
+    // Node would close both directions, and more bytes from the client would then cause a reset.
     socket.destroySoon = () => socket.end()
   }
 
   /**
-   * Connections that the system has accepted and this process has not are reset when it stops listening. So that comes
-   * right after a turn of the event loop that brought none.
+   * Waits for a turn of the event loop without new connections. The system accepts connections before this process
+   * does, and resets those when the server stops listening.
    */
   async function untilAllAccepted(): Promise<void> {
     for (let turns = 0; turns < maxTurns; turns++) {
@@ -156,7 +155,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
   function closeQuiet(quietMs: number): void {
     const nowMs = performance.now()
     for (const [socket, connection] of connections) {
-      // What has begun to arrive is waited for.
+      // A request that has begun to arrive must finish.
       if (connection.unanswered > 0 || socket.bytesRead !== connection.bytesRead) continue
       if (nowMs - connection.quietSinceMs >= quietMs) {
         connection.isEnding = true
@@ -171,7 +170,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
     for (const [socket, connection] of connections) endWith(socket, connection)
     await sleep(drainMs)
     await untilAllAccepted()
-    // Node would destroy idle connections with what is on its way on them.
+    // Node would destroy idle connections together with bytes that are still under way.
     server.closeIdleConnections = () => {}
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     const sweeping = setInterval(closeQuiet, sweepEveryMs, quietMs)
@@ -186,7 +185,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
   return Object.assign(server, { stop })
 }
 
-/** Exactly one in HTTP/1.1 (RFC 9112, 3.2): of two, a proxy before us may have taken the other. */
+/** True for exactly one Host header (RFC 9112, 3.2). With two, a proxy in front may have used the other. */
 function hasItsHost({ httpVersion, rawHeaders }: IncomingMessage): boolean {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

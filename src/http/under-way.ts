@@ -1,10 +1,10 @@
 /**
- * Requests whose work is under way. A process that stops ends them before it closes what they work with: a send
- * that is cut off between its quota and its row would be answered 503 and keep what it took.
+ * Requests under way. A stopping process ends them before it closes the servers they use. A send that was cut off
+ * between its quota and its row would answer 503 and keep its uses.
  */
 import { orLate } from '../base/deadline.ts'
 
-/** Work that has its body ends by deadlines of its own, far below this. */
+/** Work with a complete body ends by earlier deadlines, far below this. */
 const lastBodiesMs = 5_000
 const lastWorkMs = 10_000
 
@@ -32,7 +32,7 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, workMs = lastWorkMs } 
   }
 
   return {
-    /** False: the process is closing and the request must be refused. After each `true` comes one `end`. */
+    /** False: the process is closing, so refuse the request. Each `true` needs one `end`. */
     begin(): boolean {
       if (isClosing) return false
       count += 1
@@ -44,13 +44,13 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, workMs = lastWorkMs } 
     },
     isClosing: () => isClosing,
 
-    /** `refuse` is called when bodies that are still arriving are not waited for any more. */
+    /** `refuse` is called when the server stops waiting for late bodies. */
     onLateBodies(refuse: () => void): void {
       lateBodies.push(refuse)
     },
     refuseBodies,
 
-    /** Refuses new requests from now on, and resolves when those under way have ended. */
+    /** Refuses new requests, and resolves when the running ones have ended. */
     close(): Promise<void> {
       isClosing = true
       closing ??= untilNone()

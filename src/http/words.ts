@@ -1,13 +1,13 @@
 /**
- * What several calls say, each described once. The shapes of the calls stand beside their routes; checks that a schema can
- * make are made there, before anything is counted.
+ * Schemas that several calls share. Schemas of one call stand beside its route. Every check that a schema can make
+ * happens here, before anything is counted.
  */
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
 import { textProblem } from '../base/text-problem.ts'
 
-/** Text that can be stored, shown in a subject line and printed in a log without surprises. */
+/** Text that is safe in a database, a subject line and a log. */
 export const plainText = (maxLength: number) =>
   z
     .string()
@@ -29,7 +29,7 @@ export const recipient = plainText(320)
   })
 
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
-/** Of any spelling: a language we don't have, or none at all, is no reason to keep a code back. */
+/** Any spelling. An unknown language is no reason to withhold a code. */
 export const locale = z.string().meta({
   description:
     'The language of the message, a BCP 47 tag. The nearest variant is sent, else the default one.',
@@ -40,7 +40,7 @@ export const scene = name.meta({
   description: 'What the code is for. A code for one scene never passes another.',
 })
 export const template = name.meta({ description: 'A folder of the templates.' })
-/** The address of the person who asked, for callers that are servers themselves. */
+/** The address of the person, for callers that are servers. */
 export const ip = z
   .string()
   .max(45)
@@ -51,12 +51,12 @@ export const ip = z
     return z.NEVER
   })
   .meta({
-    description: 'The address of the person who asked, where the caller is a server itself.',
+    description: 'The address of the person who wants the code, if the caller is a server.',
   })
 export const time = z.iso.datetime()
 export const lockedForMs = z.int().min(1).meta({
   description:
-    'For so many milliseconds from now, no code of this recipient is compared for this caller. A new code passes no earlier. Absent when checks are open.',
+    'Milliseconds for which checks of this recipient are locked for this caller. A new code does not pass earlier. Absent without a lock.',
 })
 
 const maxParams = 32
