@@ -22,7 +22,7 @@ export function createPressure(now: () => number = () => performance.now()) {
   return {
     /** Counts a new accepted answer of the app. */
     solved: solvedOf.add,
-    /** Counts one more challenge for the caller. Returns the multiplier: 1, 2, 4 or 8. */
+    /** Counts another challenge of the caller. Returns the multiplier: 1, 2, 4 or 8. */
     raise(app: string, caller: string): number {
       fetchedBy.add(caller)
       const count = Math.max(solvedOf.count(app), fetchedBy.count(caller))

@@ -46,7 +46,7 @@ export function refusedRecipient(
 
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
 
-/** SMS to landlines and other types would cost money and reach no one. Operators can list them in `types`. */
+/** SMS to landlines and other types would cost money and reach no person. Operators can list them in `types`. */
 const typesByDefault: readonly NumberType[] = ['mobile', 'fixed_line_or_mobile', 'voip']
 
 export function createRecipientNormaliser(
