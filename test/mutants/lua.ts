@@ -73,6 +73,9 @@ export async function tryLuaMutants(
     } else noticed += 1
     console.log(`${at + 1} of ${mutants.length} mutants tried, ${noticed} noticed`)
   }
+  writeFileSync(join(tree, script), lines.join('\n'))
+  // Otherwise something else than the mutants was noticed.
+  if (!(await testsPass(tree, env))) throw new Error('the tests no longer pass without a mutant')
 }
 
 /** What Git knows or would add, and what is made from it. */
