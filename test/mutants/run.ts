@@ -26,7 +26,6 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   rules: [
     'test/captcha/{check-captcha,send}.test.ts',
     'test/contract/policies.test.ts',
-    'test/http/{attempts,limits,recipients}.test.ts',
     'test/notice/test-policies.test.ts',
   ],
 }
