@@ -39,13 +39,20 @@ async function keysOf(prefix: string): Promise<string[]> {
 }
 
 let roomCount = 0
-/** The room over a real Redis; `brokenGuess` lets the code store fail. */
+type Deps = Parameters<typeof createCheckCaptcha>[0]
+
+/** The room over a real Redis; `guessBy` is the code store's part that compares, `over` takes the place of neighbours. */
 async function openRoom(
   check: RawPolicies[string],
   {
-    brokenGuess,
+    guessBy,
     checkRules = [],
-  }: { brokenGuess?: () => Promise<never>; checkRules?: RawPolicies[string] } = {},
+    over,
+  }: {
+    guessBy?: CodeStore['guess']
+    checkRules?: RawPolicies[string]
+    over?: Partial<Deps>
+  } = {},
 ) {
   roomCount += 1
   const policies = withPageRules({ captcha: [], check }, { rules: [], checkRules }) as RawPolicies
@@ -65,12 +72,13 @@ async function openRoom(
     triesPerCode: 5,
   })
   releaseLater(() => store.close())
-  const codes: CodeStore = brokenGuess ? { ...store, guess: brokenGuess } : store
+  const codes: CodeStore = guessBy ? { ...store, guess: guessBy } : store
   const metrics = createMetrics({ process: 'api' } as never)
   const announced: string[] = []
   /** Answers to challenges. */
   const gaveBack: true[] = []
   const decided: string[] = []
+  const recorded: string[] = []
   const quota = createQuota({
     limiter,
     secrets,
@@ -98,11 +106,14 @@ async function openRoom(
       passed: (owner, noticeId) => void announced.push(`passed ${owner.to} ${noticeId}`),
       locked: async (owner, { rule }) => void announced.push(`locked ${owner.to} ${rule}`),
     },
+    onChecked: (_, __, { result }) => recorded.push(result),
+    ...over,
   })
   return {
     announced,
     gaveBack,
     decided,
+    recorded,
     limits,
     keys: () => keysOf(keyPrefix),
     drop: (owner: CodeOwner) => store.drop(owner),
@@ -389,7 +400,7 @@ test('an answer to a challenge is given back where nothing was compared because 
   expect(gaveBack).toHaveLength(1)
 
   const broken = await openRoom([byRecipient], {
-    brokenGuess: () => Promise.reject(new Error('away')),
+    guessBy: () => Promise.reject(new Error('away')),
   })
   await broken.remember(owner, '0042')
   await expect(broken.guess(owner, '0042')).rejects.toThrow('away')
@@ -462,7 +473,7 @@ test('the code store out of reach: the guess is given back to every rule, and no
       { name: 'address', key: '{ip}', sliding: '9 per 1h' },
       { name: 'app', key: '{app}', fixed: '9 per 1h' },
     ],
-    { brokenGuess: () => Promise.reject(new Error('away')) },
+    { guessBy: () => Promise.reject(new Error('away')) },
   )
   const owner = newOwner()
   await remember(owner, '0042')
@@ -471,6 +482,45 @@ test('the code store out of reach: the guess is given back to every rule, and no
     await eventually(async () => expect(await used(owner)).toEqual([0, 0, 0]))
   }
   expect(Object.values(await results()).every((value) => value === 0)).toBe(true)
+})
+
+test('a code that ends between the look and the guess: nothing was compared, so the guess is given back', async () => {
+  const { remember, guess, used } = await openRoom([byRecipient], {
+    guessBy: async () => ({ result: 'gone' }),
+  })
+  const owner = newOwner()
+  await remember(owner, '0042')
+  expect(await guess(owner, '0042')).toEqual({ outcome: 'code_gone' })
+  await eventually(async () => expect(await used(owner)).toEqual([0]))
+})
+
+test.each([
+  ['a recipient that takes no message', { normaliseRecipient: () => ({ kind: 'invalid' }) }],
+  ['an open challenge', { challenges: { enter: async () => ({ outcome: 'challenge_required' }) } }],
+  ['a code of another length', {}, '00042'],
+])('%s: answered before anything is compared or counted', async (_, over, code = '0042') => {
+  const room = await openRoom([byRecipient], { over: over as Partial<Deps> })
+  const owner = newOwner()
+  await room.remember(owner, '0042')
+  const { outcome } = await room.guess(owner, code)
+  expect(['invalid_recipient', 'challenge_required', 'invalid_request']).toContain(outcome)
+  expect({
+    used: await room.used(owner),
+    recorded: room.recorded,
+    gaveBack: room.gaveBack,
+  }).toEqual({ used: [0], recorded: [], gaveBack: [] })
+})
+
+test('a test recipient: a wrong guess is counted, recorded and announced like any, a right one is not', async () => {
+  const testRecipients = { isTestRecipient: () => true }
+  const room = await openRoom([byRecipient], { over: { testRecipients } })
+  const owner = newOwner()
+  await room.remember(owner, '0042')
+  expect(await room.guess(owner, '0000')).toMatchObject({ outcome: 'code_mismatch' })
+  expect(await room.guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
+  expect(room.recorded).toEqual(['mismatch'])
+  expect(await room.results()).toMatchObject({ mismatch: 1, passed: 0 })
+  expect(room.announced).toEqual([])
 })
 
 test('the fields of a rule are those of the request', async () => {
