@@ -59,7 +59,7 @@ const options = {
   incremental: true,
   incrementalFile: `${results}/${room}.json`,
   concurrency: 2,
-  timeoutMS: 10_000,
+  timeoutMS: 20_000,
   timeoutFactor: 2,
   dryRunTimeoutMinutes: 10,
   // TypeScript 7 has no JavaScript API, which Stryker wants where it finds a tsconfig.
@@ -82,6 +82,7 @@ const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPo
 const env = {
   ...process.env,
   DATABASE_URL: postgres.url,
+  TEST_WAIT_MS: '3000',
   MUTANTS_TESTS: JSON.stringify([`test/${room}/**/*.test.ts`, ...(testsElsewhere[room] ?? [])]),
 }
 if (isScript) {

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * What `npm run mutants` runs on each mutant. Servers come ready by REDIS_URL and DATABASE_URL. Waits are shorter
- * than the suite's: most of what makes a test wait here is the bug that it is meant to notice.
+ * than the suite's, as with TEST_WAIT_MS: most of what makes a test wait here is the mutant that it is meant to notice.
  */
 export default defineConfig({
   test: {
@@ -13,8 +13,8 @@ export default defineConfig({
     setupFiles: ['test/tools/each-file.ts', 'test/mutants/setup.ts'],
     pool: 'forks',
     isolate: false,
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    testTimeout: 10_000,
+    hookTimeout: 10_000,
     expect: { poll: { timeout: 3_000 } },
     teardownTimeout: 20_000,
   },

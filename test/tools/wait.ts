@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** `npm run mutants` waits less: most of what it waits for is a mutant that is to be noticed. */
+const withinMsByDefault = Number(process.env.TEST_WAIT_MS ?? 30_000)
+
 /**
  * Waits for a condition instead of a time: calls `check` until it neither throws nor returns false,
  * and returns what it returned. When the time is up it fails with the last reason.
@@ -8,7 +11,7 @@ export async function eventually<T>(
   check: () => T | Promise<T>,
   options: { withinMs?: number; everyMs?: number } = {},
 ): Promise<Exclude<T, false>> {
-  const { withinMs = 30_000, everyMs = 20 } = options
+  const { withinMs = withinMsByDefault, everyMs = 20 } = options
   const deadline = performance.now() + withinMs
   for (;;) {
     let reason: unknown = new Error('the condition stayed false')
