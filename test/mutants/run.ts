@@ -4,7 +4,8 @@
  *
  *     npm run mutants -- captcha                                 a room
  *     npm run mutants -- captcha src/captcha/check.ts:20-40      a file of it, or lines of a file
- *     npm run mutants -- lua/codes-N.lua                         a script
+ *     npm run mutants -- lua/codes-N.lua                         a script, on the tests of the room that loads it
+ *     npm run mutants -- lua/codes-N.lua test/captcha/co*.ts     a script, on these tests
  *
  * Results stay in `.postern/mutants`, also those of a run that is stopped: the next one tries only what is new.
  */
@@ -33,10 +34,10 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
 const [what = '', ...parts] = process.argv.slice(2)
 const isScript = what.endsWith('.lua')
 const room = isScript ? roomOfScript(what) : what
-const files = parts.length > 0 ? parts : globSync(`src/${room}/**/*.ts`).sort()
+const files = parts.length > 0 && !isScript ? parts : globSync(`src/${room}/**/*.ts`).sort()
 if (!room || files.length === 0) {
   console.error('npm run mutants -- ROOM [FILE[:LINE-LINE] …]; a room is a folder of src/')
-  console.error('npm run mutants -- lua/SCRIPT.lua')
+  console.error('npm run mutants -- lua/SCRIPT.lua [TEST …]')
   process.exit(2)
 }
 const results = '.postern/mutants'
@@ -79,11 +80,15 @@ const folder = makeRunFolder()
 process.once('exit', () => removeRunFolder(folder))
 /** One of each for all mutants: a start would take longer than most tests. */
 const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPostgres(folder)])
+const tests =
+  isScript && parts.length > 0
+    ? parts
+    : [`test/${room}/**/*.test.ts`, ...(testsElsewhere[room] ?? [])]
 const env = {
   ...process.env,
   DATABASE_URL: postgres.url,
   TEST_WAIT_MS: '3000',
-  MUTANTS_TESTS: JSON.stringify([`test/${room}/**/*.test.ts`, ...(testsElsewhere[room] ?? [])]),
+  MUTANTS_TESTS: JSON.stringify(tests),
 }
 if (isScript) {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
