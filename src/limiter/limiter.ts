@@ -101,7 +101,11 @@ export interface Limiter {
   peek(policy: string, fields: Fields, rule?: string): Promise<readonly WindowState[]>
   /** Forgets everything about these fields, locks included; with `rule`, of that rule only. */
   reset(policy: string, fields: Fields, rule?: string): Promise<void>
-  /** New rules from now on. Counts live on under the names of policy and rule, while the kind is the same. */
+  /**
+   * New rules from now on. Counts live on under the names of policy and rule, while the kind is the same. Over Redis an
+   * earlier use still ends by the terms that it was made by, if they were shorter: a refusal writes nothing, so it can't
+   * make a key live longer.
+   */
   setPolicies(policies: RawPolicies): void
   /** The windows of a policy, for headers and pages. */
   windows(policy: string): readonly WindowLimit[]

@@ -598,6 +598,44 @@ describe('peek, reset, policies', () => {
     expect(await take()).toMatchObject({ remaining: [{ rule: 'renamed', left: 2 }] })
   })
 
+  test.each<[before: Partial<Rule>, after: Partial<Rule>]>([
+    [{ sliding: '2 per 1m' }, { sliding: '2 per 1h' }],
+    [{ fixed: '2 per 1m' }, { fixed: '2 per 1h' }],
+    [{ bucket: { rate: '2 per 1m', burst: 2 } }, { bucket: { rate: '2 per 1h', burst: 2 } }],
+    [
+      { calendar: { limit: 2, cron: '* * * * *', timezone: 'UTC' } },
+      { calendar: { limit: 2, cron: '0 * * * *', timezone: 'UTC' } },
+    ],
+    [
+      { lockout: { limit: 2, window: '1m', lock: '1m' } },
+      { lockout: { limit: 2, window: '1h', lock: '1h' } },
+    ],
+  ])(
+    'a reload from %j to slower terms never admits more than counts that begin with it',
+    async (before, after) => {
+      const { engines, take, wait } = await policyOf(before)
+      const { engines: fresh, ...later } = await bothEngines({ p: [] })
+      const rules = { p: [{ name: 'rule0', key: '{u}', ...after }] } as RawPolicies
+      await take()
+      await take()
+      const all = [...Object.values(engines), ...Object.values(fresh)]
+      for (const limiter of all) limiter.setPolicies(rules)
+      const admitted = all.map(() => 0)
+      for (let asked = 0; asked < 130; asked++) {
+        const answers = await Promise.all(all.map((limiter) => limiter.acquire('p', u)))
+        answers.forEach((answer, of) => {
+          if (answer.admitted) admitted[of] = (admitted[of] ?? 0) + 1
+        })
+        const [overRedis = 0, inProcess = 0, freshlyCounted = 0] = admitted
+        if (asked === 0) expect(overRedis + inProcess).toBe(0)
+        expect(inProcess).toBeLessThanOrEqual(overRedis)
+        expect(overRedis).toBeLessThanOrEqual(freshlyCounted)
+        await Promise.all([wait(minute), later.wait(minute)])
+      }
+      expect(admitted.every((count) => count >= 4)).toBe(true)
+    },
+  )
+
   test('a policy or rule that is unknown, a field that is missing, permits that can never be: an error, and nothing taken', async () => {
     const { engines, used } = await policyOf({ sliding: '3 per 60s' })
     for (const limiter of Object.values(engines)) {

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { findSourceFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
+import { findFiles, findSourceFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
 interface LuaMutant {
   readonly line: number
@@ -43,9 +43,12 @@ export function luaMutantsOf(source: string): LuaMutant[] {
   })
 }
 
-/** The room whose tests should notice: that of the one file which loads the script. */
+/** The room whose tests should notice: that of the one file which loads the script, or the script that includes it. */
 export function roomOfScript(script: string): string {
   const name = /([\w-]+)\.lua$/.exec(script)?.[1]
+  const isPart = (file: string) => readSource(file).includes(`-- include ${name}.lua\n`)
+  const including = findFiles('lua/*.lua').find(isPart)
+  if (including) return roomOfScript(including)
   const loader = findSourceFiles().find((file) =>
     readSource(file).includes(`loadScript('${name}')`),
   )
