@@ -5,17 +5,11 @@
 -- ARGV     per part: where its first use stands in the value; 0: this part is not given back. Then the id of a
 --          call that heard no answer: it is forgotten, and nothing is given back while another was answered; or ''
 -- returns  1 if the request was remembered, else 0
-local unpack = struct.unpack
-local pack = struct.pack
-local timed = '>I6I4'
-local count = '>I4'
-local size = 10
-local wrap = 2 ^ 32
+local call, pack, unpack = redis.call, struct.pack, struct.unpack
+local timed, count, size, wrap = '>I6I4', '>I4', 10, 2 ^ 32
 
-local memory = redis.call('GET', KEYS[#KEYS])
-if not memory then
-  return 0
-end
+local memory = call('GET', KEYS[#KEYS])
+if not memory then return 0 end
 local ms, micros = unpack(timed, memory)
 local requestedAt = ms * 1000 + micros
 local parts = (#KEYS - 1) / 2
@@ -28,15 +22,11 @@ if callId ~= '' then
     local other = memory:sub(place, place + 7)
     others = others .. (other == callId and '' or other)
   end
-  if others ~= '' then
-    redis.call('SET', KEYS[#KEYS], memory:sub(1, head) .. others, 'KEEPTTL')
-  end
-  if others ~= '' or #memory == head then
-    return 0
-  end
+  if others ~= '' then call('SET', KEYS[#KEYS], memory:sub(1, head) .. others, 'KEEPTTL') end
+  if others ~= '' or #memory == head then return 0 end
 end
 
--- The value without so many uses of that time, as far as it still has them; see lua/acquire-N.lua.
+-- The value without so many uses of that time, as far as it still has them; see kinds.lua.
 local function remove(value, first, at, permits)
   local later = value:sub(-4)
   local place = #value - 3 - size
@@ -56,15 +46,13 @@ end
 
 local function giveBack(p, first, at, permits)
   local value = redis.pcall('GET', KEYS[p])
-  local resetAt = tonumber(redis.call('GET', KEYS[parts + p]) or 0)
-  if not value or value.err or resetAt >= requestedAt then
-    return
-  end
+  local resetAt = tonumber(call('GET', KEYS[parts + p]) or 0)
+  if not value or value.err or resetAt >= requestedAt then return end
   local rest = remove(value, first, at, permits)
   if not rest:sub(1, -5):find('[^%z]') then
-    redis.call('DEL', KEYS[p])
+    call('DEL', KEYS[p])
   elseif rest ~= value then
-    redis.call('SET', KEYS[p], rest, 'KEEPTTL')
+    call('SET', KEYS[p], rest, 'KEEPTTL')
   end
 end
 
@@ -80,8 +68,8 @@ for p = 1, parts do
   end
 end
 if isLeft then
-  redis.call('SET', KEYS[#KEYS], memory, 'KEEPTTL')
+  call('SET', KEYS[#KEYS], memory, 'KEEPTTL')
 else
-  redis.call('DEL', KEYS[#KEYS])
+  call('DEL', KEYS[#KEYS])
 end
 return 1

@@ -19,19 +19,12 @@ export interface EngineOptions extends LimiterEvents {
   readonly rememberRequestsMs?: number | undefined
 }
 
-export interface Engine {
-  readonly limiter: Limiter
-  checkOf(policy: string, fields: Fields, asked?: AcquireOptions): Check
-  /** What the caller of `acquire` gets. Reports it, unless the call is silent. */
-  decide(check: Check, answer: Answer, asked?: AcquireOptions): Decision
-}
-
 /** `clientId` keeps the counts of rules with `scope: per-client` apart; there is none in process. */
 export function createEngine(
   options: EngineOptions & { readonly whenUnavailable?: Limiter | undefined },
   store: Store,
   clientId?: string,
-): Engine {
+) {
   const { rememberRequestsMs = 1, whenUnavailable } = options
   if (!Number.isSafeInteger(rememberRequestsMs) || rememberRequestsMs < 1) {
     throw new InvalidOption('rememberRequestsMs', 'must be whole milliseconds, 1 or more')
@@ -68,6 +61,7 @@ export function createEngine(
     return { policy, asks, requestId, isNew, isSolved, group }
   }
 
+  /** What the caller of `acquire` gets. Reports it, unless the call is silent. */
   function decide(check: Check, answer: Answer, { isSilent }: AcquireOptions = {}): Decision {
     const policy = check.policy.name
     if (!answer.taken) {
@@ -150,9 +144,13 @@ export function createEngine(
       const compiled = compilePolicies(raw, clientId)
       policiesBefore = policies
       policies = compiled
+      store.forgetRefusals?.()
     },
     windows: (name) => policyOf(policies, name).windows.map(limitOf),
-    close: () => closing.abort(),
+    close() {
+      closing.abort()
+      store.close?.()
+    },
   }
 
   return { limiter, checkOf, decide }

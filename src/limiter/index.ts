@@ -14,7 +14,7 @@ export { limiterKeyOfIp, type RateLimitOptions, rateLimit } from './express/rate
 export * from './limiter.ts'
 export { parsePolicies } from './policy/parse.ts'
 export type * from './policy/rule.ts'
-export type { Kind, Lock, Rate, RawTerms, Terms, Window } from './policy/terms.ts'
+export type { Kind, Lock, Rate, Window } from './policy/terms.ts'
 export type { LimiterRedis } from './redis/client.ts'
 export type { SubjectKey } from './redis/keys.ts'
 export type { RedisLimiterOptions } from './redis/redis-limiter.ts'

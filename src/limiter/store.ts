@@ -58,4 +58,7 @@ export interface Store {
   release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>
   reset(check: Check): MaybeLater<void>
+  /** There are new policies: refusals by the earlier ones no longer hold. */
+  forgetRefusals?(): void
+  close?(): void
 }

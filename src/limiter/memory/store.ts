@@ -4,7 +4,7 @@
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import { canonical, shortKey } from '../../base/canonical.ts'
-import { type Hold, kindOf, type Look, longer } from '../kinds.ts'
+import { type Hold, kindOf, longer } from '../kinds.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
 import { add, remove, trusted, type Uses } from '../uses.ts'
@@ -28,8 +28,6 @@ interface Request {
   readonly expiresAt: number
   takings: readonly Taking[]
 }
-
-const nothing: Look = { hold: undefined, uses: undefined, at: 0 }
 
 export function createMemoryStore(maxSubjects: number, rememberMs: number, clock: () => number) {
   const entriesByPart = new Map<string, Map<string, Entry>>()
@@ -64,6 +62,10 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     }
   }
 
+  function look({ asks }: Check, now: number): Found[] {
+    return asks.map((ask) => ({ ask, uses: trusted(ask.part, find(ask).uses, now), now }))
+  }
+
   function findRequest({ policy, requestId, asks }: Check, now: number) {
     if (requestId === undefined) return {}
     const subjects = asks.map(({ subject }) => subject)
@@ -76,6 +78,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     acquire(check: Check): Answer {
       const now = clock()
       const { key, request } = findRequest(check, now)
+      if (request) return { taken: look(check, now).map((one) => ({ ...one, isFull: false })) }
       let held: Hold | undefined
       let challenged: Hold | undefined
       let began: Hold | undefined
@@ -84,9 +87,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
         const { part, permits } = ask
         const entry = find(ask)
         const before = trusted(part, entry.uses, now)
-        const { hold, uses, at } = request
-          ? nothing
-          : kindOf(part).decide(part, before, permits, now)
+        const { hold, uses, at } = kindOf(part).decide(part, before, permits, now)
         if (hold && uses) {
           began = longer(began, hold)
           keep(ask, entry, uses)
@@ -112,7 +113,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
         }
         return { ask, uses: trusted(part, entry.uses, now), isFull, now }
       })
-      if (key !== undefined && !request && taken.length > 0) {
+      if (key !== undefined && taken.length > 0) {
         requests.set(key, { expiresAt: now + rememberMs, takings })
       }
       return { taken }
@@ -130,10 +131,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       return true
     },
 
-    peek({ asks }: Check): Found[] {
-      const now = clock()
-      return asks.map((ask) => ({ ask, uses: trusted(ask.part, find(ask).uses, now), now }))
-    },
+    peek: (check: Check) => look(check, clock()),
 
     reset({ asks }: Check): void {
       for (const { part, subject } of asks) entriesByPart.get(part.name)?.delete(subject)

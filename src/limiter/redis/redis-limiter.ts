@@ -37,18 +37,7 @@ export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   checkOptions(options)
   const clock = options.clock && wholeClock(options.clock)
   const store = createRedisStore(options, clock)
-  const { limiter } = createEngine(options, store, options.clientId ?? randomUUID())
-  return {
-    ...limiter,
-    setPolicies(raw) {
-      limiter.setPolicies(raw)
-      store.forgetRefusals()
-    },
-    close() {
-      limiter.close()
-      store.close()
-    },
-  }
+  return createEngine(options, store, options.clientId ?? randomUUID()).limiter
 }
 
 /** Throws `InvalidOption`. */
@@ -71,7 +60,7 @@ function checkOptions({ redis, deadlineMs = 250, whenUnavailable, policies }: Re
   }
 }
 
-function createRedisStore(options: RedisLimiterOptions, clock: (() => number) | undefined) {
+function createRedisStore(options: RedisLimiterOptions, clock?: () => number): Store {
   const { redis, deadlineMs = 250, rememberRequestsMs = 300_000 } = options
   const run = createRun(redis, deadlineMs, clock)
   const now = clock ?? (() => performance.now())
@@ -172,7 +161,7 @@ function createRedisStore(options: RedisLimiterOptions, clock: (() => number) | 
 
     forgetRefusals: () => refusals.forgetAll(),
     close: () => unanswered.close(),
-  } satisfies Store & { forgetRefusals(): void; close(): void }
+  }
 }
 
 function hasPolicy(limiter: Limiter | undefined, name: string): boolean {
