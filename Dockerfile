@@ -1,8 +1,8 @@
-# One image for the API, the workers and the migrations; the command says which one a container is.
+# One image for the API, the workers and the migrations. The command selects one.
 FROM node:24.21.0-slim AS base
 WORKDIR /app
 
-# The Prisma client and the code field for pages are made, and only this stage holds what makes them.
+# Makes the Prisma client and the code field. Only this stage has the tools for that.
 FROM base AS generated
 COPY package.json package-lock.json prisma.config.ts ./
 COPY prisma prisma
@@ -11,7 +11,7 @@ RUN npm ci --ignore-scripts && npm run generate && npm run browser
 
 FROM base AS dependencies
 COPY package.json package-lock.json ./
-# Prisma's client names its generator as an optional peer: without the last two it comes along, 260 MB.
+# Prisma's generator, 260 MB, is an optional peer of its client. The last two flags leave it out.
 RUN npm ci --ignore-scripts --omit=dev --omit=optional --omit=peer
 
 FROM base
@@ -27,7 +27,7 @@ COPY web/console web/console
 COPY --from=generated /app/src/storage/generated src/storage/generated
 COPY --from=generated /app/web/dist web/dist
 
-# The image's user "node", by number so that Kubernetes can see it is not root.
+# The image's user "node", as a number. Otherwise Kubernetes can't see that it is not root.
 USER 1000:1000
 EXPOSE 3000 9100
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.ADMIN_PORT || 9100}/readyz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
