@@ -1,4 +1,4 @@
-/** Where the number or address is typed, with its country before it. */
+/** The input for the phone number or mail address, with the country before it. */
 import { add, set, setAttributes, setEnabled } from './elements.ts'
 import type { Shown, ShownCountry } from './shown.ts'
 
@@ -58,7 +58,7 @@ export function createAddressStep(parent: Element, prefix: string) {
     setAttributes(country, { 'aria-label': label })
     if (country.dataset.names !== names(options)) drawOptions(options)
     if (country.value === value) return
-    // The form's reset goes back to the default.
+    // A reset of the form chooses the default option.
     for (const option of country.options) option.defaultSelected = option.value === value
     country.value = value
   }

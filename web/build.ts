@@ -1,6 +1,6 @@
 /**
- * `npm run browser`: makes the code field one file for pages, `web/dist/postern-code.js`, and prints its size as it
- * travels and the hash that a page names as `integrity`. The script of the demo page becomes `web/dist/demo-page.js`.
+ * `npm run browser` bundles the code field as `web/dist/postern-code.js` and the script of the demo page as
+ * `web/dist/demo-page.js`. It prints the compressed size of the field, and the hash that pages name as `integrity`.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { build, type Plugin } from 'rolldown'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
 
-/** Both, and the bytes of the code field. Its hash goes into the page that names it, and into the docs that show the page. */
+/** Builds both files and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
 export async function buildBrowserScripts(): Promise<Buffer> {
   const [field] = await Promise.all([
     bundle('postern-code.ts', 'postern-code.js'),
@@ -27,7 +27,7 @@ const integrityOf = (bytes: Buffer) =>
 function writeIntoPages(integrity: string): void {
   for (const name of ['examples/plain-form/index.html', 'docs/code-field.md']) {
     const page = join(web, '..', name)
-    // A package and an image have neither.
+    // A package and an image have no such page.
     if (!existsSync(page)) continue
     const text = readFileSync(page, 'utf8')
     const named = text.replace(/(?<=integrity=")sha384-[^"]+/, integrity)
@@ -35,7 +35,7 @@ function writeIntoPages(integrity: string): void {
   }
 }
 
-/** Another process may be reading it. */
+/** In one step, because another process may be reading the file. */
 function writeInOneStep(file: string, content: string | Buffer): void {
   writeFileSync(`${file}.${process.pid}`, content)
   renameSync(`${file}.${process.pid}`, file)
@@ -58,7 +58,7 @@ async function bundle(input: string, name: string): Promise<Buffer> {
   return bytes
 }
 
-/** A style sheet is text to a minifier: here it loses the spaces that only people read. */
+/** Removes spaces from the style sheet: a minifier leaves text alone. */
 const compactStyle: Plugin = {
   name: 'compact-style',
   transform: {

@@ -1,9 +1,8 @@
 /**
- * Which calling code a country has. The numbering plan is that of the service's library (libphonenumber); a test
- * holds this table to it.
+ * The calling code of each country. A test compares this table with libphonenumber, the library of the service.
  */
 
-/** A word for each first letter of countries (ISO 3166), with the second letters and their calling codes behind it. */
+/** One word for each first letter of a country (ISO 3166): the second letters with their calling codes. */
 const table = `
 AC247D376E971F93G1I1L355M374O244R54S1T43U61W297X358Z994
 BA387B1D880E32F226G359H973I257J229L590M1N673O591Q599R55S1T975W267Y375Z501
@@ -26,9 +25,9 @@ for (const [, first, rest = ''] of table.matchAll(/([A-Z])([A-Z\d]+)/g)) {
 }
 const known = new Set(codes.values())
 
-/** Undefined: no country that has numbers. */
+/** Undefined for a country without phone numbers. */
 export const callingCodeOf = (country: string) => codes.get(country)
 
-/** The calling code that these digits of an international number begin with: no code begins with another one. */
+/** The calling code at the beginning of an international number. No code is the beginning of another code. */
 export const callingCodeIn = (digits: string) =>
   [1, 2, 3].map((length) => digits.slice(0, length)).find((code) => known.has(code))

@@ -1,4 +1,4 @@
-/** Takes a code as it is typed, pasted, filled in or read from a message, and has it checked. */
+/** Accepts a code that is typed, pasted, filled in or read from a message, and has the service check it. */
 import { createPosternClient, type Passed } from './client.ts'
 import type { Parts } from './parts.ts'
 import { codeIn, lifeOfPassMs } from './readings.ts'
@@ -15,7 +15,7 @@ export function createChecking(parts: Parts & { passExpired: () => void }) {
     check,
     readMessage,
 
-    /** A text that may have the code in it somewhere. */
+    /** `text` may contain the code anywhere. */
     pasted(text: string): void {
       const { sent } = state
       if (!sent || !canType(state, sent.to)) return
@@ -24,14 +24,14 @@ export function createChecking(parts: Parts & { passExpired: () => void }) {
       else change({ message: { name: 'noCode', values: { n }, tone: 'wrong' } })
     },
 
-    /** Nothing is waited for any more. */
+    /** Stops waiting for a message. */
     stop(): void {
       messageReader.abort()
       clearTimeout(passTimer)
     },
   }
 
-  /** What can't be read as a code, or as its first digits, changes nothing. */
+  /** Ignores text that is not a code or the first digits of one. */
   function typed(written: string): void {
     const { sent, message } = state
     const code = sent && canType(state, sent.to) ? codeIn(written, sent.codeLength) : undefined
@@ -67,7 +67,7 @@ export function createChecking(parts: Parts & { passExpired: () => void }) {
     tell('passed', { pass, id, scene, verifiedAt, channel, to })
   }
 
-  /** Where the browser can, and the person lets it. */
+  /** Reads the code from the message if the browser supports it and the person agrees. */
   async function readMessage(): Promise<void> {
     messageReader.abort()
     messageReader = new AbortController()
@@ -78,8 +78,8 @@ export function createChecking(parts: Parts & { passExpired: () => void }) {
 }
 
 /**
- * The code out of the text message, where the browser can read it (WebOTP: Chrome on Android). The message has to
- * end with `@example.org #1234`. It asks the person first.
+ * The code from the text message, for browsers that can read it (WebOTP: Chrome on Android). The browser asks the person
+ * first. The message must end with `@example.org #1234`.
  */
 async function readCodeFromMessage(signal: AbortSignal): Promise<string | undefined> {
   if (!('OTPCredential' in globalThis)) return undefined

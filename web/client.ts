@@ -1,6 +1,6 @@
 /**
- * Sends and checks codes from a page, by a publishable key. Whatever the service or the network says is a
- * value: nothing here throws.
+ * Sends and checks codes from a page with a publishable key. Every answer and every network error is a returned value:
+ * no function throws.
  */
 import type { AltchaChallenge } from './proof-of-work.ts'
 
@@ -15,9 +15,9 @@ export interface SendRequest {
   to: string
   scene?: string | undefined
   locale?: string | undefined
-  /** The answer to a challenge that was asked for. */
+  /** The answer to the challenge of a previous request. */
   challenge?: string | undefined
-  /** A repeat under the same key sends nothing twice. */
+  /** A repeat with the same key sends nothing twice. */
   idempotencyKey?: string | undefined
 }
 
@@ -26,7 +26,7 @@ export interface CheckRequest {
   to: string
   scene?: string | undefined
   code: string
-  /** With it only the code of that very request passes. */
+  /** With it, only the code of that send passes. */
   id?: string | undefined
   challenge?: string | undefined
 }
@@ -34,14 +34,14 @@ export interface CheckRequest {
 export interface Sent {
   id: string
   channel: Channel
-  /** Masked. */
+  /** The recipient, masked. */
   to: string
   scene: string
   state: 'pending'
   expiresAt: string
   resendAt: string
   codeLength: number
-  /** For so long no code is compared here, this one neither. */
+  /** Time for which the service compares no code of this recipient, including this one. */
   lockedForMs?: number
 }
 
@@ -50,17 +50,17 @@ export interface Passed {
   id: string
   scene: string
   verifiedAt: string
-  /** For the site's own server. */
+  /** The server of the site uses it. */
   pass?: string
 }
 
-/** What went wrong, told apart by `code`. `detail` is the service's sentence, in the browser's language. */
+/** An error, named by `code`. `detail` is a sentence of the service in the language of the browser. */
 export type Problem = { detail?: string } & (
   | { code: 'invalid_request'; errors: { path: string; message: string }[] }
   | { code: 'challenge_required'; challenge: Challenge }
   | { code: 'limited' | 'locked'; policy: string; rule: string; retryAfterMs: number }
   | { code: 'code_mismatch'; triesLeft: number; lockedForMs?: number }
-  /** `origin`: no key, or not this one, lists the page's origin. */
+  /** `origin`: this key does not list the origin of the page. */
   | { code: 'forbidden'; reason?: 'origin' }
   | {
       code:
@@ -71,11 +71,11 @@ export type Problem = { detail?: string } & (
         | 'idempotency_in_progress'
         | 'idempotency_key_reused'
     }
-  /** The service, or what stands before it. */
+  /** An error of the service or of a proxy in front of it. */
   | { code: 'unavailable' | 'internal'; retryAfterMs: number }
   /** The browser has no network. */
   | { code: 'offline' }
-  /** No answer: the network, the address, or the page's own Content-Security-Policy. */
+  /** No answer. Causes: the network, a wrong address, or the Content-Security-Policy of the page. */
   | { code: 'unreachable' }
 )
 
@@ -87,7 +87,7 @@ const timeoutMs = 15_000
 const whyTimeoutMs = 3_000
 const defaultRetryAfterMs = 2_000
 
-/** `src`: where the service is. `key`: a publishable one (`ppk_…`). */
+/** `src`: the address of the service. `key`: a publishable key (`ppk_…`). */
 export function createPosternClient({ src, key }: { src: string; key: string }) {
   const base = src.replace(/\/+$/, '')
 
@@ -125,14 +125,14 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
 }
 
 /**
- * Browsers keep a refused preflight from the page: it looks like no answer. So the page asks what needs no
- * preflight, and reads whether its origin is the reason.
+ * Finds why no answer arrived. Browsers hide a refused preflight from the page. So this sends a request that needs no
+ * preflight; its answer shows whether the origin is the reason.
  */
 async function whyNothing(url: string, error: unknown): Promise<Problem> {
   const { navigator } = globalThis as { navigator?: { onLine?: boolean } }
   if (navigator?.onLine === false) return { code: 'offline' }
   try {
-    // A question that was too slow once is not asked again.
+    // After a timeout, a second request would only wait again.
     if ((error as Error).name !== 'TypeError') return { code: 'unreachable' }
     const signal = AbortSignal.timeout(whyTimeoutMs)
     const response = await fetch(url, { credentials: 'omit', signal })
@@ -143,7 +143,7 @@ async function whyNothing(url: string, error: unknown): Promise<Problem> {
   }
 }
 
-/** What stands between may answer as it likes. */
+/** Accepts any body, because a proxy may have sent the answer. */
 function problemOf({ status, headers }: Response, answer: { code?: unknown } | null): Problem {
   const retryAfterMs = Number(headers.get('retry-after')) * 1_000 || defaultRetryAfterMs
   if (typeof answer?.code === 'string') return { retryAfterMs, ...answer } as unknown as Problem

@@ -1,4 +1,4 @@
-/** Where the code is typed: one input, above one drawn place for each digit. */
+/** The input for the code, above one drawn box for each digit. */
 import { add, set, setAttributes, setEnabled } from './elements.ts'
 import type { Shown } from './shown.ts'
 
@@ -63,7 +63,7 @@ export function createCodeStep(parent: Element, prefix: string) {
     }
   }
 
-  /** There is one place to type at: the first that is empty. */
+  /** Draws the caret in the first empty box. */
   function drawCaret(): void {
     if (code.selectionStart === code.selectionEnd) {
       code.setSelectionRange(code.value.length, code.value.length)

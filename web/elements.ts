@@ -1,4 +1,4 @@
-/** Elements, made and changed with as little writing as there is to do. */
+/** Creates and changes elements with as few writes as possible. */
 
 export function make<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, className: string) {
   const element = document.createElement(tag)
@@ -27,11 +27,11 @@ export function setAttributes(
   }
 }
 
-/** Only what changed: a screen reader says a message again that is written again. */
+/** Writes only a changed text, because a screen reader repeats every text that is written. */
 export function set(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
-/** Not `disabled`: that would take the focus from the person who just pressed it. */
+/** Uses `aria-disabled`, because `disabled` would remove the focus from the pressed button. */
 export const setEnabled = (button: Element, isEnabled: boolean) =>
   setAttributes(button, { 'aria-disabled': String(!isEnabled) })

@@ -1,9 +1,9 @@
 /**
- * One field at work: asks for an address, sends a code there, reads it and has it checked. What it knows lies in
- * the `state` of its screen; everything that happens changes that, and is seen at once.
+ * One field: reads an address, sends a code there, reads the code and has the service check it. The `state` of its screen
+ * holds all it knows, and each change of the state is drawn at once.
  *
- * The service decides how long to wait, how often to try and who is asked for a challenge. The field only says
- * so: it can't be trusted, and nothing here is a defence.
+ * The service decides about waits, tries and challenges. The field only shows these decisions: a browser can't be
+ * trusted, so nothing here protects the service.
  */
 import { createChecking } from './checking.ts'
 import { watchForm } from './form.ts'
@@ -55,7 +55,7 @@ export function createField(host: HTMLElement, settings: Settings, text: TextOf)
     },
     reset: moves.reset,
     online: () => state.message?.name === 'offline' && change({ message: undefined }),
-    // Its pass is used.
+    // The pass is used, so the field starts again.
     shownAgain: () => state.isPassed && moves.reset(),
   })
   moves.begin()
@@ -91,7 +91,7 @@ function watchCode(
 ): void {
   code.addEventListener('keydown', (event) => onEnter(event, on.check))
   code.addEventListener('input', () => on.typed(code.value))
-  // As a keyboard puts a whole text in; `maxlength` would cut it.
+  // A keyboard may insert a whole text, which `maxlength` would cut.
   code.addEventListener('beforeinput', (event) => {
     const { data } = event
     if (!data || data.length <= code.maxLength) return
@@ -109,7 +109,7 @@ function watchCode(
   })
 }
 
-/** The surrounding form must not be sent by it. */
+/** Runs `run` on Enter, and keeps Enter from sending the surrounding form. */
 function onEnter(event: KeyboardEvent, run: () => void): void {
   if (event.key !== 'Enter' || event.isComposing) return
   event.preventDefault()

@@ -1,22 +1,22 @@
-/** The form and the page around a field. */
+/** Events of the form and the page around a field. */
 
 export function watchForm(
   host: HTMLElement,
   on: {
-    /** Whether the form may go. */
+    /** Whether the form can be submitted. */
     maySubmit(): boolean
-    /** It was held back. */
+    /** Called after the form was stopped. */
     held(): void
     reset(): void
     online(): void
-    /** The page is come back to, from the history. */
+    /** Called when the browser shows the page again from its history. */
     shownAgain(): void
   },
 ): { stop(): void } {
   const watching = new AbortController()
   const { signal } = watching
   const form = host.closest('form')
-  // Before the page's own handlers.
+  // Runs before the handlers of the page.
   form?.addEventListener('submit', submitted, { capture: true, signal })
   form?.addEventListener('reset', on.reset, { signal })
   addEventListener('online', on.online, { signal })

@@ -1,4 +1,4 @@
-/** What a field has to know again after a reload. */
+/** State that a field keeps over a reload. */
 import { createSavedCode, type Saved } from './saved-code.ts'
 import type { Screen } from './screen.ts'
 import type { Settings } from './settings.ts'
@@ -18,7 +18,7 @@ export function createMemory({ state, addressOf, change }: Screen, settings: Set
     recall: (): Saved | undefined => saved().read(),
     forget: (): void => saved().write(undefined),
 
-    /** From now on, for the address as it is now: no send (`waits`), or no code either (`locks`). */
+    /** Records for the current address that the service will refuse sends (`waits`), or checks and sends (`locks`). */
     hold(what: 'waits' | 'locks', forMs: number): void {
       const until = { to: addressOf(), untilMs: Date.now() + forMs }
       change({ [what]: { ...state[what], [state.channel]: until } })

@@ -1,4 +1,4 @@
-/** Where a person goes in a field: from its beginning, to the other channel, to another address. */
+/** Steps of a person in a field: to its beginning, to the other channel, to another address. */
 import type { Channel } from './client.ts'
 import type { Parts } from './parts.ts'
 import { canLeave, emptyState, sentMessage } from './state.ts'
@@ -15,7 +15,7 @@ export function createMoves({
 
   return { begin, reset, stop, switchChannel, changeAddress }
 
-  /** From what a reload left, or from nothing. */
+  /** Begins with the state saved before a reload, or with an empty field. */
   function begin(): void {
     stop()
     const { channels, given } = settings

@@ -1,7 +1,7 @@
 /**
- * A phone number while it is typed: grouped where its country is known, and the country picked from a list. Only a
- * number that is typed at its end is grouped at once; changed in its middle it is left alone, so that the caret
- * stays, and grouped when the person goes on.
+ * The input of a phone number: groups the digits if the country is known, and has a list of countries. Text that is added
+ * at the end is grouped at once. A change in the middle is grouped only when the person goes on, because grouping would
+ * move the caret.
  */
 import { grouped, withoutCallingCode } from './phone-number.ts'
 import type { Screen } from './screen.ts'
@@ -21,7 +21,7 @@ export function watchNumber({ address, country }: View, screen: Screen): void {
     screen.draw()
   })
   country.addEventListener('change', () => {
-    // The one that is picked now overrules the number's own.
+    // The chosen country replaces the country of the number.
     address.value = withoutCallingCode(address.value)
     state.country = country.value
     group()

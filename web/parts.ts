@@ -5,17 +5,17 @@ import type { Settings } from './settings.ts'
 import type { View } from './view.ts'
 import type { Tell, Work } from './work.ts'
 
-/** Shows what a refusal means, and closes what would be refused too. `to`: for which address. */
+/** Shows a refusal and closes the steps that would be refused too. `to`: the address that was refused. */
 export type Refused = (during: 'send' | 'check', to: string, problem: Problem) => void
 
-/** What sending and checking are done with. */
+/** Parts that sending and checking share. */
 export interface Parts {
   settings: Settings
   view: View
   screen: Screen
   memory: Memory
   work: Work
-  /** An event for the page. */
+  /** Dispatches an event for the page. */
   tell: Tell
   refused: Refused
 }

@@ -1,11 +1,11 @@
 /**
- * Phone numbers as people write them, read for sending and grouped for reading. Whether a number exists is for
- * the service to say; nothing is refused here.
+ * Reads phone numbers as people write them, and groups their digits. The service decides whether a number is valid; this
+ * module refuses nothing.
  */
 import { callingCodeIn, callingCodeOf } from './calling-codes.ts'
 import { asciiDigits, digitsIn } from './readings.ts'
 
-/** What a person dials before a number within the country and leaves out from abroad; `0` where nothing is named. */
+/** Trunk prefix: dialled within a country, left out from abroad. `0` for countries that are not listed. */
 const trunkPrefixes: Readonly<Record<string, RegExp>> = {
   1: /^1/,
   7: /^8/,
@@ -13,7 +13,7 @@ const trunkPrefixes: Readonly<Record<string, RegExp>> = {
   370: /^[08]/,
   375: /^(80?|0)/,
   993: /^8/,
-  // Here a number keeps its zero from abroad.
+  // Italian numbers keep their zero from abroad.
   39: /^(?!)/,
   225: /^(?!)/,
   229: /^(?!)/,
@@ -23,7 +23,7 @@ const trunkPrefixes: Readonly<Record<string, RegExp>> = {
 }
 const usualTrunkPrefix = /^0/
 
-/** Sizes of the groups of a mobile number, where they are usual; what is left over joins the last group. */
+/** Usual sizes of the groups of a mobile number. Remaining digits join the last group. */
 const groupSizes: Readonly<Record<string, readonly number[]>> = {
   1: [3, 3, 4],
   7: [3, 3, 2, 2],
@@ -41,15 +41,15 @@ const groupSizes: Readonly<Record<string, readonly number[]>> = {
 }
 const usualGroupSizes = [3, 3, 3]
 
-/** What people write a number with; anything else is sent as it is, and the service answers it. */
+/** Whether a text has only characters of phone numbers. Other texts are sent unchanged, and the service refuses them. */
 const isNumberLike = (text: string) => /^\+?[\d\s().-]*$/.test(text)
 
-/** Written for the whole world, with `+` or `00`. */
+/** Whether a number has its calling code, after `+` or `00`. */
 export const isInternational = (text: string) => /^\s*(\+|00)/.test(asciiDigits(text))
 
 /**
- * In E.164 where the country is known, by the number's own `+` or by `country` (ISO 3166, or empty). Else as it
- * was written: the service may have a country of its own.
+ * The number in E.164 if its country is known from its `+` or from `country` (ISO 3166, or empty). Otherwise the number
+ * unchanged: the service may have a default country.
  */
 export function toE164(written: string, country: string): string {
   const text = asciiDigits(written).trim().replace('(0)', '')
@@ -62,14 +62,14 @@ export function toE164(written: string, country: string): string {
   return `+${code}${withoutOwnCode(digits, code).replace(trunkPrefixOf(code), '')}`
 }
 
-/** A number that has its calling code already, only without the `+`. */
+/** Removes a calling code that was typed without `+`. */
 function withoutOwnCode(digits: string, code: string): string {
   const length = groupSizes[code]?.reduce((sum, size) => sum + size)
   const hasCode = digits.startsWith(code) && digits.length === code.length + (length ?? Infinity)
   return hasCode ? digits.slice(code.length) : digits
 }
 
-/** As it is easy to read. What is no number stays as it was written. */
+/** The number in groups that are easy to read. A text that is not a number stays unchanged. */
 export function grouped(written: string, country: string): string {
   const text = asciiDigits(written)
   if (!isNumberLike(text)) return written
@@ -100,13 +100,13 @@ function groupsOf(digits: string, code: string): string[] {
 
 const trunkPrefixOf = (code: string) => trunkPrefixes[code] ?? usualTrunkPrefix
 
-/** The first of `among` that has the calling code of an international number. */
+/** The first country of `among` with the calling code of this international number. */
 export function countryOf(written: string, among: readonly string[]): string | undefined {
   const code = callingCodeIn(internationalDigits(written))
   return among.find((country) => callingCodeOf(country) === code)
 }
 
-/** An international number without its calling code, for another country to be chosen. */
+/** An international number without its calling code, for a change of the country. */
 export function withoutCallingCode(written: string): string {
   if (!isInternational(written)) return written
   const digits = internationalDigits(written)

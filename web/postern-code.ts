@@ -1,10 +1,10 @@
-/** `<postern-code>`, and what else a page may import: the client alone, for a field of one's own. */
+/** The element `<postern-code>`, and the client for pages with a field of their own. */
 import { createField, type Field } from './field.ts'
 import { settingNames, settingsOf } from './settings.ts'
 import { adoptStyle } from './style.ts'
 import { fill, type Texts, textsOf } from './texts.ts'
 
-// Imported where pages are rendered on a server, there is no such class.
+// A server that renders pages has no such class.
 const Base = globalThis.HTMLElement ?? (class {} as typeof HTMLElement)
 
 export class PosternCode extends Base {
@@ -15,7 +15,7 @@ export class PosternCode extends Base {
 
   connectedCallback(): void {
     adoptStyle(this.getRootNode())
-    // What stands here for pages without JavaScript: the style hides it, but for bare text.
+    // Removes text for pages without JavaScript. The style hides elements, but not bare text.
     for (const node of this.childNodes) if (node.nodeType === Node.TEXT_NODE) node.nodeValue = ''
     const settings = settingsOf(this)
     this.#field = createField(this, settings, (name, values) =>
@@ -34,7 +34,7 @@ export class PosternCode extends Base {
     else this.#field?.begin()
   }
 
-  /** Sentences in the page's own words or language, by their names (docs/code-field.md). */
+  /** Texts that the page replaces, by their names (docs/code-field.md). */
   get texts(): Partial<Texts> {
     return this.#texts
   }
@@ -43,17 +43,17 @@ export class PosternCode extends Base {
     this.#field?.draw()
   }
 
-  /** What the surrounding form carries as `postern-pass`; empty until a code passed. */
+  /** The value that the form sends as `postern-pass`; empty until a code has passed. */
   get pass(): string {
     return this.#field?.pass() ?? ''
   }
 
-  /** Hands in a vendor's token after the event `challenge`. */
+  /** Gives the field the token of a vendor after the event `challenge`. */
   answer(token: string): void {
     this.#field?.answer(token)
   }
 
-  /** Begins anew, as if nothing had been sent. */
+  /** Empties the field, as if nothing had been sent. */
   reset(): void {
     this.#field?.reset()
   }

@@ -1,7 +1,7 @@
 /**
- * Solves altcha's proof of work, version 2: derives a key for every counter until one begins as the challenge
- * says. The browser's own PBKDF2 does it beside the page's thread, so no worker is needed, and none that a strict
- * Content-Security-Policy could forbid.
+ * Solves altcha's proof of work, version 2: derives a key for each counter until one has the prefix of the challenge. The
+ * PBKDF2 of the browser runs outside the page's thread. So it needs no worker, which a strict Content-Security-Policy
+ * could forbid.
  */
 
 export interface AltchaChallenge {
@@ -16,20 +16,20 @@ export interface AltchaChallenge {
   signature: string
 }
 
-/** More would not be shared out any better. */
+/** More parallel derivations are not faster. */
 const maxLanes = 8
 const maxCounter = 10_000_000
 
 export class UnsolvableError extends Error {}
 
-/** What a request carries as `challenge`. Throws UnsolvableError, or the signal's reason. */
+/** The value of `challenge` in a request. Throws UnsolvableError, or the reason of the signal. */
 export async function solveChallenge(
   challenge: AltchaChallenge,
   signal?: AbortSignal,
 ): Promise<string> {
   const { algorithm, nonce, salt, cost, keyLength, keyPrefix } = challenge.parameters
   const hash = /^PBKDF2\/(SHA-(?:256|384|512))$/.exec(algorithm)?.[1]
-  // A page that did not come over https has no such thing.
+  // Browsers offer `crypto.subtle` only to pages served over https.
   if (!hash || !crypto.subtle) throw new UnsolvableError(`${algorithm} can't be solved here`)
   const derivation = { name: 'PBKDF2', hash, salt: bytesOf(salt), iterations: cost }
   const start = bytesOf(nonce)
@@ -37,7 +37,7 @@ export async function solveChallenge(
   let found: { counter: number; derivedKey: string } | undefined
 
   async function tryCounters(): Promise<void> {
-    // Its own: the next counter must not be written over one that is still being read.
+    // Each derivation has a buffer of its own, because the browser may still read the previous one.
     const password = new Uint8Array(start.length + 4)
     password.set(start)
     const view = new DataView(password.buffer)

@@ -1,17 +1,17 @@
-/** Small readings of what people and the service write. */
+/** Reads texts of people and of the service. */
 
-/** With digits that are 0 to 9: full-width ones come from East Asian keyboards, others from Arabic and Persian ones. */
+/** Converts all digits to 0 to 9: East Asian keyboards write full-width digits, Arabic and Persian ones others. */
 export const asciiDigits = (text: string) =>
   text
     .normalize('NFKC')
     .replace(/[٠-٩۰-۹]/g, (digit) => String((digit.codePointAt(0) as number) & 15))
 
-/** Of whatever script. */
+/** Only the digits, in any script, as 0 to 9. */
 export const digitsIn = (text: string) => asciiDigits(text).replace(/\D/g, '')
 
 /**
- * The code in what was typed, pasted or filled in, whole or its first digits. Undefined where that is not certain:
- * a wrong guess would cost a try. In a message it is the one number of exactly `length` digits.
+ * The code, or its first digits, in a text that was typed, pasted or filled in. Undefined if that is uncertain, because a
+ * wrong code costs a try. In a message, the code is the only number of exactly `length` digits.
  */
 export function codeIn(written: string, length: number): string | undefined {
   const text = asciiDigits(written)
@@ -35,7 +35,7 @@ export function timeLeft(ms: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`
 }
 
-/** When so many ms are over, as a clock shows it; to the next full minute, with the day unless it is today. */
+/** The time of day in `inMs` from now, rounded up to a minute, with the day unless it is today. */
 export function clockTime(inMs: number, language: string): string {
   const minuteMs = 60_000
   const at = new Date(Math.ceil((Date.now() + inMs) / minuteMs) * minuteMs)
@@ -45,7 +45,7 @@ export function clockTime(inMs: number, language: string): string {
   try {
     return at.toLocaleString(language, format)
   } catch {
-    // `lang` is what a page wrote.
+    // The page may have written any text as `lang`.
     return at.toLocaleString('en', format)
   }
 }
@@ -53,10 +53,10 @@ export function clockTime(inMs: number, language: string): string {
 /** Ids are UUIDs of version 7, which begin with their time. */
 export const idTimeMs = (id: string) => Number.parseInt(id.replace('-', '').slice(0, 12), 16)
 
-/** So far the clocks here and there may be apart without a word. */
+/** A smaller difference between the clocks is ignored. */
 const clockToleranceMs = 1_000
 
-/** How far our clock is ahead of the service's, which made the id after `askedAtMs` and before now. 0: about right. */
+/** How far this clock is ahead of the service's, which made the id after `askedAtMs` and before now. 0: about equal. */
 export function clockAheadMs(id: string, askedAtMs: number): number {
   const nowMs = Date.now()
   const aheadMs = nowMs - idTimeMs(id)
@@ -64,7 +64,7 @@ export function clockAheadMs(id: string, askedAtMs: number): number {
   return isRight ? 0 : aheadMs
 }
 
-/** How long the site's server will take it. Undefined when it does not say. */
+/** How long the server of the site accepts the pass. Undefined if the pass does not contain it. */
 export function lifeOfPassMs(pass: string): number | undefined {
   try {
     const payload = pass.split('.')[1]?.replaceAll('-', '+').replaceAll('_', '/') ?? ''

@@ -1,19 +1,19 @@
-/** What a refusal means for the person at the field. */
+/** The meaning of a refusal for the person at the field. */
 import type { Channel, Problem } from './client.ts'
 import { ofChannel, type TextName, type Values } from './texts.ts'
 
 export interface Refusal {
   name: TextName
   values?: Values
-  /** What the sentence is about; `address`: another one is needed. */
+  /** The input with the mistake. `address`: the person must enter another address. */
   about?: 'address' | 'code'
-  /** For so long a send would be refused. */
+  /** Time for which the service refuses sends. */
   waitMs?: number
-  /** For so long no code is compared, and a new one would not help. */
+  /** Time for which the service compares no code, so that a new code would not help. */
   lockMs?: number
-  /** No code that could be typed would pass. */
+  /** No code can pass any more. */
   isGone?: boolean
-  /** What the page's author has to mend. */
+  /** A mistake that the author of the page must correct. */
   isFault?: boolean
 }
 
@@ -22,11 +22,11 @@ export function refusalOf(
   asked: {
     during: 'send' | 'check'
     channel: Channel
-    /** Whether a code can come another way. */
+    /** Whether another channel is available. */
     hasOther: boolean
-    /** A number without its country. */
+    /** The number has no country code. */
     isNational: boolean
-    /** Of the page. */
+    /** The origin of the page. */
     origin: string
   },
 ): Refusal {

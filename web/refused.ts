@@ -1,4 +1,4 @@
-/** A refusal on view: what it means, how long it holds, and where the person goes on. */
+/** Shows a refusal: its meaning, its duration and the next step of the person. */
 import type { Parts, Refused } from './parts.ts'
 import { isUnanswered, refusalOf } from './refusal.ts'
 
@@ -14,7 +14,7 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
     const refusal = refusalOf(problem, { during, channel, hasOther, isNational, origin })
     const { name, values, about = '', waitMs, lockMs, isGone, isFault } = refusal
     if (isFault) console.error('<postern-code> was refused:', problem)
-    // What was not compared may be sent again as it stands.
+    // A code that was perhaps not compared stays in the input, to be sent again.
     if (during === 'check' && !isUnanswered(problem)) change({ code: '' })
     if (isGone && sent) change({ sent: { ...sent, expiresAtMs: 0 } })
     if (waitMs !== undefined) memory.hold('waits', waitMs)

@@ -1,20 +1,20 @@
 /**
- * What a reload must not lose: which code was sent, and how long to wait. It lies in the tab's own session and
- * goes with it, because it has the address in it.
+ * State that a reload must not lose: the code that was sent, and how long to wait. It contains the address, so it is kept
+ * in the session storage of the tab and ends with the tab.
  */
 import type { Channel } from './client.ts'
 
 export interface SentCode {
   id: string
-  /** As it was asked for. */
+  /** The address of the request. */
   to: string
-  /** As the service masks it. */
+  /** The address, masked by the service. */
   shownTo: string
   codeLength: number
   expiresAtMs: number
 }
 
-/** Until when something holds for an address. */
+/** End of a wait or of a lock, for one address of each channel. */
 export type Held = Partial<Record<Channel, { to: string; untilMs: number }>>
 
 export interface Saved {
@@ -26,7 +26,7 @@ export interface Saved {
 
 export function createSavedCode(name: string) {
   return {
-    /** A code whose life is over is left out. */
+    /** Leaves out an expired code. */
     read(): Saved | undefined {
       try {
         const {
@@ -38,7 +38,7 @@ export function createSavedCode(name: string) {
         const isOver = sent && sent.expiresAtMs <= Date.now()
         return { channel, sent: isOver ? undefined : sent, waits, locks }
       } catch {
-        // Nothing there, or storage is forbidden: then a reload begins anew.
+        // Nothing is stored, or the browser forbids storage: then a reload empties the field.
         return undefined
       }
     },

@@ -1,6 +1,5 @@
 /**
- * What a field knows, on view: every change of `state` draws it anew, and while time can change it, it is drawn
- * four times a second.
+ * Draws the state of a field after every change. While a countdown runs, it draws four times a second.
  */
 import { toE164 } from './phone-number.ts'
 import type { Given, Settings } from './settings.ts'
@@ -20,12 +19,12 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
 
   return { state, countryNow, addressOf, change, begin, say, complain, draw, stop }
 
-  /** Of a number without one; empty: not known. */
+  /** The country of a number without calling code; empty if it is not known. */
   function countryNow(): string {
     return state.country ?? settings.country
   }
 
-  /** Where a code goes; a number as E.164 where its country is known. */
+  /** The address for a code; a number as E.164 if its country is known. */
   function addressOf(): string {
     if (state.step === 'code' && state.sent) return state.sent.to
     const written = givenNow()?.to ?? view.address.value.trim()
@@ -42,18 +41,18 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     draw()
   }
 
-  /** What goes on from now on. */
+  /** Sets the request that is now under way. */
   function begin(busyWith: 'send' | 'check'): void {
     change({ busyWith })
     say(saying[busyWith])
   }
 
-  /** What is done meanwhile. */
+  /** Shows a message about the request under way. */
   function say(name: TextName): void {
     change({ wrong: '', message: { name, tone: 'busy' } })
   }
 
-  /** What went wrong; nothing goes on any more. */
+  /** Shows an error. No request is under way any more. */
   function complain(name: TextName, wrong: State['wrong'] = '', values?: Values): void {
     view.challenge.replaceChildren()
     const message = { name, values, tone: 'wrong' } as const
@@ -72,7 +71,7 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     else stop()
   }
 
-  /** No more seconds are counted. */
+  /** Stops the countdown. */
   function stop(): void {
     clearInterval(timer)
     timer = undefined

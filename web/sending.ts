@@ -1,17 +1,17 @@
-/** Has a code sent, and says that it is on its way. */
+/** Requests a code and shows that it is on its way. */
 import { createPosternClient, type Sent } from './client.ts'
 import type { Parts } from './parts.ts'
 import { clockAheadMs } from './readings.ts'
 import { isUnanswered } from './refusal.ts'
 import { sentMessage, waitMsOf } from './state.ts'
 
-/** A repeat after it means another code. */
+/** A later repeat is a request for a new code. */
 const repeatWithinMs = 60_000
 
-/** A code that is asked for. */
+/** A request for a code. */
 interface Asked {
   about: string
-  /** Under it nothing is sent twice. Without https there is none, and a repeat may send twice. */
+  /** The `Idempotency-Key`: repeats with it send nothing twice. Without https it is empty, and a repeat may send twice. */
   key: string
   sinceMs: number
 }
@@ -64,7 +64,7 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
   }
 }
 
-/** A send whose answer has not come may still have been done: its repeat goes under its key. */
+/** A send without an answer may have succeeded, so its repeat has the same key. */
 function askedFor(about: string, unanswered: Asked | undefined): Asked {
   const nowMs = Date.now()
   const isRepeat = unanswered?.about === about && nowMs - unanswered.sinceMs < repeatWithinMs

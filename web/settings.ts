@@ -1,11 +1,11 @@
-/** What the page has written at the element, read anew each time: it may change. */
+/** Attributes of the element. They are read each time, because the page may change them. */
 import { callingCodeOf } from './calling-codes.ts'
 import type { Channel } from './client.ts'
 
 export interface Given {
   channel: Channel
   to: string
-  /** The page's own; without it the page has written the address down. */
+  /** The input of the page; absent if the page gives the address as text. */
   input?: HTMLInputElement
 }
 
@@ -31,7 +31,7 @@ export function settingsOf(element: HTMLElement) {
       return attribute('src')
     },
     get key() {
-      // React and Vue keep `key` for themselves.
+      // React and Vue use `key` themselves.
       return attribute('publishable-key') || attribute('key')
     },
     get scene() {
@@ -41,14 +41,14 @@ export function settingsOf(element: HTMLElement) {
       const named = (attribute('channels') || 'sms,email').split(/[\s,]+/)
       return named.filter((name) => name === 'sms' || name === 'email')
     },
-    /** Countries (ISO 3166) whose numbers may get messages, for a person to pick from. */
+    /** Countries (ISO 3166) that a person can choose from. */
     get countries(): string[] {
       const named = attribute('countries')
         .toUpperCase()
         .split(/[\s,]+/)
       return [...new Set(named)].filter(callingCodeOf)
     },
-    /** Of numbers written without one, until another is picked; empty: not known. */
+    /** The country of numbers without calling code, until the person chooses one; empty if not known. */
     get country(): string {
       const named = attribute('country').toUpperCase()
       const { countries } = this
@@ -62,13 +62,13 @@ export function settingsOf(element: HTMLElement) {
     get isRequired() {
       return element.hasAttribute('required')
     },
-    /** A sentence by its name, e.g. `text-sms-label`. */
+    /** A text by its name, e.g. `text-sms-label`. */
     textOf: (name: string) =>
       element.getAttribute(
         `text-${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
       ),
 
-    /** The address that the page has, in `to` or in an input that `for` names. */
+    /** The address that the page gives, in `to` or in the input that `for` names. */
     get given(): Given | undefined {
       const to = attribute('to')
       if (to) return { channel: channelOf(to), to }

@@ -1,4 +1,4 @@
-/** What of a field's state is shown, in words. */
+/** Turns the state of a field into texts. */
 import { callingCodeOf } from './calling-codes.ts'
 import type { Channel } from './client.ts'
 import { countryOf, isInternational } from './phone-number.ts'
@@ -10,24 +10,24 @@ import { ofChannel, type TextName, type TextOf } from './texts.ts'
 export interface Shown {
   step: 'address' | 'code'
   channel: Channel
-  /** Said in place of the input for the address, where the page has the address. */
+  /** Text in place of the input when the page gives the address. */
   given: string | undefined
   label: string
-  /** Undefined: none is known. */
+  /** Undefined if the country is not known. */
   country: ShownCountry | undefined
   send: string
   codeLabel: string
   codeLength: number
   code: string
   again: string
-  /** Undefined: no such button. */
+  /** Undefined without this button. */
   other: string | undefined
   change: string | undefined
   message: string
-  /** A second sentence: what to do now. It comes and goes by itself. */
+  /** A second sentence with the next step. It changes with time. */
   note: string
   tone: Tone
-  /** Which input the message is about. */
+  /** The input with the mistake. */
   wrong: 'address' | 'code' | ''
   canSend: boolean
   canType: boolean
@@ -37,21 +37,21 @@ export interface Shown {
 }
 
 export interface ShownCountry {
-  /** Before the number. */
+  /** Shown before the number. */
   prefix: string
   label: string
-  /** ISO 3166; empty where the number is of none of `options`. */
+  /** ISO 3166; empty if the number belongs to none of `options`. */
   value: string
-  /** None: there is nothing to pick. */
+  /** Empty if there is no choice. */
   options: { value: string; name: string }[]
 }
 
 export interface Around {
   settings: Settings
   given: Given | undefined
-  /** Where a code goes. */
+  /** The address for a code. */
   to: string
-  /** As it stands in the input. */
+  /** The text in the input. */
   written: string
   text: TextOf
 }
@@ -63,7 +63,7 @@ export function shownOf(state: State, around: Around): Shown {
   const lockMs = lockMsOf(state, to)
   const time = timeLeft(waitMs)
   const other = settings.channels.find((each) => each !== channel)
-  // A lock that was told before a reload, or before another number was typed.
+  // A lock that the service reported before a reload, or before the number changed.
   const locked = { name: 'locked', tone: 'wrong' } as const
   const told: State['message'] = message ?? (lockMs > 0 ? locked : undefined)
   const at = clockTime(lockMs, settings.language)
@@ -96,7 +96,7 @@ export function shownOf(state: State, around: Around): Shown {
   }
 }
 
-/** What to do after what was said. */
+/** The next step after a message. */
 function noteFor(state: State, said: TextName | undefined, waitMs: number): TextName | undefined {
   if (state.step !== 'code' || state.busyWith || state.isPassed || !said) return undefined
   if (isAlive(state)) return waitMs === 0 && tellsOfCode.includes(said) ? 'canResend' : undefined
@@ -110,7 +110,7 @@ function shownCountry(state: State, { settings, written, text }: Around): ShownC
   const { countries, language } = settings
   const picked = state.country ?? settings.country
   if (!picked) return undefined
-  // A number that says its country has the calling code already.
+  // An international number contains its calling code already.
   const isOwn = isInternational(written)
   const value = isOwn ? (countryOf(written, [picked, ...countries]) ?? '') : picked
   return {
@@ -123,7 +123,7 @@ function shownCountry(state: State, { settings, written, text }: Around): ShownC
 
 const optionsMade = new Map<string, ShownCountry['options']>()
 
-/** In the order of the language. Made once: a field is drawn four times a second. */
+/** Sorted as in the language. Made once, because a field is drawn four times a second. */
 function optionsOf(countries: readonly string[], language: string): ShownCountry['options'] {
   const name = `${language} ${countries}`
   let options = optionsMade.get(name)
@@ -142,7 +142,7 @@ function namesIn(language: string): Intl.DisplayNames {
   try {
     return new Intl.DisplayNames(language, { type: 'region' })
   } catch {
-    // `lang` is what a page wrote.
+    // The page may have written any text as `lang`.
     return new Intl.DisplayNames('en', { type: 'region' })
   }
 }

@@ -1,4 +1,4 @@
-/** What a field knows, and what time alone changes of it. */
+/** The state of a field, and how time changes it. */
 import type { Channel } from './client.ts'
 import type { Held, SentCode } from './saved-code.ts'
 import type { TextName, Values } from './texts.ts'
@@ -7,24 +7,24 @@ export type Tone = 'plain' | 'busy' | 'wrong' | 'right'
 
 export interface State {
   channel: Channel
-  /** The one that was picked from the list (ISO 3166). Undefined: that of the page. */
+  /** The country chosen from the list (ISO 3166). Undefined: the country of the page. */
   country?: string | undefined
   step: 'address' | 'code'
-  /** What goes on. */
+  /** The request under way. */
   busyWith: 'send' | 'check' | undefined
   isPassed: boolean
-  /** Its `expiresAtMs` is 0 once nothing that could be typed would pass. */
+  /** `expiresAtMs` is 0 when no code can pass any more. */
   sent?: SentCode | undefined
-  /** Digits that are typed. */
+  /** Typed digits. */
   code: string
-  /** Until when the service would refuse a send. */
+  /** End of the time in which the service refuses sends. */
   waits: Held
-  /** Until when the service compares no code. */
+  /** End of the time in which the service compares no code. */
   locks: Held
   message?: { name: TextName; values?: Values | undefined; tone: Tone } | undefined
-  /** Which input the message is about. */
+  /** The input with the mistake. */
   wrong: 'address' | 'code' | ''
-  /** Takes the answer to a vendor's challenge. */
+  /** Receives the answer to a vendor's challenge. */
   onAnswer?: ((answer: string) => void) | undefined
 }
 
@@ -43,40 +43,40 @@ export const emptyState = (channel: Channel): State => ({
   onAnswer: undefined,
 })
 
-/** How long no code of this address is compared. */
+/** Time until the service compares codes of this address again. */
 export const lockMsOf = ({ locks, channel }: State, to: string) => msLeft(locks[channel], to)
 
-/** How long no code that is asked for would help: a new one passes no earlier than a lock ends. */
+/** Time until a new code would help: it passes only after a lock has ended. */
 export const waitMsOf = (state: State, to: string) =>
   Math.max(msLeft(state.waits[state.channel], to), lockMsOf(state, to))
 
-/** It holds for the address that it was told for. */
+/** 0 for another address than the one of the wait or lock. */
 function msLeft(held: Held[Channel], to: string): number {
   return held?.to === to ? Math.max(0, held.untilMs - Date.now()) : 0
 }
 
-/** Whether a code is out that may still pass. */
+/** Whether a sent code may still pass. */
 export const isAlive = ({ sent }: State) => sent !== undefined && sent.expiresAtMs > 0
 
-/** Whether a code that is typed would be compared. */
+/** Whether the service would compare a typed code. */
 export const canType = (state: State, to: string) =>
   isAlive(state) && !state.busyWith && !state.isPassed && lockMsOf(state, to) === 0
 
-/** A check that is left could pass, and its pass would be lost. A vendor's challenge may wait for ever. */
+/** Leaving a check could lose its pass, so it is not allowed. A vendor's challenge can be left: it may wait for ever. */
 export const canLeave = ({ busyWith, onAnswer }: State) =>
   busyWith !== 'check' || onAnswer !== undefined
 
-/** `isAgain`: a code before it no longer passes. */
+/** `isAgain`: the new code replaces an earlier one. */
 export function sentMessage(channel: Channel, n: number, isAgain: boolean): State['message'] {
   const name = `sent${isAgain ? 'Again' : ''}${channel === 'sms' ? '' : 'Email'}` as const
   return { name, values: { n }, tone: 'plain' }
 }
 
-/** Messages that are over with the wait, and with the lock. */
+/** Messages that end with the wait, and with the lock. */
 const waited: (TextName | undefined)[] = ['limited', 'limitedOther']
 const locked: (TextName | undefined)[] = ['locked', 'sentLocked']
 
-/** What has changed by now though nothing happened. Undefined: nothing. */
+/** Changes of the state by time alone. Undefined if there are none. */
 export function changedByTime(state: State, to: string): Partial<State> | undefined {
   const { sent, message, busyWith, isPassed } = state
   if (busyWith || isPassed) return undefined

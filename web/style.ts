@@ -1,6 +1,6 @@
 /**
- * Adopted as a constructed sheet, which needs no `unsafe-inline`. Every colour and size is a variable; every
- * part has a class of its own.
+ * The style of the field, adopted as a constructed sheet, which needs no `unsafe-inline`. Every colour and size is a
+ * variable, and every part has a class.
  */
 const css = `
 postern-code {

@@ -1,4 +1,4 @@
-/** What the field says. Each sentence of a refusal says what to do. */
+/** Texts of the field. Each text of a refusal gives the next step. */
 import type { Channel } from './client.ts'
 
 const en = {
@@ -23,9 +23,9 @@ const en = {
   sentAgain: 'A new code of {n} digits is on its way. The old code no longer works.',
   sentAgainEmail:
     'A new code of {n} digits is on its way. Look in your spam folder too. The old code no longer works.',
-  sentLocked: 'A code is on its way. After too many wrong codes you can type it at {at}.',
+  sentLocked: 'A code is on its way. After too many wrong codes, you can type it only from {at}.',
   canResend: 'If it does not arrive, you can ask for a new one now.',
-  noCode: 'That text has no code of {n} digits, or several. Type the code.',
+  noCode: 'That text does not have exactly one code of {n} digits. Type the code.',
   checking: 'Checking…',
   passed: 'Confirmed.',
   solving: 'Making sure you are a person. This takes a few seconds…',
@@ -35,7 +35,7 @@ const en = {
   wrongOne: 'This code is wrong. You have one try left.',
   wrongLast: 'This code was wrong, and no try is left.',
   gone: 'This code is no longer valid.',
-  expired: 'This code has run out.',
+  expired: 'This code has expired.',
   askNew: 'Ask for a new one.',
   askNewLater: 'You can ask for a new one when the countdown ends.',
   limited: 'Too many codes were asked for. Try again when the countdown ends.',
@@ -54,17 +54,17 @@ const en = {
   emailNotAllowed: 'No codes are sent to this address. Use another one.',
   offline: 'You are offline. Connect to the internet, then try again.',
   unavailable: 'The service does not answer right now. Wait a moment, then try again.',
-  setup: 'This form is not set up right. Please tell the people of this site.',
-  otherOrigin: 'This form may not be used at {origin}. Please tell the people of this site.',
+  setup: 'This form has a setup error. Please tell the owner of this site.',
+  otherOrigin: 'This form is not allowed at {origin}. Please tell the owner of this site.',
   passExpired: 'That was confirmed too long ago. Ask for a new code.',
   required: 'Confirm this with a code first.',
 }
 
 export type TextName = keyof typeof en
-/** What a sentence names in braces. */
+/** Values for the names in braces. */
 export type Values = Readonly<Record<string, string | number>>
 export type Texts = Readonly<Record<TextName, string>>
-/** In the page's language, with its values in place. */
+/** Returns the text in the language of the page, with its values filled in. */
 export type TextOf = (name: TextName, values?: Values) => string
 
 const zh: Texts = {
@@ -125,7 +125,7 @@ const zh: Texts = {
 
 export const textsOf = (language: string): Texts => (/^zh\b/i.test(language) ? zh : en)
 
-/** A sentence of the two that each channel has, e.g. `smsLabel`. */
+/** The name of a text that each channel has, e.g. `smsLabel`. */
 export const ofChannel = (channel: Channel, name: string) => `${channel}${name}` as TextName
 
 export const fill = (text: string, values: Values = {}) =>

@@ -1,6 +1,6 @@
 /**
- * What the field is drawn with. Ordinary elements in the page itself, not in a shadow root: password managers and
- * autofill look for inputs there. Both steps lie in one place of one size, so nothing moves between them.
+ * The elements of the field. They are ordinary elements of the page, not of a shadow root, so that password managers and
+ * autofill find the inputs. Both steps have the same size, so nothing moves between them.
  */
 import { createAddressStep } from './address-step.ts'
 import { createCodeStep } from './code-step.ts'
@@ -20,7 +20,7 @@ export function createView(host: HTMLElement) {
   const { address, country, send } = addressStep
   const { code, again } = codeStep
 
-  // Each sentence is read aloud by itself, when it comes.
+  // A screen reader reads each new sentence by itself.
   const status = { id: `${prefix}-message`, role: 'status', 'aria-atomic': 'false' }
   const said = add(add(root, 'p', 'postern-message', status), 'span', '')
   const message = add(said, 'span', '')
@@ -46,7 +46,7 @@ export function createView(host: HTMLElement) {
     other,
     change,
     challenge,
-    /** For the server of the form around: the pass, and whose it is. */
+    /** Writes the pass and its recipient into the form, for the server of the site. */
     carry(pass: string, channel: string, to: string): void {
       carried.pass.value = pass
       carried.channel.value = channel

@@ -1,10 +1,10 @@
-/** One thing at a time: a request, the challenges on its way, and what ends it. */
+/** Runs one request at a time, solves its challenges, and can end it. */
 import type { Challenge, Result } from './client.ts'
 import { solveChallenge } from './proof-of-work.ts'
 import type { Screen } from './screen.ts'
 import type { View } from './view.ts'
 
-/** An answer may have expired while it was sought. */
+/** More than one, because an answer may expire before it is found. */
 const maxChallenges = 3
 
 export type Tell = (type: string, detail: object) => void
@@ -15,7 +15,7 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
   let current = new AbortController()
 
   return {
-    /** Undefined: it was given up. Nothing else may go on. */
+    /** Undefined if the request was stopped. No other request may be under way. */
     async run<Answer>(
       kind: 'send' | 'check',
       ask: (challenge?: string) => Promise<Result<Answer>>,
@@ -26,7 +26,7 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
       return pastChallenges(ask, (offer) => solve(offer, signal), signal)
     },
 
-    /** Takes a vendor's token. */
+    /** Receives a vendor's token. */
     answer(token: string): void {
       const { onAnswer } = state
       view.challenge.replaceChildren()
@@ -34,7 +34,7 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
       onAnswer?.(token)
     },
 
-    /** What goes on is of no use any more. */
+    /** Stops the request under way. */
     stop(): void {
       current.abort()
     },
@@ -58,7 +58,7 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
   }
 }
 
-/** Asks, and asks again with what solves the challenge that came back. Undefined: given up meanwhile. */
+/** Sends a request, and repeats it with the answer to each challenge. Undefined if it was stopped. */
 async function pastChallenges<Answer>(
   ask: (answer?: string) => Promise<Result<Answer>>,
   solve: (challenge: Challenge) => Promise<string>,

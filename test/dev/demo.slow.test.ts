@@ -41,7 +41,7 @@ test('a visitor signs up: the code arrives on the phone, is filled in, and the s
   await page.getByRole('button', { name: /^Fill in \d{4}$/ }).click()
   await expect.poll(() => words('.postern-message')).toBe('Confirmed.')
   await page.getByRole('button', { name: 'Create account' }).click()
-  await expect.poll(() => words('#signed-up')).toContain('the pass is good')
+  await expect.poll(() => words('#signed-up')).toContain('Your server checked the pass.')
   await expect
     .poll(() => words('#lanes'))
     .toMatch(/recipient\s+1 per 60s\s+0 of 1 left · free in \d\d\.\d s/)
@@ -61,9 +61,11 @@ test('asks twice → refused with the wait, as a cross and a ring in the lane', 
 
 test('three wrong guesses → the right code fails as well, and start over lets the visitor in again', async () => {
   const told = await play('guess')
-  expect(told).toMatch(/1 left\.\n.*The code is dead\.\n.*\n.*nobody can use this code any more/)
+  expect(told).toMatch(
+    /Tries left: 1\.\n.*no longer valid\.\n.*\n.*refused too: this code is no longer valid/,
+  )
   await expect.poll(() => words('#lanes')).toMatch(/guesses\s+9 per 15m\s+6 of 9 left/)
-  await expect.poll(() => words('#decisions')).toMatch(/guess\s+admitted[\s\S]*send\s+admitted/)
+  await expect.poll(() => words('#decisions')).toMatch(/check\s+admitted[\s\S]*send\s+admitted/)
   await page.getByRole('button', { name: 'Start over' }).click()
   await expect.poll(() => page.locator('#lanes .full').count()).toBe(0)
   await expect.poll(() => words('#lanes')).toMatch(/guesses\s+9 per 15m\s+9 of 9 left/)
@@ -71,15 +73,17 @@ test('three wrong guesses → the right code fails as well, and start over lets 
 
 test('the provider is off → the other takes over, and from the sixth on nothing is tried in vain; on again', async () => {
   const told = await play('provider')
-  expect(told.match(/“sandbox” fails, “reserve” takes it/g)).toHaveLength(5)
-  expect(told).toContain('6. The breaker is open: straight to “reserve”')
+  expect(told.match(/“sandbox” fails, so “reserve” sends/g)).toHaveLength(5)
+  expect(told).toContain('6. The circuit breaker is open, so “reserve” sends at once')
   await expect.poll(() => words('#provider-state')).toBe('sandbox off')
   expect(await play('provider')).toBe('“sandbox” answers again.')
 })
 
 test('the worker is killed → what was accepted meanwhile comes after the restart, once', async () => {
   const [killed] = childrenOf(demo.pid)
-  expect(await play('worker')).toMatch(/202 .*\n.*new worker …\n.* s after the 202, once\.$/)
+  expect(await play('worker')).toMatch(
+    /202 .*\n.*new worker …\n.*the message once, .* s after the 202\.$/,
+  )
   const workers = childrenOf(demo.pid)
   expect(workers).toHaveLength(1)
   expect(workers).not.toContain(killed)

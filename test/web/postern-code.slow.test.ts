@@ -350,7 +350,7 @@ describe('refusals say what to do', () => {
     await page.evaluate(`document.querySelector('postern-code').setAttribute('key', 'ppk_x')`)
     await address.fill(newNumber())
     await send.click()
-    await said(page).toBe('This form is not set up right. Please tell the people of this site.')
+    await said(page).toBe('This form has a setup error. Please tell the owner of this site.')
   })
 })
 
@@ -371,7 +371,7 @@ describe('what time brings is said, once', () => {
   }
   const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
 
-  test('the code is sent → a new one may be had → the code has run out; a new one replaces it', async () => {
+  test('the code is sent → a new one may be had → the code has expired; a new one replaces it', async () => {
     const page = await openWithClock()
     const to = newNumber()
     await sendTo(page, to)
@@ -386,12 +386,12 @@ describe('what time brings is said, once', () => {
     await page.clock.fastForward('03:55')
     await said(page).toBe(`${onItsWay} ${canResend}`)
     await page.clock.fastForward('00:10')
-    await said(page).toBe('This code has run out. Ask for a new one.')
+    await said(page).toBe('This code has expired. Ask for a new one.')
     expect(await partsOf(page).code.getAttribute('readonly')).toBe('')
     expect((await spoken(page)).filter((text) => text !== 'Sending…')).toEqual([
       onItsWay,
       canResend,
-      'This code has run out.',
+      'This code has expired.',
       'Ask for a new one.',
     ])
   })
@@ -887,7 +887,7 @@ describe('what a visitor stumbles over', () => {
     const code = await sendTo(page, newNumber())
     let checks = 0
     page.on('request', (request) => request.url().endsWith('/check') && checks++)
-    const unclear = 'That text has no code of 4 digits, or several. Type the code.'
+    const unclear = 'That text does not have exactly one code of 4 digits. Type the code.'
     // As a keyboard puts a whole text in.
     const insert = (page: Page, text: string) => page.keyboard.insertText(text)
     for (const put of [paste, insert]) {
@@ -1064,7 +1064,7 @@ describe('in a page of another origin', () => {
     })
     await partsOf(page).address.fill('f@shop.example')
     await partsOf(page).send.click()
-    const told = `This form may not be used at ${origin}. Please tell the people of this site.`
+    const told = `This form is not allowed at ${origin}. Please tell the owner of this site.`
     await said(page).toBe(told)
     expect(answers).toEqual(expected)
     expect(complaints.join()).toContain('was refused')

@@ -1,4 +1,4 @@
-/** What the demo's server tells its page: src/dev makes it, the page shows it. Types alone, so both may know them. */
+/** The state that the demo server sends to its page. Only types, so that src/dev and the page can share them. */
 import type { Channel } from '../client.ts'
 
 export interface Message {
@@ -24,19 +24,19 @@ export interface Notice {
 }
 
 export interface Lane {
-  /** Where the rule is declared. */
+  /** The policy that declares the rule. */
   policy: string
   rule: string
   mode: 'enforce' | 'observe' | 'challenge'
   kind: 'sliding' | 'fixed' | 'bucket' | 'calendar' | 'lockout'
   window: string
-  /** 0 for a calendar rule; of a bucket, how long all of it takes to come back. */
+  /** 0 for a calendar rule; for a bucket, the time until it is full again. */
   windowMs: number
   limit: number
   used: number
   resetsInMs: number
   lockedForMs?: number
-  /** When what is used was taken, newest first, as far as this process saw it. */
+  /** Beginning of each use that this process saw, newest first. */
   takenAtMs: number[]
 }
 
@@ -47,12 +47,12 @@ export interface Decided {
 }
 
 export interface DemoState {
-  /** By the server's clock, as every other time here. */
+  /** All times here are those of the server's clock. */
   nowMs: number
   worker: { kind: 'starting' | 'ready'; pid: number } | { kind: 'down'; restartsInMs: number }
-  /** Null where the policy file has providers of its own. */
+  /** Null if the policy file names other providers than the demo's. */
   provider: { name: string; reserve: string; isOff: boolean } | null
-  /** Newest first, as the others. */
+  /** Newest first, as in the other lists. */
   messages: Message[]
   notices: Notice[]
   followed?: { channel: Channel; to: string }

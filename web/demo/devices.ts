@@ -1,4 +1,4 @@
-/** The phone, the mailbox, and the way that each message took. */
+/** The phone, the mailbox, and the timeline of each message. */
 
 import type { DemoState, Message, Notice } from './demo-state.ts'
 import { byId, drawList, make, setText } from './elements.ts'
@@ -10,7 +10,7 @@ export function drawDevices(
   { messages, notices, worker, provider }: DemoState,
   nowMs: number,
 ): void {
-  // The oldest above, as on a phone.
+  // The oldest stands at the top, as on a phone.
   const texts = messages
     .filter(({ channel }) => channel === 'sms')
     .slice(0, 6)
@@ -67,7 +67,7 @@ function buildMail(message: Message): HTMLElement {
 const footOf = ({ sentAt, provider }: Message) =>
   make('p', 'foot', `${clock(Date.parse(sentAt))} · ${text('via', { provider })}`)
 
-/** Its text, with the code set off. */
+/** The text of a message, with the code in bold. */
 function withCode(message: Message): Node[] {
   const code = codeIn(message)
   const [before = '', ...after] = code ? message.text.split(code) : [message.text]

@@ -1,4 +1,4 @@
-/** Elements by hand, so that what did not change stays the element it was. */
+/** Updates elements in place, so that unchanged elements stay in the page. */
 import { set } from '../elements.ts'
 
 export { setAttributes } from '../elements.ts'
@@ -17,8 +17,8 @@ export function make(tag: string, className = '', content: string | Node[] = '')
 export const setText = (element: Element | null, words: string) => element && set(element, words)
 
 /**
- * Makes `list` show `items`, in their order: each by a key that stays its own, made once and then only updated.
- * `empty` stands there while there is none.
+ * Makes `list` show `items` in their order. An item is found by its key, created once and then updated. `empty` is shown
+ * while there are no items.
  */
 export function drawList<Item>(
   list: HTMLElement,

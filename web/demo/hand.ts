@@ -1,4 +1,4 @@
-/** A hand at the code field: does what a person would, through what docs/code-field.md promises of its parts. */
+/** Operates the code field as a person would, with only the parts that docs/code-field.md promises. */
 import type { Channel, Problem, Sent } from '../client.ts'
 
 type Told =
@@ -28,12 +28,12 @@ export function createHand(field: HTMLElement & { reset(): void }) {
   const channelShown = (): Channel => (input('input').type === 'tel' ? 'sms' : 'email')
 
   return {
-    /** The number or address of the visitor, where the field is empty. */
+    /** Fills in the number or address of the visitor if the field is empty. */
     suggest(of: Record<Channel, string>): void {
       if (input('input')?.value === '') input('input').value = of[channelShown()]
     },
 
-    /** Begins anew for this number, and asks for a code. */
+    /** Resets the field and requests a code for this number. */
     ask(to: string): Promise<Told> {
       field.reset()
       write(input('input'), to)
@@ -42,14 +42,14 @@ export function createHand(field: HTMLElement & { reset(): void }) {
       return answer
     },
 
-    /** Types all of a code, which is checked at its last digit. */
+    /** Types a whole code. The field checks it at the last digit. */
     type(code: string): Promise<Told> {
       const answer = told()
       write(input('code'), code)
       return answer
     },
 
-    /** Whether it waits for a code. */
+    /** Whether the field waits for a code. */
     wantsCode: () => field.querySelector('[data-step=code]') !== null && !input('code').readOnly,
     address: () => input('input').value,
     channel: channelShown,

@@ -1,4 +1,4 @@
-/** The demo page: joins the code field, the devices, the limiter's lanes and the trials with the demo's server. */
+/** The demo page: connects the code field, the devices, the lanes of the limiter and the trials with the demo server. */
 import { createPosternClient } from '../client.ts'
 import type { PosternCode } from '../postern-code.ts'
 import type { DemoState } from './demo-state.ts'
@@ -20,7 +20,7 @@ const hand = createHand(field)
 hand.suggest(visitor)
 field.addEventListener('click', () => hand.suggest(visitor))
 
-// What scrolls can be scrolled by key.
+// Lists that scroll must be reachable by keyboard.
 for (const list of document.querySelectorAll<HTMLElement>('.scroll')) list.tabIndex = 0
 
 let state: DemoState | null = null
@@ -35,7 +35,7 @@ const server = followState((next) => {
   drawProviderTrial(next)
 })
 
-/** The server's time goes on between two answers. */
+/** Draws the lanes. Between two answers, the time of the server is estimated. */
 function draw(): void {
   if (state) drawLimits(state, state.nowMs + performance.now() - readAtMs)
 }
@@ -44,7 +44,7 @@ setInterval(() => document.hidden || draw(), isCalm ? calmFrameMs : frameMs)
 
 const fills = document.querySelectorAll<HTMLElement>('.fill')
 
-/** As a phone's keyboard offers the code of a message that has just come. */
+/** Offers the code of a new message, as the keyboard of a phone does. */
 function drawFills({ messages }: DemoState): void {
   const newest = messages.find(({ to }) => digitsOf(to) === digitsOf(hand.address()))
   const code = newest && hand.wantsCode() ? codeIn(newest) : undefined
@@ -55,14 +55,14 @@ function drawFills({ messages }: DemoState): void {
     setText(fill, text('fill', { code }))
   }
 }
-/** However the address is written in the field. */
+/** Makes two spellings of an address comparable. */
 const digitsOf = (to: string) => to.replace(/[\s()-]/g, '').toLowerCase()
 
 for (const fill of fills) {
   fill.addEventListener('click', () => hand.type(fill.dataset.code ?? ''))
 }
 
-/** The trial of the provider undoes itself. */
+/** The same button switches the provider off and on. */
 function drawProviderTrial({ provider }: DemoState): void {
   const button = document.querySelector('[data-trial=provider]') as HTMLElement
   const isOff = provider?.isOff ?? false
@@ -99,7 +99,7 @@ for (const button of document.querySelectorAll<HTMLElement>('[data-trial]')) {
   button.addEventListener('click', () => play(button.dataset.trial as TrialName))
 }
 
-// As the page of a shop would post it; only that we stay here.
+// Sends the form as the page of a shop would, but stays on this page.
 byId<HTMLFormElement>('sign-up').addEventListener('submit', (event) => {
   event.preventDefault()
   const form = new FormData(byId<HTMLFormElement>('sign-up'))

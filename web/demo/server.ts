@@ -1,10 +1,10 @@
-/** Asks the demo's server what happens, and tells it what to do (src/dev/demo-page.ts). */
+/** Reads the state of the demo server and sends it commands (src/dev/demo-page.ts). */
 import type { DemoState } from './demo-state.ts'
 
 const everyMs = 500
 const restMs = 2_000
 
-/** Asks again and again, but not while nobody looks. `onState` gets null when there is no answer. */
+/** Polls the state while the page is visible. `onState` receives null when the server does not answer. */
 export function followState(onState: (state: DemoState | null) => void) {
   let latest: DemoState | null = null
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -30,7 +30,7 @@ export function followState(onState: (state: DemoState | null) => void) {
   return {
     ask,
 
-    /** The first answer from now on in which `find` finds something; undefined when the time is up. */
+    /** What `find` returns for the first state where that is not undefined. Undefined after `withinMs`. */
     until<Found>(find: (state: DemoState) => Found | undefined, withinMs = 30_000) {
       return new Promise<Found | undefined>((resolve) => {
         const end = (found: Found | undefined) => {
@@ -52,7 +52,7 @@ export function followState(onState: (state: DemoState | null) => void) {
 
 export type StateFollower = ReturnType<typeof followState>
 
-/** Throws when it was not done: the server, or what it needs, is away. */
+/** Throws when the command failed: the server, Redis or PostgreSQL does not answer. */
 export async function tellServer(path: string, body: object = {}): Promise<unknown> {
   const response = await fetch(`/demo/${path}`, {
     method: 'POST',

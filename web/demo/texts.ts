@@ -11,7 +11,7 @@ export const text: Text = (name, values = {}) => {
   return texts[name].replace(/\{(\w+)\}/g, (written, key) => String(values[key] ?? written))
 }
 
-/** Exact while it runs, rough where it is long: `0.084 s`, `41.3 s`, `14:52`, `23 h 58 min`. */
+/** Exact for short times, rough for long times: `0.084 s`, `41.3 s`, `14:52`, `23 h 58 min`. */
 export function duration(ms: number): string {
   const isChinese = language() === 'zh'
   if (ms < 1_000) return `${(ms / 1_000).toFixed(3)} ${isChinese ? '秒' : 's'}`

@@ -1,9 +1,10 @@
 /**
- * The limiter's lanes: one for each window of each rule. All share one axis, with now in the middle; a permit in use is a
- * bar from when it was taken to when it is free again, so bars slide to the left and end at now. A refusal is a cross, and
- * a dotted line from it leads to the moment at which the same request passes.
+ * The lanes of the limiter: one for each window of each rule. All share one time axis with now in the middle. A use is a
+ * bar from its beginning to its end; bars move to the left and end at now. A refusal is a cross. A dotted line leads from
+ * it to the time when the same request passes.
  *
- * Drawn in per cent of the lane's width, as attributes: a strict policy for styles allows them, and no size is read.
+ * All positions are attributes in per cent of the lane. A strict Content-Security-Policy allows them, and no size is
+ * measured.
  */
 
 import { barsOf } from './bars.ts'
@@ -95,7 +96,7 @@ function updateLane(
   track.replaceChildren(...shapes)
 }
 
-/** Where a moment stands, `ms` from now. */
+/** Position of the time `ms` from now, in per cent. */
 const x = (ms: number) => 50 + (Math.max(-spanMs, Math.min(spanMs, ms)) / spanMs) * 50
 const percent = (value: number) => `${value.toFixed(2)}%`
 

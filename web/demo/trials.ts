@@ -1,6 +1,6 @@
 /**
- * What a visitor may do to Postern: four short plays. Each has a visitor of its own, whom no earlier limit holds, does
- * real things to the real processes, and tells in `#story` what came of it.
+ * Four trials that a visitor can start. Each trial uses a new visitor without earlier limits, acts on the real processes,
+ * and writes the results to `#story`.
  */
 import type { PosternClient, Problem } from '../client.ts'
 import type { DemoState, Notice } from './demo-state.ts'
@@ -13,7 +13,7 @@ import { duration, type TextName, text } from './texts.ts'
 export type TrialName = 'twice' | 'guess' | 'provider' | 'worker'
 
 const visitors = 6
-/** Between two steps, so that they can be followed. */
+/** Pause between two steps, so that a visitor can follow them. */
 const breathMs = 700
 
 export function createTrials(deps: { hand: Hand; client: PosternClient; server: StateFollower }) {
@@ -136,14 +136,14 @@ export function createTrials(deps: { hand: Hand; client: PosternClient; server: 
     } finally {
       setBusy(false)
       isPlaying = false
-      // The field has taken it to where a person would type now.
+      // The field has moved the focus to its input.
       pressed?.focus({ preventScroll: true })
     }
   }
 }
 
 function setBusy(isBusy: boolean): void {
-  // Not `disabled`: that would take the focus from whoever just pressed it.
+  // `disabled` would remove the focus from the pressed button.
   for (const button of document.querySelectorAll('[data-trial]')) {
     button.setAttribute('aria-disabled', String(isBusy))
   }
@@ -166,11 +166,11 @@ const tookMs = ({ createdAt, sentAt }: Notice) =>
 const breathe = () => new Promise((resolve) => setTimeout(resolve, breathMs))
 
 let drawn = Math.floor(Math.random() * 10_000)
-/** Never twice in one page, and most likely in no other. */
+/** Unique in this page, and most likely across pages. */
 const newDigits = () => String(drawn++ % 10_000).padStart(4, '0')
 const newNumber = () => `+861380013${newDigits()}`
 
-/** Three that are not it. */
+/** Three codes other than the right one. */
 const wrongCodes = (right: string) =>
   ['1234', '0000', '1111', '2580']
     .map((code) => code.padEnd(right.length, '0').slice(0, right.length))
