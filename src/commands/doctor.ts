@@ -1,4 +1,4 @@
-/** `npm run doctor`: looks at all that a start needs and production should have. Exit code 1 on an error. */
+/** `npm run doctor`: checks what a start needs and what production should have. Exit code 1 on an error. */
 import { parseArgs } from 'node:util'
 import { reportOf } from '../base/finding.ts'
 import { loadEnvFile } from '../config/env-file.ts'
@@ -12,7 +12,7 @@ loadEnvFile()
 const findings = await examine(process.env, { dkimSelector: selector })
 const text = json ? JSON.stringify(findings, null, 2) : reportOf(findings)
 const hasError = findings.some(({ state }) => state === 'error')
-// A look that was given up may still hold a connection open.
+// A check that timed out may keep a connection open, so the process ends itself.
 process.stdout.write(`${text}\n`, () => process.exit(hasError ? 1 : 0))
 
 function readArguments(): { json: boolean; selector: string | undefined } {
@@ -21,6 +21,6 @@ function readArguments(): { json: boolean; selector: string | undefined } {
   })
   const selector = values['dkim-selector']
   if (selector !== undefined && !/^[a-z0-9._-]{1,63}$/i.test(selector))
-    throw new Error('--dkim-selector is a DNS name')
+    throw new Error(`--dkim-selector "${selector}" is not a DNS name`)
   return { json: values.json, selector }
 }

@@ -1,6 +1,6 @@
 /**
- * Everything that the doctor looks at. Each look has a deadline and fails alone: a server that is away must
- * neither hang the rest nor hide it.
+ * All checks of the doctor. Each check has a deadline and fails alone: a server that does not answer must not stop or hide
+ * the other checks.
  */
 import { examineKeys } from '../access/examine-keys.ts'
 import { createKeyStore } from '../access/key-store.ts'
@@ -43,12 +43,15 @@ export async function examine(
   return (await Promise.all(looks)).flat()
 }
 
-/** What it finds, or that it found nothing in time or by an error of its own. */
+/** Returns the findings of `work`, or one error if it throws or takes too long. */
 async function look(subject: string, work: () => Promise<Finding[]>): Promise<Finding[]> {
   const { error } = about(subject)
   try {
     const late = () => [
-      error(`no answer within ${lookMs / 1_000} s`, 'look at it, and at the way there'),
+      error(
+        `no answer within ${lookMs / 1_000} s`,
+        'check that it runs and that this machine reaches it',
+      ),
     ]
     return await orLate(work(), lookMs, late)
   } catch (cause) {
@@ -61,15 +64,15 @@ function examineSettings(loaded: Awaited<ReturnType<typeof loadConfig>>): Findin
   const { node } = process.versions
   return [
     ...(loaded.ok
-      ? [ok('environment, policy file and templates are right')]
-      : loaded.problems.map((problem) => error(problem, 'no process starts with it'))),
+      ? [ok('environment, policy file and templates are correct')]
+      : loaded.problems.map((problem) => error(problem, 'correct it: no process starts with it'))),
     Number.parseInt(node, 10) >= neededNode
       ? ok(`Node ${node}`)
-      : error(`Node ${node}`, `Postern needs ${neededNode} or later`),
+      : error(`Node ${node} is too old`, `install Node ${neededNode} or later`),
   ]
 }
 
-/** They are looked at although other settings are wrong. */
+/** Checks Redis and PostgreSQL even if other settings are wrong. */
 function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Finding[]>[] {
   const { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl } = env
   const read = readEnvironment(env)
@@ -94,7 +97,7 @@ function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Findin
   return looks
 }
 
-/** How many pass by their fixed codes now. */
+/** The number of test recipients whose fixed codes pass now. */
 function passingTestRecipients({ testing, recipients }: Config['file']): number {
   const { defaultCountry } = recipients
   return createTestRecipients(testing, { defaultCountry, nowMs: Date.now }).list().length

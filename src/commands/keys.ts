@@ -1,4 +1,4 @@
-/** `npm run keys`: makes, lists, revokes and rotates API keys. Needs DATABASE_URL and nothing else. */
+/** `npm run keys`: creates, lists, revokes and rotates API keys. It needs only DATABASE_URL. */
 import { parseArgs } from 'node:util'
 import { createKeyStore, everyApp, type KeyFacts } from '../access/key-store.ts'
 import { type KeyKind, keyKinds } from '../access/key-token.ts'
@@ -17,15 +17,15 @@ const usage = `Usage:
   npm run keys -- revoke ID
   npm run keys -- rotate ID [--overlap 24h]
 
-secret       for servers: everything of its app
-publishable  for pages of the origins it lists: sends and checks codes, nothing else
-operator     opens the console at the admin port, nothing else
+secret       for servers: all calls for its app
+publishable  for pages of its origins: only sends and checks codes
+operator     for people: only opens the console at the admin port
 
-A key sees only what belongs to its app. The app is the key's name unless --app gives another; an operator's key
-without --app sees every app. rotate makes another key of the same kind, app, name and origins; the old one ends
-when the overlap is over (0s: at once).`
+A key sees only the data of its app. Without --app, the app has the name of the key, and an operator key sees
+every app. rotate creates a new key with the same kind, app, name and origins. The old key ends after the
+overlap (0s: at once).`
 
-/** What each command takes besides. */
+/** Options of each command. */
 const optionsOf: Readonly<Record<string, readonly string[]>> = {
   create: ['name', 'app', 'kind', 'origin'],
   list: [],
@@ -67,7 +67,7 @@ function readArguments() {
   return { command, id, ...values }
 }
 
-/** What is wrong with the arguments is said before PostgreSQL is asked. */
+/** Reports mistakes in the arguments before it connects to PostgreSQL. */
 function commandOf(given: ReturnType<typeof readArguments>): () => Promise<void> {
   const { command, id } = given
   if (command === 'create') return create(given)
@@ -83,24 +83,24 @@ function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
   const misnamed = [name, given.app ?? name].find((text) => !isName(text))
   if (misnamed !== undefined) {
     return stop(
-      `"${misnamed}" is no name of a key or an app: 1 to 32 of a-z, 0-9, _ and -, beginning with a letter or digit.\n\n${usage}`,
+      `"${misnamed}" is not a valid name of a key or an app. A name has 1 to 32 of a-z, 0-9, _ and -, and begins with a letter or digit.\n\n${usage}`,
     )
   }
   if (!isKind(kind)) {
-    return stop(`There is no kind of key "${kind}"; it is one of ${keyKinds.join(', ')}.`)
+    return stop(`"${kind}" is not a kind of key. Use one of ${keyKinds.join(', ')}.`)
   }
   const parsed = parseOrigins(origin)
   if (!parsed.ok) return stop(parsed.problems.join('\n'))
   const { origins, respelled } = parsed
   if (kind === 'publishable' && origins.length === 0) {
-    stop('A publishable key needs the origins it may be used from: --origin https://shop.example')
+    stop('A publishable key needs the origins of its pages. Add --origin https://shop.example')
   }
   if (kind !== 'publishable' && origins.length > 0) {
-    stop(`Only publishable keys have origins. A ${kind} key must never stand in a page.`)
+    stop(`Only publishable keys have origins. Never put a ${kind} key in a page; remove --origin.`)
   }
   return async () => {
     const made = await keys.create({ name, app, kind, origins })
-    for (const { from, to } of respelled) console.log(`${from} is ${to} to a browser.`)
+    for (const { from, to } of respelled) console.log(`Browsers write ${from} as ${to}.`)
     show({ ...made, kind, app, origins })
   }
 }
@@ -115,32 +115,32 @@ function show(made: Pick<KeyFacts, 'id' | 'kind' | 'app' | 'origins'> & { token:
   if (origins.length > 0) console.log(`origins: ${origins.join(' ')}`)
   console.log(
     kind === 'publishable'
-      ? '\nThe key is shown only now. It may stand in pages of these origins.'
+      ? '\nThe key is shown only now. Use it in pages of these origins.'
       : '\nThe key is shown only now. Keep it secret.',
   )
 }
 
 async function revoke(id: string): Promise<void> {
-  if (!(await keys.revoke(id))) stop(`There is no key ${id}.`)
-  console.log(`Revoked ${id}. Running processes notice within a second.`)
+  if (!(await keys.revoke(id))) stop(noSuchKey(id))
+  console.log(`Revoked ${id}. Running processes refuse it within a second.`)
 }
 
 function rotate(id: string, overlap: string): () => Promise<void> {
   const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
   if (overlapMs === undefined || overlapMs > maxOverlapMs) {
     return stop(
-      `--overlap is a duration such as 30m, 24h or 7d, at most ${formatDuration(maxOverlapMs)}.`,
+      `--overlap "${overlap}" is not a duration such as 30m, 24h or 7d, at most ${formatDuration(maxOverlapMs)}.`,
     )
   }
   return async () => {
     const rotation = await keys.rotate(id, overlapMs)
-    if (rotation.kind === 'unknown') return stop(`There is no key ${id}.`)
+    if (rotation.kind === 'unknown') return stop(noSuchKey(id))
     if (rotation.kind === 'ending') {
       const at = rotation.at.toISOString()
       return stop(
         rotation.isRevoked
-          ? `${id} ended ${at}. Make a new one with create.`
-          : `${id} is being replaced already and ends ${at}. Rotate its successor (see list).`,
+          ? `${id} ended ${at}. Create a new key with create.`
+          : `${id} was already rotated and ends ${at}. Rotate the key that replaced it (see list).`,
       )
     }
     const { successorOf: old, token } = rotation
@@ -149,10 +149,14 @@ function rotate(id: string, overlap: string): () => Promise<void> {
   }
 }
 
+function noSuchKey(id: string): string {
+  return `There is no key ${id}. See npm run keys -- list.`
+}
+
 async function list(): Promise<void> {
   const all = await keys.list()
   if (all.length === 0)
-    console.log('There are no keys. Make one: npm run keys -- create --name web')
+    console.log('There are no keys. Create one: npm run keys -- create --name web')
   for (const key of all) {
     const columns = [
       key.id,

@@ -1,4 +1,4 @@
-/** `npm run policy`: puts the policies of a file into words, and tries a changed file on recorded decisions. */
+/** `npm run policy`: explains the policies of a file in words, and replays recorded requests with a changed file. */
 import { parseArgs } from 'node:util'
 import { parseDurationMs } from '../base/durations.ts'
 import { loadEnvFile } from '../config/env-file.ts'
@@ -21,9 +21,9 @@ const usage = `Usage:
   npm run policy -- explain [--policy postern.yaml]
   npm run policy -- replay --policy new.yaml [--since 24h] [--json]
 
-explain says in words what each rule of a policy file does.
-replay decides the recorded requests again by another file's policies, and says who would have been treated
-otherwise. It reads Redis (REDIS_URL) and changes nothing.
+explain prints in words what each rule of a policy file does.
+replay decides the recorded requests again with the policies of another file, and prints which decisions would
+change. It only reads Redis (REDIS_URL).
 Without --policy, explain reads POSTERN_CONFIG or ./postern.yaml.`
 
 loadEnvFile()

@@ -4,7 +4,7 @@ export function stop(message: string): never {
   process.exit(1)
 }
 
-/** What `read` makes of the arguments; where it throws, ends the command with the reason and the usage. */
+/** Returns what `read` makes of the arguments. If it throws, ends the command with the reason and the usage. */
 export function orUsage<Result>(usage: string, read: () => Result): Result {
   try {
     return read()
@@ -13,7 +13,7 @@ export function orUsage<Result>(usage: string, read: () => Result): Result {
   }
 }
 
-/** The address of PostgreSQL; ends the command where there is none. */
+/** Returns DATABASE_URL, or ends the command if it is not set. */
 export function databaseUrlOrStop(): string {
   return (
     process.env.DATABASE_URL ||

@@ -1,4 +1,4 @@
-/** The API role: the router in an app of our own, on a port of its own, and the console for the admin port. */
+/** The API role: an app with the router on its own port, and the console for the admin port. */
 import type { RequestListener } from 'node:http'
 import type { Router } from 'express'
 import { createApp } from '../http/app.ts'
@@ -10,11 +10,11 @@ import { createApiRouter } from './api-router.ts'
 import { openConsole } from './console-role.ts'
 import type { Shared } from './shared.ts'
 
-/** What `npm run demo` puts on the same port; there is none in production. */
+/** Routes that `npm run demo` adds to the same port. Production has none. */
 export interface Beside {
-  /** Asked before our own routes. */
+  /** This router runs before the routes of the API. */
   createRouter(shared: Shared): Router
-  /** Told of every decision of the limits about sends and checks. */
+  /** Called with every decision of the limits about sends and checks. */
   onDecided: OnDecided
 }
 

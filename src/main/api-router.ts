@@ -1,4 +1,4 @@
-/** The routes of the API, each with what stands behind it. */
+/** Builds the routes of the API and their dependencies. */
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
@@ -24,7 +24,7 @@ import { composeSending } from './sending.ts'
 import type { Shared } from './shared.ts'
 import { composeSupport } from './support.ts'
 
-/** For our own app or a host's. `onDecided` is called with every decision of the limits. */
+/** For the app of Postern or of a host. `onDecided` is called with every decision of the limits. */
 export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const { closers, log, metrics, secrets, limits } = shared
   const { environment, file } = shared.config
@@ -67,7 +67,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
       ...{ maxAgeMs: Number.POSITIVE_INFINITY, maxEntries: 1, isOnceEnough: true },
     })
     closers.onClose(() => unanswered.close())
-    // Awaited once, because a caller that sees `ready` may use the key at once.
+    // Awaited once, because a caller can use the key as soon as it sees `ready`.
     await ensure().catch((error) => {
       log.backgroundFailed('bootstrap key', error)
       unanswered.add('bootstrap key', ensure)

@@ -1,4 +1,4 @@
 import { run } from './run.ts'
 
-/** `npm run start:api`: answers requests. Any number of these. */
+/** `npm run start:api`: answers requests. Any number of them can run. */
 await run({ api: true, worker: false })

@@ -1,4 +1,4 @@
-/** Codes that a person typed, and the passes that prove one. */
+/** Builds the check of typed codes, and the passes of right codes. */
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createPasses } from '../captcha/passes.ts'

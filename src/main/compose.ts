@@ -1,7 +1,6 @@
 /**
- * The composition root: this file and what stands beside it (shared, API router and role, worker role) are the only place
- * that builds things, joins the rooms and closes what was opened. An API process, a worker process and
- * a test's (both in one) are made of the same.
+ * The composition root. Only this file and its neighbours (shared, API router and role, worker role) build, connect and
+ * close the parts of a process. API processes, worker processes and tests (both in one) use the same code.
  */
 import type { createLog } from '../base/log.ts'
 import { startLiveness } from '../delivery/liveness.ts'
@@ -24,11 +23,11 @@ export interface Roles {
 }
 
 export interface Running {
-  /** Where it listens: `api` (API role only) and `admin`. */
+  /** Addresses where it listens: `api` (API role only) and `admin`. */
   readonly addresses: Readonly<Record<string, string>>
   readonly log: ReturnType<typeof createLog>
   reload: Limits['reload']
-  /** Takes nothing new, ends what is under way, closes everything. */
+  /** Accepts no new work, finishes the work under way, closes everything. */
   close(): Promise<void>
 }
 
@@ -39,7 +38,7 @@ export async function start(
     keyPrefix?: string
     clock?: () => number
     beside?: Beside | undefined
-    /** For tests, which keep connections that they don't use any more. */
+    /** For tests, which keep connections that they no longer use. */
     quietMs?: number
   } = {},
 ): Promise<Running> {
@@ -64,13 +63,13 @@ export async function start(
       },
     }
   } catch (error) {
-    // A worker may be sending already: it ends in order although the start came to nothing.
+    // A worker may be sending already, so it ends in order although the start failed.
     await closers.close().catch(() => {})
     throw error
   }
 }
 
-/** Where a process is in its life. It is asked for its readiness in every phase. */
+/** The phase of a process. Readiness can be requested in every phase. */
 interface Phase {
   is: 'starting' | 'running' | 'stopping'
 }
@@ -99,7 +98,7 @@ async function startRoles(
   closers.onClose(() => readiness.stop())
   let api: ApiRole | undefined
   let liveness: ReturnType<typeof startLiveness> | undefined
-  // Opened before the roles, so that it is there until they have ended: a load balancer must see that this process stops.
+  // Opened before the roles and closed after them: a load balancer must see that this process is stopping.
   const adminServer = createAdminServer({
     metrics,
     measure: async () => {
@@ -120,7 +119,7 @@ async function startRoles(
     api = await startApiRole(shared, { beside, quietMs })
     addresses.api = api.address
   }
-  // A connection that is still being made is not a missing Redis.
+  // Waits for the first connection, so that a slow one does not look like a missing Redis.
   await firstTry(servers.redis)
   phase.is = 'running'
   await readiness.ask()

@@ -1,4 +1,4 @@
-/** Joins the console with the rooms it looks into. It is at the admin port of API processes: workers take no requests of people. */
+/** Connects the console with its rooms. It runs at the admin port of API processes; workers serve no people. */
 import type { RequestListener } from 'node:http'
 import { everyApp } from '../access/key-store.ts'
 import { reachRedis } from '../base/reach-redis.ts'
@@ -76,7 +76,7 @@ export function openConsole(
   })
 }
 
-/** Queues, workers and the pace of providers, as they are when they are asked. */
+/** Reads the current state of queues, workers and the pace of providers. */
 function watchDelivery(shared: Shared, limiterRedis: RedisClient) {
   const { limits, config } = shared
   const { redis, keyPrefix } = shared.servers
@@ -104,7 +104,7 @@ function watchDelivery(shared: Shared, limiterRedis: RedisClient) {
   }
 }
 
-/** Under names of its own, apart from those of policies. */
+/** A limiter whose Redis keys have their own names, apart from those of policies. */
 function limiterOf(
   shared: Shared,
   redis: RedisClient,

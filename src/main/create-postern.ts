@@ -1,6 +1,6 @@
 /**
- * Postern inside another Express app: the router of the API, and a worker where one is wanted. It is what the
- * standalone processes are made of, without ports of its own.
+ * Postern inside another Express app: the router of the API and, if wanted, a worker. The standalone processes use the
+ * same code and add ports.
  */
 import '../base/supported-node.ts'
 import { stringify } from 'yaml'
@@ -13,34 +13,37 @@ import { startWorkerRole } from './worker-role.ts'
 
 export interface PosternOptions extends Additions {
   /**
-   * `DATABASE_URL`, `REDIS_URL`, `SECRET` and whatever else `.env.example` lists, `process.env` by default. Ports, host and
-   * proxy hops are the host's: the caller's address is `req.ip` by the host's `trust proxy`.
+   * `DATABASE_URL`, `REDIS_URL`, `SECRET` and the other variables of `.env.example`; `process.env` by default. The host app
+   * decides about ports and proxy hops: the address of a caller is its `req.ip`, by its `trust proxy`.
    */
   environment?: Readonly<Record<string, string | undefined>>
-  /** The policy file: its path, `./postern.yaml` by default, or what would stand in it. */
+  /** The path of the policy file, `./postern.yaml` by default, or its content. */
   policy?: string | Readonly<Record<string, unknown>>
-  /** Before every key in Redis; `postern:` by default. */
+  /** Prefix of every Redis key; `postern:` by default. */
   keyPrefix?: string
 }
 
 export interface Postern extends PosternCalls {
   /**
-   * An `express.Router`, to be mounted anywhere. Paths that are not Postern's go on to the next handler; a body that
-   * was parsed before is taken as it is.
+   * An `express.Router`, to be mounted anywhere. Other paths than those of Postern go on to the next handler. It accepts
+   * a body that was parsed before.
    */
   readonly router: Awaited<ReturnType<typeof createApiRouter>>['router']
-  /** Begins to carry messages in this process; a second call changes nothing. Throws after `close`. */
+  /** Starts to send messages in this process; a second call changes nothing. Throws after `close`. */
   startWorker(): void
-  /** What Prometheus reads of this Postern, to be served where the host serves its own. */
+  /** Metrics of this Postern for Prometheus. The host app serves them together with its own. */
   metrics(): Promise<string>
   /**
-   * Answers new requests with 503, ends those under way, then closes every connection. The server is the host's: close it
-   * too. A second call returns the same promise.
+   * Answers new requests with 503, finishes those under way, then closes every connection. It does not close the server
+   * of the host. A second call returns the same promise.
    */
   close(): Promise<void>
 }
 
-/** Resolves once the plugins are loaded, also while Redis or PostgreSQL is away. Throws an Error that lists every problem of the settings, or names the plugin that can not be used. */
+/**
+ * Resolves when the plugins are loaded, even if Redis or PostgreSQL does not answer. Throws an Error that lists every
+ * problem of the settings, or names the plugin that can not be used.
+ */
 export async function createPostern(options: PosternOptions = {}): Promise<Postern> {
   const { environment = process.env, policy = environment.POSTERN_CONFIG, keyPrefix } = options
   const extensions = createExtensions()
@@ -71,7 +74,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
         return metrics.registry.metrics()
       },
       close() {
-        // Requests first: a worker's end may take seconds.
+        // Requests end first, because a worker may take seconds to end.
         closing ??= underWay.close().then(() => closers.close())
         return closing
       },

@@ -17,14 +17,14 @@ export interface Config {
   readonly environment: Environment
   readonly file: PolicyFile
   readonly templates: Templates
-  /** By name. */
+  /** Providers by name. */
   readonly providers: ReadonlyMap<string, ProviderSetUp>
   readonly plugins: Extensions['plugins']
 }
 
 /**
- * The environment, the policy file (or its text) with its plugins, and the templates; every problem of all at once.
- * `extensions` are those of a host.
+ * Reads the environment, the policy file (or its text) with its plugins, and the templates. Reports the problems of all
+ * of them at once. `extensions` are those of a host.
  */
 export async function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -50,13 +50,13 @@ export async function loadConfig(
   }
 }
 
-/** The checks of the rooms behind, for one reading of the file, and what they made of it. */
+/** The checks of other rooms for one reading of the file, and the values that they read. */
 export function createSectionChecks(extensions = createExtensions()) {
   const { kinds, plugins } = extensions
   const providers = new Map<string, ProviderSetUp>()
   let templates: Templates | undefined
 
-  /** Places are those in the provider's settings. */
+  /** Paths are relative to the settings of the provider. */
   function settingsFindings(name: string, kind: ProviderKind, settings: unknown): Finding[] {
     try {
       const parsed = kind.settings.safeParse(settings)
@@ -80,7 +80,7 @@ export function createSectionChecks(extensions = createExtensions()) {
     provider(name, { kind, pace, quotas, settings }) {
       const known = kinds.find(kind)
       if (!known) {
-        return [{ path: ['kind'], message: `"${kind}" is none of ${kinds.names().join(', ')}` }]
+        return [{ path: ['kind'], message: `"${kind}" is not one of ${kinds.names().join(', ')}` }]
       }
       const limits = parsePolicies(providerPolicies({ [name]: { pace, quotas } }))
       const ofLimits = limits.ok ? [] : limits.problems

@@ -1,6 +1,6 @@
 /**
- * Additions to Postern by its host and by the policy file's `plugins:`: provider kinds, and routers beside ours. What is
- * wrong with one is reported at start, by the plugin's name; a process never runs with half of what its file names.
+ * Plugins of the host and of `plugins:` in the policy file. A plugin adds provider kinds and a router. Faults are reported
+ * at start with the name of the plugin, and a process never runs with only some of its plugins.
  */
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
@@ -13,22 +13,22 @@ import { createProviderKinds } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 
 export interface Plugin {
-  /** In messages, the log and metrics. In a file it may be missing: then it is the file as `plugins:` names it. */
+  /** The name in messages, the log and metrics. Without it, the name is the entry under `plugins:`. */
   readonly name: string
   /** By the name that each has as `kind`. */
   // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
   readonly providerKinds?: Readonly<Record<string, ProviderKind<any>>>
   /**
-   * Called once per API, before it listens. The router is asked after all paths of Postern; what it throws is answered as
+   * Called once per API, before it listens. The router runs after all paths of Postern, and its errors become the problem
    * `internal`. Workers and commands never call it.
    */
   router?(postern: PosternCalls): Router | Promise<Router>
 }
 
-/** A plugin, or a function that makes it. */
+/** A plugin, or a function that returns it. */
 export type PluginOrMaker = Plugin | (() => Plugin | Promise<Plugin>)
 
-/** What a host hands to `createPostern`. */
+/** The additions that a host passes to `createPostern`. */
 export interface Additions {
   /** By the name that each has as `kind`. */
   readonly providerKinds?: Plugin['providerKinds']
@@ -37,16 +37,16 @@ export interface Additions {
 
 export type Extensions = ReturnType<typeof createExtensions>
 
-/** How long a plugin may take to load, or to make its router. */
+/** Time limit for loading a plugin, and for making its router. */
 const defaultWithinMs = 10_000
 
-/** The additions of one Postern. Both ways to add reject with an Error that names what can not be used. */
+/** The additions of one Postern. Both `add` functions reject with an Error that names the plugin. */
 export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
   const kinds = createProviderKinds()
   const plugins: Plugin[] = []
 
   function addKinds(providerKinds: unknown): void {
-    if (!isObject(providerKinds)) throw new Error('providerKinds is no object')
+    if (!isObject(providerKinds)) throw new Error('providerKinds is not an object')
     for (const [name, kind] of Object.entries(providerKinds)) {
       try {
         kinds.add(kind)
@@ -58,7 +58,7 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
     }
   }
 
-  /** `given` is what a host hands over, or the default export of a module; `name` is for what has none. */
+  /** `given`: a value from the host, or the default export of a module. `name` is used if it has none. */
   async function add(given: unknown, name: string): Promise<void> {
     let told = name
     try {
@@ -77,7 +77,7 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
         throw new Error('has neither providerKinds nor router')
       }
       if (router !== undefined && typeof router !== 'function') {
-        throw new Error('router is no function')
+        throw new Error('router is not a function')
       }
       if (providerKinds !== undefined) addKinds(providerKinds)
       plugins.push({ name: own, ...(router ? { router: router.bind(made) } : {}) })
@@ -96,7 +96,7 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
         await inTime(add(plugin, name), startWithinMs, `plugin ${name}: was not made`)
       }
     },
-    /** One of the policy file at this path. */
+    /** Adds a module that the policy file at this path names. */
     async addModule(specifier: string, policyPath: string): Promise<void> {
       const loading = importFrom(policyPath, specifier).then((given) => add(given, specifier))
       await inTime(loading, startWithinMs, `plugin ${specifier}: was not loaded`)
@@ -144,7 +144,7 @@ async function importFrom(policyPath: string, specifier: string): Promise<unknow
   }
 }
 
-/** A path is relative to the policy file; a package is one that is installed beside the file, or else beside Postern. */
+/** A path is relative to the policy file. A package is searched beside the file, then beside Postern. */
 function addressOf(policyPath: string, specifier: string): string {
   if (/^\.{0,2}\//.test(specifier)) {
     return pathToFileURL(resolve(dirname(policyPath), specifier)).href
@@ -156,7 +156,7 @@ function addressOf(policyPath: string, specifier: string): string {
   }
 }
 
-/** A function is called once per process, also when the policy file is read again. */
+/** Calls the function once per process, even when the policy file is read again. */
 async function madeBy(maker: () => unknown): Promise<unknown> {
   const made = madeOnce.get(maker) ?? (async () => maker())()
   madeOnce.set(maker, made)

@@ -1,6 +1,6 @@
 /**
- * The limiter, and what a SIGHUP changes without a restart: the policies, the prices that they count, and `pace` and
- * `quotas` of providers. Counts are kept; everything else in the policy file needs a restart, and is reported.
+ * The limiter, and the settings that a SIGHUP changes without a restart: the policies, their prices, and `pace` and
+ * `quotas` of providers. Counts are kept. Changes in other sections are reported, because they need a restart.
  */
 
 import type { Closers } from '../base/closers.ts'
@@ -13,7 +13,7 @@ import { policiesInForce } from '../rules/in-force.ts'
 import type { Config } from './load-config.ts'
 import type { Servers } from './servers.ts'
 
-/** Longer than any other request may have to be given back. */
+/** Longer than the time in which any other request may be given back. */
 const rememberRequestsMs = 300_000
 
 export type Limits = ReturnType<typeof createLimits>
@@ -26,7 +26,7 @@ export function createLimits(
   closers: Closers,
   clock?: () => number,
 ) {
-  /** As it is in force: of what `reload` was given, only what it could take. */
+  /** The policy file now in force: of a reloaded file, only the sections that could be reloaded. */
   let running = config.file
   let { raw, policies } = policiesInForce(running)
   const reloaders: ((next: PolicyFile) => void)[] = []
@@ -35,9 +35,9 @@ export function createLimits(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    // A code may pass until its end, and what its send took be given back then.
+    // A code can pass until its end. Only then are the uses of its send given back.
     rememberRequestsMs: Math.max(rememberRequestsMs, config.file.code.ttl + 60_000),
-    // What is remembered for a second of ours would hold for hours of theirs.
+    // With a test clock, a refusal remembered for a second could apply for simulated hours.
     ...(clock ? { clock, rememberRefusalsMs: 0 } : {}),
     onRefused: (labels) => metrics.rejected.inc(labels),
     onObserved: (labels) => metrics.observed.inc(labels),
@@ -52,16 +52,16 @@ export function createLimits(
 
   return {
     limiter,
-    /** The rules as they are now. */
+    /** The policies now in force. */
     policies: () => policies,
     prices: () => running.prices,
-    /** The policy file as it is in force. */
+    /** The policy file now in force. */
     file: () => running,
-    /** Called with the file as it is in force from now on. */
+    /** `take` is called with the file that is now in force. */
     onReload(take: (next: PolicyFile) => void): void {
       reloaders.push(take)
     },
-    /** Takes new rules without losing counts, and says which sections it took and which it could not. */
+    /** Applies new rules without losing counts. Returns which sections are reloaded and which need a restart. */
     reload(next: Config): { reloaded: string[]; needRestart: string[] } {
       const { file, taken, needRestart } = takeRules(running, next.file)
       running = file

@@ -1,4 +1,4 @@
-/** What every send and check meets, whoever it comes from: recipients, limits, challenges, and what is remembered of it. */
+/** The steps of every send and check: recipients, limits, challenges, and the records for support. */
 import { createAltcha } from '../access/altcha.ts'
 import { createChallenges } from '../access/challenges.ts'
 import { createSiteverify } from '../access/siteverify.ts'
@@ -34,7 +34,7 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
   const quota = createQuota({
     limiter,
     secrets,
-    // A reload changes them together with the rules that count them.
+    // A reload changes prices together with the rules that count them.
     priceOf: (channel, country) => createPriceOf(prices())(channel, country),
     isTestRecipient,
     onDecided(decided) {
@@ -69,7 +69,7 @@ function openChallenges({ config, servers, secrets, metrics, closers }: Shared) 
 
 const maxNamed = 20
 
-/** A reader of the policy file knows their codes and passes as one of them. */
+/** Anyone who reads the policy file knows their codes, so the log warns about them. */
 function warnOfTestRecipients({ config, log }: Shared, { list }: TestRecipients): void {
   const recipients = list().map(({ channel, to }) => maskRecipient(channel, to))
   if (recipients.length === 0) return

@@ -1,6 +1,6 @@
 /**
- * The life of a production process: read the settings, start, and end in order. A second signal ends
- * it at once; so does an end that takes longer than a send.
+ * The life of a production process: it reads the settings, starts, and ends in order. A second signal ends it at once. So
+ * does a shutdown that takes longer than a send.
  */
 import { closeSync, openSync } from 'node:fs'
 import { endInOrder, stopWithinMs } from '../base/end-in-order.ts'
@@ -15,17 +15,17 @@ export async function run(roles: Roles): Promise<void> {
   const hadTerminal = hasTerminal()
   const starting = startOrExit(config, roles)
   const end = endInOrder(starting, stopWithinMs + config.environment.DRAIN_SECONDS * 1_000)
-  // One after the other, because reading the file takes turns of the event loop.
+  // Reloads run one after the other, because reading the file is asynchronous.
   let reloaded: Promise<unknown> = starting
   process.on('SIGHUP', () => {
-    // Out of a terminal that was closed it could not be stopped any more.
+    // A closed terminal can no longer send Ctrl-C, so the process ends itself.
     if (hadTerminal && !hasTerminal()) void end('terminal closed', 0)
     else reloaded = reloaded.then(() => starting).then(reload)
   })
   await starting
 }
 
-/** Whether there is a terminal whose Ctrl-C would reach this process. */
+/** Whether a terminal can send Ctrl-C to this process. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'))
@@ -35,7 +35,7 @@ function hasTerminal(): boolean {
   }
 }
 
-/** Starts, or says in one line why not: a port in use, a file that can't be read. */
+/** Starts, or prints the reason in one line and exits: a port in use, a file that can't be read. */
 export async function startOrExit(config: Config, roles: Roles, beside?: Beside): Promise<Running> {
   try {
     return await start(config, roles, { beside })
@@ -64,7 +64,7 @@ export async function readConfigOrExit(
   process.exit(1)
 }
 
-/** Whatever goes wrong here, the rules in force stay in force. */
+/** After any error, the current rules stay in force. */
 async function reload({ reload, log }: Running): Promise<void> {
   try {
     const loaded = await loadConfig(process.env)

@@ -1,4 +1,4 @@
-/** Captchas and notices, from a caller's words to a row and a job. */
+/** Builds the sends of captchas and notices, from a request to a row and a job. */
 import { createSendCaptcha } from '../captcha/send.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
 import { createNoticeCreator } from '../notice/create.ts'

@@ -1,6 +1,6 @@
 /**
- * What API and worker are both built on, in the order in which it is opened: log and metrics, servers,
- * stores, limits. Everything that is opened here is closed by `closers`, last opened first.
+ * The parts that API and worker share, in the order of their opening: log and metrics, servers, stores, limits. `closers`
+ * closes all of them, the last opened first.
  */
 
 import { type Closers, createClosers } from '../base/closers.ts'
@@ -20,7 +20,7 @@ import type { Config } from './load-config.ts'
 import { createLimits, type Limits } from './reloadable-limits.ts'
 import { connectServers, type Servers } from './servers.ts'
 
-/** Before every key in Redis; another value in tests, so that files don't meet. */
+/** Prefix of every Redis key. Tests use other values, so that their keys do not collide. */
 export const defaultKeyPrefix = 'postern:'
 
 export interface Shared {
@@ -38,7 +38,7 @@ export function openShared(
   config: Config,
   processName: 'api' | 'worker' | 'demo' | 'embedded',
   keyPrefix: string,
-  /** For simulations: stands in for Redis' clock in the limits. */
+  /** For simulations: replaces the clock of Redis in the limits. */
   clock?: () => number,
 ): Shared {
   const { environment, file } = config
@@ -83,19 +83,19 @@ function openStores(
     }),
     receipts: createReceipts(database, metrics, wantedEvents),
     events: createEventOutbox(database),
-    /** Of which events are written. */
+    /** Types of events that are written. */
     wantedEvents,
     codes,
     producer,
-    /** Where the sandbox provider keeps its messages; undefined without one. */
+    /** Messages of the sandbox provider; undefined without one. */
     outbox: hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined,
   }
 }
 
-/** A claim is for one provider call: it outlives that and its bookkeeping. */
+/** A claim lasts longer than one provider call and its bookkeeping. */
 const claimMsFor = (callMs: number) => callMs * 2 + 2_000
 
-/** Those of queue and tables, measured at each scrape; every process says the same of them. */
+/** Gauges of the queue and the tables, measured at each scrape. Every process reports the same values. */
 export async function measureGauges(
   metrics: Metrics,
   { producer, notices, events }: Stores,

@@ -1,4 +1,4 @@
-/** What support sees of a recipient, and may take back: for the API and the console. */
+/** Builds the look-up and reset of a recipient for the API and the console. */
 import { createOperations } from '../support/operations.ts'
 import { createFindRecorded } from '../support/recorded.ts'
 import { createSupport } from '../support/support.ts'

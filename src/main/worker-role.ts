@@ -1,4 +1,4 @@
-/** The worker role: delivery, and everything that runs by itself. */
+/** The worker role: delivery, and all background tasks. */
 import { channels } from '../base/channel.ts'
 import { createDeliver } from '../delivery/deliver.ts'
 import { capacityOf, guardProviders } from '../delivery/guarded-providers.ts'
@@ -16,7 +16,7 @@ import { startReconciler } from '../upkeep/reconcile.ts'
 import { startRetention } from '../upkeep/retention.ts'
 import type { Shared } from './shared.ts'
 
-/** Begins at once to deliver what is on the queue. */
+/** Starts at once to deliver the notices on the queue. */
 export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { closers, log, metrics, secrets } = shared
   const { file, templates, providers } = shared.config
@@ -86,14 +86,14 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   })
   closers.onClose(async () => {
     const closing = workers.map((worker) => worker.close())
-    // What still waits for a provider goes back on the queue, so that they end in time.
+    // Notices that wait for a provider go back on the queue, so that the workers end in time.
     for (const one of guarded.values()) one.stopWaiting()
     await Promise.all(closing)
   })
   return workers
 }
 
-/** What goes on in every worker beside delivery. */
+/** Background tasks of every worker. */
 function startUpkeep({ closers, config: { file }, log, metrics, servers, stores }: Shared): void {
   const reconciler = startReconciler({
     store: stores.notices,

@@ -1,4 +1,4 @@
 import { run } from './run.ts'
 
-/** `npm run start:worker`: sends what was accepted. Any number of these. */
+/** `npm run start:worker`: sends accepted messages. Any number of them can run. */
 await run({ api: false, worker: true })

@@ -47,10 +47,10 @@ test('keys: a publishable key keeps its origins as browsers spell them, and says
   const created = await keys('create', '--name', 'page', '--kind', 'publishable', ...origins)
   expect(created).toMatchObject({ code: 0, stderr: '' })
   expect(created.stdout).toContain(
-    'https://Bücher.example:443 is https://xn--bcher-kva.example to a browser.\n',
+    'Browsers write https://Bücher.example:443 as https://xn--bcher-kva.example.\n',
   )
   expect(created.stdout).toMatch(/^key: ppk_[\w-]{49}$/m)
-  expect(created.stdout).toContain('It may stand in pages of these origins.')
+  expect(created.stdout).toContain('Use it in pages of these origins.')
   const { stdout } = await keys('list')
   expect(stdout).toMatch(
     / {2}publishable {2}ppk_[\w-]{6}… {2}name=page {2}app=page {2}origins=https:\/\/xn--bcher-kva.example,http:\/\/localhost:5173 {2}made \S+ {2}never used {2}active$/m,
@@ -90,7 +90,7 @@ test('keys: rotate shows another key of the same facts, and until when the old o
   expect(again).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('already') })
   const atOnce = await keys('rotate', successor as string, '--overlap', '0s')
   expect(atOnce.stdout).toContain(`${successor} has ended.`)
-  expect((await keys('rotate', successor as string)).stderr).toMatch(/ended .* Make a new one/)
+  expect((await keys('rotate', successor as string)).stderr).toMatch(/ended .* Create a new key/)
 })
 
 const page = ['create', '--name', 'web', '--kind', 'publishable']
@@ -98,9 +98,12 @@ const nobody = '019aa000-0000-7000-8000-000000000000'
 const many = Array.from({ length: 300 }, (_, at) => ['--origin', `https://a${at}.example`]).flat()
 test.each([
   [[], /Usage:/],
-  [['create', '--name', 'Web Shop'], /^"Web Shop" is no name[\s\S]*Usage:/],
-  [['create', '--name', 'opAll', '--kind', 'operator'], /^"opAll" is no name .* 1 to 32 of a-z/],
-  [['create', '--name', 'web', '--app', 'Shop'], /^"Shop" is no name/],
+  [['create', '--name', 'Web Shop'], /^"Web Shop" is not a valid name[\s\S]*Usage:/],
+  [
+    ['create', '--name', 'opAll', '--kind', 'operator'],
+    /^"opAll" is not a valid name .* 1 to 32 of a-z/,
+  ],
+  [['create', '--name', 'web', '--app', 'Shop'], /^"Shop" is not a valid name/],
   [['create', '--name', 'web', '--colour', 'red'], /Usage:/],
   [['create', '--name', 'web', '--overlap', '1h'], /Usage:/],
   [['list', '--origin', 'https://shop.example'], /Usage:/],

@@ -237,7 +237,7 @@ colour: red
     /:7: policies\.notice\.0\.key: there is no field \{colour\}/,
     /:10: NOT_SET is not set in the environment/,
     /:10: providers\.mail\.from: /,
-    /:11: providers\.phone\.kind: "pigeon" is none of/,
+    /:11: providers\.phone\.kind: "pigeon" is not one of/,
     /:13: providers\.other\.kind: /,
     /:14: providers\.Wrong: /,
     /:17: routes\.sms\.0\.use: there is no provider "gone"/,

@@ -180,7 +180,7 @@ test.each<[string, Record<string, string>, string[], RegExp[]]>([
     'a router that is none',
     { 'a.js': 'export default { name: "r", router: {} }' },
     ['./a.js'],
-    [/plugin r: router is no function$/],
+    [/plugin r: router is not a function$/],
   ],
   [
     'a kind of a name that is taken',

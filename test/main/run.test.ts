@@ -47,7 +47,7 @@ test('an .env in the current folder is read by API, keys and migrate; what is se
 
   expect(await runCommand('migrate', [], {}, folder)).toMatchObject({
     code: 0,
-    stdout: 'nothing to apply\n',
+    stdout: 'nothing to apply: the schema is up to date\n',
   })
   expect(await runCommand('keys', ['list'], {}, folder)).toMatchObject({ code: 0, stderr: '' })
   const elsewhere = { DATABASE_URL: 'postgresql://127.0.0.1:9/x' }
