@@ -6,20 +6,20 @@ import type { SendResult } from '../providers/provider.ts'
 import { meanings } from './meaning.ts'
 import { unknowns } from './retry.ts'
 
-/** The calls made for one notice: each is noted for the row, counted and logged. */
+/** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
 export interface AttemptLog {
-  /** In this pass. */
+  /** Attempts of this pass. */
   readonly made: readonly Attempt[]
-  /** Those of earlier passes too, as the row keeps them. */
+  /** Attempts of all passes, as the row stores them. */
   all(): Attempt[]
-  /** How many calls there were, in all passes. */
+  /** Number of calls in all passes. */
   calls(): number
-  /** Those of all that may have reached the person. */
+  /** All attempts that may have reached the person. */
   unknowns(): Attempt[]
-  /** Whether a provider has said that this message will never pass. */
+  /** Whether this provider rejected the message for good. */
   isRejectedBy(provider: string): boolean
   add(provider: string, result: SendResult, startedAt: Date): void
-  /** A provider's word on a try that was unknown. */
+  /** Adds a provider's later answer about an attempt with unknown outcome. */
   addAnswer(provider: string | null, outcome: 'accepted' | 'not_taken'): void
 }
 
@@ -47,7 +47,7 @@ export function createAttemptLog(
       made.push({ ...facts, at: startedAt.toISOString() })
       metrics.sends.inc({ provider, outcome: result.kind })
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)
-      // One that went well is logged with the notice's end.
+      // A successful attempt is logged with the end of the notice.
       if (result.kind !== 'accepted') log.tried({ noticeId: notice.id, ...facts })
     },
 
@@ -60,8 +60,8 @@ export function createAttemptLog(
 }
 
 /**
- * Adds a call to the row's list. Calls after which the message waits are as many as an outage is long, so they share
- * one entry per provider and outcome; all others are bounded by the tries. The latest call stands last.
+ * Adds a call to the list of the row. During a long outage, many calls end with a wait. They share one entry per provider
+ * and outcome, so the list stays short; `tries` bounds all other calls. The latest call stands last.
  */
 function withAttempt(attempts: Attempt[], next: Attempt): Attempt[] {
   const index = meanings[next.outcome].waits

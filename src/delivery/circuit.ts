@@ -1,39 +1,40 @@
 /**
- * The circuit breaker of one provider: after five failures in a row it gets nothing but a single probe
- * now and then, so that a dead far end costs no message a wait.
+ * The circuit breaker of one provider. After five failures in a row, it lets only a single probe pass every few seconds.
+ * So no message waits for a dead provider.
  *
- * A call that is not answered for much longer than usual counts as a failure at once, because waiting
- * for the time-out of five calls would be waiting on a dead one; so does one such call per slot, where
- * there are fewer. What is usual is learnt from the answers, so a provider that always takes two seconds
- * is soon left in peace. And the real answer has the last word: a good one closes the circuit however
- * late it comes. So does a far end that shows in another way that it lives while a call waits: then the wait is about that
- * one message, and five recipients whose answers never come don't open it. It is this process' own experience: what
- * killed one worker's connection need not have touched another's.
+ * A call that takes much longer than usual counts as a failure at once: waiting for five time-outs would take too long.
+ * With fewer slots than five, one slow call per slot is enough. The usual time is learnt from the answers, so a provider
+ * that always needs two seconds is soon accepted.
+ *
+ * A good answer closes the circuit, however late it arrives. So does any other sign of life during a call: then the wait
+ * concerns only that message, and five silent recipients do not open the circuit.
+ *
+ * Each process has its own circuit: a broken connection of one worker says nothing about the others.
  */
 import type { SendResult } from '../providers/provider.ts'
 import { meanings } from './meaning.ts'
 
 const failuresToOpen = 5
-/** Shorter than this no call is slow. */
+/** A shorter call is never slow. */
 const leastSlowMs = 1_500
 const probeEveryMs = 3_000
 
-/** The leave to make one call: it must be used, or given up. */
+/** Permission for one call. It must be used or given up. */
 export interface Passage {
-  /** The call is handed what to call when the far end has shown that it lives. */
+  /** The call receives `onAlive`, and calls it when the provider has shown that it lives. */
   run(call: (onAlive: () => void) => Promise<SendResult>): Promise<SendResult>
   giveUp(): void
 }
 
 export function createCircuit(slots: number, onChange: (isOpen: boolean) => void) {
-  /** In a row. */
+  /** Failures in a row. */
   let failures = 0
   /** Calls under way that take too long. */
   let overdue = 0
   /** The time of the next probe; undefined while closed. */
   let probeAtMs: number | undefined
   let isProbing = false
-  /** The longest of the latest good answers; forgotten by a tenth with each that is shorter. */
+  /** Duration of the longest recent good answer. Each shorter answer reduces it by a tenth. */
   let usualMs = 0
 
   function failed(): void {
@@ -79,9 +80,9 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
         isExcused = true
         lives()
       })
-      // What one message waited for is not what is usual.
+      // A call that waited for its recipient does not count for the usual time.
       if (!isFailure(result)) succeeded(isExcused ? 0 : performance.now() - startMs)
-      // Counted already, when it became too long.
+      // A slow call was counted when it became too slow.
       else if (!isOverdue) failed()
       return result
     } finally {
@@ -111,7 +112,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   return {
     isOpen: () => probeAtMs !== undefined,
 
-    /** How long a call would be kept out; 0 when it would be made. */
+    /** Time until a call is allowed; 0 if it is allowed now. */
     openForMs(): number {
       if (probeAtMs === undefined) return 0
       // The end of a probe under way is not known.

@@ -1,4 +1,4 @@
-/** From a notice to what a provider is given: its variables unsealed, its template rendered. */
+/** Makes the message for a provider from a notice: unseals its variables and renders its template. */
 import type { Log } from '../base/log.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { OpenNotice } from '../notice/claim.ts'
@@ -7,10 +7,13 @@ import type { Templates } from './templates.ts'
 
 export function createComposeMessage(deps: { templates: Templates; secrets: Secrets; log: Log }) {
   const { templates, secrets, log } = deps
-  /** Of which the log says already that this worker can't render them. */
+  /** Templates that this worker can't render, and has logged. */
   const unrenderable = new Set<string>()
 
-  /** `endsAtMs`: of the notice, by `performance.now()`. Null when this worker lacks the template, a variable of it, or the secret that sealed them. */
+  /**
+   * `endsAtMs`: the end of the notice by `performance.now()`. Null if this worker lacks the template, one of its
+   * variables, or the secret that sealed them.
+   */
   return function composeMessage(notice: OpenNotice, endsAtMs: number): Message | null {
     const form = `${notice.template}/${notice.channel}.${notice.locale}`
     try {

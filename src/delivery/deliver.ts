@@ -1,10 +1,10 @@
 /**
- * Delivers one notice: look at it → settle what is unknown → still in time? → render → providers in
- * order, each: wait for a slot → claim, and is the code still current? → call → write what came of it.
+ * Delivers one notice: read it → settle unknown attempts → check the time → render → try the providers in order. For each
+ * provider: wait for a slot → claim the notice and check its code → call → write the outcome.
  *
- * Every await is a place where the process may die. Until the claim nothing has happened, however long
- * the wait was; between claim and record the row says `sending` until its claim ends, then another
- * worker takes it with one try of unknown outcome on its account; after the record it is over.
+ * The process may die at every await. Before the claim, nothing has happened, however long the wait was. Between claim
+ * and record, the row is `sending` until the claim ends. Then another worker claims it, with one attempt of unknown
+ * outcome. After the record, the attempt is complete.
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
@@ -22,12 +22,12 @@ import type { RetryPolicy } from './retry.ts'
 import type { Templates } from './templates.ts'
 
 /**
- * Added where a call itself shut its provider: the message comes back behind those that it keeps waiting. Otherwise a message
- * that is always told "too fast", or that always fails, would be the next one called for ever, and no other would go.
+ * Extra pause for a message whose own call closed the provider. It comes back after the messages that wait. Otherwise a
+ * message that always fails or is always throttled would be called first for ever.
  */
 const giveWayMs = 500
 
-/** A message that only a newer worker can send is offered again, at growing intervals. */
+/** First pause before a message that only a newer worker can send is tried again. The pauses grow. */
 const soonestNewerMs = 1_000
 const latestNewerMs = 30_000
 
@@ -37,10 +37,10 @@ export function createDeliver(deps: {
   providersFor: (notice: Routable) => GuardedProvider[]
   resolveUnknown: ResolveUnknown
   secrets: Secrets
-  /** Makes a captcha's code the one that passes, unless it was replaced, used or lost. */
+  /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   retry: Record<'captcha' | 'notice', RetryPolicy>
-  /** One provider call at most. */
+  /** Time limit of one provider call. */
   timeoutMs: number
   metrics: Metrics
   log: Log
@@ -49,25 +49,25 @@ export function createDeliver(deps: {
   const composeMessage = createComposeMessage(deps)
   const openPass = createPasses(deps)
 
-  /** Throws Unavailable while nothing has been claimed; afterwards it always ends with a written outcome. */
+  /** Throws Unavailable only before the claim. After a claim, it always writes an outcome. */
   return async function deliver(id: string): Promise<Verdict> {
     const notice = await store.findOpen(id)
     if (!notice) return done
-    // Its job came early: the clock that set its time was another one than PostgreSQL's.
+    // The job came early, because another clock than PostgreSQL's set its time.
     if (notice.opensInMs > 0) return { done: false, againInMs: notice.opensInMs }
     return deliverOpen(openPass(notice, providersFor(notice)))
   }
 
   async function deliverOpen(pass: Pass): Promise<Verdict> {
     const { notice, providers, attemptLog, record } = pass
-    // Before anything else: a message that has reached the person was neither late nor failed.
+    // This comes first: a message that reached the person is neither late nor failed.
     const sent = await resolveUnknown(notice, providers, attemptLog)
     if (sent) return record(sent)
     const isOver = notice.remainingMs <= 0
     if (isOver && attemptLog.unknowns().length > 0) return record(outcomeUnknown)
     const message = composeMessage(notice, performance.now() + pass.leftMs())
     if (!message || providers.length === 0) {
-      // A newer worker may know the template, the secret or the route, so only its time ends it (I27).
+      // A newer worker may have the template, the secret or the route, so only its time ends the notice (I27).
       if (isOver) return record(expired(message ? 'no_route' : 'not_rendered'))
       return record({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })
     }
@@ -78,7 +78,7 @@ export function createDeliver(deps: {
   async function offer(pass: Pass, message: Message): Promise<Verdict> {
     const { providers, attemptLog, isUrgent, begin, record } = pass
     const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
-    /** The soonest that one of them may take it. */
+    /** Shortest time until a provider may accept it. */
     let waitMs = Number.POSITIVE_INFINITY
     for (const [index, provider] of open.entries()) {
       const leftMs = pass.leftMs()
@@ -100,7 +100,7 @@ export function createDeliver(deps: {
       waitMs = Math.min(waitMs, comesBackInMs(pass, provider, result))
       if (isNextHere(result)) break
       if (hasOther && result.kind !== 'deferred') {
-        // The next one may have to be waited for, and what waits is not claimed.
+        // The next provider may need a wait, and a waiting notice must not be claimed.
         const verdict = await record({ state: 'pending', retryInMs: pass.pauseMs() })
         if (verdict.done) return verdict
       }
@@ -108,7 +108,7 @@ export function createDeliver(deps: {
     return record(withoutSuccess(pass, waitMs))
   }
 
-  /** What ends the pass, if the answer does: another provider must not have the message, or need not. */
+  /** The verdict if this answer ends the pass, so that no other provider is called. */
   async function concluded(
     pass: Pass,
     { name }: GuardedProvider,
@@ -120,17 +120,17 @@ export function createDeliver(deps: {
       return record({ state: 'failed', error: result.kind, provider: name })
     }
     if (result.kind !== 'unknown') return undefined
-    // Written before anything else is asked: the claim is for the call alone.
+    // Written before any query, because the claim covers only the call.
     const verdict = await record({ state: 'pending', retryInMs: unknownPauseMs(pass) })
     if (verdict.done) return verdict
     const found = await resolveUnknown(notice, providers, attemptLog)
     if (found) return record(found)
-    // Trying elsewhere would double the message at once.
+    // Another provider would send the message twice.
     return attemptLog.unknowns().length > 0 ? verdict : undefined
   }
 }
 
-/** When a message comes back to a provider that did not take it; never, where that has refused it for good. */
+/** Time until the message is offered again to this provider. Infinite if the provider rejected it for good. */
 function comesBackInMs(
   pass: Pass,
   provider: GuardedProvider,
@@ -152,11 +152,11 @@ function comesBackInMs(
   }
 }
 
-/** It will soon be the message's turn here; whatever else keeps it away, the next provider may take it. */
+/** Whether the message waits only for the pace or a slot of this provider. In other cases, the next provider can send it. */
 const isNextHere = (result: SendResult | Deferred): boolean =>
   result.kind === 'deferred' && (result.reason === 'pace' || result.reason === 'busy')
 
-/** No provider has it, and none may have it unknown to us. */
+/** The outcome when no provider has the message, and no attempt is unknown. */
 function withoutSuccess(pass: Pass, waitMs: number): ClaimOutcome {
   const { providers, attemptLog } = pass
   if (providers.every(({ name }) => attemptLog.isRejectedBy(name))) {
@@ -168,13 +168,13 @@ function withoutSuccess(pass: Pass, waitMs: number): ClaimOutcome {
     : { state: 'failed', error: 'tries_used_up' }
 }
 
-/** The older the notice, the longer until it is looked at again. */
+/** Pause until the next look at the notice. It grows with the age of the notice. */
 function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
   const ageMs = performance.now() - wantedAtMs
   return Math.min(Math.max(ageMs / 4, soonestNewerMs), latestNewerMs)
 }
 
-/** A provider that can be asked needs time to know. */
+/** Pause before a query: a provider needs time before it knows the outcome. */
 function unknownPauseMs({ providers, attemptLog, pauseMs, askAgainMs }: Pass): number {
   const canBeAsked = attemptLog
     .unknowns()

@@ -3,14 +3,14 @@ import { about, type Finding } from '../base/finding.ts'
 import type { Routes } from './provider-order.ts'
 import type { Templates } from './templates.ts'
 
-/** What of the policy file decides whether a message can be carried. */
+/** The parts of the policy file that decide whether a message can be sent. */
 interface Carrying {
   readonly routes: Routes
   readonly providers: Readonly<Record<string, { readonly kind: string }>>
   readonly code: { readonly length: number }
 }
 
-/** Whether what can be said can also be carried. */
+/** Whether each template has a route, and each route a template. */
 export function examineMessages(file: Carrying, templates: Templates): Finding[] {
   return [
     ...channels.flatMap((channel) => examineRoutes(channel, file, templates)),
@@ -24,13 +24,13 @@ function examineRoutes(channel: Channel, file: Carrying, templates: Templates): 
   const isWritten = templates.findLocale('captcha', channel) !== undefined
   if (routes.length === 0)
     return [
-      warning(`no route carries ${channel}`, `add one under routes.${channel}, or leave it so`),
+      warning(`no route for ${channel}`, `add one under routes.${channel} if you send ${channel}`),
     ]
   if (!isWritten)
     return [
       error(
-        `${channel} has a route, and the template captcha has no ${channel} form`,
-        'add it to the templates folder',
+        `${channel} has a route, but the template captcha has no ${channel} file`,
+        'add the file to the templates folder',
       ),
     ]
   const kinds = routes.flatMap(({ use }) =>
@@ -39,7 +39,7 @@ function examineRoutes(channel: Channel, file: Carrying, templates: Templates): 
   if (kinds.includes('sandbox')) {
     return [
       error(
-        `${channel} may go to a sandbox, which delivers nothing`,
+        `${channel} uses a sandbox, which delivers nothing`,
         `name real providers in routes.${channel}`,
       ),
     ]
@@ -47,10 +47,10 @@ function examineRoutes(channel: Channel, file: Carrying, templates: Templates): 
   const isForAll = routes.some(({ match }) => Object.keys(match).length === 0)
   return [
     isForAll
-      ? ok(`${channel}: ${routes.length} route(s), the last resort fits every message`)
+      ? ok(`${channel}: ${routes.length} route(s), every message has one`)
       : warning(
-          `${channel}: no route fits every message; what none fits is refused`,
-          'add a route without match',
+          `${channel}: messages that match no route are refused`,
+          'add a last route without match',
         ),
   ]
 }
@@ -61,7 +61,7 @@ function examineLengths(file: Carrying, templates: Templates): Finding[] {
   if (long.length === 0) return [ok('every SMS template fits into one message')]
   return long.map(({ template, locale, segments }) =>
     warning(
-      `${template}/sms.${locale} takes ${segments} messages; carriers bill each`,
+      `${template}/sms.${locale} needs ${segments} messages, and carriers bill each one`,
       'shorten it',
     ),
   )

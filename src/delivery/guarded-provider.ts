@@ -1,13 +1,14 @@
 /**
- * The gate before a provider: whether a message may go to it now, and what came of it.
+ * Guards the calls of one provider: decides whether a message can go to it now, and returns the result.
  *
- * A provider that said "too fast" is left alone until its time is over; a dead one costs no message a
- * wait (circuit.ts); one that is busy is waited for before anything begins (slots.ts); one that allows
- * only so much is not asked for more (provider-limits.ts). And whatever a provider does, a call ends: within its
- * time and a second, with a result of the closed set.
+ * - A provider that throttles is not called until its pause ends.
+ * - No message waits for a dead provider (circuit.ts).
+ * - Messages wait for a busy provider before they are claimed (slots.ts).
+ * - The limits of the provider are kept (provider-limits.ts).
+ * - Every call ends at most a second after its time limit, with a result of the closed set.
  *
- * Messages that wait for a provider to return get places in a line: they come back one after the other, soon after it
- * may be called again, and however many wait, few of them look at it in a second.
+ * Messages that wait for a provider to return get places in a line. They come back one after the other, soon after calls
+ * are allowed again. So few messages per second try, however many wait.
  */
 import { orLate } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
@@ -26,7 +27,7 @@ export interface Deferred {
   retryInMs: number
 }
 
-/** All was ready, and then the caller wanted no call any more. */
+/** The slot was free, but the caller no longer wanted the call. */
 export interface Withdrawn {
   kind: 'withdrawn'
 }
@@ -34,13 +35,13 @@ export interface Withdrawn {
 export interface GuardedCall {
   /** Codes do not wait behind bulk. */
   isUrgent: boolean
-  /** What is left of the message's time: it waits no longer. */
+  /** Time until the end of the message. It waits no longer than this. */
   leftMs: number
-  /** The message can go by another provider. */
+  /** Whether another provider can send the message. */
   hasOther: boolean
   /**
-   * Asked when nothing else stands before the call: how long it may take, in milliseconds; undefined
-   * when there shall be none.
+   * Called directly before the provider call. Returns the time limit of the call in milliseconds, or undefined to cancel
+   * it.
    */
   begin(): Promise<number | undefined>
 }
@@ -48,34 +49,34 @@ export interface GuardedCall {
 export interface GuardedProvider {
   readonly name: string
   readonly channels: Provider['channels']
-  /** Messages that may be in its hands at once: in a call, in line, and on their way there and back. */
+  /** The largest number of messages in calls, in line, or between queue and provider. */
   readonly capacity: number
   send(message: Message, call: GuardedCall): Promise<SendResult | Deferred | Withdrawn>
-  /** Why it would not be called now, with a place in the line of those that come back; undefined when it would be. */
+  /** Why no call is allowed now, with the message's place in the line of returns; undefined if calls are allowed. */
   away(isUrgent: boolean): Deferred | undefined
-  /** What became of an `unknown` send, where the provider can be asked. */
+  /** The outcome of an `unknown` send, if the provider supports queries. */
   readonly query?: (sent: SentMessage, timeoutMs: number) => Promise<SendResult>
-  /** Lets go of all that wait; calls under way go on. */
+  /** Sends all waiting messages away. Calls under way go on. */
   stopWaiting(): void
 }
 
-/** For those who look on, and for who opened it. */
+/** A guarded provider with its state, for observers and for its owner. */
 export interface WatchedProvider extends GuardedProvider {
   state(): ProviderState
   /** Ends the provider's connections. */
   close(): Promise<void>
 }
 
-/** What a provider may take beyond its time before it is waited for no longer. */
+/** Extra time for a provider that overruns its time limit. After it, the call counts as unknown. */
 const overrunMs = 1_000
 
 /**
- * In line before one provider, besides those in its slots. Enough that a slot never waits for the next
- * message while the queue has one, though each needs statements of ours before and after its call.
+ * Length of the line before one provider. It is long enough that no slot stays empty while messages wait, although each
+ * message needs SQL statements before and after its call.
  */
 const maxWaiting = 100
 
-/** Between two messages that come back to a provider that was away: each costs two statements. */
+/** Distance between two messages that come back to a provider. Each costs two SQL statements. */
 const returnSpacingMs = 20
 
 export function createGuardedProvider(
@@ -83,7 +84,7 @@ export function createGuardedProvider(
   deps: {
     acquireSendPermit: AcquireSendPermit
     onCircuit: (isOpen: boolean) => void
-    /** The provider broke its contract: it threw, or answered what is no result. */
+    /** Called when the provider broke its contract: it threw, or returned an invalid result. */
     onFault: (noticeId: string, error: unknown) => void
   },
 ): WatchedProvider {
@@ -127,7 +128,7 @@ export function createGuardedProvider(
   }
 
   async function sendInSlot(message: Message, call: GuardedCall) {
-    // While the message waited the provider may have died or asked for a pause.
+    // While the message waited, the provider may have failed or throttled.
     const held = away(call.isUrgent)
     if (held) return held
     const permit = await acquireSendPermit(message.to, call.isUrgent)
@@ -147,7 +148,7 @@ export function createGuardedProvider(
       }
     } finally {
       if (!result) passage?.giveUp()
-      // The far end counts what it was given, and this it was not.
+      // The provider did not receive this message, so it does not count for its limits.
       if (!result || result.kind === 'unavailable') await permit.release()
     }
     if (!result) {
@@ -163,7 +164,7 @@ export function createGuardedProvider(
 
   async function query(sent: SentMessage, timeoutMs: number): Promise<SendResult> {
     const busy: SendResult = { kind: 'unknown', detail: 'the provider is busy' }
-    // It goes over the same connections, and a message waits for its word.
+    // A query uses the same connections as sends, and a message waits for its answer.
     const wanted = { isUrgent: true, weight: 1, withinMs: timeoutMs, isPatient: true }
     const slot = await slots.take(wanted)
     if (!slot.granted) return busy

@@ -1,4 +1,4 @@
-/** Every provider of the policy file behind its gate. */
+/** All providers of the policy file, each with its guard. */
 import type { Channel } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
@@ -16,11 +16,11 @@ type Entries = Readonly<Record<string, ProviderLimits>>
 
 export type GuardedProviders = ReadonlyMap<string, WatchedProvider>
 
-/** By name. None of them is connected yet; `pace` and `quotas` follow a reload. */
+/** Returns the providers by name. They connect with their first call. A reload changes `pace` and `quotas`. */
 export function guardProviders(deps: {
   file: { providers: Entries }
   providers: readonly Provider[]
-  /** Holds the providers' own limits; its policies are set here. */
+  /** The limiter for limits of providers. Its policies are set here. */
   limiter: Limiter
   onReload: (take: (file: { providers: Entries }) => void) => void
   metrics: Metrics
@@ -54,7 +54,7 @@ export function guardProviders(deps: {
   return new Map(guarded)
 }
 
-/** A slow provider with all its share in hand leaves that of the others free. */
+/** The sum over all providers, so that a slow provider cannot use up the capacity of the others. */
 export function capacityOf(channel: Channel, guarded: GuardedProviders): number {
   const able = [...guarded.values()].filter(({ channels }) => channels.includes(channel))
   return able.reduce((sum, { capacity }) => sum + capacity, 1)

@@ -1,8 +1,7 @@
 /**
- * Whether a worker still works. After long outages a queue worker has been seen to sit idle for ever
- * with its connection in order, so a PING is no sign of health: progress is. A channel that has had
- * jobs waiting for a minute while its worker had nothing in hand is stuck, and `livez` says so, so that
- * a supervisor can start a new process. Nothing is known while Redis is away, so nothing is said.
+ * Whether a worker makes progress. After long outages, a queue worker can stay idle for ever although its connection is
+ * fine, so a PING proves nothing. A channel is stuck when jobs wait for a minute while its worker has no job. `livez`
+ * reports it, so that a supervisor can start a new process. While Redis is away, nothing is reported.
  */
 import type { Channel } from '../base/channel.ts'
 import type { Producer } from '../notice/producer.ts'
@@ -22,7 +21,7 @@ export function startLiveness(deps: {
   lookEveryMs?: number
 }) {
   const { workers, depths } = deps
-  /** Since when each channel has had jobs waiting at every look. */
+  /** Time since which jobs wait on each channel, at every look. */
   const waitingSinceMs = new Map<Channel, number>()
 
   async function look() {
@@ -42,7 +41,7 @@ export function startLiveness(deps: {
   timer.unref()
 
   return {
-    /** Why this process should be replaced; empty when it should not. */
+    /** Reasons to replace this process; empty if there are none. */
     reasonsNotLive(): string[] {
       const limitMs = deps.stuckAfterMs ?? stuckAfterMs
       return workers.flatMap(({ channel, idleMs }) => {

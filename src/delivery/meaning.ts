@@ -1,18 +1,18 @@
 /**
- * What each outcome of a call means for the message, its tries and the provider's breaker.
+ * The meaning of each outcome for the message, its tries and the circuit breaker of the provider.
  *
- * Tries are for answers about this message and for messages that may have arrived. What was surely not taken costs none:
- * the message waits until its time ends. Only what says that the provider itself is away counts for its breaker, so one
- * recipient's answer keeps no other message back.
+ * A try is used up by an answer about this message, or by a message that may have arrived. A message that was surely not
+ * accepted uses up none: it waits until its time ends. Only failures of the provider itself count for its breaker, so the
+ * answer about one recipient stops no other message.
  */
 import type { Outcome } from '../notice/states.ts'
 
 export interface Meaning {
   /** It uses up one of `delivery.tries`. */
   usesTry: boolean
-  /** The message was surely not taken, and this provider may take it later. */
+  /** The provider surely did not accept the message, but may accept it later. */
   waits: boolean
-  /** The provider did not do its work: five of these in a row open its breaker. */
+  /** The provider failed. Five of these in a row open its breaker. */
   isOutage: boolean
 }
 

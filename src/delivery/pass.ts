@@ -1,8 +1,8 @@
 /**
- * One pass of a worker over one notice: what makes the notice this worker's, and what it writes back.
+ * One pass of a worker over one notice: it claims the notice and writes the outcome.
  *
- * A claim covers one call. The outcome is written with the number of claims, so of two workers that both
- * believe to hold a notice only the later one writes.
+ * A claim covers one call. The outcome is written with the number of claims. So if two workers believe that they have the
+ * claim, only the later one writes.
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
@@ -15,7 +15,7 @@ import { type ClaimOutcome, expired } from './outcome.ts'
 import { createRecordOutcome } from './record-outcome.ts'
 import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
 
-/** What the queue should do with the job. */
+/** The next step of the queue with this job. */
 export type Verdict = { done: true } | { done: false; againInMs: number }
 
 export const done: Verdict = { done: true }
@@ -24,10 +24,10 @@ export type Pass = ReturnType<ReturnType<typeof createPasses>>
 
 export function createPasses(deps: {
   store: Pick<NoticeStore, 'claim' | 'record'>
-  /** Makes a captcha's code the one that passes, unless it was replaced, used or lost. */
+  /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   retry: Record<'captcha' | 'notice', RetryPolicy>
-  /** One provider call at most. */
+  /** Time limit of one provider call. */
   timeoutMs: number
   metrics: Metrics
   log: Log
@@ -45,10 +45,10 @@ export function createPasses(deps: {
     let startedAt = new Date()
     let stopped: ClaimOutcome | undefined
 
-    /** What is left of the notice's time. */
+    /** Time until the end of the notice. */
     const leftMs = () => deadlineMs - performance.now()
 
-    /** Its time ended before a provider took it: what it waited for last. */
+    /** The outcome of a notice whose time ended, with the reason for its last wait. */
     function outOfTime(): ClaimOutcome {
       const latest = attemptLog.all().at(-1)?.outcome
       const isAway = providers.some((provider) => provider.away(isUrgent)?.reason === 'circuit')
@@ -56,7 +56,7 @@ export function createPasses(deps: {
       return expired(latest === 'postponed' ? 'postponed' : 'too_late')
     }
 
-    /** Why a message that was good a moment ago is not worth a call any more; undefined when it is. */
+    /** Why the message must not be sent any more; undefined if it can be sent. */
     async function whyNotSend(): Promise<ClaimOutcome | undefined> {
       try {
         if (notice.kind !== 'captcha') return undefined
@@ -77,13 +77,13 @@ export function createPasses(deps: {
       outOfTime,
       mayTryAgain: () => mayTryAgain(attemptLog.all(), retry),
 
-      /** Grows with every call that was made for the notice. */
+      /** The pause grows with every call for the notice. */
       pauseMs: () => pauseMs(attemptLog.calls(), retry.longestPauseMs),
 
-      /** Before a provider is asked again about a call that it could not tell about. */
+      /** Pause before another query about a call with unknown outcome. */
       askAgainMs: retry.askAgainMs,
 
-      /** Claims the notice for one call: how long that may take. Undefined when there shall be none. */
+      /** Claims the notice for one call and returns its time limit. Undefined if there must be no call. */
       async begin(): Promise<number | undefined> {
         const [claim, whyNot] = await Promise.all([
           store.claim({ id: notice.id, claims }),
@@ -98,13 +98,13 @@ export function createPasses(deps: {
         return Math.ceil(Math.min(timeoutMs, claim.remainingMs))
       },
 
-      /** What stopped the call at the last moment; undefined when another worker has the notice. */
+      /** The outcome that stopped the call at the last moment; undefined if another worker has the notice. */
       stopped: () => stopped,
 
-      /** When the latest call began. */
+      /** Beginning of the latest call. */
       startedAt: () => startedAt,
 
-      /** Writes what is known now. Done when the notice is over, or another worker has claimed it since. */
+      /** Writes the outcome. Returns done if the notice has ended, or if another worker has claimed it since. */
       async record(outcome: ClaimOutcome): Promise<Verdict> {
         if (outcome.state !== 'pending') {
           await recordOutcome(notice, claims, attemptLog, outcome)

@@ -1,7 +1,7 @@
 /**
- * Places in line for messages that are sent away and come back. Were all told the same time, all would
- * come back together and all but one be turned away again; so each is told a later one. Codes have a line of their own:
- * they come back as soon as there is room, whatever bulk waits.
+ * Places in line for messages that are sent away and come back. Each message gets a later time than the one before.
+ * Otherwise all would come back together, and all but one would be sent away again. Codes have their own line, so bulk
+ * messages never delay them.
  */
 export function createPlaces(
   longestUrgentMs = Number.POSITIVE_INFINITY,
@@ -15,8 +15,8 @@ export function createPlaces(
 function createLine(longestMs: number) {
   let lastMs = 0
   /**
-   * How long to stay away: at least `soonestMs`, and `spacingMs` longer than the one before. The line behind the
-   * soonest place is no longer than `longestMs`.
+   * Time to stay away: at least `soonestMs`, and `spacingMs` longer than the previous message. The line after the soonest
+   * place is at most `longestMs` long.
    */
   return function waitMs(soonestMs: number, spacingMs: number): number {
     const nowMs = performance.now()

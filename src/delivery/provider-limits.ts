@@ -1,7 +1,6 @@
 /**
- * `pace` and `quotas` of the policy file's providers: their own limits, held through our limiter for
- * all workers together. They are one policy per provider, decided in one step, so a message that must
- * wait for the pace costs none of its recipient's quota.
+ * The limits `pace` and `quotas` of providers, which the limiter keeps for all workers together. Each provider has one
+ * policy that is decided in one step. So a message that waits for the pace uses nothing of its recipient's quota.
  */
 import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
@@ -11,11 +10,11 @@ import { createPlaces } from './places.ts'
 export interface ProviderLimits {
   /** Calls of the provider by all workers together, e.g. `50 per 1s`. */
   pace?: string | undefined
-  /** What the provider allows one recipient, e.g. `[1 per 60s, 10 per 24h]`. */
+  /** Limits of the provider per recipient, e.g. `[1 per 60s, 10 per 24h]`. */
   quotas?: readonly string[] | undefined
 }
 
-/** One policy for each provider that has any limits. */
+/** One policy for each provider with limits. */
 export function providerPolicies(entries: Readonly<Record<string, ProviderLimits>>): RawPolicies {
   const policies: Record<string, RawRule[]> = {}
   for (const [name, { pace, quotas }] of Object.entries(entries)) {
@@ -37,7 +36,7 @@ export type AcquireSendPermit = ReturnType<typeof createSendPermits>
 const limiterRetryMs = 1_000
 const free: SendPermit = { granted: true, release: async () => {} }
 
-/** `limiter` holds the `providerPolicies`; `hasLimits` says whether this provider has one. */
+/** `limiter` has the `providerPolicies`. `hasLimits`: whether this provider has a policy. */
 export function createSendPermits(name: string, limiter: Limiter, hasLimits: boolean) {
   const paceWindows = hasLimits ? limiter.windows(name).filter(({ rule }) => rule === 'pace') : []
   const spacingMs = Math.max(
@@ -48,7 +47,7 @@ export function createSendPermits(name: string, limiter: Limiter, hasLimits: boo
 
   return async function acquireSendPermit(to: string, isUrgent: boolean): Promise<SendPermit> {
     if (!hasLimits) return free
-    /** Names this permit, should it have to be given back. */
+    /** The id by which this use can be given back. */
     const requestId = randomUUID()
     const fields = { name, to }
     try {

@@ -1,7 +1,7 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
 import type { Channel } from '../base/channel.ts'
 
-/** One entry of `routes.sms` or `routes.email`: the first whose `match` fits decides. */
+/** One entry of `routes.sms` or `routes.email`. The first entry whose `match` fits is used. */
 export interface RouteRule {
   match: {
     country?: string[] | undefined
@@ -12,8 +12,8 @@ export interface RouteRule {
 }
 
 /**
- * Without weights the providers are tried in the order written. With weights the first one is drawn by
- * them, and so are those after it; weight 0 is never drawn and comes last, as a reserve.
+ * Without weights, providers are tried in the written order. With weights, each next provider is drawn at random by
+ * weight. A provider with weight 0 is never drawn and comes last, as a reserve.
  */
 export interface Use {
   provider: string
@@ -27,7 +27,7 @@ export interface Routable {
   app: string
 }
 
-/** What a `match` looks at. */
+/** Properties of a message that `match` compares. */
 export interface RoutedMessage {
   channel: Channel
   template: string
@@ -50,14 +50,14 @@ export function findRoute(
   )
 }
 
-/** Which providers carry a notice, in the order in which they are tried; none when no route fits. */
+/** Returns the providers for a notice in the order of attempts; none if no route fits. */
 export function createProviderOrder<Provider extends { channels: readonly string[] }>(
   routes: Routes,
   providers: ReadonlyMap<string, Provider>,
   random: () => number = Math.random,
 ) {
   return function providersFor(notice: Routable): Provider[] {
-    // Reading a number's country costs more than all else here, so only when a rule asks for it.
+    // The country of a number is expensive to find, so it is found only if a route needs it.
     const needsCountry = routes[notice.channel].some(({ match }) => match.country)
     const country = needsCountry ? countryOf(notice) : ''
     const rule = findRoute(routes, { ...notice, country })
@@ -79,7 +79,7 @@ function inOrder(uses: readonly Use[], random: () => number): string[] {
   return order
 }
 
-/** One by weight; the first when none has any. */
+/** Draws one provider by weight. If no provider has a weight, returns the first. */
 function draw(uses: readonly Use[], random: () => number): Use {
   const total = uses.reduce((sum, { weight = 0 }) => sum + weight, 0)
   let mark = random() * total

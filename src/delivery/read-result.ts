@@ -1,4 +1,4 @@
-/** A provider's answer, as a row can keep it. A provider may be somebody else's, and JavaScript. */
+/** Checks the result of a provider, because providers of plugins may be untyped JavaScript. */
 import { isForeignId } from '../base/ids.ts'
 import { isObject } from '../base/json.ts'
 import { textProblem } from '../base/text-problem.ts'
@@ -9,8 +9,8 @@ const longestRetryAfterMs = 86_400_000
 const withDetail = ['rejected', 'invalid_recipient', 'postponed', 'unavailable', 'unknown'] as const
 
 /**
- * Undefined for what is no result. A message id or a detail that is not fit to be kept is left out: that the message was
- * taken or not is worth more.
+ * Undefined for an invalid result. A message id or a detail that a row can't store is left out, because the outcome is
+ * worth more.
  */
 export function readResult(given: unknown): SendResult | undefined {
   if (!isObject(given)) return undefined

@@ -1,14 +1,14 @@
 /**
- * Receipts: what a provider says later about a message it had accepted. They come twice, late, in any
- * order, and before our own write of `sent`; whatever way they come, the table ends the same:
+ * Receipts: later reports of a provider about a message that it accepted. They arrive twice, late, in any order, or before
+ * Postern has written `sent`. The state of the notice is the same in every case:
  *
- * - a receipt moves its notice from `sent` to `delivered` or `failed`, once; nothing else ever;
- * - one whose notice is not `sent` yet is kept beside it and looked at again, so the far end hears 2xx
- *   and nothing is lost when it is faster than we are;
- * - one that fits nothing after an hour is dropped and counted.
+ * - A receipt moves its notice from `sent` to `delivered` or `failed`, once. It does nothing else.
+ * - A receipt whose notice is not `sent` yet is stored and tried again. The provider receives 2xx, so an early receipt is
+ *   not lost.
+ * - A receipt without a matching notice is dropped after an hour, and counted.
  *
- * A receipt speaks of its own provider's message only: of two providers that a notice was given to, the
- * word of the one it was not sent by changes nothing.
+ * A receipt counts only for a message of its own provider. If two providers had the notice, a receipt of the other
+ * provider changes nothing.
  */
 import { createBatcher } from '../base/batcher.ts'
 import { columns } from '../base/columns.ts'
@@ -26,7 +26,7 @@ interface Row {
   detail: string | null
 }
 
-/** What it moved its notice to; `unmatched`: no notice is `sent` by this provider under this id (yet). */
+/** The new state of the notice. `unmatched`: this provider has not (yet) sent a notice with this id. */
 type Fate = Receipt['outcome'] | 'repeated' | 'unmatched'
 
 const keptForMs = 3_600_000
@@ -35,7 +35,7 @@ const perSweep = 500
 export function createReceipts(
   database: Database,
   metrics: Metrics,
-  /** Of which moves events are written. */
+  /** Moves for which events are written. */
   wantedEvents: WantedEvents = [],
 ) {
   const applySql = `${applyMove}${insertEvents(wantedEvents)}${applied}`
@@ -65,7 +65,7 @@ export function createReceipts(
   })
 
   return {
-    /** Resolves once all of them are in the database. Throws Unavailable: the far end should try again. */
+    /** Resolves when the database has all receipts. Throws Unavailable; then the provider must send them again. */
     async take(provider: string, receipts: readonly Receipt[]): Promise<void> {
       await Promise.all(
         receipts.map(async (receipt) => {
@@ -77,7 +77,7 @@ export function createReceipts(
       )
     },
 
-    /** Who had a notice, by a receipt that came before we knew it as sent. */
+    /** The provider that sent a notice, found by an early receipt. */
     async find(noticeId: string): Promise<{ provider: string; messageId?: string } | undefined> {
       const [row] = await database.query<Row>('receipt-find', findSql, [noticeId])
       return (
@@ -85,13 +85,13 @@ export function createReceipts(
       )
     },
 
-    /** Looks again at kept receipts; safe in any number of workers. */
+    /** Tries stored receipts again. Any number of workers can do this at once. */
     async sweep(): Promise<void> {
       const rows = await database.query<Row & { isOver: boolean }>('receipt-again', againSql, [
         perSweep,
         keptForMs,
       ])
-      // In the order they came, because the first word stands.
+      // In the order of arrival, because the first receipt counts.
       const fates = await Promise.all(rows.map((row) => apply(row)))
       const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
       if (gone.length > 0) {
@@ -105,7 +105,7 @@ export function createReceipts(
   }
 }
 
-/** Undefined when there is nothing in it to find a notice by. */
+/** Undefined if the receipt has no id by which a notice could be found. */
 function rowOf(provider: string, receipt: Receipt): Row | undefined {
   const { messageId, noticeId, outcome, detail } = receipt
   const row = {
@@ -165,7 +165,7 @@ const rowColumns = `provider, message_id AS "messageId", notice_id AS "noticeId"
 
 const findSql = `SELECT ${rowColumns} FROM early_receipt WHERE notice_id = $1 LIMIT 1`
 
-/** The older, the longer until the next look, but the last one is when its hour is over. */
+/** The pause grows with the age of the receipt. The last try is at the end of its hour. */
 const againSql = `
   WITH again AS (
     UPDATE early_receipt

@@ -1,6 +1,6 @@
 /**
- * Writes what became of a claim. An outcome that was learnt from a provider must not be lost: a database
- * that is away is waited for, and a row it refuses is written without what the far end said.
+ * Writes the outcome of a claim. An outcome from a provider must not be lost. So the worker waits for a database that is
+ * away, and writes a refused row again without the provider's texts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../base/backoff.ts'
@@ -22,8 +22,8 @@ export function createRecordOutcome(deps: {
   const { store, metrics, log } = deps
 
   /**
-   * False when another worker has claimed the notice since. What was learnt from a provider is written
-   * until PostgreSQL takes it: what was sent must be known as sent, and never sent again for this.
+   * False if another worker has claimed the notice since. An outcome from a provider is written until PostgreSQL accepts
+   * it. Otherwise a sent message could be sent again.
    */
   return async function recordOutcome(
     notice: OpenNotice,
@@ -41,7 +41,7 @@ export function createRecordOutcome(deps: {
       } catch (error) {
         log.recordFailed(notice.id, error)
         if (error instanceof Unavailable) {
-          // A pause of which nothing was learnt need not be known; the job itself comes back.
+          // A pause without a provider call need not be written: the job itself comes back.
           if (outcome.state === 'pending' && attemptLog.made.length === 0) return true
           await sleep(backoffMs(tries, 100, 2_000))
         } else if (isBare) throw error
@@ -75,7 +75,7 @@ export function createRecordOutcome(deps: {
   }
 }
 
-/** Without what came from outside: a row must be able to end, whatever a far end said. */
+/** Removes values that came from a provider, so that the row can end in any case. */
 function bare({ providerMessageId: _, attempts, ...row }: NoticeOutcome): NoticeOutcome {
   const withoutDetail = ({ detail: _, ...attempt }: Attempt): Attempt => attempt
   return { ...row, attempts: attempts.map(withoutDetail) }

@@ -1,7 +1,7 @@
 /**
- * Settles tries of unknown outcome: an answer was lost, or the worker was. Before such a message is
- * sent again, all that may know are asked: receipts that came early, then the provider itself. A try
- * whose provider died with its worker is asked of every provider that could have had it.
+ * Settles attempts of unknown outcome: the answer was lost, or the worker died. Before such a message is sent again, this
+ * reads early receipts and then queries the provider. If the worker died before it stored the provider, every provider
+ * that may have the message is queried.
  */
 import { Unavailable } from '../base/problems.ts'
 import type { OpenNotice } from '../notice/claim.ts'
@@ -17,10 +17,10 @@ export function createResolveUnknown(deps: {
   findReceipt: (
     noticeId: string,
   ) => Promise<{ provider: string; messageId?: string | undefined } | undefined>
-  /** One question at most. */
+  /** Time limit of one query. */
   timeoutMs: number
 }) {
-  /** The ending of a notice that a provider turns out to have; undefined when none says so. */
+  /** The outcome of a notice that a provider has accepted; undefined if no provider reports it. */
   return async function resolveUnknown(
     notice: OpenNotice,
     providers: readonly GuardedProvider[],
@@ -56,7 +56,7 @@ export function createResolveUnknown(deps: {
     }
   }
 
-  /** `not_taken` only when every one of them says so. */
+  /** `not_taken` only if every provider reports it. */
   async function askAll(
     providers: readonly GuardedProvider[],
     sent: SentMessage,

@@ -1,11 +1,11 @@
 /**
- * When a notice is tried again, and when enough is enough.
+ * When a notice is tried again, and when it ends.
  *
- * - A call that surely did not take the message uses up nothing (meaning.ts). It is repeated with growing pauses until
- *   the notice's time ends: a far end that is away delays messages and loses none.
- * - A try of unknown outcome (`unknown`: an answer lost after the hand-over, a worker that died) may
- *   have reached the person. Providers that can be asked are asked first; what stays unknown is
- *   repeated at most `unknownRetries` times, so a fault doubles a message at most that often.
+ * - A call whose message was surely not accepted uses up nothing (meaning.ts). It is repeated with growing pauses until
+ *   the time of the notice ends. So a provider that is away delays messages, but loses none.
+ * - An attempt of unknown outcome (`unknown`: an answer lost after the hand-over, a worker that died) may have reached
+ *   the person. The provider is queried first, if it supports that. An attempt that stays unknown is repeated at most
+ *   `unknownRetries` times, so a fault doubles a message at most that often.
  * - An answer about the message itself (`rejected`) uses up one of `tries`.
  */
 import { backoffMs } from '../base/backoff.ts'
@@ -15,9 +15,9 @@ import { meanings } from './meaning.ts'
 export interface RetryPolicy {
   tries: number
   unknownRetries: number
-  /** A code is waited for; notices all go within a minute of a far end's return. */
+  /** Short for codes, because a person waits. Notices are all sent within a minute after a provider returns. */
   longestPauseMs: number
-  /** Before a provider is asked again about a try it could not tell about, and before that is repeated. */
+  /** Pause before the next query about an unknown attempt, and before the attempt is repeated. */
   askAgainMs: number
 }
 
@@ -31,7 +31,7 @@ export function mayTryAgain(attempts: readonly Attempt[], policy: RetryPolicy): 
   return used.length < policy.tries && unknowns(attempts).length <= policy.unknownRetries
 }
 
-/** The tries that may have reached the person; `not_taken` is a provider's word on its latest one. */
+/** The attempts that may have reached the person. `not_taken` is a provider's answer about its latest attempt. */
 export function unknowns(attempts: readonly Attempt[]): Attempt[] {
   const open: Attempt[] = []
   for (const attempt of attempts) {
@@ -44,6 +44,6 @@ export function unknowns(attempts: readonly Attempt[]): Attempt[] {
   return open
 }
 
-/** Before a message is offered again, by the calls that were made for it. */
+/** Pause before a message is offered again, by the number of its calls. */
 export const pauseMs = (calls: number, longestPauseMs: number) =>
   backoffMs(calls, firstPauseMs, longestPauseMs)

@@ -1,24 +1,23 @@
 /**
  * The calls that one provider carries at once in this process, and the line before them.
  *
- * A provider with five connections makes the sixth call wait. That is time of ours: were it taken for
- * the provider's, a healthy one would look slow, calls would be given up that had never begun, and
- * messages would be sent twice. So this is the one place where a message waits for a provider, and
- * nothing has begun when it does: it is claimed by no worker, no clock of a call runs, no try is made.
+ * A provider with five connections makes the sixth call wait. That wait belongs to Postern, not to the provider. Otherwise
+ * a healthy provider would look slow, calls would time out before they began, and messages would be sent twice. So a
+ * message waits for a provider only here, before it is claimed and before any time limit or attempt begins.
  *
- * First come, first served, codes before bulk. The line is short: a message that finds it full makes room
- * for those of other providers and comes back when it has presumably moved on.
+ * First come, first served, codes before bulk. The line is short. A message that finds it full is sent away, so that
+ * messages for other providers can go on, and comes back when the line has probably moved on.
  */
 import { createPlaces } from './places.ts'
 
 export interface SlotRequest {
   /** Codes do not wait behind bulk. */
   isUrgent: boolean
-  /** Slots it takes at once; never more than there are. */
+  /** Number of slots for this call; never more than there are. */
   weight: number
-  /** It gives up after this. */
+  /** The longest wait for a slot. */
   withinMs: number
-  /** It has nowhere else to go, so it stays when others are sent away. */
+  /** No other provider can send the message, so it stays when others are sent away. */
   isPatient: boolean
 }
 
@@ -32,7 +31,7 @@ interface Waiting {
 
 const sentAway: Slot = { granted: false, retryInMs: 0 }
 
-/** Longer than this a message does not stay away. */
+/** The longest time that a message is sent away. */
 const longestAwayMs = 60_000
 const longestTimerMs = 2 ** 31 - 1
 
@@ -41,7 +40,7 @@ export function createSlots(count: number, maxWaiting: number) {
   const bulk: Waiting[] = []
   let inUse = 0
   let isClosed = false
-  /** How long a slot is usually held. */
+  /** Usual time that a slot is in use. */
   let usualMs = 100
   const places = createPlaces(longestAwayMs / 2)
 
@@ -71,7 +70,7 @@ export function createSlots(count: number, maxWaiting: number) {
     }
   }
 
-  /** When the line will have moved on, each later than the one before by what a message takes. */
+  /** Sends a message away until the line has moved on: each message later than the previous one, by one usual call. */
   function turnedAway(isUrgent: boolean): Slot {
     const spacingMs = usualMs / count
     const lineMs = (urgent.length + bulk.length) * spacingMs
@@ -82,7 +81,7 @@ export function createSlots(count: number, maxWaiting: number) {
   return {
     count,
 
-    /** Waits in line for a slot, which must be left again. */
+    /** Waits in line for a slot. The caller must free the slot. */
     async take(request: SlotRequest): Promise<Slot> {
       const { isUrgent, isPatient, withinMs } = request
       const weight = Math.min(request.weight, count)
@@ -90,7 +89,7 @@ export function createSlots(count: number, maxWaiting: number) {
       if (isClosed) return sentAway
       if (waiting === 0 && inUse + weight <= count) return grant(weight)
       if (waiting >= maxWaiting) {
-        // A code takes the place of the bulk that came last.
+        // A code takes the place of the latest bulk message.
         const last = isUrgent ? bulk.pop() : undefined
         if (!last) return turnedAway(isUrgent)
         last.end(turnedAway(false))
@@ -110,7 +109,7 @@ export function createSlots(count: number, maxWaiting: number) {
             const index = line.indexOf(one)
             if (index >= 0) line.splice(index, 1)
             one.end(sentAway)
-            // It may have been the one that was too heavy for what is free.
+            // The removed message may have needed more slots than were free.
             admitNext()
           },
           Math.min(withinMs, longestTimerMs),
@@ -119,7 +118,7 @@ export function createSlots(count: number, maxWaiting: number) {
       })
     },
 
-    /** Sends those away that can go elsewhere. */
+    /** Sends away all messages that another provider can send. */
     dismiss(): void {
       for (const line of [urgent, bulk]) {
         for (const one of line.splice(0)) {
@@ -130,7 +129,7 @@ export function createSlots(count: number, maxWaiting: number) {
       admitNext()
     },
 
-    /** Sends all that wait away and lets no other in; calls under way go on. */
+    /** Sends all waiting messages away and accepts no more. Calls under way go on. */
     close(): void {
       isClosed = true
       for (const one of [...urgent.splice(0), ...bulk.splice(0)]) one.end(sentAway)

@@ -1,12 +1,11 @@
 /**
  * One template in one channel and locale.
  *
- * Variables are strict: a template names what it needs, a request that lacks one is refused at the door, and
- * rendering can't leave a hole. Values are data: text takes them as they are, HTML escapes them, and nothing in
- * them is ever interpreted.
+ * Variables are strict: a template names its variables, and the API refuses a request that lacks one. So no rendered text
+ * has a gap. Values are data: text contains them unchanged, HTML escapes them, and no value is interpreted.
  *
- * An SMS may end with the line `@shop.example #{{code}}`: browsers on that site then offer to fill in
- * the code (WebOTP). It works in no other place and form, so any other is a mistake.
+ * An SMS may end with the line `@shop.example #{{code}}`. Browsers on that site then offer to fill in the code (WebOTP).
+ * It works only as the last line in this form, so any other place or form is a mistake.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +16,7 @@ export interface Rendered {
   subject?: string
   text: string
   html?: string
-  /** An address of `https:` or `mailto:`, as the header of that name has it between < and >. */
+  /** An `https:` or `mailto:` address for the header List-Unsubscribe, without < and >. */
   listUnsubscribe?: string
 }
 
@@ -26,7 +25,7 @@ export interface Variant {
   render(variables: Readonly<Record<string, string>>): Rendered
 }
 
-/** The parts of a message as its files have them. Throws an Error that says what is wrong with them. */
+/** Reads the parts of a message from its files. Throws an Error with the mistake in them. */
 export function readSources(
   folder: string,
   channel: Channel,
@@ -83,7 +82,7 @@ function checkWebOtp(source: string): void {
   })
 }
 
-/** Callers choose what stands in the variables, so they must not be able to choose where the link leads. */
+/** Callers choose the values of variables, so a variable must not decide where the link leads. */
 function checkUnsubscribe({ listUnsubscribe: link, ...others }: Readonly<Record<string, string>>) {
   if (link === undefined) return
   const url = URL.parse(link)
@@ -106,7 +105,7 @@ const noHelpers = Object.fromEntries(
   Object.keys(Handlebars.helpers).map((name) => [name, false]),
 ) as unknown as NonNullable<CompileOptions['knownHelpers']>
 
-/** As parts of an address. */
+/** Encodes the values as parts of an address. */
 const encoded = (values: Values) =>
   Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, encodeURIComponent(value)]),
@@ -119,10 +118,10 @@ function own(values: Readonly<Record<string, string>>): Record<string, string> {
   return Object.assign(Object.create(null), values)
 }
 
-/** What a request may call a variable. */
+/** Valid names of variables. */
 const variableName = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/
 
-/** Plain `{{name}}` only: a template that could decide things could not be checked at start. */
+/** Only plain `{{name}}` is allowed, because a template with logic could not be checked at start. */
 function variablesOf(source: string): string[] {
   return Handlebars.parse(source).body.flatMap((node) => {
     if (node.type === 'ContentStatement' || node.type === 'CommentStatement') return []

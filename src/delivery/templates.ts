@@ -1,8 +1,7 @@
 /**
- * Messages: `templates/<template>/<channel>.<locale>.txt`, and beside a mail's text its
- * `email.<locale>.html`. A mail's text begins with its subject line, perhaps a line `List-Unsubscribe: https://…`, and an
- * empty line.
- * Everything is read, compiled and checked once, at start.
+ * Templates: `templates/<template>/<channel>.<locale>.txt`, for mail also `email.<locale>.html`. The text of a mail begins
+ * with its subject line, an optional line `List-Unsubscribe: https://…`, and an empty line. All files are read, compiled
+ * and checked once, at start.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
@@ -11,12 +10,12 @@ import type { Channel } from '../base/channel.ts'
 import { measureSms, type SmsLength } from '../base/sms-length.ts'
 import { createVariant, type Rendered, readSources, type Variant } from './template-variant.ts'
 
-/** Of one template: by locale. */
+/** Variants of one template by locale. */
 type Variants = Record<Channel, Map<string, Variant>>
 
 export type Templates = ReturnType<typeof loadTemplates>
 
-/** Throws an Error that lists every problem with its file. */
+/** Throws an Error that lists all problems with their files. */
 export function loadTemplates(folder: string) {
   const problems: string[] = []
   const variants = new Map<string, Variants>()
@@ -52,22 +51,21 @@ export function loadTemplates(folder: string) {
     variants.get(template)?.[channel].get(locale)
 
   return {
-    /** Another one as soon as any variant says something else. */
+    /** Changes with the text of any variant. */
     digest: digest.digest('hex'),
 
     names: [...variants.keys()],
 
     has: (template: string) => variants.has(template),
 
-    /** The locales a template has for a channel; empty when it is not made for that channel. */
+    /** Locales of a template for a channel; empty if it has no file for the channel. */
     locales(template: string, channel: Channel): string[] {
       return [...(variants.get(template)?.[channel].keys() ?? [])]
     },
 
     /**
-     * The locale of the variant nearest to `wanted` (RFC 4647 look-up: whole, then with one subtag less
-     * at a time), else of the default one: English, or the template's first. Undefined only when the
-     * template is not made for that channel.
+     * The locale nearest to `wanted` (RFC 4647 look-up: the whole tag, then one subtag less each time). Otherwise the
+     * default: English, or the first locale of the template. Undefined only if the template has no file for the channel.
      */
     findLocale(template: string, channel: Channel, wanted = ''): string | undefined {
       const available = this.locales(template, channel)
@@ -85,12 +83,12 @@ export function loadTemplates(folder: string) {
       return all.some(({ variables }) => variables.has(variable))
     },
 
-    /** The variables a variant needs. */
+    /** Variables of a variant. */
     variables(template: string, channel: Channel, locale: string): ReadonlySet<string> {
       return find(template, channel, locale)?.variables ?? new Set()
     },
 
-    /** What each SMS takes at least: with the code in it and every other variable empty. */
+    /** The smallest length of each SMS: with a code and all other variables empty. */
     smsLengths(codeLength: number): ({ template: string; locale: string } & SmsLength)[] {
       return [...variants].flatMap(([template, all]) =>
         [...all.sms].map(([locale, { variables, render }]) => {
@@ -101,7 +99,7 @@ export function loadTemplates(folder: string) {
       )
     },
 
-    /** Throws when the variant does not exist or a variable is missing; the door has checked both. */
+    /** Throws if the variant or a variable is missing. The API has checked both before. */
     render(
       template: string,
       channel: Channel,
@@ -119,7 +117,7 @@ export function loadTemplates(folder: string) {
 
 const defaultLocale = 'en'
 
-/** Tags are shorter; looking up every part of one of 16 kB would be quadratic work. */
+/** Real tags are shorter. The look-up of a tag of 16 kB would take quadratic time. */
 const maxRangeLength = 64
 
 /** Some platforms write zh_CN. */
@@ -127,7 +125,7 @@ function languageRange(wanted: string): string {
   return wanted.slice(0, maxRangeLength).toLowerCase().replaceAll('_', '-')
 }
 
-/** Without its last subtag, and without the single letter before it, which only announces it. */
+/** Removes the last subtag, and a single letter before it, which only introduces that subtag. */
 function shorterRange(range: string): string {
   return range.slice(0, Math.max(0, range.lastIndexOf('-'))).replace(/-[a-z0-9]$/, '')
 }

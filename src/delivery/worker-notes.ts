@@ -1,13 +1,13 @@
 /**
- * Which workers run, and what each has learnt of its providers. A breaker is a process's own experience, so nobody
- * else knows of it: every worker notes it in Redis again and again, and a note that is not repeated is gone.
+ * Notes of running workers with the state of their providers. Each process has its own circuit breakers. So every worker
+ * writes their state to Redis regularly, and a note that is not repeated expires.
  */
 import { randomUUID } from 'node:crypto'
 import { reachRedis } from '../base/reach-redis.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { repeat } from '../base/repeat.ts'
 
-/** Whether a provider would be called now: `circuit` while it is kept away from, `paused` while it asked to wait. */
+/** Whether a provider can be called now. `circuit`: its breaker is open. `paused`: it asked to wait. */
 export type ProviderState = 'ready' | 'paused' | 'circuit'
 
 export interface WorkerNote {
@@ -15,7 +15,7 @@ export interface WorkerNote {
 }
 
 const everyMs = 3_000
-/** Some are late and one may be lost before a worker counts as gone. */
+/** Long enough that a worker stays listed when notes are late or one is lost. */
 const holdsMs = 15_000
 
 const script = loadScript('note-worker-1')
@@ -30,7 +30,7 @@ export function startWorkerNotes(deps: {
   const id = randomUUID()
   const say = (note: string) => script.run(redis, [keyOf(keyPrefix)], [id, note, holdsMs])
   const saying = repeat(async () => {
-    // The next one says it.
+    // The next note replaces a lost one.
     await say(JSON.stringify(look())).catch(() => {})
     return everyMs
   }, 0)
@@ -43,7 +43,7 @@ export function startWorkerNotes(deps: {
   }
 }
 
-/** Of the workers that run. Throws Unavailable. */
+/** Notes of all running workers. Throws Unavailable. */
 export async function readWorkerNotes(
   redis: RedisClient,
   keyPrefix: string,

@@ -5,12 +5,12 @@ import type { Log } from '../base/log.ts'
 import { type JobData, queueName, queuePrefix, workerTimings } from '../notice/job.ts'
 import type { Verdict } from './pass.ts'
 
-/** A job whose row could not even be claimed waits about this long. */
+/** Pause before a job whose row could not be claimed is tried again. */
 const againAfterFaultMs = 1_000
 
 export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
 
-/** Takes jobs of one channel, `concurrency` at a time, those that wait for a slot too. Starts at once. */
+/** Runs jobs of one channel, at most `concurrency` at once, including jobs that wait for a slot. Starts at once. */
 export function startDeliveryWorker(deps: {
   channel: Channel
   connection: ConnectionOptions
@@ -24,7 +24,7 @@ export function startDeliveryWorker(deps: {
   let active = 0
 
   async function work(job: Job<JobData>, token?: string): Promise<void> {
-    // A job of a newer version may have another name and more data: it is still a hint at a row.
+    // A job of a newer build may have another name and more data, but it still names a row.
     const id = job.data?.id
     if (!isId(String(id))) {
       log.jobFailed(String(job.id), new Error('a job without the id of a notice'))
@@ -56,9 +56,9 @@ export function startDeliveryWorker(deps: {
 
   return {
     channel,
-    /** Milliseconds since it last had a job in hand; 0 while it has. */
+    /** Milliseconds since its last job ended; 0 while a job runs. */
     idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
-    /** Takes no more jobs; resolves when those under way have ended. */
+    /** Accepts no more jobs. Resolves when the jobs under way have ended. */
     close: () => worker.close(),
   }
 }

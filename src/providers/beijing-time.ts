@@ -1,7 +1,7 @@
-/** The Chinese vendors write times by the clock of Beijing, without saying so. */
+/** Chinese vendors write times of Beijing, without a time zone. */
 const beijingOffsetMs = 8 * 3_600_000
 
-/** Milliseconds of `2026-11-01 08:00:00` as their servers write it; undefined when it isn't that. */
+/** Milliseconds of a time such as `2026-11-01 08:00:00`; undefined for other text. */
 export function parseBeijingTime(text: unknown): number | undefined {
   if (typeof text !== 'string' || !/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(text)) return undefined
   const atMs = Date.parse(`${text.replace(' ', 'T')}+08:00`)

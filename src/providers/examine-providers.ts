@@ -2,10 +2,10 @@ import { orLate } from '../base/deadline.ts'
 import { about, type Finding } from '../base/finding.ts'
 import type { ProviderSetUp } from './kinds.ts'
 
-/** A kind of somebody else's may not keep its word about the time. */
+/** A provider kind of a plugin may overrun its time limit. */
 const overrunMs = 1_000
 
-/** Asks each provider whether it knows us, where that can be asked without sending. */
+/** Checks the credentials of each provider that can check them without sending. */
 export function examineProviders(
   providers: ReadonlyMap<string, ProviderSetUp>,
   timeoutMs: number,
@@ -15,15 +15,18 @@ export function examineProviders(
       const { ok, error } = about(`provider ${name}`)
       if (kind.kind === 'sandbox') return ok('sandbox, needs no credentials')
       if (!kind.probe)
-        return ok(`${kind.kind} can't be asked without sending; send a code to yourself`)
-      const late = () => 'its kind did not answer in time'
+        return ok(`${kind.kind} can't check credentials without sending; send a code to yourself`)
+      const late = () => `no result within ${timeoutMs / 1_000} s`
       const probing = (async () => kind.probe?.(settings, timeoutMs))()
       const problem = await orLate(probing, timeoutMs + overrunMs, late).catch(
-        (thrown: unknown) => `its kind failed inside: ${(thrown as Error).message}`,
+        (thrown: unknown) => `the provider kind failed: ${(thrown as Error).message}`,
       )
       return problem === undefined
-        ? ok(`${kind.kind} is reached and takes our credentials`)
-        : error(problem, 'look at its settings in the policy file, and at the way there')
+        ? ok(`${kind.kind} answers and accepts the credentials`)
+        : error(
+            problem,
+            'check its settings in the policy file, and whether this machine reaches it',
+          )
     }),
   )
 }

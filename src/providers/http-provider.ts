@@ -1,4 +1,4 @@
-/** Kinds whose far end is asked over HTTP. */
+/** Providers that are called over HTTP. */
 import {
   createHttpClient,
   type HttpCall,
@@ -11,7 +11,7 @@ import { defaultRetryAfterMs } from './send-result.ts'
 
 export type HttpAnswer = Extract<HttpOutcome, { kind: 'answered' }>
 
-/** What every kind that talks HTTP has: its calls, and all of a provider but its methods. */
+/** The common part of all HTTP kinds: calls, and a provider without its methods. */
 export function createHttpProvider(
   { kind, channels }: Pick<ProviderKind, 'kind' | 'channels'>,
   name: string,
@@ -19,7 +19,7 @@ export function createHttpProvider(
 ) {
   const client = createHttpClient(timeoutMs, concurrency)
   return {
-    /** A result, or the answer whose body has the word. `first` may know an answer before its status is read. */
+    /** A result, or an answer whose body must be read. `first` can turn an answer into a result before its status is read. */
     async ask(
       call: HttpCall,
       signal: AbortSignal,
@@ -39,7 +39,8 @@ export function createHttpProvider(
 }
 
 /**
- * What the HTTP layer alone can tell. A 5xx is the far end's own "I didn't"; a 504 is a gateway's "I don't know".
+ * Results that follow from the HTTP layer alone. A 5xx means that the message was not accepted. A 504 of a gateway means
+ * that this is unknown.
  */
 function readTransport(
   outcome: HttpOutcome,

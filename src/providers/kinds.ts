@@ -1,6 +1,6 @@
 /**
- * The provider kinds that a policy file can name: those of Postern, and those that a host or a plugin adds. All are
- * entered alike. What somebody else wrote is checked here, so that its faults are reported at start, by name.
+ * The provider kinds that a policy file can name: kinds of Postern, of the host and of plugins. Each kind is checked when
+ * it is added, so that its faults are reported at start, by name.
  */
 import { type ZodType, z } from 'zod'
 import { channels } from '../base/channel.ts'
@@ -30,10 +30,10 @@ export const ownKinds: readonly ProviderKind[] = [
 export function createProviderKinds() {
   const kinds = new Map<string, ProviderKind>()
 
-  /** Throws an Error that says what is wrong with the kind, or that its name is taken. */
+  /** Throws an Error that names the fault of the kind, or reports that its name is taken. */
   function add(given: unknown): void {
     const problem = problemOf(kindShape, given)
-    if (problem) throw new Error(`is no provider kind: ${problem}`)
+    if (problem) throw new Error(`is not a provider kind: ${problem}`)
     const kind = given as ProviderKind
     if (kinds.has(kind.kind)) throw new Error(`there is a provider kind "${kind.kind}" already`)
     kinds.set(kind.kind, kind)
@@ -49,7 +49,7 @@ export interface ProviderSetUp {
   readonly settings: unknown
 }
 
-/** Builds the provider of this name. Throws an Error that names it when its kind can not. */
+/** Builds the provider of this name. Throws an Error with the name if its kind fails. */
 export function createProvider(
   name: string,
   { kind, settings }: ProviderSetUp,
@@ -63,7 +63,7 @@ export function createProvider(
   })
 }
 
-/** What reads the receipts that come over HTTP; undefined where the kind has none. Throws as `createProvider` does. */
+/** The reader of receipts over HTTP; undefined if the kind has none. Throws as `createProvider` does. */
 export function createReceiptReader(
   name: string,
   { kind, settings }: ProviderSetUp,
@@ -87,7 +87,7 @@ export function createReceiptReader(
   })
 }
 
-/** By name of the provider, for those whose receipts come over HTTP. */
+/** Readers by provider name, for providers with receipts over HTTP. */
 export function createReceiptReaders(
   providers: ReadonlyMap<string, ProviderSetUp>,
 ): ReadonlyMap<string, ReceiptReader> {
@@ -128,7 +128,7 @@ const providerShape = z.object({
   close: aFunction,
 })
 
-/** A reply that can't be written would be no answer at all. */
+/** Checked, because a reply that can't be written would leave the provider without an answer. */
 const parsedShape = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(false), reason: z.enum(['forged', 'malformed']) }),
   z.object({

@@ -4,38 +4,37 @@ import type { Receipt, ReceiptReader } from '../base/receipt.ts'
 import type { Provider } from './provider.ts'
 
 /**
- * What a provider can be made of. Every folder of this room exports exactly one of these, and so does a plugin: the
- * policy-file check reads `settings`, a worker calls `create` once per entry, an API calls `createReceiptReader`, and the
- * doctor calls `probe`.
+ * A provider kind. Every folder of this room exports one, and plugins can add more. The check of the policy file reads
+ * `settings`, a worker calls `create` once per entry, an API calls `createReceiptReader`, and the doctor calls `probe`.
  */
 export interface ProviderKind<Settings = unknown> {
   /** The `kind:` of the policy file. */
   readonly kind: string
   readonly channels: readonly Channel[]
-  /** The policy-file entry without `kind`, `pace` and `quotas`, environment filled in; it refuses unknown keys. */
+  /** Schema of the policy-file entry without `kind`, `pace` and `quotas`. Variables are filled in. It refuses unknown keys. */
   readonly settings: ZodType<Settings>
-  /** Builds a provider and opens nothing: the first send connects. */
+  /** Builds a provider without connecting: the first send connects. */
   create(name: string, settings: Settings, deps: ProviderDeps): Provider
   /**
-   * Asks the far end whether it takes our credentials, where that can be done without sending. Undefined: it does;
-   * else why not. Ends within `timeoutMs` and throws nothing.
+   * Checks the credentials at the provider, if that is possible without sending. Returns undefined if they are accepted,
+   * otherwise the reason. Ends within `timeoutMs` and never throws.
    */
   probe?(settings: Settings, timeoutMs: number): Promise<string | undefined>
-  /** Reads what the far end POSTs about earlier messages, where it does. */
+  /** Reads receipts that the provider POSTs. Absent if it sends none over HTTP. */
   createReceiptReader?(settings: Settings): ReceiptReader
 }
 
-/** What a provider may use of the process it lives in. */
+/** Parts of the process that a provider may use. */
 export interface ProviderDeps {
-  /** How long one attempt may take, connecting included; the signal of `send` may end it earlier. */
+  /** Time limit of one attempt, with the connection. The signal of `send` may end it earlier. */
   readonly timeoutMs: number
-  /** Calls at once, for kinds that have no such number of their own. */
+  /** Number of calls at once, for kinds without a setting for it. */
   readonly concurrency: number
   /** Milliseconds since 1970. */
   readonly clock: () => number
   /**
-   * Takes receipts that come over a provider's own connection (`smpp`, `sandbox`). Rejecting asks the
-   * far end to send it again, where its protocol can.
+   * Receives receipts that arrive over the provider's connection (`smpp`, `sandbox`). If it rejects, the provider sends
+   * the receipt again, if its protocol supports that.
    */
   readonly onReceipt?: (provider: string, receipt: Receipt) => Promise<void>
 }

@@ -1,8 +1,8 @@
 import type { Message } from './provider.ts'
 
 /**
- * How long a far end may try to deliver the message: whole seconds, at least one and at most `most`. Undefined when the
- * message has no end.
+ * Time in which a vendor may deliver the message: whole seconds, at least 1 and at most `most`. Undefined if the message
+ * has no end.
  */
 export function secondsLeft({ endsAtMs }: Message, most: number): number | undefined {
   if (endsAtMs === undefined) return undefined

@@ -1,15 +1,15 @@
 import { isForeignId } from '../base/ids.ts'
 import type { SendResult } from './provider.ts'
 
-/** The message is taken, under the far end's id if that is fit to be kept. */
+/** The message is accepted, with the vendor's id if a row can store it. */
 export function accepted(messageId?: unknown): SendResult {
   return isForeignId(messageId) ? { kind: 'accepted', messageId } : { kind: 'accepted' }
 }
 
-/** Where a far end says "too fast" without saying for how long. */
+/** The pause if a vendor throttles without naming a time. */
 export const defaultRetryAfterMs = 1_000
 
-/** Codes and words that may go into `detail`: a vendor's code, never its sentence. */
+/** Whether a text is a code that may be part of `detail`. Sentences of a vendor never are. */
 export function isCode(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z][\w.:-]{0,79}$/.test(text)
 }

@@ -9,16 +9,15 @@ import type {
 import { isSameSecret } from '../crypto/same-secret.ts'
 
 /**
- * The receipts of vendors that sign nothing: a secret token in the address is what tells their reports
- * from forged ones. They push arrays of reports, each final; `thanks` is the answer that keeps them from
- * pushing again.
+ * Receipts of vendors that do not sign: a secret token in the address proves that a report is genuine. The vendors push
+ * arrays of reports, each final. After the answer `thanks`, they do not push them again.
  */
 export function defineReportReader(
   readReport: (report: unknown) => Receipt | undefined,
   thanks: object,
 ): (settings: { receiptToken?: string | undefined }) => ReceiptReader {
   return ({ receiptToken }) => ({
-    // They push many at a time, and the token stands in the head.
+    // Large, because vendors push many reports at once, and the token is checked before the body.
     maxBodyBytes: 1_048_576,
     mayBeGenuine: (head) => hasToken(head, receiptToken),
     parse: (request) =>

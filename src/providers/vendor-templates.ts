@@ -2,14 +2,14 @@ import { z } from 'zod'
 import type { Message } from './provider.ts'
 
 /**
- * Carriers in China send nothing but texts they have approved, by the id of the text. So their
- * settings map our template and locale to theirs, and our variables to theirs.
+ * Carriers in China only send approved texts, by their ids. So the settings map template, locale and variables of Postern
+ * to those of the vendor.
  */
 export function vendorTemplates<T extends z.ZodType>(entry: T) {
   return z.record(z.string().min(1), z.record(z.string().min(1), entry))
 }
 
-/** The entry for the message's template and locale, `zh-CN` falling back on `zh`. */
+/** The entry for the template and locale of the message. Without `zh-CN`, `zh` is used. */
 export function findVendorTemplate<T>(
   templates: Readonly<Record<string, Readonly<Record<string, T>>>>,
   message: Message,

@@ -149,12 +149,12 @@ describe('policy file', () => {
 test.each([
   [
     'routes: { email: [{ use: [mail] }] }',
-    ['warning: no route carries sms', 'ok: email: 1 route(s), the last resort fits every message'],
+    ['warning: no route for sms', 'ok: email: 1 route(s), every message has one'],
   ],
-  ['routes: { sms: [{ use: [box] }] }', ['error: sms may go to a sandbox, which delivers nothing']],
+  ['routes: { sms: [{ use: [box] }] }', ['error: sms uses a sandbox, which delivers nothing']],
   [
     'routes: { email: [{ match: { app: a }, use: [mail] }] }',
-    ['warning: email: no route fits every message; what none fits is refused'],
+    ['warning: email: messages that match no route are refused'],
   ],
 ])('messages: %s', (text, expected) => {
   const all = told(examineMessages(fileOf(text), loadTemplates('templates')))
@@ -168,7 +168,7 @@ test('messages: an SMS of two parts; a channel without its form of the code', ()
   expect(told(examineMessages(file, loadTemplates(folder)))).toEqual(
     expect.arrayContaining([
       'error: email has a route, and the template captcha has no email form',
-      'warning: captcha/sms.en takes 2 messages; carriers bill each',
+      'warning: captcha/sms.en needs 2 messages, and carriers bill each one',
     ]),
   )
 })

@@ -86,8 +86,8 @@ test('I36: from `npm ci` to a code that is sent: every line does what the README
   const errors = (await shell(`${doctor} || true`)).matchAll(/^ERROR +(.*)$/gm)
   expect([...errors].map(([, error]) => error)).toEqual([
     expect.stringContaining('fsync is off'),
-    expect.stringContaining('sms may go to a sandbox'),
-    expect.stringContaining('email may go to a sandbox'),
+    expect.stringContaining('sms uses a sandbox'),
+    expect.stringContaining('email uses a sandbox'),
   ])
   const key = /^key: +(\S+)$/m.exec(await shell(keys))?.[1]
 

@@ -81,7 +81,7 @@ test.each([
   [
     'takes a name of ours',
     `export default { name: "a", providerKinds: { smtp: 7 } }`,
-    /plugin a: providerKinds\.smtp: is no provider kind/,
+    /plugin a: providerKinds\.smtp: is not a provider kind/,
   ],
 ])(
   'a plugin that %s stops API, worker, doctor and policy, with its name and without a stack',

@@ -228,7 +228,7 @@ test('npm run conformance of a provider whose errors nothing catches → that it
 
 test.each([
   ['no such file', undefined, /Cannot find module/],
-  ['no kind', 'export default 7', /is no provider kind/],
+  ['no kind', 'export default 7', /is not a provider kind/],
   [
     'no case',
     `export { default } from '${new URL(example, `file://${repositoryRoot}`)}'`,

@@ -414,10 +414,10 @@ describe('smtp', () => {
   it.each([
     ['http://host', 'smtp://'],
     ['nonsense', 'not a URL'],
-    ['smtp://host?tls=maybe', 'tls is one of'],
-    ['smtp://host?pool=true', 'takes no query'],
+    ['smtp://host?tls=maybe', 'tls must be one of'],
+    ['smtp://host?pool=true', 'allows no query'],
     ['smtps://host?tls=off', 'contradict'],
-    ['smtp://user:se%cret@host', 'encodes nothing'],
+    ['smtp://user:se%cret@host', 'without two hexadecimal digits'],
     ['smtp://host/path', 'no path'],
   ])('refuses the setting %s and does not repeat it', (url, words) => {
     const checked = smtp.settings.safeParse({ url, from })

@@ -2,13 +2,12 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs, isCode } from '../send-result.ts'
 
 /**
- * The codes of Dysmsapi as our results. They come in HTTP 200 as well as in 4xx. `isv` is the
- * caller's fault and, unless listed here, the message's; `isp` is the platform's; codes without
- * either come from the API gateway (keys, clocks, throttling).
+ * Maps the codes of Dysmsapi to results. They arrive in HTTP 200 and in 4xx. `isv` is a fault of the caller: of the
+ * message, unless listed here. `isp` is a fault of the platform. Other codes come from the API gateway (keys, clocks,
+ * throttling).
  *
- * `isv.BUSINESS_LIMIT_CONTROL` is the cap of one number under one signature (1 a minute, 5 an hour,
- * 10 a day by default): trying again at once never helps, and no other recipient is affected. Every other cap is the
- * account's.
+ * `isv.BUSINESS_LIMIT_CONTROL` is the cap of one number under one signature (1 a minute, 5 an hour, 10 a day by default).
+ * A repeat at once never helps, and no other recipient is affected. Every other cap is that of the account.
  */
 const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL'])
 
@@ -22,7 +21,7 @@ const account = new Set([
   'isv.PRODUCT_UN_SUBSCRIPT',
 ])
 
-/** Caps on everything the account sends, which only the account's owner can lift. */
+/** Caps on all messages of the account. Only the owner of the account can lift them. */
 const accountCaps = new Set(['isv.DAY_LIMIT_CONTROL', 'isv.MONTH_LIMIT_CONTROL'])
 
 const hourMs = 3_600_000
@@ -43,7 +42,7 @@ export function resultOfCode(code: unknown, sentence: unknown): SendResult {
   return { kind: 'rejected', detail }
 }
 
-/** The sentence names the window: 触发分钟级流控, 触发小时级流控, 触发天级流控. */
+/** The text contains the window: 触发分钟级流控, 触发小时级流控, 触发天级流控. */
 function capWaitMs(sentence: string): number {
   if (sentence.includes('天级')) return 24 * hourMs
   if (sentence.includes('小时级')) return hourMs

@@ -12,8 +12,8 @@ import { type AliyunSettings, aliyunSettings } from './settings.ts'
 import { signAcs3 } from './signature.ts'
 
 /**
- * SMS by Alibaba Cloud: Dysmsapi of 2017-05-25, SendSms with an approved template and sign name. The
- * notice id travels as OutId and comes back in receipts and queries. The API drops no repeats.
+ * SMS by Alibaba Cloud: Dysmsapi of 2017-05-25, SendSms with an approved template and sign name. The notice id is sent as
+ * OutId; receipts and queries return it. The API does not detect repeats.
  */
 export const aliyun: ProviderKind<AliyunSettings> = {
   kind: 'aliyun',
@@ -23,7 +23,7 @@ export const aliyun: ProviderKind<AliyunSettings> = {
   createReceiptReader,
 }
 
-/** Younger messages may be missing from the query's records though they were taken. */
+/** A younger message may be missing from the records of a query although it was accepted. */
 const recordDelayMs = 60_000
 
 function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
@@ -31,7 +31,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
   const { clock } = deps
   const { origin, host } = new URL(settings.endpoint)
 
-  /** The answer's object, or the result when there is none to read. */
+  /** The object of the answer, or a result if there is none. */
   async function call(action: string, query: Record<string, string>, signal: AbortSignal) {
     const method = 'POST'
     const atMs = clock()
@@ -71,11 +71,13 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
       },
       signal,
     )
-    if (answer?.Code !== 'OK') return { kind: 'unknown', detail: 'aliyun: not told' }
+    if (answer?.Code !== 'OK')
+      return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
     const records = isObject(answer.SmsSendDetailDTOs)
       ? answer.SmsSendDetailDTOs.SmsSendDetailDTO
       : undefined
-    if (!Array.isArray(records)) return { kind: 'unknown', detail: 'aliyun: not told' }
+    if (!Array.isArray(records))
+      return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
     const isTaken = records.some((record) => isObject(record) && record.OutId === sent.noticeId)
     if (isTaken) return accepted()
     return clock() - sent.sentAt > recordDelayMs

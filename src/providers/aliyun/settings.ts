@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { vendorTemplates } from '../vendor-templates.ts'
 
 const template = z.union([
-  /** Every variable is sent under its own name. */
+  /** Sends every variable under its own name. */
   z.string().min(1),
   z.strictObject({
     id: z.string().min(1),
-    /** Their variable: ours. */
+    /** The variable of Aliyun: the variable of Postern. */
     params: z.record(z.string().min(1), z.string().min(1)).optional(),
     signName: z.string().min(1).optional(),
   }),
@@ -17,7 +17,7 @@ export const aliyunSettings = z.strictObject({
   accessKeySecret: z.string().min(1),
   signName: z.string().min(1),
   templates: vendorTemplates(template),
-  /** Must stand as `?token=` in the receipt address given to Aliyun; without it none are taken. */
+  /** Give Aliyun a receipt address with this value as `?token=`. Without it, receipts are refused. */
   receiptToken: z.string().min(16).optional(),
   endpoint: z.url({ protocol: /^https?$/ }).default('https://dysmsapi.aliyuncs.com'),
 })

@@ -1,6 +1,6 @@
 import type { FaultRule } from './settings.ts'
 
-/** The misfortune that is set for this recipient: of the rules that fit, the first. */
+/** The fault for this recipient: that of the first rule that fits. */
 export function findFault(
   rules: readonly FaultRule[],
   to: string,

@@ -9,9 +9,8 @@ import type { SandboxOutbox } from './outbox.ts'
 import { type ReceiptSettings, type SandboxSettings, sandboxSettings } from './settings.ts'
 
 /**
- * A provider that delivers to a list in Redis, read at `GET /sandbox/messages`. It carries both
- * channels, keeps the texts the user would have seen, and can misbehave in every way a real far end
- * does.
+ * A provider for tests: it delivers to a list in Redis, which `GET /sandbox/messages` shows. It supports both channels,
+ * keeps the texts as a person would see them, and can simulate every fault of a real provider.
  */
 export const sandbox: ProviderKind<SandboxSettings> = {
   kind: 'sandbox',
@@ -20,7 +19,7 @@ export const sandbox: ProviderKind<SandboxSettings> = {
   create: createSandbox,
 }
 
-/** What the sandbox needs besides: where it keeps its messages, one list for all sandbox providers of the process. */
+/** The sandbox also needs an outbox: one list for all sandbox providers of the process. */
 export interface SandboxDeps extends ProviderDeps {
   readonly outbox?: SandboxOutbox
 }
@@ -52,7 +51,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
     }
   }
 
-  /** Nothing was handed over yet, so an outbox that does not answer is as good as a far end that is away. */
+  /** Before the hand-over, an outbox without answer counts as a provider that is away. */
   const isSwitchedOff = async () => (await outbox?.isOff(name).catch(() => true)) ?? false
 
   function sendReceipts(messageId: string, noticeId: string, plan: ReceiptSettings): void {
@@ -73,7 +72,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
       return { kind: 'unavailable', detail: 'switched off' }
     }
     const fault = findFault(settings.faults, message.to)
-    /** False when it was broken off. */
+    /** False if the wait was aborted. */
     const wait = (ms: number) =>
       sleep(ms, true, { signal: AbortSignal.any([signal, closing.signal]) }).catch(() => false)
     if (fault?.delay && !(await wait(fault.delay))) {

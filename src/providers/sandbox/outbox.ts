@@ -3,11 +3,10 @@ import type { Channel } from '../../base/channel.ts'
 import { reachRedis } from '../../base/reach-redis.ts'
 
 /**
- * Where the sandbox's messages wait to be read.
+ * The messages of the sandbox.
  *
- * They hold one-time codes in plain words, so they must not outlive their use: at most 1,000 of them
- * and none older than an hour, both enforced with every append, and the key goes by itself when
- * nothing more is appended. A stream keeps them in order even within one millisecond.
+ * They contain codes in plain text, so they must not be kept for long: at most 1,000 messages, none older than an hour.
+ * Every append enforces both, and the key expires without appends. A stream keeps the order even within one millisecond.
  */
 export const maxItems = 1_000
 export const maxAgeMs = 3_600_000
@@ -27,7 +26,7 @@ export interface OutboxItem {
 
 export type SandboxOutbox = ReturnType<typeof createSandboxOutbox>
 
-/** `redis` belongs to the caller; the outbox never closes it. `clock` is only read for the age limit. */
+/** The outbox never closes `redis`. It uses `clock` only for the age limit. */
 export function createSandboxOutbox(
   redis: Redis | Cluster,
   keyPrefix: string,
@@ -44,7 +43,7 @@ export function createSandboxOutbox(
   }
 
   return {
-    /** Rejects when Redis gives no answer; the item may then be there or not. */
+    /** Rejects if Redis does not answer. The item may then be stored or not. */
     async append(item: OutboxItem): Promise<void> {
       const replies = await redis
         .multi()
@@ -61,7 +60,7 @@ export function createSandboxOutbox(
       return items.filter((item) => to === undefined || item.to === to).slice(0, limit)
     },
 
-    /** The newest item of a notice, whatever provider took it. */
+    /** The newest item of a notice, of any sandbox provider. */
     async find(noticeId: string): Promise<OutboxItem | undefined> {
       return (await readAll()).find((item) => item.noticeId === noticeId)
     },
@@ -70,7 +69,7 @@ export function createSandboxOutbox(
       await reachRedis(redis.del(key))
     },
 
-    /** From now on the far end of this provider can't be reached by any process, where it is `switchable`. */
+    /** Switches this provider off for all processes, if it is `switchable`. */
     async switchOff(provider: string): Promise<void> {
       await reachRedis(redis.sadd(offKey, provider))
     },

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { duration } from '../../base/durations.ts'
 
 /**
- * Misfortune by configuration. Each rule names recipients and what happens to their messages; the
- * first rule that fits decides, so a test steers one recipient without touching the others.
+ * Configured faults. Each rule names recipients and the fault of their messages. The first rule that fits decides, so a
+ * test controls one recipient without others.
  */
 const receiptSettings = z.strictObject({
   outcome: z.enum(['delivered', 'failed']).default('delivered'),
-  /** Late receipts: how long after the message was taken. */
+  /** Late receipts: time after the message was accepted. */
   delay: duration.default(0),
-  /** Double receipts: how often each one comes. */
+  /** Double receipts: number of copies of each receipt. */
   copies: z.int().min(0).max(10).default(1),
 })
 
@@ -19,23 +19,23 @@ const faultResults = [
   'postponed',
   'throttled',
   'unavailable',
-  /** The message is taken, but the answer is lost: `unknown`. */
+  /** The message is accepted, but the answer is lost: `unknown`. */
   'lost_answer',
-  /** Nothing is taken and nothing is said until the attempt's time is up. */
+  /** No message is accepted, and no answer is sent before the time limit of the attempt. */
   'hang',
 ] as const
 
 const faultRule = z.strictObject({
-  /** Exact recipients, or beginnings (`+1500*`), or ends (`*@slow.test`). Without it: all. */
+  /** Exact recipients, prefixes (`+1500*`) or suffixes (`*@slow.test`). Without it: all recipients. */
   to: z
     .union([z.string(), z.array(z.string())])
     .transform((to) => [to].flat())
     .optional(),
-  /** Only for this share of the messages, 0 to 1. */
+  /** The share of messages with this fault, 0 to 1. */
   share: z.number().min(0).max(1).default(1),
   delay: duration.default(0),
   result: z.enum(faultResults).optional(),
-  /** With `throttled`: how long the provider asks us to stay away. */
+  /** With `throttled`: the pause that the provider asks for. */
   retryAfter: duration.default(1_000),
   receipts: receiptSettings.optional(),
 })
@@ -45,11 +45,11 @@ export type ReceiptSettings = z.infer<typeof receiptSettings>
 
 export const sandboxSettings = z.strictObject({
   faults: z.array(faultRule).default([]),
-  /** Receipts for every message taken; none by default. */
+  /** Receipts for every accepted message; none by default. */
   receipts: receiptSettings.optional(),
-  /** Whether it can be asked what became of a message whose answer was lost. */
+  /** Whether the outcome of a message with a lost answer can be queried. */
   query: z.boolean().default(true),
-  /** Whether a running process may be told that its far end is away: `switchOff` of the outbox. */
+  /** Whether `switchOff` of the outbox can simulate an outage in running processes. */
   switchable: z.boolean().default(false),
 })
 

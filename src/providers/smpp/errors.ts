@@ -2,9 +2,9 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs } from '../send-result.ts'
 
 /**
- * command_status of SMPP 3.4 (5.1.3) as our results. Only what names the session, the system or our pace is about
- * everybody. A queue may be full for one number alone, and a failed submission may be its number's; statuses above
- * 0x400 belong to the operator of the SMSC and mean what it likes. To wait with this message is the careful reading.
+ * Maps command_status of SMPP 3.4 (5.1.3) to results. Only statuses about the session, the system or the pace concern all
+ * messages. A queue may be full for one number only, and a submission may fail because of its number. Statuses above 0x400
+ * are defined by each SMSC. For these, only this message waits, which is the careful reading.
  */
 const kinds: ReadonlyMap<number, SendResult['kind']> = new Map([
   [0x04, 'unavailable'], // wrong bind status: the session is no longer bound

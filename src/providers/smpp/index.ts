@@ -18,9 +18,9 @@ import { type SmppSettings, smppSettings } from './settings.ts'
 import { encodeSegments, encodeWhole } from './text.ts'
 
 /**
- * SMS over SMPP 3.4 to an operator's SMSC. The protocol has no place for a reference of ours; receipts
- * are matched by the SMSC's message id. A process that takes receipts binds at once and stays bound,
- * because the SMSC keeps them for a client that is connected; any other binds with its first message.
+ * SMS over SMPP 3.4 to the SMSC of a carrier. The protocol has no field for the notice id, so receipts are matched by the
+ * message id of the SMSC. A process that accepts receipts binds at once and stays bound, because the SMSC sends receipts
+ * only to connected clients. Other processes bind with their first message.
  */
 export const smpp: ProviderKind<SmppSettings> = {
   kind: 'smpp',
@@ -30,7 +30,7 @@ export const smpp: ProviderKind<SmppSettings> = {
   probe: probeSmpp,
 }
 
-/** Binds and leaves again, in each role that messages take. A receipt that comes meanwhile is asked for again. */
+/** Binds and unbinds in each role that sending needs. The SMSC is asked to send a receipt again if one arrives meanwhile. */
 async function probeSmpp(settings: SmppSettings, timeoutMs: number): Promise<string | undefined> {
   const tryAgain = 0x64
   for (const role of rolesOf(settings)) {
@@ -58,7 +58,7 @@ const connectionOf = (settings: SmppSettings, role: Role, timeoutMs: number) => 
   window: settings.window,
 })
 
-/** Between attempts to bind again when nothing is being sent. */
+/** Pause between attempts to bind again while nothing is sent. */
 const rebindAfterMs = 1_000
 
 /** One byte of the joining header counts the parts. */
@@ -89,7 +89,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     return session
   }
 
-  /** Only where receipts are taken: they come over this connection or not at all. */
+  /** Keeps the connection only in processes that accept receipts, because receipts arrive only over it. */
   function stayBound(role: Role): void {
     if (isClosed || !onReceipt || role !== receiving) return
     clearTimeout(rebindTimers.get(role))
@@ -124,7 +124,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     }
   }
 
-  /** A receipt is asked for the last part alone: one message, one receipt. */
+  /** Only the last part requests a receipt, so that each message has one. */
   function encodeMessage(message: Message): Buffer[] {
     const { to, text } = message
     reference = (reference + 1) % 256
@@ -156,7 +156,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     kind: smpp.kind,
     channels: smpp.channels,
     slots: settings.window,
-    // Each part of a long text is a message of the window.
+    // Each part of a long text needs a place in the window.
     slotsFor: ({ text }) => (settings.longTexts === 'payload' ? 1 : splitSms(text).segments.length),
     send,
     async close() {
@@ -174,7 +174,7 @@ function sourceAddress(from: string): Address {
   return from.startsWith('+') ? { ton: 1, npi: 1, digits } : { ton: 3, npi: 0, digits }
 }
 
-/** All parts as one: a message of which the SMSC has only a part is neither taken nor untaken. */
+/** Combines the results of all parts. If the SMSC accepted only some parts, the outcome is unknown. */
 function combine(
   exchanges: readonly Exchange[],
   receiptIds: SmppSettings['receiptIds'],
@@ -189,7 +189,7 @@ function combine(
   }
   const isPartTaken = results.some(({ kind }) => kind === 'accepted' || kind === 'unknown')
   return isPartTaken && failed.kind !== 'unknown'
-    ? { kind: 'unknown', detail: 'SMPP only part was taken' }
+    ? { kind: 'unknown', detail: 'SMPP only some parts were accepted' }
     : failed
 }
 

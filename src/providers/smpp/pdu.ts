@@ -1,6 +1,6 @@
 /**
- * The packets of SMPP 3.4 that sending takes: how they lie in bytes, and nothing about when. A packet
- * is a header of four 32-bit numbers (length, command, status, sequence) and a body.
+ * The bytes of the SMPP 3.4 packets that sending needs. A packet is a header of four 32-bit numbers (length, command,
+ * status, sequence) and a body.
  */
 export const command = {
   genericNack: 0x80000000,
@@ -13,7 +13,7 @@ export const command = {
   enquireLink: 0x00000015,
 } as const
 
-/** An answer is its request's command with the highest bit set. */
+/** The command of an answer is that of its request with the highest bit set. */
 export function responseTo(commandId: number): number {
   return (commandId | 0x80000000) >>> 0
 }
@@ -36,10 +36,10 @@ export function encodePdu({ commandId, status, sequence, body }: Pdu): Buffer {
 
 const headerBytes = 16
 
-/** Far above any message; a peer that announces more doesn't speak SMPP. */
+/** Far above any message. A peer that announces a longer packet does not speak SMPP. */
 const maxPduBytes = 64 * 1024
 
-/** Cuts a stream into packets. Returns undefined for good once a length makes no sense. */
+/** Cuts a stream into packets. After an impossible length, it only returns undefined. */
 export function createPduReader(): (chunk: Buffer) => readonly Pdu[] | undefined {
   let rest: Buffer = Buffer.alloc(0)
   return (chunk) => {
@@ -85,9 +85,9 @@ export interface ShortMessage {
   readonly esmClass: number
   readonly registeredDelivery: number
   readonly dataCoding: number
-  /** How long the SMSC may try; its own time when absent. */
+  /** Time in which the SMSC may deliver the message. When absent, the SMSC decides. */
   readonly validSeconds?: number | undefined
-  /** At most 254 bytes; longer ones go into `payload`. */
+  /** At most 254 bytes; longer texts use `payload`. */
   readonly content: Buffer
   readonly payload?: Buffer
 }
@@ -112,7 +112,7 @@ export function encodeShortMessage(message: ShortMessage): Buffer {
   ])
 }
 
-/** `YYMMDDhhmmss000R` (7.1.1): so long from now, less than a month of any length. */
+/** `YYMMDDhhmmss000R` (7.1.1): a time relative to now, shorter than any month. */
 function relativeTime(seconds: number): string {
   const parts = [seconds / 86_400, (seconds / 3_600) % 24, (seconds / 60) % 60, seconds % 60]
   const [days, hours, minutes, rest] = parts.map((part) =>
@@ -171,7 +171,7 @@ function decodeTlvs(bytes: Buffer): Map<number, Buffer> {
   return tlvs
 }
 
-/** Text up to its zero byte, or to the end where a peer left the zero out. */
+/** Text up to its zero byte, or up to the end if the peer sent no zero byte. */
 export function decodeText(bytes: Buffer): string {
   const end = bytes.indexOf(0)
   return bytes.toString('latin1', 0, end < 0 ? bytes.length : end)

@@ -2,8 +2,8 @@ import type { Receipt } from '../../base/receipt.ts'
 import { type Delivered, decodeText, tlv } from './pdu.ts'
 
 /**
- * A delivery receipt inside deliver_sm. SMPP 3.4 left its text to each vendor and added two optional
- * parameters later; we take the parameters where they are and the customary text where not
+ * A delivery receipt inside deliver_sm. SMPP 3.4 left its text to each vendor and added two optional parameters later. This
+ * reads the parameters if they exist, otherwise the usual text
  * (`id:… sub:… dlvrd:… submit date:… done date:… stat:DELIVRD err:000 text:…`, appendix B).
  */
 export type ReceiptIdFormat = 'same' | 'hex' | 'decimal'
@@ -16,7 +16,7 @@ const outcomes: Readonly<Record<string, Receipt['outcome']>> = {
   REJECTD: 'failed',
 }
 
-/** message_state by number, as the text spells it; the others are not final. */
+/** Texts of message_state by number. Other states are not final. */
 const states = ['', 'ENROUTE', 'DELIVRD', 'EXPIRED', 'DELETED', 'UNDELIV', 'ACCEPTD', '', 'REJECTD']
 
 /** Undefined for ordinary messages, states that are not final, and receipts without an id. */
@@ -43,11 +43,11 @@ function stateOf(text: string): string {
 }
 
 /**
- * Some SMSCs answer a submit with the id in one base and write receipts in the other. Where the
- * settings say so, both are kept in decimal; an id that is no number stays as it is.
+ * Some SMSCs answer a submit with a decimal id and write receipts in hexadecimal, or the reverse. With the setting
+ * `receiptIds`, both ids are stored in decimal. An id that is not a number stays unchanged.
  */
 export function canonicalId(id: string, base: 10 | 16 | undefined): string {
-  // No number of an SMSC is that long, and to read one costs more than its length.
+  // No SMSC has such long numbers, and the time to read one grows faster than its length.
   if (base === undefined || id.length > 64) return id
   const digits = base === 16 ? /^[0-9a-f]+$/i : /^[0-9]+$/
   return digits.test(id) ? BigInt(base === 16 ? `0x${id}` : id).toString() : id

@@ -13,13 +13,11 @@ import {
 } from './pdu.ts'
 
 /**
- * One connection to an SMSC. Bound as a transmitter it sends, as a receiver it is where receipts arrive, as a
- * transceiver both.
+ * One connection to an SMSC. A transmitter sends messages, a receiver gets receipts, a transceiver does both.
  *
- * Requests overlap up to a window, answers are matched by their sequence number. Whatever ends the
- * connection settles every request at once, with the one fact that counts: a request that was
- * written is `lost`, one that was still waiting is `not_sent`. A session is used up when it ends; its
- * owner opens another.
+ * Requests overlap up to a window, and answers are matched by their sequence number. The end of the connection settles
+ * every request at once: a written request is `lost`, a waiting request is `not_sent`. An ended session is not used again;
+ * its owner opens another.
  */
 export type Role = 'transmitter' | 'receiver' | 'transceiver'
 
@@ -49,7 +47,7 @@ const bindCommands: Readonly<Record<Role, number>> = {
   transceiver: command.bindTransceiver,
 }
 
-/** How long a polite goodbye may take. */
+/** Time limit of an unbind. */
 const unbindMs = 500
 
 /** The SMSC may try a receipt again later. */
@@ -70,7 +68,7 @@ export function openSession(options: SessionOptions) {
   socket.setNoDelay(true)
   const connectTimer = setTimeout(() => end('no answer in time'), timeoutMs)
   const enquireTimer = setInterval(enquire, options.enquireEveryMs)
-  /** Undefined once bound, or why not. */
+  /** Undefined if bound, otherwise the reason. */
   const bound = new Promise<string | undefined>((resolve) => {
     socket.once(options.isSecure ? 'secureConnect' : 'connect', async () => {
       const exchange = await request(bindCommands[options.role], encodeBind(options))
@@ -109,7 +107,7 @@ export function openSession(options: SessionOptions) {
     }
   }
 
-  /** What can't be read is not sent again either: it would be no more readable. */
+  /** A receipt that can't be read is accepted, because a repeat would not help. */
   async function deliver(pdu: Pdu): Promise<void> {
     const delivered = decodeDelivered(pdu.body)
     const status = delivered ? await options.onDeliver(delivered).catch(() => temporaryFailure) : 0
@@ -124,7 +122,7 @@ export function openSession(options: SessionOptions) {
     if (endReason === undefined) socket.write(encodePdu(pdu))
   }
 
-  /** Writes at once and waits for the answer with the same number. */
+  /** Writes a request at once and waits for the answer with the same number. */
   function request(commandId: number, body: Buffer, signal?: AbortSignal): Promise<Exchange> {
     return new Promise((resolve) => {
       if (endReason !== undefined) return resolve({ kind: 'not_sent', reason: endReason })
@@ -157,13 +155,13 @@ export function openSession(options: SessionOptions) {
         submitsUnderWay--
       }
     } finally {
-      // Also by one that gives up: its turn goes to the next.
+      // A request that gives up also frees its turn for the next one.
       const [next] = waiting
       next?.()
     }
   }
 
-  /** Until a request ends, the session ends, or the signal comes. */
+  /** Waits until a request ends, the session ends, or the signal aborts. */
   function turn(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const go = () => {
@@ -199,7 +197,7 @@ export function openSession(options: SessionOptions) {
     bound,
     submit,
     isEnded: () => endReason !== undefined,
-    /** Says goodbye and ends, whatever is under way. */
+    /** Unbinds and ends the connection, even with requests under way. */
     async close(): Promise<void> {
       if (endReason === undefined && !socket.connecting) {
         await request(command.unbind, noBody, AbortSignal.timeout(unbindMs))

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../../base/durations.ts'
 
-/** Type of number and numbering plan (5.2.5, 5.2.6), where the operator wants others than the address suggests. */
+/** Type of number and numbering plan (5.2.5, 5.2.6), if the carrier needs others than the address suggests. */
 const numbering = z
   .strictObject({ ton: z.int().min(0).max(6).optional(), npi: z.int().min(0).max(18).optional() })
   .default({})
@@ -14,29 +14,29 @@ export const smppSettings = z.strictObject({
     try {
       if (isKnown) return readUrl(parsed)
     } catch {
-      // A % that encodes nothing.
+      // A % without two hexadecimal digits.
     }
     context.addIssue({ code: 'custom', message: 'not a URL such as smpp://id:password@host:2775' })
     return z.NEVER
   }),
-  /** One connection for both ways, or two where the SMSC knows no transceivers. */
+  /** One connection for both directions, or two if the SMSC supports no transceivers. */
   bind: z.enum(['transceiver', 'separate']).default('transceiver'),
   source: numbering,
   destination: numbering,
-  /** Whether the SMSC hears how long a message is worth delivering. */
+  /** Whether messages have a validity period. */
   validity: z.enum(['relative', 'none']).default('relative'),
   systemType: z.string().max(12).default(''),
-  /** The sender phones show: a number in E.164, a short code, or up to 11 letters and digits. */
+  /** The sender shown by phones: a number in E.164, a short code, or up to 11 letters and digits. */
   from: z
     .string()
     .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'not a number or a name of 1 to 11 letters'),
-  /** Who cuts long texts: we do (`segments`), or the SMSC (`payload`). */
+  /** Whether Postern (`segments`) or the SMSC (`payload`) cuts long texts. */
   longTexts: z.enum(['segments', 'payload']).default('segments'),
-  /** The base in which receipts write message ids, where it is not that of the answers. */
+  /** The base of message ids in receipts, if answers use another one. */
   receiptIds: z.enum(['same', 'hex', 'decimal']).default('same'),
-  /** Messages under way at once, unanswered. */
+  /** Largest number of messages without an answer. */
   window: z.int().min(1).max(1_000).default(10),
-  /** An idle connection is asked this often whether the SMSC is still there. */
+  /** Interval of the checks that an idle connection still works. */
   enquireEvery: duration.default(30_000),
 })
 

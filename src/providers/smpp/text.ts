@@ -1,15 +1,15 @@
 import { gsm7Septets, type SmsEncoding, splitSms } from '../../base/sms-length.ts'
 
-/** A text as the contents of one or more submit_sm. */
+/** A text, encoded as the contents of one or more submit_sm. */
 export interface EncodedText {
   readonly dataCoding: number
-  /** More than one when the text is cut; each then begins with a header that joins them again. */
+  /** Several if the text is cut. Each part then begins with a header by which phones join them. */
   readonly contents: readonly Buffer[]
 }
 
 const dataCodings = { gsm7: 0x00, ucs2: 0x08 } as const
 
-/** `reference` tells the parts of this text from those of another to the same phone. */
+/** `reference` separates the parts of this text from those of another text to the same phone. */
 export function encodeSegments(text: string, reference: number): EncodedText {
   const { encoding, segments } = splitSms(text)
   const contents = segments.map((segment, index) => {
@@ -21,13 +21,13 @@ export function encodeSegments(text: string, reference: number): EncodedText {
   return { dataCoding: dataCodings[encoding], contents }
 }
 
-/** Uncut, for an SMSC that cuts by itself. */
+/** The uncut text, for an SMSC that cuts it. */
 export function encodeWhole(text: string): EncodedText {
   const { encoding } = splitSms(text)
   return { dataCoding: dataCodings[encoding], contents: [encodeText(text, encoding)] }
 }
 
-/** One septet to a byte, as SMPP carries GSM-7; the SMSC packs them. */
+/** GSM-7 with one septet per byte, as SMPP carries it. The SMSC packs them. */
 function encodeText(text: string, encoding: SmsEncoding): Buffer {
   if (encoding === 'gsm7') return Buffer.from([...text].flatMap((char) => gsm7Septets(char) ?? []))
   return Buffer.from(text, 'utf16le').swap16()

@@ -1,15 +1,15 @@
 /**
- * The open connections to one mail server, each a pool of nodemailer's that has this one.
+ * The open connections to one mail server. Each is a nodemailer pool with one connection.
  *
- * A server counts the errors of a session. Postfix answers every command a second late from the tenth on and ends the
- * session at the twentieth, whoever the next mail is for; a refused mail is two errors, because RCPT and DATA go out
- * together. So recipients that are refused would make good mail wait, and a connection that has met a few is replaced.
+ * A server counts the errors of a session. Postfix delays every command by a second from the tenth error on, and ends the
+ * session at the twentieth. A refused mail is two errors, because RCPT and DATA are sent together. So refused recipients
+ * would delay good mails. A connection with several errors is therefore replaced.
  */
 import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import type { SmtpFailure } from './errors.ts'
 
-/** The server hangs up on idle connections within minutes; we do it first and never meet a dead one. */
+/** Servers close idle connections within minutes. Postern closes them first, so that no mail meets a closed connection. */
 const idleTimeoutMs = 60_000
 
 const maxRefusals = 4
@@ -22,9 +22,9 @@ export function createConnections(server: object, count: number) {
   let isClosed = false
 
   return {
-    /** `onHandedOver` is called when the end of the message leaves our hands: from then on it may have been taken. */
+    /** `onHandedOver` is called when the end of the message is sent: from then on, the server may have accepted it. */
     async send(mail: Mail & { signal: AbortSignal }, onHandedOver: () => void) {
-      // The first of those that are free, so that it is one which is connected.
+      // The first free connection, because it is probably connected.
       const one = all.reduce((best, other) => (other.underWay < best.underWay ? other : best))
       one.underWay++
       try {
@@ -41,7 +41,7 @@ export function createConnections(server: object, count: number) {
       }
     },
 
-    /** Ends every connection; mails under way are given up. */
+    /** Ends all connections and stops mails under way. */
     close(): void {
       isClosed = true
       for (const { transport } of all) transport.close({ force: true })
@@ -55,14 +55,14 @@ function openTransport(server: object) {
     pool: true,
     maxConnections: 1,
     maxMessages: Number.POSITIVE_INFINITY,
-    // Only for a connection that the server had closed before any of the message was read.
+    // Only for connections that the server closed before the message was read.
     maxRequeues: 1,
     idleTimeout: idleTimeoutMs,
     socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  // A failed connection is reported to the send that waited for it; the pool's own event adds nothing.
+  // The waiting send receives the error of a failed connection, so the event of the pool is ignored.
   transport.on('error', () => {})
   transport.use('stream', (mail, done) => {
     const { onHandedOver } = mail.data as { onHandedOver?: () => void }
@@ -77,8 +77,8 @@ function openTransport(server: object) {
 }
 
 /**
- * The message as one chunk, so that it leaves in one write. nodemailer composes it in pieces, nine for
- * a text with its HTML form, and each would be a system call here and a wake-up at the server.
+ * Joins the message into one chunk, so that it is sent in one write. nodemailer composes it in pieces (nine for a text with
+ * HTML), and each piece would cost a system call here and a wake-up at the server.
  */
 function inOnePiece(pieces: Readable): Readable {
   const whole = new Readable({ read() {} })

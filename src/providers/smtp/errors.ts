@@ -1,29 +1,29 @@
 import type { SendResult } from '../provider.ts'
 
 /**
- * What an SMTP failure says, and about whom.
+ * Maps SMTP failures to results.
  *
- * nodemailer's `code` is no guide (451 and 550 are both EENVELOPE); the reply's own number is. Three rules decide:
- * - What comes before RCPT (greeting, login, TLS, a 4xx to MAIL) is about us or the server; so is 421 at any step: the
- *   server closes the connection.
- * - Any other answer to RCPT or DATA is about this recipient or this message. A 4xx is for later, unless its enhanced
- *   code (RFC 3463) is 4.3.x, the state of the mail system. For a 5xx the enhanced code tells recipient and message apart.
- * - Without a reply all depends on whether the end of the message had been handed over. If not, and the server still
- *   greets others in that time, the silence is about this recipient: servers ask DNS about its domain before they answer
- *   RCPT. (MAIL goes out together with RCPT, and Postfix holds its answer back until RCPT has one.)
+ * The `code` of nodemailer is not exact enough (451 and 550 are both EENVELOPE), so the number of the reply decides:
+ * - A failure before RCPT (greeting, login, TLS, a 4xx to MAIL) concerns the server or the account. So does 421 at any
+ *   step, because the server closes the connection.
+ * - Any other answer to RCPT or DATA concerns this recipient or this message. A 4xx is temporary, unless its enhanced code
+ *   (RFC 3463) is 4.3.x, the state of the mail system. For a 5xx, the enhanced code separates recipient and message.
+ * - Without a reply, the result depends on whether the end of the message was sent. If not, and if the server greets other
+ *   connections meanwhile, the silence concerns this recipient: servers query DNS for its domain before they answer RCPT.
+ *   (MAIL is sent together with RCPT, and Postfix delays its answer until RCPT has one.)
  *
- * `detail` is made of numbers and our own words: a server's sentence often repeats the recipient.
+ * `detail` contains only numbers and texts of Postern, because sentences of a server often repeat the recipient.
  */
 export interface SmtpFailure {
   readonly code?: string
-  /** What the system said, e.g. ECONNREFUSED, where `code` is nodemailer's word for it. */
+  /** The error of the system, e.g. ECONNREFUSED, where `code` is a name of nodemailer. */
   readonly originalCode?: string
   readonly command?: string
   readonly response?: string
   readonly responseCode?: number
 }
 
-/** A recipient that is waited for in vain holds a connection each time: a few of them must not hold all. */
+/** A silent recipient occupies a connection during each attempt. The pause keeps a few of them from occupying all. */
 const silentRetryAfterMs = 30_000
 
 export function resultOfFailure(
@@ -73,7 +73,7 @@ function enhancedCode(response: string): string | undefined {
 
 function isAboutRecipient(responseCode: number, enhanced: string | undefined, step: string) {
   if (enhanced === undefined) {
-    // RFC 5321, 3.3: a recipient known not to be deliverable is answered with 550.
+    // RFC 5321, 3.3: the answer for an undeliverable recipient is 550.
     return step === 'RCPT TO' && [550, 551, 553].includes(responseCode)
   }
   if (step === 'MAIL FROM') return false

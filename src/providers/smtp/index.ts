@@ -11,11 +11,10 @@ import { subjectHeader } from './subject.ts'
 import { unsubscribeHeaders } from './unsubscribe.ts'
 
 /**
- * Mail over SMTP through connections that are kept open (connections.ts).
+ * Mail over SMTP through connections that stay open (connections.ts).
  *
- * The Message-ID is made of the notice id, so every retry carries the same one and a receiving server
- * can drop the repeat. Whether a lost connection means "not taken" or "perhaps taken" is decided by
- * one fact: had the last byte of the message been read for sending?
+ * The Message-ID contains the notice id. So every retry has the same one, and a server can drop the repeat. A lost
+ * connection means "perhaps accepted" if the last byte of the message was read for sending, otherwise "not accepted".
  */
 export const smtp: ProviderKind<SmtpSettings> = {
   kind: 'smtp',
@@ -25,10 +24,10 @@ export const smtp: ProviderKind<SmtpSettings> = {
   probe: probeSmtp,
 }
 
-/** After so long without an answer the server is looked at: a look ends before the breaker calls the mail overdue. */
+/** After this time without an answer, the server is probed. A probe ends before the breaker counts the mail as overdue. */
 const quietMs = 700
 
-/** Connects, and logs in where there is a login. */
+/** Connects, and logs in if the settings have a login. */
 async function probeSmtp(settings: SmtpSettings, timeoutMs: number): Promise<string | undefined> {
   const transport = nodemailer.createTransport(connectionOf(settings, timeoutMs))
   try {
@@ -66,7 +65,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
 
   let look: Promise<boolean> | undefined
 
-  /** Whether the server greets us on another connection. One look at a time, for all mails that wait. */
+  /** Whether the server greets a new connection. All waiting mails share one probe. */
   function isAlive(): Promise<boolean> {
     look ??= probeSmtp(settings, timeoutMs)
       .then((fault) => fault === undefined)
@@ -100,17 +99,17 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
       const mail = {
         from,
         to: { name: '', address: message.to },
-        // As objects, addresses need no parsing; they were checked above.
+        // Addresses as objects are not parsed again; they were checked above.
         envelope: {
           from: { name: '', address: from.address },
           to: { name: '', address: message.to },
         },
         messageId,
-        // Instead of random bytes, which nodemailer draws even for a mail of one part.
+        // Replaces random bytes, which nodemailer would draw even for a mail of one part.
         baseBoundary: message.noticeId,
         text: message.text,
         ...(message.html === undefined ? {} : { html: message.html }),
-        // RFC 3834: no automatic reply should answer a code.
+        // RFC 3834: automatic replies should not answer a code.
         headers: {
           Subject: subjectHeader(message.subject ?? ''),
           'Auto-Submitted': 'auto-generated',

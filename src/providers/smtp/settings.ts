@@ -2,15 +2,15 @@ import addressparser from 'nodemailer/lib/addressparser'
 import { z } from 'zod'
 
 /**
- * The policy-file entry of an SMTP provider, and what its two strings say. Errors name the fault and
- * never repeat the value: the URL carries a password.
+ * The policy-file entry of an SMTP provider, and the parser of its two strings. Errors name the fault but never repeat the
+ * value, because the URL contains a password.
  */
 export interface SmtpServer {
   readonly host: string
   readonly port: number
   /** TLS from the first byte (`smtps:`). */
   readonly secure: boolean
-  /** `auto` upgrades where the server offers STARTTLS, `required` sends nothing without, `off` never. */
+  /** `auto` uses STARTTLS if the server offers it, `required` sends nothing without it, `off` never uses it. */
   readonly tls: 'auto' | 'required' | 'off'
   readonly auth?: { readonly user: string; readonly pass: string }
 }
@@ -26,12 +26,12 @@ const url = z.string().transform((text, context): SmtpServer => {
   if (protocol !== 'smtp:' && protocol !== 'smtps:')
     return problem('must begin smtp:// or smtps://')
   if (hostname === '') return problem('has no host')
-  if (pathname !== '' && pathname !== '/') return problem('takes no path')
+  if (pathname !== '' && pathname !== '/') return problem('must not have a path')
   const unknown = [...searchParams.keys()].find((key) => key !== 'tls')
-  if (unknown !== undefined) return problem('takes no query but tls=required or tls=off')
+  if (unknown !== undefined) return problem('allows no query except tls=required or tls=off')
   const tls = searchParams.get('tls') ?? 'auto'
   if (tls !== 'auto' && tls !== 'required' && tls !== 'off') {
-    return problem('tls is one of auto, required, off')
+    return problem('tls must be one of auto, required, off')
   }
   const secure = protocol === 'smtps:'
   if (secure && tls === 'off') return problem('smtps:// and tls=off contradict each other')
@@ -46,7 +46,7 @@ const url = z.string().transform((text, context): SmtpServer => {
         : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
     }
   } catch {
-    return problem('has a % that encodes nothing')
+    return problem('has a % without two hexadecimal digits')
   }
 })
 
@@ -70,7 +70,7 @@ const from = z.string().transform((text, context): Sender => {
 export const smtpSettings = z.strictObject({
   url,
   from,
-  /** The name by which this machine greets the server. */
+  /** The host name in the greeting to the server. */
   ehlo: z
     .string()
     .regex(
@@ -78,15 +78,15 @@ export const smtpSettings = z.strictObject({
       'not the full name of a host, e.g. mail.acme.test',
     )
     .optional(),
-  /** Connections kept open at most, per process. */
+  /** Largest number of open connections per process. */
   connections: z.int().min(1).max(100).default(5),
 })
 
 export type SmtpSettings = z.infer<typeof smtpSettings>
 
 /**
- * One address and nothing else: no list, group, display name, comment, quoted part or address
- * literal. nodemailer reads a string as a *list*, so this is what keeps one recipient from being many.
+ * Exactly one address: no list, group, display name, comment, quoted part or address literal. nodemailer reads a string as
+ * a *list*, so this check keeps one recipient from becoming many.
  */
 export function isAddrSpec(text: string): boolean {
   return (

@@ -1,10 +1,10 @@
 import { encodeWord } from 'nodemailer/lib/mime-funcs'
 
 /**
- * The header `Subject` of a text that holds what callers wrote. nodemailer leaves two kinds of text as they are: an
- * encoded-word (RFC 2047), which the reader's program would show decoded, with whatever the door keeps out of a
- * text; and a word without a space, which can't be folded and may make a line of more than 998 signs (RFC 5322,
- * 2.1.1). Such a subject is encoded as a whole.
+ * The header `Subject`, whose text contains values of callers. nodemailer does not encode two kinds of text. One is an
+ * encoded-word (RFC 2047): mail programs decode it, and could show characters that the API forbids. The other is a long
+ * word without a space: it can't be folded, so a line may exceed 998 characters (RFC 5322, 2.1.1). Such a subject is
+ * encoded as a whole.
  */
 export function subjectHeader(
   subject: string,
@@ -15,5 +15,5 @@ export function subjectHeader(
   return { value: encodeWord(oneLine, 'B', longestWord), prepared: true, foldLines: true }
 }
 
-/** A line of 76 signs has room for it behind the header's name. */
+/** Fits into a line of 76 characters after the name of the header. */
 const longestWord = 52

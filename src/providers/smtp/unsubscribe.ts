@@ -1,7 +1,7 @@
-/** Bytes of a header line (RFC 5322, 2.1.1). An address has no place where it could be folded. */
+/** Bytes of a header line (RFC 5322, 2.1.1). An address can't be folded. */
 const longestLine = 998
 
-/** The headers of RFC 2369 and, for an address that takes one click, RFC 8058; `tooLong`: they fit no line. */
+/** The headers of RFC 2369 and, for one-click addresses, of RFC 8058. `tooLong`: a header does not fit into a line. */
 export function unsubscribeHeaders(link: string | undefined) {
   if (link === undefined) return {}
   const name = 'List-Unsubscribe'

@@ -2,8 +2,8 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs, isCode } from '../send-result.ts'
 
 /**
- * The codes of SMS v20210111 as our results. All come in HTTP 200: as `Error` for the whole call, or
- * as `Code` beside the one number. The part before the dot decides unless the whole code is listed.
+ * Maps the codes of SMS v20210111 to results. All arrive in HTTP 200: as `Error` for the whole call, or as `Code` beside
+ * the number. The part before the dot decides unless the whole code is listed.
  */
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -18,19 +18,19 @@ const recipientCapMs: Readonly<Record<string, number>> = {
   'LimitExceeded.PhoneNumberSameContentDailyLimit': dayMs,
 }
 
-/** Caps on where messages go: numbers elsewhere can still be sent to. */
+/** Caps on one region. Numbers of other regions can still be sent to. */
 const regionCap = /^LimitExceeded\.App(CountryOrRegion|Global|MainlandChina)/
 
 const listed: Readonly<Record<string, 'invalid_recipient' | 'unavailable' | 'unknown'>> = {
   'FailedOperation.PhoneNumberInBlacklist': 'invalid_recipient',
   'InvalidParameterValue.IncorrectPhoneNumber': 'invalid_recipient',
   'FailedOperation.InsufficientBalanceInSmsPackage': 'unavailable',
-  // The platform gave up waiting for its own back end, which may have sent the message.
+  // The platform timed out on its back end, which may have sent the message.
   'InternalError.SendAndRecvFail': 'unknown',
   'InternalError.Timeout': 'unknown',
 }
 
-/** About what was asked for, so it would be refused again. Other families are about us or them. */
+/** Families about the request itself, which would be rejected again. Other families concern the account or Tencent. */
 const messageFamilies = new Set([
   'FailedOperation',
   'InvalidParameter',

@@ -10,8 +10,8 @@ import { type TencentSettings, tencentSettings } from './settings.ts'
 import { signTc3 } from './signature.ts'
 
 /**
- * SMS by Tencent Cloud: version 2021-01-11, SendSms with an approved template and sign name. The
- * notice id travels as SessionContext, which queries hand back; receipts carry only the SerialNo.
+ * SMS by Tencent Cloud: version 2021-01-11, SendSms with an approved template and sign name. The notice id is sent as
+ * SessionContext, which queries return. Receipts contain only the SerialNo.
  */
 export const tencent: ProviderKind<TencentSettings> = {
   kind: 'tencent',
@@ -27,7 +27,7 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
   const { ask, providerWith } = createHttpProvider(tencent, name, deps)
   const { origin, host } = new URL(settings.endpoint)
 
-  /** The `Response` object, or the result when there is none to read. */
+  /** The `Response` object, or a result if there is none. */
   async function call(action: string, parameters: object, signal: AbortSignal) {
     const atMs = deps.clock()
     const body = JSON.stringify(parameters)
@@ -74,7 +74,7 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
     return accepted(status.SerialNo)
   }
 
-  /** Lists only messages whose fate is known, so a missing one proves nothing. */
+  /** The list has only messages with a known outcome, so a missing message proves nothing. */
   async function query(sent: SentMessage, signal: AbortSignal): Promise<SendResult> {
     const { answer } = await call(
       'PullSmsSendStatusByPhoneNumber',
@@ -91,7 +91,7 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
     const record = (Array.isArray(records) ? records : []).find(
       (each) => isObject(each) && each.SessionContext === sent.noticeId,
     )
-    if (!record) return { kind: 'unknown', detail: 'tencent: not told' }
+    if (!record) return { kind: 'unknown', detail: 'tencent: no outcome in the answer' }
     return accepted(record.SerialNo)
   }
 

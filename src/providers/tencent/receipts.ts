@@ -4,7 +4,7 @@ import { parseBeijingTime } from '../beijing-time.ts'
 import { isCode } from '../send-result.ts'
 import { defineReportReader } from '../token-receipts.ts'
 
-/** The status callback; a report is found again by `sid`, which is the SerialNo of the send. */
+/** The status callback. `sid` of a report is the SerialNo of its send. */
 export const createReceiptReader = defineReportReader(readReport, { result: 0, errmsg: 'OK' })
 
 function readReport(report: unknown): Receipt | undefined {

@@ -6,7 +6,7 @@ const template = z.union([
   z.string().min(1),
   z.strictObject({
     id: z.string().min(1),
-    /** Our variables in the order of their {1}, {2}, … */
+    /** Variables of Postern in the order of {1}, {2}, … of the template. */
     params: z.array(z.string().min(1)).default([]),
     signName: z.string().min(1).optional(),
   }),
@@ -16,13 +16,13 @@ export const tencentSettings = z.strictObject({
   secretId: z.string().min(1),
   secretKey: z.string().min(1),
   sdkAppId: z.string().min(1),
-  /** Needed inside mainland China. */
+  /** Required for mainland China. */
   signName: z.string().min(1).optional(),
-  /** Outside mainland China, where one was registered. */
+  /** For other regions, if one is registered. */
   senderId: z.string().min(1).optional(),
   region: z.string().min(1).default('ap-guangzhou'),
   templates: vendorTemplates(template),
-  /** Must stand as `?token=` in the receipt address given to Tencent; without it none are taken. */
+  /** Give Tencent a receipt address with this value as `?token=`. Without it, receipts are refused. */
   receiptToken: z.string().min(16).optional(),
   endpoint: z.url({ protocol: /^https?$/ }).default('https://sms.tencentcloudapi.com'),
 })

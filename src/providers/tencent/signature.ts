@@ -1,8 +1,8 @@
 import { createHmac, hash } from 'node:crypto'
 
 /**
- * Signature TC3-HMAC-SHA256 of Tencent Cloud: the canonical request is hashed, and the hash signed
- * with a key derived from the secret for one day and one service.
+ * Signature TC3-HMAC-SHA256 of Tencent Cloud. The canonical request is hashed. The hash is signed with a key that is
+ * derived from the secret for one day and one service.
  */
 export interface Tc3Call {
   readonly host: string

@@ -2,9 +2,8 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs } from '../send-result.ts'
 
 /**
- * Twilio's numbered errors as our results, from its Error and Warning Dictionary. Twilio adds more
- * specific numbers over time, so only those that change what we do are named; the HTTP status
- * decides the rest.
+ * Maps the numbered errors of Twilio's Error and Warning Dictionary to results. Twilio adds more specific numbers over
+ * time. So only numbers that change the result are listed; for other errors, the HTTP status decides.
  */
 const invalidRecipient = new Set([
   21211, // invalid To number
@@ -16,7 +15,7 @@ const invalidRecipient = new Set([
   30006, // landline or unreachable carrier
 ])
 
-/** The phone is off, or its network could not say why it did not take the message. */
+/** The phone is off, or its network refused the message without a reason. */
 const postponed = new Set([
   30003, // unreachable handset
   30008, // unknown error of the carrier
@@ -28,7 +27,7 @@ const throttledMs: ReadonlyMap<number, number> = new Map([
   [30001, 60_000], // queue overflow
 ])
 
-/** About our account, not about the message. */
+/** Errors of the account, not of the message. */
 const account = new Set([
   10001, // account is not active
   20003, // permission denied

@@ -10,8 +10,8 @@ import { createReceiptReader } from './receipts.ts'
 import { callbackUrl, type TwilioSettings, twilioSettings } from './settings.ts'
 
 /**
- * SMS by Twilio's Messages API. It has no field for a reference of ours and drops no repeats; the
- * notice id travels in the address Twilio calls with receipts, so set `statusCallback`.
+ * SMS by Twilio's Messages API. It has no field for the notice id and does not detect repeats. The notice id is part of the
+ * address for receipts, so set `statusCallback`.
  */
 export const twilio: ProviderKind<TwilioSettings> = {
   kind: 'twilio',
@@ -22,10 +22,10 @@ export const twilio: ProviderKind<TwilioSettings> = {
   createReceiptReader,
 }
 
-/** What the Messages API takes as ValidityPeriod at most. */
+/** The largest ValidityPeriod of the Messages API. */
 const longestValidSeconds = 36_000
 
-/** Reads our own account. */
+/** Reads the account. */
 async function probeTwilio(
   { accountSid, authToken, endpoint }: TwilioSettings,
   timeoutMs: number,
@@ -36,7 +36,7 @@ async function probeTwilio(
   const outcome = await client.call({ method: 'GET', url, headers }, new AbortController().signal)
   client.close()
   if (outcome.kind !== 'answered') return `twilio: ${outcome.reason}`
-  if (outcome.status === 401) return 'twilio refuses accountSid and authToken'
+  if (outcome.status === 401) return 'twilio refuses this accountSid with this authToken'
   if (outcome.status !== 200) return `twilio answers ${outcome.status}`
   const status = parseObject(outcome.body)?.status
   return status === 'active' ? undefined : `twilio: the account is not active (${wordOf(status)})`

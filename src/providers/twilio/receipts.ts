@@ -6,7 +6,7 @@ const maxFields = 200
 
 export function createReceiptReader(settings: TwilioSettings): ReceiptReader {
   return {
-    // A call of Twilio's is one form of a dozen fields.
+    // A call of Twilio is a form with about twelve fields.
     maxBodyBytes: 16_384,
     mayBeGenuine: ({ headers }) => typeof headers['x-twilio-signature'] === 'string',
     parse: (request) => parseReceipts(request, settings),
@@ -22,8 +22,8 @@ const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
 }
 
 /**
- * The signature is checked against the address from the settings, not the one that reached us: behind
- * a proxy we can't know how Twilio was told to call.
+ * The signature is checked against the address in the settings, not against the requested one: a proxy may have changed
+ * it.
  */
 function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
   const { noticeId } = request.query

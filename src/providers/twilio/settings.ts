@@ -10,7 +10,7 @@ export const twilioSettings = z
       .string()
       .regex(/^MG[0-9a-fA-F]{32}$/, 'begins MG, then 32 hexadecimal digits')
       .optional(),
-    /** Where Twilio reaches our receipts from outside, exactly as it must call it. */
+    /** The public address for receipts, exactly as Twilio calls it. */
     statusCallback: z.url({ protocol: /^https?$/ }).optional(),
     endpoint: z.url({ protocol: /^https?$/ }).default('https://api.twilio.com'),
   })
@@ -23,7 +23,7 @@ export const twilioSettings = z
 
 export type TwilioSettings = z.infer<typeof twilioSettings>
 
-/** The address as Twilio is told to call it about this notice. */
+/** The address that Twilio calls with receipts of this notice. */
 export function callbackUrl(
   settings: TwilioSettings,
   noticeId: string | undefined,

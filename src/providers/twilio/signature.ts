@@ -2,11 +2,10 @@ import { createHmac } from 'node:crypto'
 import { isSameSecret } from '../../crypto/same-secret.ts'
 
 /**
- * X-Twilio-Signature: HMAC-SHA1 with the auth token over the address as Twilio called it, followed by
- * every form field, name then value, sorted by name. The values are as meant, not as encoded. Of a
- * repeated field Twilio signs the distinct values in order.
+ * X-Twilio-Signature: HMAC-SHA1 with the auth token over the called address, followed by name and value of every form
+ * field, sorted by name. The values are decoded. Of a repeated field, Twilio signs the distinct values in order.
  *
- * One pass over the fields: who sent them is not known before this is done.
+ * It reads the fields once, so that the work stays small before the sender is proven.
  */
 export function signTwilio(authToken: string, url: string, form: URLSearchParams): string {
   const valuesByName = new Map<string, Set<string>>()

@@ -3,7 +3,7 @@ import { parseObject } from '../../base/json.ts'
 import type { HttpAnswer } from '../http-provider.ts'
 import type { SendResult } from '../provider.ts'
 
-/** The statuses that speak of the message; any other speaks of the service. */
+/** Statuses about the message. All others are about the service. */
 const aboutMessage = [400, 404, 422]
 
 export function resultOfStatus(status: number): SendResult {
@@ -12,8 +12,8 @@ export function resultOfStatus(status: number): SendResult {
 }
 
 /**
- * A 429 or 503 is about the service, and would keep all messages back; one whose body says `{"about": "recipient"}` is
- * about this message's recipient alone. Undefined: any other answer.
+ * A 429 or 503 concerns the service and stops all messages. With the body `{"about": "recipient"}`, it concerns only the
+ * recipient of this message. Undefined for any other answer.
  */
 export function postponedBy(answer: HttpAnswer, nowMs: number): SendResult | undefined {
   const { status, headers, body } = answer

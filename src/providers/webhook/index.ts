@@ -11,8 +11,8 @@ import { createReceiptReader } from './receipts.ts'
 import { type WebhookSettings, webhookSettings } from './settings.ts'
 
 /**
- * The way to any carrier we have no kind for: a small service of the operator's own takes a signed
- * POST and does the rest. Receipts come back signed the same way (src/crypto/standard-webhooks.ts).
+ * Connects carriers for which Postern has no kind: it sends a signed POST to a small service of the operator, which calls
+ * the carrier. Receipts are signed in the same way (src/crypto/standard-webhooks.ts).
  */
 export const webhook: ProviderKind<WebhookSettings> = {
   kind: 'webhook',

@@ -4,7 +4,7 @@ import type { ParsedReceipts, ReceiptReader, ReceiptRequest } from '../../base/r
 import { isSignedWebhook, mayBeSignedWebhook } from '../../crypto/standard-webhooks.ts'
 import type { WebhookSettings } from './settings.ts'
 
-/** What a stranger can make us hold (I21): the signature is over the body, so the head proves nothing. */
+/** Limit for unproven callers (I21): the body is read before its signature can be checked. */
 const maxUnprovenBytes = 49_152
 
 const receipt = z
@@ -20,7 +20,7 @@ const receipt = z
   })
   .refine(({ id, noticeId }) => id !== undefined || noticeId !== undefined)
 
-/** One receipt or a list of them. */
+/** One receipt or a list of receipts. */
 const receipts = z.union([z.array(receipt).max(1_000), receipt.transform((one) => [one])])
 
 export function createReceiptReader({ secret }: WebhookSettings): ReceiptReader {
