@@ -2,7 +2,7 @@ import { loadScript, type RedisClient } from '../base/redis-script.ts'
 
 export interface Line {
   key: string
-  /** By `performance.now()`. */
+  /** Time of the line by `performance.now()`. */
   atMs: number
   text: string
 }
@@ -10,8 +10,8 @@ export interface Line {
 const script = loadScript('record-N')
 
 /**
- * Adds lines to lists that are bounded in number and time. In a cluster every list is a call of its own. Returns how
- * many lines the last list has, and how many ms it reaches back.
+ * Adds lines to lists that are bounded in number and time. In a cluster, each list needs its own call. Returns the number
+ * of lines of the last list, and the age of its oldest line in ms.
  */
 export async function append(
   redis: RedisClient,

@@ -1,10 +1,10 @@
-/** What support did about a recipient, by whose key and why: written before it is done. */
+/** Operations of support on a recipient, with key and reason. Each is recorded before it is done. */
 import type { Database } from '../storage/database.ts'
 
 export const resettable = ['limits', 'lock', 'code'] as const
 export type Resettable = (typeof resettable)[number]
 
-/** `reveal`: an operator was shown the whole recipient. */
+/** `reveal`: an operator saw the full recipient. */
 export const operated = [...resettable, 'reveal'] as const
 export type Operated = (typeof operated)[number]
 
@@ -12,13 +12,13 @@ export interface Operation {
   at: Date
   /** The id of the API key. */
   keyId: string
-  /** Null when its row is gone. */
+  /** Null if the row of the key was deleted. */
   keyName: string | null
   what: Operated[]
   reason: string
 }
 
-/** One of any recipient, with its place in the list. */
+/** An operation on any recipient, with its place in the list. */
 export interface ListedOperation extends Operation {
   id: string
   app: string
@@ -28,7 +28,7 @@ export type Operations = ReturnType<typeof createOperations>
 
 const maxShown = 20
 
-/** Throws Unavailable when PostgreSQL is out of reach. */
+/** Throws Unavailable if PostgreSQL does not answer. */
 export function createOperations(database: Database) {
   return {
     async record(
@@ -40,12 +40,12 @@ export function createOperations(database: Database) {
       await database.query('operation-record', recordSql, [app, recipientHash, keyId, what, reason])
     },
 
-    /** The latest, newest first. */
+    /** The latest operations, newest first. */
     find(app: string, recipientHashes: readonly Buffer[]): Promise<Operation[]> {
       return database.query('operation-find', findSql, [app, recipientHashes, maxShown])
     },
 
-    /** Of every recipient, newest first; `after` is the last of the page before. */
+    /** Operations on all recipients, newest first. `after` is the last operation of the previous page. */
     list(
       apps: readonly string[] | undefined,
       limit: number,

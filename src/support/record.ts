@@ -1,10 +1,11 @@
 /**
- * The one shape in which a decision is kept, which the recorder writes and its readers read: enough for support to tell a
- * refusal and for a replay to decide the request again, and nobody readable. What identifies somebody is a short keyed
- * hash, so that equal values stay equal; what a lock counts beside its recipient is sealed.
+ * The format of a recorded decision, for the recorder and its readers. It is enough for support to explain a refusal, and
+ * for a replay to decide the request again. It contains no readable personal data. Values that identify a person are short
+ * keyed hashes, so that equal values stay equal. Values that a lock counts beside its recipient are sealed.
  *
- * A record is one line: its time and a JSON array of kind, recipient and result or refusal. That is all that a recipient's
- * ring has of it; in the sample follow the rest and the fields, by their catalogue. 0 or the end stands for nothing.
+ * A record is one line: its time and a JSON array of kind, recipient and result or refusal. The ring of a recipient has
+ * only these. In the sample, the other members and the fields follow, in the order of their catalogue. 0 or the end of the
+ * array means "no value".
  */
 import type { Channel } from '../base/channel.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -13,7 +14,7 @@ import { fields as fieldFacts } from '../rules/fields.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule, valuesBeside } from '../rules/recipient-rules.ts'
 
-/** Whose decisions support asks for: another app's are others. */
+/** A recipient of one app. Each app has its own decisions. */
 export interface Recipient {
   app: string
   channel: Channel
@@ -26,11 +27,11 @@ export interface Refused {
   rule: string
   window: string
   retryAfterMs: number
-  /** Only asked for a challenge, which the caller had not solved. */
+  /** The rule only required a challenge, which the caller had not solved. */
   challenge?: true
-  /** A lock that began with the wrong code which used up the limit: that code was compared, and nothing was refused yet. */
+  /** The lock began with this wrong code, which used up the limit. The code was compared, and nothing was refused yet. */
   lockBegan?: true
-  /** What the rule counts by beside what is known of a recipient, where it names the recipient. In rings alone. */
+  /** Extra key fields of a rule whose key contains the recipient. Only rings have them. */
   values?: readonly string[] | undefined
 }
 
@@ -39,29 +40,29 @@ export type CheckResult = (typeof checkResults)[number]
 
 interface Recorded {
   atMs: number
-  /** 1 of 2^share recipients was sampled then: those of that level and above. */
+  /** 1 of 2^share recipients was sampled then: all recipients of this level and above. */
   share: number
-  /** The recipient's. */
+  /** The level of the recipient. */
   level: number
 }
 
 export interface DecidedRecord extends Recorded {
   kind: 'decided'
-  /** So many times within a turn of the sample; more than 1 only of refusals. */
+  /** Number of equal decisions within a turn of the sample. Only refusals have more than 1. */
   times: number
-  /** The policy that was asked. */
+  /** The policy of the limit check. */
   policy: string
-  /** By which it is given back. */
+  /** The id by which its uses are given back. */
   id: string
-  /** Absent: admitted. */
+  /** Absent if the request was admitted. */
   refusal?: Refused
-  /** Rules that ask for a challenge let it pass. */
+  /** A solved challenge: rules that require one admit the request. */
   isSolved: boolean
-  /** As the limiter saw them; once written, with hashes for what identifies somebody. */
+  /** The fields of the limit check. In a written record, hashes replace values that identify a person. */
   fields: Fields
 }
 
-/** The check that was decided under `id`; `sentId` is the notice whose code passed. */
+/** The check with the decision `id`. `sentId` is the notice whose code passed. */
 export interface CheckedRecord extends Recorded {
   kind: 'checked'
   result: CheckResult
@@ -72,9 +73,9 @@ export interface CheckedRecord extends Recorded {
 export type DecisionRecord =
   | DecidedRecord
   | CheckedRecord
-  /** The request could not be carried out, and what it took was given back. */
+  /** The request failed, and its uses were given back. */
   | (Recorded & { kind: 'released'; id: string })
-  /** No request: only that so much is sampled from now on. */
+  /** Not a request: a new share applies from now on. */
   | (Recorded & { kind: 'share' })
 
 export function recordOf(
@@ -103,12 +104,12 @@ const whoLength = 10
 const hashLength = 8
 const idLength = 12
 
-/** The list of the sample. */
+/** The Redis key of the sample. */
 export const sampleKey = (keyPrefix: string) => `${keyPrefix}history:sample`
 
 /**
- * One of 4,096 rings and `who` marks the recipient's lines there; and the key for a check where no code lived. For each
- * secret in use, the current one's first.
+ * The ring of a recipient (one of 4,096), `who`, which marks its lines there, and the key for checks without a code. One
+ * entry per secret in use, the current secret first.
  */
 export const placesOf = (secrets: Secrets, keyPrefix: string, { app, channel, to }: Recipient) =>
   secrets.subjectHashes(['history', app, channel, to]).map((hash) => ({
@@ -117,7 +118,7 @@ export const placesOf = (secrets: Secrets, keyPrefix: string, { app, channel, to
     who: hash.slice(ringNameLength, ringNameLength + whoLength),
   }))
 
-/** In a line they are their first letters. */
+/** A line contains only the first letter of its kind. */
 const kinds = ['decided', 'checked', 'released', 'share'] as const
 const refusalNames = 'policy rule window retryAfterMs challenge lockBegan sealed'.split(' ')
 const restNames = ['share', 'level', 'id', 'sentId', 'times', 'policy', 'isSolved']
@@ -144,14 +145,14 @@ function lineOf(record: DecisionRecord, who: string | 0, sealed?: string): unkno
   return [...line, rowOf(refusalNames, { ...record.refusal, sealed })]
 }
 
-/** For the ring of a recipient. */
+/** The line for the ring of a recipient. */
 export function ringLine(record: DecidedRecord | CheckedRecord, who: string, secrets: Secrets) {
   const values = record.kind === 'decided' ? record.refusal?.values : undefined
   const sealed = values && secrets.seal(JSON.stringify(values), who).toString('base64url')
   return JSON.stringify(lineOf(record, who, sealed))
 }
 
-/** The sample's hash of a field's value. A phone's mailbox is the phone itself, and stays so. */
+/** The hash of a field's value in the sample. For a phone, the field `mailbox` is the phone itself, and gets the same hash. */
 export function hashOf(secrets: Pick<Secrets, 'subjectHashes'>, field: string, value: string) {
   const [hash = ''] = secrets.subjectHashes(['history', field === 'mailbox' ? 'to' : field, value])
   return hash.slice(0, hashLength)
@@ -159,7 +160,7 @@ export function hashOf(secrets: Pick<Secrets, 'subjectHashes'>, field: string, v
 
 const shortId = (id: unknown) => (id === undefined ? undefined : String(id).slice(-idLength))
 
-/** For the sample. */
+/** The line for the sample. */
 export function sampleLine(record: DecisionRecord, secrets: Pick<Secrets, 'subjectHashes'>) {
   const { id, sentId, fields = {} as Fields } = record as Partial<DecidedRecord & CheckedRecord>
   const hidden: Record<string, unknown> = { ...fields, keyId: shortId(fields.keyId) }
@@ -170,7 +171,7 @@ export function sampleLine(record: DecisionRecord, secrets: Pick<Secrets, 'subje
   return JSON.stringify([...lineOf(record, 0), rest, rowOf(fieldNames, hidden)])
 }
 
-/** Of a line of either. `unseal`: where the values of a refusal are wanted. */
+/** Reads a line of a ring or of the sample. `unseal` is needed for the values of a refusal. */
 export function recordIn(
   line: string,
   unseal?: (sealed: string) => readonly string[] | undefined,

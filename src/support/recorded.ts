@@ -1,4 +1,4 @@
-/** Reads what the recorder wrote: a recipient's refusals and checks for support, the sample for a replay. */
+/** Reads the lines of the recorder: refusals and checks of a recipient for support, the sample for a replay. */
 import { Unavailable } from '../base/problems.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -33,7 +33,7 @@ export function createFindRecorded(deps: {
 }) {
   const { redis, secrets, keyPrefix, codeTtlMs } = deps
 
-  /** What its ring still has of a recipient, newest first. Throws Unavailable. */
+  /** The lines of a recipient in its ring, newest first. Throws Unavailable. */
   return async function findRecorded(
     recipient: Recipient,
   ): Promise<{ refusals: RefusalEntry[]; checks: CheckEntry[] }> {
@@ -44,7 +44,7 @@ export function createFindRecorded(deps: {
       if (record.kind === 'checked') checks.push({ at, result: record.result })
       if (record.kind !== 'decided' || !record.refusal) continue
       refusals.push({ at, ...record.refusal })
-      // A lock that a wrong guess began refused nobody yet.
+      // The wrong code that began a lock was compared, not refused.
       const isRefusedCheck = isCheckPolicy(record.refusal.policy) && !record.refusal.lockBegan
       if (isRefusedCheck) checks.push({ at, result: 'refused' })
     }
@@ -76,7 +76,7 @@ export function createFindRecorded(deps: {
     return theirs.map((line) => recordIn(line, (sealed) => unseal(sealed, who)))
   }
 
-  /** Undefined when its secret is gone. */
+  /** Undefined if its secret was removed. */
   function unseal(sealed: string, who: string): string[] | undefined {
     try {
       return JSON.parse(secrets.unseal(Buffer.from(sealed, 'base64url'), who))
@@ -88,12 +88,12 @@ export function createFindRecorded(deps: {
 
 const perPage = 2_000
 
-/** All of the sample, in the order of writing, and the time of Redis. */
+/** The whole sample in the order of writing, and the time of Redis. */
 export async function readSample(
   redis: RedisClient,
   keyPrefix: string,
 ): Promise<{ records: DecisionRecord[]; nowMs: number }> {
-  // From the end: while it is read, lines are added there, so that a page may begin with lines of the page before it.
+  // Read from the end. Lines are added there meanwhile, so a page may begin with lines of the previous page.
   const lines = new Set<string>()
   for (let end = -1; ; end -= perPage) {
     const page = await redis.lrange(sampleKey(keyPrefix), end - perPage + 1, end)

@@ -1,13 +1,13 @@
 /**
- * The one recorder of what the limits decide and what checks find. Each decision is heard once, becomes one record
- * (record.ts), and is written aside: nobody waits for it, and a flood pays for nothing here.
+ * Records decisions of the limits and results of checks. Each decision becomes one record (record.ts), which is written in
+ * the background. No request waits for it, and a flood costs almost nothing.
  *
- * The lines lie in two layouts: support asks about any recipient and may miss some lines, while a replay needs whole
- * histories, of which those of some recipients suffice.
- * - Rings: the last refusals and checks of every recipient. The same refusal of the same recipient is written once in a
- *   while, a process writes so many lines a second, and one app's flood leaves room for other apps. A recipient's hash
- *   says which of a fixed number of rings has its lines; what a flood of others pushes out is the oldest of that ring.
- * - The sample: everything that was decided about a share of the recipients (sample.ts).
+ * There are two layouts. Support asks about any recipient, and may miss some lines. A replay needs whole histories, but
+ * only of some recipients.
+ * - Rings: the last refusals and checks of every recipient. A repeated refusal of a recipient is written only once in some
+ *   seconds. The lines per second of a process are limited, and a flood of one app leaves room for other apps. The hash of
+ *   a recipient names its ring, one of a fixed number. A flood of other recipients removes the oldest lines of the ring.
+ * - The sample: all decisions about a share of the recipients (sample.ts).
  *
  * recorded.ts reads both.
  */
@@ -30,25 +30,25 @@ import {
 } from './record.ts'
 import { createSample, type SampleLimits } from './sample.ts'
 
-/** With 4,096 rings some 30 MB of small lines at most; docs/operations.md has the measured figures. */
+/** 4,096 rings need at most some 30 MB; docs/operations.md has the measured figures. */
 const maxLinesPerRing = 100
 export const livesMs = 7 * 86_400_000
-/** The same refusal is not written again within it. */
+/** Time in which an equal refusal is not written again. */
 const againAfterMs = 5_000
 const maxRemembered = 20_000
 const everyMs = 250
-/** Per turn: 160 a second and process about recipients themselves, and 80 of rules they share with others. */
+/** Lines per turn. Per second and process: 160 for limits of recipients, and 80 for limits that recipients share. */
 const maxPersonal = 40
 const maxShared = 20
 
-/** Its record is made when it is written: a dropped one costs none. */
+/** The record is made when it is written, so a dropped entry costs nothing. */
 type Entry = [recipient: Recipient, makeRecord: () => DecidedRecord | CheckedRecord]
 
 export function createRecorder(deps: {
   redis: RedisClient
   secrets: Secrets
   keyPrefix: string
-  /** The rules as they are now. */
+  /** The policies now in force. */
   policies: () => Policies
   codeTtlMs: number
   onDropped: (record: 'history' | 'decisions', lines: number) => void
@@ -64,7 +64,7 @@ export function createRecorder(deps: {
       write,
       onDropped: (lines) => onDropped('history', lines),
     })
-  // Apart: who runs into a shared limit with ever new recipients must not crowd out what recipients did.
+  // Separate, because a caller with many new recipients can fill the shared lines. It must not displace the personal ones.
   const [personal, shared] = [openRings(maxPersonal), openRings(maxShared)]
   const sample = createSample({
     ...{ redis, secrets, keyPrefix, livesMs, limits: sampleLimits },
@@ -83,7 +83,7 @@ export function createRecorder(deps: {
       if (record.kind === 'checked' && record.result === 'gone') gone.push(goneKey)
       else lines.push({ key: ring, atMs, text: ringLine(record, who, secrets) })
     }
-    // A stranger can check any recipient where no code lives: of these the latest is kept, no longer than a code.
+    // A stranger can check any recipient without a code. Of such checks, only the latest is kept, no longer than a code.
     await Promise.all([
       append(redis, lines, { maxLines: maxLinesPerRing, livesMs }),
       ...gone.map((key) => redis.set(key, '', 'PX', codeTtlMs)),
@@ -105,21 +105,21 @@ export function createRecorder(deps: {
     const rule = findRule(policies(), policy, decision.rule)
     const rings = rule && namesRecipient(rule) ? personal : shared
     const isTaken = rings.add([{ app, channel, to }, makeRecord])
-    // What the lock refuses from now on is another fact.
+    // The next refusal by this lock is new information, so it is written too.
     if (isTaken && !decision.isNewLock) writtenAt.set(name, atMs)
   }
 
   return {
-    /** Of the limiter: what it decided about a send or a check. */
+    /** Receives each decision of the limiter about a send or a check. */
     decided,
 
-    /** What a request took was given back. */
+    /** The uses of a request were given back. */
     released({ to }: Fields, id: string): void {
       const atMs = performance.now()
       sample.add(String(to), atMs, () => ({ kind: 'released', atMs, share: 0, level: 0, id }))
     },
 
-    /** The result of a check; one that was refused is told by the limiter's refusal. */
+    /** Receives the result of a check. A refused check is recorded as a refusal of the limiter. */
     checked(
       { app, channel, to }: Recipient,
       id: string,
@@ -131,12 +131,12 @@ export function createRecorder(deps: {
       const facts = { atMs, share: 0, level: 0, result, id, sentId }
       const makeRecord = () => ({ kind: 'checked', ...facts }) as const
       if (result === 'passed') sample.add(to, atMs, makeRecord)
-      // A code's tries bound the others.
+      // The tries of a code bound the number of other results.
       const isTaken = personal.add([{ app, channel, to }, makeRecord])
       if (isTaken && result === 'gone') writtenAt.set(name, atMs)
     },
 
-    /** Writes what waits. */
+    /** Writes the waiting lines. */
     async close(): Promise<void> {
       await Promise.all([personal.close(), shared.close(), sample.close()])
     },

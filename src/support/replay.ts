@@ -1,9 +1,9 @@
 /**
- * Decides recorded requests again, by other rules: through the limiter in process, on the time at which they came.
- * What came before the span that is asked about is decided too, so that counts are as full as they were.
+ * Decides recorded requests again with other rules: by the limiter in process, with the recorded times. Requests before
+ * the counted span are decided too, so that the counts are right at its beginning.
  *
- * What can not be known: who is let through now might have asked again, and who is refused now might have waited. And where a
- * share of recipients was recorded, rules that count several recipients together see that share only.
+ * Limits of a replay: a request that is now admitted could have had repeats, and a request that is now refused could have
+ * been sent later. If only a share of recipients was recorded, rules that count several recipients see only that share.
  */
 import type { Channel } from '../base/channel.ts'
 import {
@@ -17,7 +17,7 @@ import {
 import { afterPass } from '../rules/after-pass.ts'
 import type { DecidedRecord, DecisionRecord, Refused } from './record.ts'
 
-/** The rule that refused a request or asked for a challenge; undefined: admitted. */
+/** The rule that refused a request or required a challenge; undefined if the request was admitted. */
 type Outcome = Pick<Refused, 'rule' | 'challenge'> | undefined
 
 interface Counts {
@@ -27,7 +27,7 @@ interface Counts {
 }
 export type Treatment = keyof Counts
 
-/** How a rule, or for `rule: null` a policy without any, treated requests: as recorded, and now. */
+/** Decisions of a rule, as recorded and now. `rule: null` stands for a policy without rules. */
 export interface Row {
   policy: string
   rule: string | null
@@ -42,35 +42,35 @@ export interface Change {
   was: Treatment
   now: Treatment
   requests: number
-  /** By a short hash, most requests first. */
+  /** Recipients by a short hash, most requests first. */
   recipients: { hash: string; requests: number }[]
 }
 
 export interface Replayed {
-  /** Of the first and the last request that is counted. */
+  /** Times of the first and the last counted request. */
   fromMs: number | undefined
   toMs: number | undefined
   requests: number
   recipients: number
-  /** 1 of so many recipients was recorded, and is counted here. */
+  /** 1 of this number of recipients was recorded, and is counted here. */
   oneOf: number
   rows: Row[]
   changes: Change[]
 }
 
-/** A hammered rule is asked again so often at most; the rest is treated as the last of those was. */
+/** Limit for repeats of one refused request. Further repeats count like the last one. */
 const maxRepeats = 50
-/** A code passes so long after its request at most. */
+/** The longest time between a request and the pass of its code. */
 const rememberRequestsMs = 3_600_000
 const maxSubjects = 2_000_000
 
 export async function replay(options: {
   records: readonly DecisionRecord[]
-  /** With the policies that sends and checks are asked. */
+  /** The policies of the new file. */
   policies: RawPolicies
-  /** Only requests from then on are counted. */
+  /** Only requests since this time are counted. */
   sinceMs: number
-  /** What a message costs by the new file. */
+  /** The price of a message in the new file. */
   priceOf: (channel: Channel, country: string) => number
 }): Promise<Replayed> {
   const { sinceMs, priceOf } = options
@@ -131,7 +131,7 @@ export async function replay(options: {
       const decision = limiter.tryAcquire(policy, fields, { requestId, isSolved })
       return decision.admitted ? undefined : decision
     } catch (error) {
-      // One message costs more than the rule ever gives.
+      // One message costs more than the limit of the rule.
       const rule = policies[policy]?.find(({ permits }) => typeof permits === 'string')
       if (error instanceof InvalidPermits && rule) return { rule: rule.name }
       throw error
@@ -139,7 +139,7 @@ export async function replay(options: {
   }
 }
 
-/** What a check does when its code passes (src/captcha/check.ts). */
+/** The effect of a passed code on the limits (src/captcha/check.ts). */
 async function pass(
   limiter: MemoryLimiter,
   policies: Policies,
@@ -168,7 +168,7 @@ function createTally(policies: Policies) {
     return row
   }
 
-  /** The row of a rule lies under the policy that declares it, under that of the request if it is gone. */
+  /** The row of a rule belongs to the policy that declares it. If the rule was removed, it belongs to the request's policy. */
   function rowFor(policy: string, rule: string): Row {
     return rowOf(policies[policy]?.find(({ name }) => name === rule)?.policy ?? policy, rule)
   }

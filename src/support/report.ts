@@ -1,4 +1,4 @@
-/** A replay in words and columns. */
+/** Prints a replay in words and columns. */
 import type { Change, Replayed, Row } from './replay.ts'
 
 const shownRecipients = 10
@@ -6,21 +6,21 @@ const shownRecipients = 10
 export function reportOf(replayed: Replayed): string {
   const { requests, recipients, fromMs, toMs, rows, changes } = replayed
   if (requests === 0 || fromMs === undefined || toMs === undefined) {
-    return `No request was recorded in that time.${shareWarning(replayed)}\n`
+    return `No requests were recorded in that time.${shareWarning(replayed)}\n`
   }
   const span = `${timeOf(fromMs)} to ${timeOf(toMs)}`
   return [
     `${number(requests)} requests of ${number(recipients)} recipients, ${span}.${shareWarning(replayed)}`,
     '',
     table([
-      ['policy', 'rule', 'refused', 'asked', 'let through', 'only observed'],
+      ['policy', 'rule', 'refused', 'challenged', 'admitted', 'observed'],
       ...rows.map(cellsOf),
     ]),
     '',
     ...(changes.length === 0
-      ? ['Nobody would be treated otherwise.']
+      ? ['No decision would change.']
       : [
-          'Treated otherwise, with the recipients of most of these requests:',
+          'Changed decisions, with the recipients that have most of these requests:',
           ...changes.map(changeLine),
         ]),
     '',
@@ -30,7 +30,7 @@ export function reportOf(replayed: Replayed): string {
 function shareWarning({ oneOf }: Replayed): string {
   if (oneOf === 1) return ''
   return (
-    `\nSampled: there was too much to record, so this is 1 of ${number(oneOf)} recipients with all their requests. Rules that ` +
+    `\nThis is a sample: 1 of ${number(oneOf)} recipients with all their requests, because there were too many to record. Rules that ` +
     'count several recipients together (by address, prefix, country, app) are underestimated.'
   )
 }
@@ -52,9 +52,9 @@ function arrow(was: number, now: number): string {
 }
 
 const words = {
-  admitted: 'let through',
+  admitted: 'admitted',
   refused: 'refused',
-  asked: 'asked for a challenge',
+  asked: 'challenged',
 } as const
 
 function changeLine({ policy, was, now, requests, recipients }: Change): string {

@@ -1,11 +1,11 @@
 /**
- * The sample of decisions that a replay decides again (`npm run policy -- replay`): one list for all processes. Its cost has
- * an upper end: a process writes once a second and so many lines at most. Above that it samples a share of the
- * recipients, halved until it fits.
+ * The sample of decisions for a replay (`npm run policy -- replay`): one list for all processes. Its cost is bounded: a
+ * process writes once a second, and only a limited number of lines. Above that, it samples a share of the recipients,
+ * which it halves until the lines fit.
  *
- * A recipient is in or out by its level, and the recipients of a smaller share are among those of a larger one. So
- * the history of a sampled recipient stays whole, and limits by recipient are replayed as they were. Refusals that
- * repeat within a turn are one record with their number: a caller that hammers costs no more than a patient one.
+ * The level of a recipient decides whether it is sampled. Recipients of a smaller share are also in every larger share. So
+ * the history of a sampled recipient is complete, and limits by recipient are replayed exactly. Equal refusals within a
+ * turn are one record with their number, so a caller with many repeats costs no more than others.
  */
 import { createAsideWriter } from '../base/aside-writer.ts'
 import type { RedisClient } from '../base/redis-script.ts'
@@ -16,14 +16,14 @@ import { type DecisionRecord, sampleKey, sampleLine } from './record.ts'
 const usual = {
   everyMs: 1_000,
   maxPerTurn: 50,
-  /** Some 40 MB. */
+  /** Needs some 40 MB. */
   maxLines: 200_000,
-  /** After so long without much to write the share doubles. */
+  /** The share doubles after this time with few lines. */
   quietMs: 60_000,
-  /** How often the share may follow how far the list reaches back. */
+  /** Shortest time between two changes of the share because of the list's age. */
   lookEveryMs: 600_000,
 }
-/** The list should reach back so far, and need not reach further than twice that. */
+/** The wanted age of the oldest line. Twice this age is more than needed. */
 const wantedMs = 86_400_000
 const smallestShare = 20
 
@@ -41,10 +41,10 @@ export function createSample(deps: {
   const { everyMs, maxPerTurn, maxLines, quietMs, lookEveryMs } = { ...usual, ...deps.limits }
   const levelOf = createLevels(secrets)
   const key = sampleKey(keyPrefix)
-  /** 1 of 2^share recipients is sampled; `leastShare` is what the length of the list asks for. */
+  /** 1 of 2^share recipients is sampled. `leastShare` follows from the length of the list. */
   let [share, leastShare] = [0, 0]
   let [busyAtMs, writtenAtMs, lookedAtMs] = [0, 0, Number.NEGATIVE_INFINITY]
-  /** Refusals of this turn, so that a repeat finds its first. */
+  /** First records of the refusals of this turn, for repeats. */
   const firsts = new Map<string, DecisionRecord>()
   const writer = createAsideWriter<DecisionRecord>({
     everyMs,
@@ -76,7 +76,7 @@ export function createSample(deps: {
     const [length, reachesMs] = await append(redis, lines, { maxLines, livesMs })
     if (nowMs - lookedAtMs < lookEveryMs) return
     lookedAtMs = nowMs
-    // A list that is full before a day is over needs a smaller share.
+    // A list that is full within a day needs a smaller share.
     const isFull = length > maxLines * 0.9
     if (isFull && reachesMs < wantedMs) leastShare = Math.min(leastShare + 1, smallestShare)
     if (!isFull || reachesMs > 2 * wantedMs) leastShare = Math.max(0, leastShare - 1)
@@ -84,7 +84,7 @@ export function createSample(deps: {
   }
 
   return {
-    /** `name`: of a refusal, the same for those that are counted as one. */
+    /** `name`: the same for equal refusals, which are counted as one. */
     add(to: string, atMs: number, makeRecord: () => DecisionRecord, name?: string): void {
       if (share > leastShare && atMs - busyAtMs >= quietMs) {
         share -= 1
@@ -101,10 +101,10 @@ export function createSample(deps: {
         if (writer.add(record) && name !== undefined) firsts.set(name, record)
         return
       }
-      // In a flood this is all that it costs.
+      // In a flood, a dropped line costs only this call.
       writer.drop()
       if (atMs - writtenAtMs < quietMs) return
-      // Where nobody was recorded for so long, the report must know why. No halving takes this out.
+      // This line explains a time without records, so it is written with every share.
       writtenAtMs = atMs
       writer.add({ kind: 'share', atMs, share, level: smallestShare })
     },
@@ -113,8 +113,8 @@ export function createSample(deps: {
 }
 
 /**
- * A recipient's level: half of them have 1 or more, a quarter 2 or more, and so on up to 32. Asked for every request of a
- * flood, so it is no cryptographic hash; it tells no more of a recipient than that small number.
+ * The level of a recipient: half of them have 1 or more, a quarter 2 or more, and so on up to 32. It is computed for every
+ * request of a flood, so it is a cheap hash. It reveals only this small number.
  */
 export function createLevels(secrets: Pick<Secrets, 'subjectHashes'>) {
   const [seedText = ''] = secrets.subjectHashes(['history', 'level'])
@@ -122,7 +122,7 @@ export function createLevels(secrets: Pick<Secrets, 'subjectHashes'>) {
   return (to: string): number => {
     let mixed = seed
     for (let at = 0; at < to.length; at++) mixed = Math.imul(mixed ^ to.charCodeAt(at), 0x01000193)
-    // Every bit of the sum must reach the highest ones, which are counted.
+    // Every bit of the sum must influence the highest bits, which are counted.
     mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
     mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
     return Math.clz32(mixed ^ (mixed >>> 16))

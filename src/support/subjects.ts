@@ -1,7 +1,7 @@
 /**
- * Which counts are about a recipient: of every rule that a send or a check is asked, with each set of values that
- * is known. What a rule counts beside the recipient (an address, a scene) comes from the request, from the notices sent,
- * and from the refusals that are remembered.
+ * The counts of a recipient: of every rule for sends and checks, with each known set of values. A rule may count by more
+ * than the recipient (an address, a scene). These values come from the request, from sent notices and from recorded
+ * refusals.
  */
 import type { Policies, Rule } from '../limiter/index.ts'
 import { declaringPolicies } from '../rules/policies.ts'
@@ -14,24 +14,24 @@ export interface Subject {
   rule: Rule
   fields: Fields
   isPersonal: boolean
-  /** Known from a refusal alone, so it is told only while it counts something. */
+  /** Known only from a refusal, so it is shown only while its count is not empty. */
   isRemembered: boolean
 }
 
 export interface Asked extends Recipient {
-  /** ISO 3166 code of a number; empty for mail. */
+  /** ISO 3166 code of a phone number; empty for mail. */
   country: string
-  /** An address the person asks from, where support knows one. */
+  /** The IP address of the person, if support knows it. */
   ip?: string | undefined
 }
 
-/** The template of captchas whose callers name none. */
+/** The default template of captchas. */
 const defaultTemplate = 'captcha'
 
 export function subjectsOf(
   { app, channel, to, country, ip }: Asked,
   known: { scenes: readonly string[]; refusals: readonly RefusalEntry[] },
-  /** The rules as they are now. */
+  /** The policies now in force. */
   policies: Policies,
   quota: Quota,
 ): Subject[] {
@@ -49,7 +49,7 @@ export function subjectsOf(
       .filter(({ policy, rule: name }) => policy === rule.policy && name === rule.name)
       .flatMap(({ values }) => {
         const beside = fieldsBeside(rule)
-        // Of the rule as it was before a reload.
+        // The values belong to the rule before a reload.
         if (values?.length !== beside.length) return []
         const ofRefusal = beside.map((field, at) => [field, values[at] ?? ''])
         return [{ ...base, ...Object.fromEntries(ofRefusal) }]
@@ -67,7 +67,7 @@ export function subjectsOf(
   }
 
   return declaringPolicies.flatMap((name) =>
-    // A policy that includes another has its rules too; they count as declared.
+    // A policy has the rules of included policies too. They count where they are declared.
     (policies[name] ?? []).filter(({ policy }) => policy === name).flatMap(subjectsOfRule),
   )
 }

@@ -1,7 +1,7 @@
 /**
- * "Why did my code not come?": everything that is known of a recipient, in one call, and what support may take back. What was
- * sent stands in PostgreSQL, what was refused is recorded in Redis, what holds now in the limiter and the code store;
- * nothing is kept for this call alone.
+ * "Why did my code not come?": all data about a recipient in one call, and the reset by support. Sent notices are in
+ * PostgreSQL, refusals in Redis, current limits in the limiter, and codes in the code store. Nothing is stored only for
+ * this call.
  */
 import type { CodeStore } from '../captcha/code-store.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -20,7 +20,7 @@ export interface LimitState {
   used: number
   limit: number
   resetsInMs: number
-  /** When it would admit another call; 0: now, or it only watches. */
+  /** Time until the rule admits a call; 0 if it does so now or only observes. */
   nextInMs: number
   lockedForMs?: number
 }
@@ -35,9 +35,9 @@ type NoticeRow = Awaited<ReturnType<NoticeStore['search']>>[number]
 
 export interface Story {
   limits: LimitState[]
-  /** The longest lock that holds now; of a lookup with an address, for that address. */
+  /** The longest current lock. With an IP address in the look-up: the longest lock of that address. */
   lockedForMs?: number
-  /** Of a lookup with an address: the longest lock that holds for others alone. */
+  /** With an IP address in the look-up: the longest lock that applies only to other addresses. */
   lockedElsewhereForMs?: number
   codes: LiveCode[]
   refusals: RefusalEntry[]
@@ -56,7 +56,7 @@ export interface ResetRequest extends Asked {
   keyId: string
 }
 
-/** Of each list of the story. */
+/** Length of each list of the story. */
 const maxShown = 20
 const defaultScene = 'default'
 
@@ -68,12 +68,12 @@ export function createSupport(deps: {
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
   secrets: Pick<Secrets, 'recipientHashes'>
-  /** The rules as they are now. */
+  /** The policies now in force. */
   policies: () => Policies
 }) {
   const { store, operations, findRecorded, codes, limiter, quota, secrets, policies } = deps
 
-  /** What is known before the limits are asked. */
+  /** The data that is needed before the limits are read. */
   async function findKnown(asked: Asked) {
     const { app, channel, to } = asked
     const recipientHashes = secrets.recipientHashes(channel, to)
@@ -106,7 +106,7 @@ export function createSupport(deps: {
   }
 
   return {
-    /** Throws Unavailable when PostgreSQL or Redis is out of reach. */
+    /** Throws Unavailable if PostgreSQL or Redis does not answer. */
     async lookUp(asked: Asked): Promise<Story> {
       const { app, channel, to } = asked
       const { scenes, subjects, ...known } = await findKnown(asked)
@@ -136,12 +136,12 @@ export function createSupport(deps: {
     },
 
     /**
-     * Forgets what was counted about a recipient, lifts locks, ends codes, so that a person gets in again. It is recorded
-     * first, so that nothing is done without a record; what was recorded and then not done, because Redis was away, is
-     * asked for again.
+     * Deletes counts of a recipient, lifts locks and ends codes, so that the person can go on. It is recorded first, so that
+     * no reset is done without a record. If Redis is then away, the caller must send the reset again.
      *
-     * Only counts that name the recipient are touched. Those it shares with others (an address, a prefix, a country, the
-     * app) would let an attacker in with the person. Throws Unavailable when PostgreSQL or Redis is out of reach.
+     * Only counts whose key contains the recipient are deleted. Counts shared with others (an address, a prefix, a country,
+     * the app) stay, because deleting them would also help an attacker. Throws Unavailable if PostgreSQL or Redis does not
+     * answer.
      */
     async reset(request: ResetRequest): Promise<void> {
       const { app, channel, to, what, reason, keyId } = request
@@ -162,7 +162,7 @@ export function createSupport(deps: {
   }
 }
 
-/** Whether it counts another address than the one that was asked about. */
+/** Whether the count belongs to another address than the requested one. */
 const isElsewhere = ({ rule, fields }: Subject, { ip }: Asked) =>
   ip !== undefined && rule.fields.includes('ip') && fields.ip !== ip
 
@@ -171,7 +171,7 @@ function longestLockIn(states: readonly LimitState[][]): number | undefined {
   return locks.length > 0 ? Math.max(...locks) : undefined
 }
 
-/** Who is locked from a hundred addresses is shown the latest. */
+/** With locks from many addresses, the latest ones are shown. */
 function shownOf(subjects: readonly Subject[]): Subject[] {
   const shown = Map.groupBy(subjects, ({ rule }) => rule)
   return [...shown.values()].flatMap((ofRule) => ofRule.slice(0, maxShown))

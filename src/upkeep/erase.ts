@@ -1,23 +1,22 @@
 /**
- * What leaves the tables row by row: notices of the default partition, recipients, and what support did.
+ * Deletes data row by row: notices of the default partition, recipients, and operations of support.
  *
- * Both go in small steps along the ids, so that no statement holds many rows for long and a pass that is
- * cut short has done what it did. No open row is ever deleted or emptied, however old its id says it is:
- * a machine's clock may be a year off.
+ * It works in small steps along the ids. So no statement locks many rows for long, and the steps of an interrupted pass
+ * are kept. An open row is never deleted or emptied, however old its id is: the clock of a machine may be a year off.
  */
 import type { ClientBase } from 'pg'
 import { idFloor } from '../base/ids.ts'
 
 interface Pass {
   readonly client: ClientBase
-  /** PostgreSQL's time when the pass began. */
+  /** Time of PostgreSQL at the beginning of the pass. */
   readonly nowMs: number
   readonly isStopped: () => boolean
 }
 
 const perStep = 1_000
 
-/** Of the default partition; the other partitions are dropped as a whole. */
+/** Deletes rows of the default partition. Other partitions are dropped as a whole. */
 export async function deleteOldRows(
   { client, nowMs, isStopped }: Pass,
   rowsMs: number,
@@ -34,7 +33,7 @@ export async function deleteOldRows(
   }
 }
 
-/** What support did, once the notices that it was about are gone. It names nobody: of recipients it has the hash. */
+/** Deletes operations of support after their notices are gone. They contain only the hash of a recipient. */
 export async function deleteOldOperations(
   { client, isStopped }: Pass,
   rowsMs: number,
@@ -44,8 +43,8 @@ export async function deleteOldOperations(
 }
 
 /**
- * In the order of ids, going on where the last pass ended. An open notice still needs its recipient,
- * and so does one that is younger than its id: the next pass begins again with the first of those.
+ * Erases recipients in the order of ids, from the end of the last pass. An open notice still needs its recipient, and so
+ * does a notice that is younger than its id. The next pass begins with the first of those.
  */
 export async function eraseRecipients(
   { client, nowMs, isStopped }: Pass,
@@ -54,9 +53,9 @@ export async function eraseRecipients(
   const before = idFloor(nowMs - recipientMs)
   const start = await client.query<{ reached: string }>(reachedSql)
   let reached = start.rows[0]?.reached ?? idFloor(0)
-  // Recipients are kept longer than before, or PostgreSQL's clock was ahead: what is between was left out.
+  // The retention is longer now, or the clock of PostgreSQL was ahead: rows between were skipped.
   if (reached >= before) reached = idFloor(0)
-  /** Everything up to here is done. */
+  /** The id up to which all rows are done. */
   let done: string | undefined
   while (!isStopped()) {
     const { rows: step } = await client.query<{ id: string; isKept: boolean }>({
@@ -73,7 +72,7 @@ export async function eraseRecipients(
   await client.query(keepReachedSql, [done ?? reached])
 }
 
-/** How far it came; no row when there was nothing left to look at. */
+/** Returns the last id of the step; no row if there was nothing left. */
 const deleteSql = `
   WITH step AS (
     SELECT id FROM notice_default WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3
@@ -95,7 +94,7 @@ const keepReachedSql = `
   INSERT INTO retention (task, reached) VALUES ('recipient', $1)
   ON CONFLICT (task) DO UPDATE SET reached = excluded.reached`
 
-/** The ids stepped over, in order; those not kept have lost their recipient. */
+/** Returns the ids of the step in order. Rows that are not kept have lost their recipient. */
 const eraseSql = `
   WITH step AS (
     SELECT id, due_at IS NOT NULL OR created_at >= now() - $4 * interval '1 millisecond' AS is_kept

@@ -1,17 +1,16 @@
 /**
- * Tells receivers what has happened, at least once.
+ * Sends events to receivers, at least once.
  *
- * Every worker looks for due events, takes some, and POSTs each to the receiver of its app and type,
- * signed by Standard Webhooks. Taking moves the due time behind the time a call may last, so a worker
- * that dies in between only delays its events: another tells them again, under the same `webhook-id`,
- * by which a receiver knows a repeat. An event that is not taken (no 2xx) is told again with growing
- * pauses for a day. Order is not promised: a repeat may arrive after a later event.
+ * Every worker claims some due events and POSTs each to the receiver of its app and type, signed by Standard Webhooks. The
+ * claim moves the due time beyond the time limit of a call. So a worker that dies only delays its events: another worker
+ * sends them again with the same `webhook-id`, by which a receiver detects a repeat. An event without a 2xx answer is sent
+ * again for a day, with growing pauses. The order is not guaranteed: a repeat may arrive after a later event.
  *
- * A receiver that gives no answer at all must not hold up the others, so its events are put off without
- * a call until one of them gets an answer.
+ * A receiver that does not answer must not delay others. So its events are postponed without a call until one of them gets
+ * an answer.
  *
- * This is polling of a table and no queue of its own: the rows must be in PostgreSQL anyway to be
- * written with the moves they tell of, and a second of delay is nothing to their readers.
+ * The events are polled from a table, without a queue: the rows must be in PostgreSQL, because they are written with the
+ * moves that they report. A delay of a second does not matter to receivers.
  */
 import { backoffMs } from '../base/backoff.ts'
 import type { EventType } from '../base/event-types.ts'
@@ -32,16 +31,16 @@ export interface Receiver {
 const defaultPollMs = 1_000
 const perPass = 50
 const timeoutMs = 5_000
-/** A receiver that gave no answer is left alone for this long; then one event asks for all of its events. */
+/** Pause for a receiver that did not answer. After it, one event is sent as a test for all others. */
 const leftAloneMs = 10_000
 const leaseMs = 3 * timeoutMs
-/** Doubles with every try. */
+/** Doubles with every attempt. */
 const firstPauseMs = 5_000
 const longestPauseMs = 3_600_000
 const pauseMs = (tries: number) => backoffMs(tries, firstPauseMs, longestPauseMs)
 const giveUpAfterMs = 86_400_000
 
-/** The types that some receiver wants. */
+/** The event types that at least one receiver wants. */
 export function wantedEventTypes(
   receivers: readonly Receiver[],
   all: readonly EventType[],
@@ -54,12 +53,12 @@ export function startEventDispatcher(deps: {
   receivers: readonly Receiver[]
   metrics: Metrics
   log: Log
-  /** The pause between two passes while nothing more is due. */
+  /** Pause between two passes while no event is due. */
   pollMs?: number
 }): Repetition {
   const { store, receivers, metrics, log, pollMs = defaultPollMs } = deps
   const client = createHttpClient(timeoutMs)
-  /** Receivers that gave no answer, and until when they are not called. */
+  /** Receivers that did not answer, with the end of their pause. */
   const silentUntilMs = new Map<Receiver, number>()
 
   async function dispatch(signal: AbortSignal): Promise<number> {
@@ -77,27 +76,27 @@ export function startEventDispatcher(deps: {
       )
       return events.length === perPass ? 0 : pollMs
     } catch (error) {
-      // What was told and could not be settled is told again when its lease ends.
+      // An event that was sent but not settled is sent again when its claim ends.
       log.backgroundFailed('events', error)
       return pollMs
     }
   }
 
-  /** The pause before the next try; undefined when there is none, because it was taken or given up. */
+  /** Returns the pause before the next attempt; undefined if the event was accepted or given up. */
   async function tell(event: TakenEvent, signal: AbortSignal): Promise<number | undefined> {
     const { id, app, type, data, createdAt, tries, isLast } = event
     const receiver = receivers.find(
       (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
     )
-    // The types of all receivers are written for all apps; and a receiver may have left the policy file.
+    // Events of every wanted type are written for all apps, so some have no receiver. A receiver may also be removed.
     if (!receiver) return undefined
     const silentForMs = (silentUntilMs.get(receiver) ?? 0) - performance.now()
     if (silentForMs > 0) {
       if (isLast) return giveUp(event)
-      // A pause that grows as after a call: many events of a dead receiver must not go round and round.
+      // The pause grows as after a call, so that many events of a dead receiver cause little work.
       return Math.max(silentForMs + Math.random() * pollMs, pauseMs(tries))
     }
-    // A receiver that was silent is called for one event; those beside it wait for what comes of that.
+    // A silent receiver gets only one event. Other events wait for its result.
     if (silentUntilMs.has(receiver)) silentUntilMs.set(receiver, performance.now() + timeoutMs)
     const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
     const headers = {
@@ -126,7 +125,7 @@ export function startEventDispatcher(deps: {
   const repetition = repeat(dispatch, pollMs)
 
   return {
-    /** Breaks off the calls under way; resolves when they have ended. */
+    /** Aborts the calls under way. Resolves when they have ended. */
     async stop() {
       await repetition.stop()
       client.close()

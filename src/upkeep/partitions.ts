@@ -1,21 +1,19 @@
 /**
- * Partitions of the notice table: one per month, made ahead and dropped when all of it is old, without
- * stopping the sends beside it.
+ * Partitions of the notice table: one per month, made ahead, and dropped when all its rows are old. Sends go on meanwhile.
  *
- * A notice id begins with its time, so a month is a range of ids: dropping it costs nothing, where
- * deleting its rows one by one would cost as much as writing them. A partition is never made for the
- * month that is: a row on its way into the default partition would be refused at the moment its own one
- * appears. So rows of the month of installation, and of months before which no worker ran, lie in the
- * default partition.
+ * A notice id begins with its time, so a month is a range of ids. Dropping a partition is cheap; deleting its rows would
+ * cost as much as writing them. A partition is never made for the current month: a row on its way into the default
+ * partition would be refused when the new partition appears. So the default partition has the rows of the month of
+ * installation, and of months before which no worker ran.
  *
- * A lock that would stop sends is waited for a moment only, and held by statements that look at no rows.
+ * Statements wait only a moment for a lock that stops sends, and read no rows while they have it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import { idFloor } from '../base/ids.ts'
 
 const monthsAhead = 2
-/** A month that is nearer stays in the default partition: its partition must be there before its first row. */
+/** A nearer month stays in the default partition, because a partition must exist before its first row. */
 const leastAheadMs = 86_400_000
 
 export interface Month {
@@ -40,16 +38,16 @@ export function monthsToMake(nowMs: number): Month[] {
 
 export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   /**
-   * Attached, not created in place: that would stop every reader of the table for a moment. Attaching
-   * looks through the default partition, with all sends waiting, unless a checked constraint says that
-   * no row of the month is there. So that comes first: it is checked beside all work, and refuses rows
-   * of that month until the partition takes them. Hence the distance: there are none yet.
+   * The partition is attached, because creating it in place would stop every reader of the table. Attaching scans the
+   * default partition while all sends wait, unless a validated constraint proves that it has no row of the month. So the
+   * constraint is made first, and validated beside other work. It refuses rows of that month until the partition accepts
+   * them. The month is far enough ahead that it has no rows yet.
    */
   async function make({ name, fromMs, untilMs }: Month): Promise<void> {
     if ((await partitions()).includes(name)) return
     const from = idFloor(fromMs)
     const until = idFloor(untilMs)
-    // PostgreSQL's clock was ahead once: they stay there.
+    // The clock of PostgreSQL was ahead once: these rows stay in the default partition.
     const early = await client.query(
       'SELECT 1 FROM notice_default WHERE id >= $1 AND id < $2 LIMIT 1',
       [from, until],
@@ -74,7 +72,7 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
     )
   }
 
-  /** Those of a pass that was cut short: their month must find a place when it comes. */
+  /** Drops constraints of an interrupted pass. Otherwise they would refuse rows when their month begins. */
   async function dropLeftOverChecks(months: readonly Month[]): Promise<void> {
     const stillWanted = months.map(({ name }) => `${name}${checkSuffix}`)
     for (const check of await checks()) {
@@ -83,7 +81,7 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
     }
   }
 
-  /** The names of the months that had ended at that time. */
+  /** Names of the months that had ended at that time. */
   async function endedBefore(timeMs: number): Promise<string[]> {
     return (await partitions()).filter((name) => {
       const month = /^notice_(\d{4})_(\d{2})$/.exec(name)
@@ -94,8 +92,8 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   }
 
   /**
-   * Unless a row of it is open. That is looked for under the lock, so that no row comes in between; open
-   * rows are in an index of their own.
+   * Drops the partition unless it has an open row. The check is under the lock, so that no new row can appear after it. It
+   * is fast, because open rows have their own index.
    */
   async function drop(name: string): Promise<void> {
     await exclusively(
@@ -118,9 +116,8 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   }
 
   /**
-   * For statements under locks that stop sends: each has a second, and a lock that is waited for stops
-   * those behind it too. A vacuum would be in the way for longer; it yields to the first lock, which
-   * stops nothing.
+   * Runs statements under locks that stop sends. Each has a second, because a lock that waits also stops the statements
+   * behind it. A vacuum would block for longer. It yields to the first lock, which stops no sends.
    */
   async function exclusively(tables: readonly string[], statements: string): Promise<void> {
     for (let triesLeft = 2; ; triesLeft--) {
@@ -139,7 +136,7 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
     }
   }
 
-  /** In one message: a process that freezes between two of them would keep the locks. */
+  /** All statements are one message, because a process that freezes between two messages would keep the locks. */
   async function inTransaction(statements: string): Promise<void> {
     try {
       await client.query(`BEGIN; ${statements}; COMMIT`)
@@ -152,7 +149,7 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   return { make, dropLeftOverChecks, endedBefore, drop }
 }
 
-/** Behind a partition's name: the constraint by which its rows are known not to be in the default one. */
+/** Suffix of the constraint that keeps rows of a partition out of the default partition. */
 const checkSuffix = '_apart'
 
 const partitionsSql = `

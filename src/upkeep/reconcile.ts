@@ -1,12 +1,11 @@
 /**
- * The reconciler: makes certain what queueing does quickly.
+ * The reconciler: makes sure that no notice is forgotten by the queue.
  *
- * Every worker runs one. Each pass takes open notices that are overdue (committed but never queued,
- * lost with Redis, or left by a worker that died) and puts them back on the queue. Taking them moves
- * their due time ahead in the same statement, so any number of copies never take the same ones, and a
- * job that still exists is not doubled because its id is the notice id. One that is delayed still runs now: the queue
- * delays by the clocks of our processes, and one of them may be slow. Receipts that came before their
- * notice was known as sent are looked at again here too.
+ * Every worker runs one. Each pass claims overdue open notices (committed but never queued, lost with Redis, or left by a
+ * worker that died) and puts them back on the queue. The claim moves their due time ahead in the same statement, so two
+ * reconcilers never claim the same notice. An existing job is not doubled, because its id is the notice id. A delayed job
+ * runs now: the queue uses the clocks of processes for delays, and one of them may be slow. Early receipts are tried again
+ * here too.
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
@@ -14,29 +13,29 @@ import { type Repetition, repeat } from '../base/repeat.ts'
 import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
 
-/** With these a notice that no job or worker carries is back on the queue within 10 s. */
+/** With this interval, a notice without a job and a worker is back on the queue within 10 s. */
 const defaultEveryMs = 4_000
 const graceMs = 5_000
-/** Longer than a job usually waits, so that a busy queue is not asked about again and again. */
+/** Longer than a job usually waits, so that a busy queue does not cause repeated work. */
 const againInMs = 15_000
 const perPass = 1_000
 
 export function startReconciler(deps: {
   store: NoticeStore
   producer: Producer
-  /** Looks again at receipts that came before their notice was `sent`. */
+  /** Tries receipts again that arrived before their notice was `sent`. */
   sweepReceipts: () => Promise<void>
   metrics: Metrics
   log: Log
-  /** The pause between two passes. */
+  /** Pause between two passes. */
   everyMs?: number
 }): Repetition {
   const { store, producer, sweepReceipts, metrics, log, everyMs = defaultEveryMs } = deps
-  // A process does not know what was before it: it may have been started because PostgreSQL is back.
+  // True at the start, because PostgreSQL may have been away before this process started.
   let wasAway = true
 
   async function reconcile(): Promise<number> {
-    // Each fails alone: receipts that can't be looked at must not keep messages from being sent.
+    // Each step fails alone: an error with receipts must not stop messages.
     await requeue().catch((error) => log.backgroundFailed('reconcile', error))
     await sweepReceipts().catch((error) => log.backgroundFailed('early receipts', error))
     return everyMs
@@ -51,8 +50,8 @@ export function startReconciler(deps: {
   }
 
   /**
-   * After an outage every claim looks lost, while those who hold them are about to write what they know:
-   * whatever was sent in that time would be sent again. They get until the next pass.
+   * After an outage, every claim looks lost, although its worker may be about to write the outcome. A message sent during
+   * the outage would be sent again. So workers get time until the next pass.
    */
   async function takeOverdue() {
     try {

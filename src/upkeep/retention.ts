@@ -1,10 +1,9 @@
 /**
- * Retention: a recipient leaves its row after a while, and rows leave the table month by month.
+ * Retention: recipients are erased from rows after a time, and rows are deleted month by month.
  *
- * Every worker runs this once an hour; an advisory lock lets one of them work. The time is PostgreSQL's
- * alone. The pass has a connection of its own, because some steps last longer than any send may. Each
- * step may be repeated and fails alone: it is logged, the others go on, and what was not done is done
- * the next time.
+ * Every worker runs this once an hour, and an advisory lock lets only one of them work. Only the clock of PostgreSQL counts.
+ * The pass has its own connection, because some steps last longer than any send may. Each step can be repeated and fails
+ * alone: the error is logged, other steps go on, and the next pass tries the step again.
  */
 import type { ClientBase } from 'pg'
 import type { Log } from '../base/log.ts'
@@ -19,16 +18,16 @@ export interface RetentionPolicy {
 }
 
 const everyMs = 3_600_000
-/** After a pass that did not even begin. */
+/** Pause after a pass that could not begin. */
 const againInMs = 60_000
 const statementTimeoutMs = 60_000
-/** Any fixed number: it names the lock, not a thing. */
+/** The name of the lock; any fixed number. */
 const retentionLockId = 7_022_027
 
 interface RetentionDeps {
   database: Database
   policy: RetentionPolicy
-  /** Removes some Idempotency-Keys past their time; how many. */
+  /** Removes some expired Idempotency-Keys and returns their number. */
   removeOldKeys: () => Promise<number>
   log: Pick<Log, 'backgroundFailed'>
 }
@@ -45,11 +44,11 @@ export function startRetention(deps: RetentionDeps): Repetition {
   }, 2_000)
 }
 
-/** One pass; nothing happens while another worker is at it. Throws when it could not begin. */
+/** Runs one pass, unless another worker runs one. Throws if the pass could not begin. */
 export async function retain(deps: RetentionDeps & { signal?: AbortSignal }): Promise<void> {
   const { database, signal } = deps
   await database.onOwnConnection({ statementTimeoutMs, signal }, async (client) => {
-    // A process that freezes must not keep the others away for ever.
+    // A frozen process must not block other workers for ever.
     await client.query(`SET idle_session_timeout = '10min'`)
     const { rows } = await client.query(beginSql, [retentionLockId])
     const { isTaken, nowMs } = rows[0]

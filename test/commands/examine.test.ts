@@ -167,7 +167,7 @@ test('messages: an SMS of two parts; a channel without its form of the code', ()
   const file = fileOf('routes: { email: [{ use: [mail] }] }')
   expect(told(examineMessages(file, loadTemplates(folder)))).toEqual(
     expect.arrayContaining([
-      'error: email has a route, and the template captcha has no email form',
+      'error: email has a route, but the template captcha has no email file',
       'warning: captcha/sms.en needs 2 messages, and carriers bill each one',
     ]),
   )

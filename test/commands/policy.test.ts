@@ -60,8 +60,8 @@ test('replay: what a running API recorded, by another file; the same file change
   const tight = await policy('replay', '--policy', await writePolicy(perMinute(1)), '--since', '1h')
   expect(tight.stdout).toMatch(/^5 requests of 1 recipients, /)
   expect(tight.stdout).toMatch(/^captcha {2}recipient +2 → 3$/m)
-  expect(tight.stdout).toMatch(/captcha: 1 let through → refused, of 1 recipients: [\w-]{8} \(1\)/)
-  expect(tight.stdout).not.toContain('Sampled')
+  expect(tight.stdout).toMatch(/captcha: 1 admitted → refused, of 1 recipients: [\w-]{8} \(1\)/)
+  expect(tight.stdout).not.toContain('This is a sample')
   await redis.client.del(sampleKey(keyPrefix))
 })
 
@@ -83,13 +83,13 @@ test('replay: a record that was sampled says so', async () => {
   }
   await recorder.close()
   const { stdout } = await policy('replay', '--policy', await writePolicy(perMinute(1)))
-  expect(stdout).toMatch(/^Sampled: .* this is 1 of \d+ recipients/m)
+  expect(stdout).toMatch(/^This is a sample: 1 of \d+ recipients/m)
   await redis.client.del(sampleKey(keyPrefix))
 })
 
 test('replay: nothing recorded is said', async () => {
   const { code, stdout } = await policy('replay', '--policy', await writePolicy([]))
-  expect({ code, stdout }).toEqual({ code: 0, stdout: 'No request was recorded in that time.\n' })
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'No requests were recorded in that time.\n' })
 })
 
 test('explain: the shipped file in words', async () => {

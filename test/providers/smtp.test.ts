@@ -418,7 +418,7 @@ describe('smtp', () => {
     ['smtp://host?pool=true', 'allows no query'],
     ['smtps://host?tls=off', 'contradict'],
     ['smtp://user:se%cret@host', 'without two hexadecimal digits'],
-    ['smtp://host/path', 'no path'],
+    ['smtp://host/path', 'not have a path'],
   ])('refuses the setting %s and does not repeat it', (url, words) => {
     const checked = smtp.settings.safeParse({ url, from })
     expect(checked.success).toBe(false)

@@ -70,7 +70,7 @@ test('by the same rules: what happened, and nobody is treated otherwise', async 
       observed: 0,
     },
   ])
-  expect(reportOf(replayed)).toContain('Nobody would be treated otherwise.')
+  expect(reportOf(replayed)).toContain('No decision would change.')
 })
 
 test('by a bucket in place of a window: who comes back after a turn of its rate passes', async () => {
@@ -97,7 +97,7 @@ test('by a tighter rule: who of them, how often', async () => {
   )
   expect(report).toMatch(/^captcha {2}\(all\) +3 → 4 +4 → 3$/m)
   expect(report).toMatch(/^captcha {2}recipient +3 → 4$/m)
-  expect(report).toContain(`1 let through → refused, of 1 recipients: ${ada} (1)`)
+  expect(report).toContain(`1 admitted → refused, of 1 recipients: ${ada} (1)`)
 })
 
 test('by a looser rule: the repeats of a refusal are let through as far as there is room', async () => {
@@ -210,7 +210,9 @@ test('where a share was recorded the report says so, and counts those alone whos
   expect(replayed).toMatchObject({ oneOf: 8, requests: 2, recipients: 1 })
   expect(reportOf(replayed)).toMatch(/1 of 8 recipients.*underestimated/s)
   const none = await run([{ kind: 'share', atMs: startMs, share: 3, level: 20 }], policiesOf([]))
-  expect(reportOf(none)).toMatch(/^No request was recorded in that time\.\nSampled: .* 1 of 8/)
+  expect(reportOf(none)).toMatch(
+    /^No requests were recorded in that time\.\nThis is a sample: 1 of 8/,
+  )
 })
 
 test('a full list of records is no harder than a few', async () => {
