@@ -12,7 +12,7 @@ const names = ['SECRET', 'SECRET_PREVIOUS', 'BOOTSTRAP_SECRET_KEY'] as const
  */
 export const rotationLasts = {
   prepared: 'until every process has it, and five minutes more',
-  swapped: 'for the longer of `retention.recipient` and 7 days with `notice.ttl`',
+  swapped: 'the longer of `retention.recipient` and 7 days plus `notice.ttl`',
 }
 
 /** Checks length and strength of the secrets. Findings never contain their characters. */
@@ -40,7 +40,7 @@ export function examineSecrets(
   } else if (env.SECRET_PREVIOUS) {
     const message = 'SECRET_PREVIOUS is set: a secret is being replaced'
     const { prepared, swapped } = rotationLasts
-    const advice = `the new one stays there ${prepared}; then swap the two: the old one stays there ${swapped}`
+    const advice = `the new one stays there ${prepared}; then swap the two and keep the old one there for ${swapped}`
     findings.push(warning(message, advice))
   }
   return findings

@@ -24,7 +24,7 @@ async function solved(challenge?: Challenge) {
   return JSON.parse(Buffer.from(answer, 'base64').toString())
 }
 
-test('the answer is right, and stands for its challenge alone', async () => {
+test('the answer is right, and only for its challenge', async () => {
   const [first, second] = [await offered(), await offered()]
   const readings = await Promise.all(
     [first, first, second].map(async (one) => altcha.read(asked, await solveChallenge(one))),
@@ -35,7 +35,7 @@ test('the answer is right, and stands for its challenge alone', async () => {
   expect(ids[0]).not.toBe(ids[2])
 })
 
-test('a challenge tells neither app nor key, and is good for five minutes by the clock it was given', async () => {
+test('a challenge shows neither app nor key, and is good for five minutes by the clock it was given', async () => {
   atMs = Date.UTC(2031, 0)
   const challenge = await offered()
   expect(JSON.stringify(challenge)).not.toMatch(/shop|"key"/)
@@ -130,7 +130,7 @@ test.each(alterations)('%s: wrong, as altcha-lib itself finds', async (_, alter)
   expect(theirs.verified).toBe(false)
 })
 
-test('what altcha-lib finds right is right here: the same keys, whatever the order of members', async () => {
+test('an answer that altcha-lib accepts is right here: the same keys, in any order of members', async () => {
   const answer = await solved()
   const entries = Object.entries(answer.challenge.parameters).reverse()
   answer.challenge.parameters = Object.fromEntries(entries)

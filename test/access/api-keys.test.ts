@@ -134,7 +134,7 @@ test('find: made-up keys are refused without a statement, however many', async (
   expect(asked()).toBe(0)
 })
 
-test('ensure: a key of no checksum passes where it was given, also while PostgreSQL could not be told of it yet', async () => {
+test('ensure: a key of no checksum passes where it was given, also before PostgreSQL could store it', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
   const { keys } = openKeys(proxy.through(url))
   const token = 'psk_test_of_an_operator'
@@ -172,7 +172,7 @@ test('strangers: a thousand at once are one statement at a time, and a known key
   await stalled
 })
 
-test('strangers beyond what may wait are told to come again, a known key is not', async () => {
+test('strangers beyond the waiting room get 503, a known key does not', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
   const { keys } = openKeys(proxy.through(url), { maxAsking: 10, freshMs: 0 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
@@ -230,7 +230,7 @@ test('find: an unknown key is asked for again after 5 s, and not sooner', async 
   vi.useRealTimers()
 })
 
-test('what is remembered of unknown keys is bounded: beyond it the oldest are asked for again', async () => {
+test('the cache of unknown keys is bounded: the oldest are looked up again', async () => {
   const { keys, asked } = openKeys(url, { maxWrong: 2 })
   const four = strangers(4)
   for (const token of four) await keys.find(token)
@@ -265,7 +265,7 @@ test('list: every key with its facts, newest first, revoked ones too, and no has
   expect(Math.abs(Date.now() - (newest?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)
 })
 
-test('revoke: of this key alone, and its first time stands', async () => {
+test('revoke: only this key, and its first end stays', async () => {
   const { keys } = openKeys(url, { freshMs: 0 })
   const [one, other] = [
     await keys.create({ name: 'one', app: 'shop' }),
@@ -303,7 +303,7 @@ test('ensure: a key that was looked for before works in this process at once', a
   expect(await keys.find(token)).toMatchObject({ app: 'shop' })
 })
 
-test('a known key passes while PostgreSQL says nothing at all', async () => {
+test('a known key passes while PostgreSQL gives no answer', async () => {
   const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
   releaseLater(() => database.close())
   const keys = createApiKeys(database, { freshMs: 0 })

@@ -64,7 +64,7 @@ test('an answer opens one request: of 1,000 at once one has it, and none after',
   expect(await room.results()).toEqual({ offered: 1_001, solved: 1, used: 1_000 })
 })
 
-test('of another app or key: none, and its owner can still use it', async () => {
+test('for another app or key it opens nothing, and its owner can still use it', async () => {
   const room = await openRoom()
   const answer = await room.answer()
   for (const other of [
@@ -221,7 +221,7 @@ test('a flood of made-up tokens from one address: another visitor of the same pa
   clearInterval(endAll)
 })
 
-test('enter: no answer is no page’s proof, and servers need none; a malformed one is wrong input, a bad one asks anew', async () => {
+test('enter: pages need an answer, servers need none; a malformed one is wrong input, a bad one gets a new challenge', async () => {
   const room = await openRoom()
   const page = { ...asked, ip: '203.0.113.1', isPage: true }
   expect(await room.enter(page, undefined)).toMatchObject({ isHuman: false })

@@ -62,7 +62,7 @@ test('the prefix of a key that the operator made up is not shown: it may be all 
   expect(await store().list()).toMatchObject([{ name: 'bootstrap', prefix: '', kind: 'secret' }])
 })
 
-test('rotate: another key of the same facts; both pass until the overlap is over, by PostgreSQL’s clock', async () => {
+test('rotate: another key of the same facts; both pass until the overlap ends, by PostgreSQL’s clock', async () => {
   const origins = ['https://shop.example', 'https://m.shop.example']
   const old = await store().create({ name: 'web', app: 'shop', kind: 'publishable', origins })
   const rotation = await store().rotate(old.id, 24 * hourMs)
@@ -91,7 +91,7 @@ test('rotate without overlap: the old key has ended', async () => {
   expect(await find(old.token)).toBe(null)
 })
 
-test('rotate twice, also at once: one successor, and the second is told when the key ends', async () => {
+test('rotate twice, also at once: one successor, and the second gets the end of the key', async () => {
   const old = await store().create({ name: 'web', app: 'shop' })
   const all = await Promise.all(Array.from({ length: 5 }, () => store().rotate(old.id, hourMs)))
   expect(all.map(({ kind }) => kind).sort()).toEqual([...Array(4).fill('ending'), 'rotated'])
@@ -99,7 +99,7 @@ test('rotate twice, also at once: one successor, and the second is told when the
   expect(await store().rotate(old.id, hourMs)).toMatchObject({ kind: 'ending', isRevoked: false })
 })
 
-test('rotate: a key that has ended or never was makes none', async () => {
+test('rotate: an ended or unknown key makes no successor', async () => {
   const { id } = await store().create({ name: 'web', app: 'shop' })
   await store().revoke(id)
   expect(await store().rotate(id, hourMs)).toMatchObject({ kind: 'ending', isRevoked: true })
@@ -123,7 +123,7 @@ test('revoke: it ends now also where now would be rounded up to the next millise
   expect(await find(token)).toBe(null)
 })
 
-test('revoke: it ends by PostgreSQL’s clock, whatever that of the command says', async () => {
+test('revoke: it ends by PostgreSQL’s clock, not by the command’s', async () => {
   await moveClock(`clock_timestamp() - interval '2 hours'`)
   const { id, token } = await store().create({ name: 'web', app: 'shop' })
   await store().revoke(id)

@@ -15,7 +15,7 @@ test.each([
   }
 })
 
-test('a key with any one character changed, cut, or longer is none', () => {
+test('a key with any one character changed, cut, or longer is invalid', () => {
   const token = createKeyToken('secret')
   for (let at = 0; at < token.length; at++) {
     const other = token[at] === 'k' ? 's' : 'k'
@@ -27,7 +27,7 @@ test('a key with any one character changed, cut, or longer is none', () => {
   expect(keyKindOf(`${token}\n`)).toBe(undefined)
 })
 
-test('a key of another kind by its prefix alone is none', () => {
+test('a key with only its prefix changed is invalid', () => {
   const token = createKeyToken('publishable')
   expect(keyKindOf(`psk_${token.slice(4)}`)).toBe(undefined)
 })
@@ -42,7 +42,7 @@ test('of 10,000 made-up keys of the right shape none passes', () => {
   expect(passed).toBe(0)
 })
 
-test('a checksum alone makes no key: shape, length and prefix are looked at too', () => {
+test('a checksum is not enough: shape, length and prefix are checked too', () => {
   const withChecksum = (body: string) => {
     const bytes = Buffer.alloc(4)
     bytes.writeUInt32BE(crc32(body))

@@ -22,7 +22,7 @@ function open(databaseUrl = url, freshMs?: number) {
 const web = (...origins: string[]) =>
   ({ name: 'web', app: 'shop', kind: 'publishable', origins }) as const
 
-test('those of every valid publishable key, and of no other', async () => {
+test('the origins of every valid publishable key, and of no other', async () => {
   const { origins, store } = open(url, 0)
   const shop = await store.create(web('https://shop.example', 'https://m.shop.example'))
   await store.create(web('https://shop.example'))
@@ -98,7 +98,7 @@ test('PostgreSQL away: the last word stays good; without one it is Unavailable, 
   await eventually(() => fresh.origins.has('https://kept.example'))
 })
 
-test('PostgreSQL stalls: the last answer is given all the same, and one statement waits', async () => {
+test('PostgreSQL stalls: the last answer is still used, and one statement waits', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
   const { store } = open()
   await store.create(web('https://slow.example'))

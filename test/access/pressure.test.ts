@@ -22,7 +22,7 @@ test('the work doubles above 300, 1,200 and 4,800 answers a minute, never more, 
   expect(raise('shop', 'a')).toBe(1)
 })
 
-test('who fetches challenges without end works more for them, and nobody else does', () => {
+test('a caller that fetches many challenges works more for them, and no other caller does', () => {
   const { raise } = createPressure(() => 0)
   const factors = Array.from({ length: 5_000 }, () => raise('shop', '203.0.113.1'))
   expect([factors[299], factors[300], factors[1_200], factors[4_800]]).toEqual([1, 2, 4, 8])

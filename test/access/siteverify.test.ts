@@ -83,7 +83,7 @@ test.each([
   },
 )
 
-test('our secret is wrong: unavailable, because no visitor is to blame', async () => {
+test('the site’s secret is wrong: unavailable, because no visitor is to blame', async () => {
   const { challenge } = await openKind('hcaptcha', 'another secret')
   await expect(challenge.prove(asked, 'good-1')).rejects.toThrow('invalid-input-secret')
 })
@@ -95,7 +95,7 @@ test('nobody listens: unavailable', async () => {
   await expect(challenge.prove(asked, 'good-1')).rejects.toMatchObject({ part: 'challenge' })
 })
 
-test('a token is told apart by app and key, and is one word', async () => {
+test('a token is identified by app and key, and is one word', async () => {
   const { challenge } = await openKind()
   const idOf = (of: typeof asked, token: string) => {
     const reading = challenge.read(of, token)

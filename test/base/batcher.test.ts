@@ -47,14 +47,14 @@ test('batcher: all items of one tick travel in one call and come back each to it
   expect(batches).toEqual([numbers])
 })
 
-test('batcher: an item of a later tick does not wait for a timer and makes a call of its own', async () => {
+test('batcher: an item of a later tick does not wait for a timer and makes a separate call', async () => {
   const { batch, batches } = doubler()
   expect(await batch(1)).toBe(2)
   expect(await batch(2)).toBe(4)
   expect(batches).toEqual([[1], [2]])
 })
 
-test('batcher: what comes while all calls are under way gathers, in order, into the next', async () => {
+test('batcher: items that arrive while all calls are under way gather, in order, for the next', async () => {
   const far = doubler({ maxConcurrent: 1 })
   far.hold()
   const first = far.batch(0)
@@ -71,7 +71,7 @@ test('batcher: what comes while all calls are under way gathers, in order, into 
   expect(far.batches).toEqual([[0], [1, 2, 3, 4, 5]])
 })
 
-test('batcher: never more items per call nor more calls at once than it was told', async () => {
+test('batcher: never more items per call nor more calls at once than its limits', async () => {
   const far = doubler({ maxItems: 7, maxConcurrent: 3 })
   const numbers = Array.from({ length: 500 }, (_, index) => index)
   await Promise.all(numbers.map(far.batch))
@@ -95,7 +95,7 @@ test('batcher: when the server is away all fail at once and nothing is asked aga
   expect(batches).toEqual([[1, -2, 3]])
 })
 
-test('batcher: with a spacing a lone item goes at once, and what drips in meanwhile shares a call', async () => {
+test('batcher: with a spacing a lone item goes at once, and slow items after it share a call', async () => {
   const far = doubler({ maxItems: 100, maxConcurrent: 1, spacingMs: 200 })
   vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] })
   expect(await far.batch(1)).toBe(2)

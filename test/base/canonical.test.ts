@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { canonical, canonicalRecord } from '../../src/base/canonical.ts'
 
-test('canonical: parts that concatenate to the same text are told apart (S2)', () => {
+test('canonical: parts that concatenate to the same text give different results (S2)', () => {
   expect(canonical(['1', '23'])).not.toBe(canonical(['12', '3']))
   expect(canonical(['', 'a'])).not.toBe(canonical(['a', '']))
   expect(canonical(['1:a'])).not.toBe(canonical(['1', 'a']))

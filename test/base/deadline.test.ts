@@ -28,7 +28,7 @@ test('orLate: this process was busy for longer than the time, and the server mus
   expect(await asked).toBe('PONG')
 })
 
-test('orLate: this process is busy again and again, and there is no answer → late all the same', async () => {
+test('orLate: this process is busy again and again, and there is no answer → still late', async () => {
   let turns = 0
   const busy = setInterval(() => {
     turns++

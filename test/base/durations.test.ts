@@ -22,7 +22,7 @@ describe('parseDurationMs', () => {
   })
 })
 
-test('formatDuration: what it writes is read back as the same time, in the largest exact unit', () => {
+test('formatDuration: its text is read back as the same time, in the largest exact unit', () => {
   expect(formatDuration(300_000)).toBe('5m')
   expect(formatDuration(86_400_000)).toBe('1d')
   expect(formatDuration(1_500)).toBe('1500ms')

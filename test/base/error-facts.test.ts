@@ -83,7 +83,7 @@ describe('an error of the database', () => {
     expect(JSON.parse(line).code).toBe('22P02')
   })
 
-  test('what names no value keeps its words', async () => {
+  test('an error without values keeps its message', async () => {
     const line = await lineOf(
       await failing(() => database.query('x5', 'SELECT * FROM nowhere', [])),
     )

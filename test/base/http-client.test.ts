@@ -24,7 +24,7 @@ describe('an HTTP call', () => {
     await new Promise((resolve) => silent.close(resolve))
   })
 
-  it('is not_sent where no name resolves and nobody listens', async () => {
+  it('is not_sent if the name does not resolve or the port is closed', async () => {
     const client = createHttpClient(2_000)
     const call = (url: string) => client.call({ method: 'GET', url, headers: {} }, never)
     expect(await call('http://nowhere.invalid/')).toMatchObject({ kind: 'not_sent' })

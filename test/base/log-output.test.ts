@@ -71,7 +71,7 @@ test('log output: a stalled stream is given 100 MB → 2 MB are kept at most, ev
   expect(onResumed.mock.calls).toEqual([[lostWhileStalled]])
 })
 
-test('log output: a failed write loses its lines only; the next one is tried, and tells how many', async () => {
+test('log output: a failed write loses only its lines; the next one is tried, and reports how many', async () => {
   const { stream, taken, take } = standIn()
   const { output, dropped, onResumed } = outputOver(stream)
   for (let left = 4; left > 0; left--) output.write(line)

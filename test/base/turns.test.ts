@@ -28,7 +28,7 @@ function open(options: Partial<Parameters<typeof createTurns>[0]> = {}) {
   }
 }
 
-test('so many at a time; those of another app wait behind one of a flood and not behind all of it', async () => {
+test('a limited number at a time; another app waits behind one request of a flood and not behind all', async () => {
   const { begun, work, endOne } = open()
   const flood = Array.from({ length: 7 }, (_, at) => work('flood', `flood-${at}`))
   const others = [work('shop', 'shop-0'), work('shop', 'shop-1'), work('bank', 'bank-0')]
@@ -83,7 +83,7 @@ test('a full room of another app takes no place', async () => {
   expect(await Promise.all([...first, other])).toEqual(['shop-0', 'shop-1', 'bank-0'])
 })
 
-test('who got no turn in time is refused, and its work is never begun', async () => {
+test('a request without a turn in time is refused, and its work never starts', async () => {
   const { begun, work, endOne } = open({ maxUnderWay: 1, maxWaitMs: 20 })
   const first = work('shop', 'first')
   expect(await work('shop', 'late')).toBe('refused')

@@ -45,7 +45,7 @@ function announcer(types: readonly EventType[] = eventTypes, failures = 0) {
   return { ...announce, written }
 }
 
-test('passed: which notice, whose code, the recipient masked, never the code', async () => {
+test('passed: notice, app and scene, the recipient masked, never the code', async () => {
   const { passed, written } = announcer()
   passed(newOwner({ to: '+8613800138000', app: 'bank' }), 'notice-1')
   await eventually(() => written.length === 1)
@@ -79,7 +79,7 @@ test('locked: with rule and length, once per lock of a recipient, also by severa
   expect(written).toHaveLength(1)
 })
 
-test('locked: another rule, app, channel or recipient has a lock of its own; another scene has not', async () => {
+test('locked: another rule, app, channel or recipient has a separate lock; another scene has not', async () => {
   const { locked, written } = announcer()
   const owner = newOwner()
   await locked(owner, refusal())
@@ -92,7 +92,7 @@ test('locked: another rule, app, channel or recipient has a lock of its own; ano
   expect(written).toHaveLength(5)
 })
 
-test('locked: when the lock is over the next one is told', async () => {
+test('locked: after the end of a lock the next one has an event', async () => {
   const { locked, written } = announcer()
   const owner = newOwner()
   await locked(owner, refusal('guesses', 150.4))
@@ -107,7 +107,7 @@ test('locked: when the lock is over the next one is told', async () => {
   expect(written).toHaveLength(3)
 })
 
-test('what nobody wants to be told is neither written nor noted in Redis', async () => {
+test('an event that no receiver wants is neither written nor noted in Redis', async () => {
   const { passed, locked, written } = announcer(['notice.sent', 'captcha.locked'])
   passed(newOwner(), 'notice-1')
   const owner = newOwner()

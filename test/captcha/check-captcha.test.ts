@@ -142,7 +142,7 @@ async function openRoom(
 
 const byRecipient = { name: 'guesses', key: '{channel}:{to}:{ip}', lockout }
 
-test('each result is what it was and is counted as such; a pass is told with its notice', async () => {
+test('each result is returned and counted; a pass is recorded with its notice', async () => {
   const { remember, guess, results, announced } = await openRoom([byRecipient])
   const owner = newOwner()
   const id = await remember(owner, '0042')
@@ -168,7 +168,7 @@ test('each result is what it was and is counted as such; a pass is told with its
   expect(await results()).toMatchObject({ passed: 1, mismatch: 4, gone: 1, refused: 1 })
 })
 
-test('the wrong guess that fills a lock-out begins its lock, tells its length and announces it once', async () => {
+test('the wrong guess that fills a lock-out begins its lock, reports its length and writes one event', async () => {
   const { remember, guess, announced } = await openRoom([byRecipient])
   const owner = newOwner()
   await remember(owner, '0042')
@@ -186,7 +186,7 @@ test('the wrong guess that fills a lock-out begins its lock, tells its length an
   expect(announced).toHaveLength(1)
 })
 
-test('the guess that fills a rule of another kind tells the wait, and announces nothing', async () => {
+test('the guess that fills a rule of another kind reports the wait, and writes no event', async () => {
   const { remember, guess, announced, used } = await openRoom([
     { name: 'r', key: '{to}', sliding: '2 per 1h' },
   ])
@@ -202,7 +202,7 @@ test('the guess that fills a rule of another kind tells the wait, and announces 
   expect(announced).toEqual([])
 })
 
-test('rules that only observe, or ask for a challenge, are no lock that a wrong guess or a send tells of', async () => {
+test('rules that only observe, or ask for a challenge, are no lock, so a wrong guess or a send reports none', async () => {
   const { remember, guess, limits } = await openRoom([
     { ...byRecipient, name: 'seen', mode: 'observe' },
     { name: 'asks', key: '{to}', sliding: '1 per 1h', mode: 'challenge' },
@@ -215,7 +215,7 @@ test('rules that only observe, or ask for a challenge, are no lock that a wrong 
   expect(await limits.waitMsOf(owner, origin)).toBe(0)
 })
 
-test('a send hears how long checks are locked for this recipient and address, and for no other', async () => {
+test('a send reports how long checks are locked for this recipient and address, and for no other', async () => {
   const { remember, guess, limits } = await openRoom([byRecipient])
   const owner = newOwner()
   await remember(owner, '0042')
@@ -343,7 +343,7 @@ test('right codes take nothing from a rule with `refund: passed`: a crowd behind
   }
 })
 
-test('a hundred parallel guesses: no more are compared than the budget allows, and the lock is told once', async () => {
+test('a hundred parallel guesses: no more are compared than the budget allows, and the lock has one event', async () => {
   const { remember, guess, announced } = await openRoom([byRecipient], {
     checkRules: [{ ...perAddress, sliding: '50 per 10m' }],
   })
@@ -357,7 +357,7 @@ test('a hundred parallel guesses: no more are compared than the budget allows, a
   expect(announced).toEqual([`locked ${owner.to} guesses`])
 })
 
-test('a rule that is no lockout refuses without a word to anybody', async () => {
+test('a rule that is no lockout refuses without an event', async () => {
   const { remember, guess, announced } = await openRoom([
     { name: 'r', key: '{to}', sliding: '1 per 1h' },
   ])

@@ -28,7 +28,7 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('guess' as const), which: fc.nat(4) }) },
 )
 
-test('whatever sends begin, succeed or are undone: the code accepted last passes, once, and no other ever does (I4, I5, I6, I23)', async () => {
+test('with any order of sends and undos: the code accepted last passes, once, and no other ever does (I4, I5, I6, I23)', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 20 }), async (steps) => {
       const owner: CodeOwner = {

@@ -179,7 +179,7 @@ test('Redis holds neither code nor recipient in readable form (I14)', async () =
 })
 
 describe('scenesOf', () => {
-  test('those of this app, channel and recipient alone, pending ones too, for as long as a code may live', async () => {
+  test('only scenes of this app, channel and recipient, also pending ones, for as long as a code may live', async () => {
     const owner = newOwner()
     const [first, second] = [newId(), newId()]
     const lists = () => redis.client.keys(`${redis.prefix}scenes:*`)
@@ -281,7 +281,7 @@ describe('a code that is remembered while another is valid', () => {
     expect(await store.guess(owner, '0043')).toEqual({ result: 'passed', noticeId: second })
   })
 
-  test('left over a hundred times by processes that died: the valid one stays, and what is kept is bounded', async () => {
+  test('left over a hundred times by processes that died: the valid one stays, and the number of stored codes is bounded', async () => {
     const [owner, first, last] = [newOwner(), newId(), newId()]
     const before = new Set(await keysNow())
     await store.remember(owner, first, '0042')

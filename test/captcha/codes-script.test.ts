@@ -66,7 +66,7 @@ test('the last try that is taken back may be used: a right code passes with it',
   expect(await guess('e', 'd-n1')).toBe('n1')
 })
 
-test('forget takes the code that is meant, wherever it stands', async () => {
+test('forget removes the right code, at any place', async () => {
   const { remember, forget, settle, guess } = owner()
   expect(await remember('n1')).toBe(0)
   expect(await remember('n2')).toBe(1)
@@ -79,7 +79,7 @@ test('forget takes the code that is meant, wherever it stands', async () => {
   expect(await guess('a', 'd-n3')).toBe('n3')
 })
 
-test('settle leaves what is newer pending, and settling again changes nothing', async () => {
+test('settle leaves newer codes pending, and a second settle changes nothing', async () => {
   const { remember, settle, guess } = owner()
   await remember('n1')
   await remember('n2')
@@ -92,7 +92,7 @@ test('settle leaves what is newer pending, and settling again changes nothing', 
   expect(await guess('c', 'd-n3')).toBe('n3')
 })
 
-test('each code ends at its own time, not at that of its key', async () => {
+test('each code has its own end, which is not the end of its key', async () => {
   const { take, settle, guess, key } = owner()
   // In one call, so that the first has not ended when the second comes.
   const both = [
@@ -116,7 +116,7 @@ test('any of the digests of a guess may be the right one', async () => {
   expect(await guess('b', 'x', 'd-n1')).toBe('n1')
 })
 
-test('steps of one call are taken in turn, each seeing what the one before left', async () => {
+test('steps of one call run in order, each on the result of the step before', async () => {
   const { take } = owner()
   expect(
     await take(
@@ -129,7 +129,7 @@ test('steps of one call are taken in turn, each seeing what the one before left'
   ).toEqual([0, 1, -1, 'n1', -1])
 })
 
-test('a value that is not ours counts as none', async () => {
+test('a value in another format counts as no code', async () => {
   const { key, guess, remember } = owner()
   for (const value of ['', 'x', '1', '"x"', 'null', '{}']) {
     await server.client.set(key, value)

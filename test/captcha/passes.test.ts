@@ -51,7 +51,7 @@ test('a site checks it with the published keys alone', async () => {
   await expect(jwtVerify(other, keys, options)).rejects.toThrow('aud')
 })
 
-test('asked of us: good once, also when it is asked for many times at once', async () => {
+test('verified here: good once, also with many parallel requests', async () => {
   const [api, other] = [await open(), await open()]
   const pass = await api.issue(passed)
   const verdicts = await Promise.all(
@@ -161,7 +161,7 @@ test('forged: no signature, another algorithm, another key, altered claims', asy
   }
 })
 
-test("sub: one for each app, and none of it is the hash under which the recipient's notices are kept", async () => {
+test("sub: another one for each app, and never the hash of the recipient's notices", async () => {
   const passes = await open()
   const subOf = async (app: string) => decodeJwt(await passes.issue({ ...passed, app })).sub
   const [shop, again, bank] = [await subOf('shop'), await subOf('shop'), await subOf('bank')]
@@ -198,7 +198,7 @@ test('another spelling of the same bytes is no pass: only its canonical form is 
   expect(await passes.verify(pass, 'shop')).toMatchObject({ valid: true })
 })
 
-test('a rotated secret: what the previous one signed stays good, and both keys are published', async () => {
+test('a rotated secret: signatures of the previous one stay good, and both keys are published', async () => {
   const before = await open(first)
   const pass = await before.issue(passed)
   const after = await open(second, first)

@@ -37,7 +37,7 @@ test('people who pass take nothing for long: ten sign in where three may stay un
   expect(await send(newPhone())).toMatchObject({ status: 429, body: { rule: 'all' } })
 })
 
-test('those who never pass, and wrong codes, give nothing back', async () => {
+test('people who never pass, and wrong codes, give nothing back', async () => {
   const { postern, send, check } = await open([unverified])
   for (let sent = 0; sent < 3; sent++) {
     const to = newPhone()
@@ -66,7 +66,7 @@ test('of a send that was replaced nothing comes back: only the code that passes 
   expect((await send(newPhone())).status).toBe(429)
 })
 
-test('what is kept for it can be read by nobody, and lives as long as the code may pass', async () => {
+test('the stored data is sealed, and lives as long as the code may pass', async () => {
   const { postern, send } = await open([unverified], { code: { ttl: '30m' } })
   const to = newPhone()
   await send(to)

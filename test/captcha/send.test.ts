@@ -179,7 +179,7 @@ function request(over: Partial<Request> = {}): Request {
 const resendAtOf = (sent: SendOutcome) =>
   sent.outcome === 'accepted' ? Date.parse(sent.resendAt) : expect.unreachable()
 
-test('a send: the notice says the code that passes, its minutes rounded up, and what the caller gave', async () => {
+test('a send: the notice has the code that passes, its minutes rounded up, and the caller’s variables', async () => {
   const { sendCaptcha, made, codes } = await openRoom()
   const asked = request()
   const outcome = await sendCaptcha(asked)
@@ -219,7 +219,7 @@ test('a recipient that can’t be reached: refused after the limits, nothing is 
   await eventually(async () => expect(await used(asked)).toEqual([0]))
 })
 
-test('the code is drawn, whatever the caller calls a variable', async () => {
+test('the code is drawn, also if the caller sets a variable of that name', async () => {
   const { sendCaptcha, made, codes } = await openRoom()
   const asked = request({ params: { code: '0000', minutes: 99 } })
   await sendCaptcha(asked)
@@ -314,7 +314,7 @@ test('an earlier request’s notice is there and open, but its code is not: this
   expect([made.length, await used(other)]).toEqual([1, [0]])
 })
 
-test('an earlier request’s notice was sent: it is the answer, whatever became of its code; resendAt is the limits’', async () => {
+test('an earlier request’s notice was sent: it is the answer, also without its code; resendAt comes from the limits', async () => {
   const room = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
   const asked = request()
   await room.sendCaptcha(asked)
@@ -329,7 +329,7 @@ test('an earlier request’s notice was sent: it is the answer, whatever became 
   expect(room.made).toHaveLength(1)
 })
 
-test('the key of a request is told what it came to: accepted, refused, or that it failed', async () => {
+test('the outcome of a request is stored with its key: accepted, refused or failed', async () => {
   for (const send of ['sendCaptcha', 'sendNotice'] as const) {
     const room = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
     const asked = request()
@@ -341,7 +341,7 @@ test('the key of a request is told what it came to: accepted, refused, or that i
   }
 })
 
-test('a page that is known to be refused: refused from memory, its key is not reserved; a key that stands for something is a repeat’s', async () => {
+test('a page that is known to be refused: refused from memory, its key is not reserved; a known key belongs to a repeat', async () => {
   const room = await openRoom([{ name: 'r', key: '{to}', sliding: '1 per 60s' }])
   const origin = { ...request().origin, isPage: true }
   const asked = request({ origin })
@@ -380,7 +380,7 @@ test('a notice ahead of time: at most 7 days, and a time that has passed is now'
   })
 })
 
-test('each field of a request may be what a rule counts by, the content as a whole too', async () => {
+test('rules may count by each field of a request, and by the whole content', async () => {
   const fields = ['to', 'channel', 'scene', 'app', 'ip', 'country', 'template', 'dedupe']
   for (const field of fields) {
     const { sendCaptcha } = await openRoom([{ name: 'r', key: `{${field}}`, sliding: '1 per 1h' }])
@@ -454,7 +454,7 @@ test('a notice: its own policy, its default time, its variables as they were giv
   }
 })
 
-test('a lock of checks: the send is accepted and says how long no code passes; an adopted one too', async () => {
+test('a lock of checks: the send is accepted and reports how long no code passes; an adopted one too', async () => {
   const room = await openRoom()
   room.locks(900_000)
   const asked = request()
@@ -465,7 +465,7 @@ test('a lock of checks: the send is accepted and says how long no code passes; a
   expect(room.made).toHaveLength(1)
 })
 
-test('no lock of checks, or no word of Redis about one: the send says nothing of it', async () => {
+test('no lock of checks, or no answer of Redis: the send reports no lock', async () => {
   const room = await openRoom()
   for (const ms of [0, -1]) {
     room.locks(ms)

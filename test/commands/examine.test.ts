@@ -32,7 +32,7 @@ describe('secrets', () => {
     expect(others).toEqual([])
   })
 
-  test('of all that stands in the environment only ours are looked at, and none is shown', () => {
+  test('only secrets of Postern are checked, and none is shown', () => {
     const env = {
       SECRET: random,
       HOME: '/root',
@@ -49,7 +49,7 @@ describe('secrets', () => {
     for (const value of Object.values(env)) expect(JSON.stringify(findings)).not.toContain(value)
   })
 
-  test('one that is being replaced', () => {
+  test('a secret during its rotation', () => {
     const SECRET_PREVIOUS = [...random].reverse().join('')
     const findings = examineSecrets({ SECRET: random, SECRET_PREVIOUS })
     expect(told(findings).at(-1)).toMatch(/^warning: SECRET_PREVIOUS is set/)

@@ -7,7 +7,7 @@ const needed = {
   SECRET: 'x'.repeat(32),
 }
 
-test('readEnvironment: what is needed alone gives the documented defaults', () => {
+test('readEnvironment: only the required values give the documented defaults', () => {
   const read = readEnvironment({ ...needed, UNKNOWN: 'ignored', PORT: '' })
   expect(read).toEqual({
     ok: true,

@@ -33,7 +33,7 @@ test('rules that count all apps together are named where there is more than one'
   ])
 })
 
-test('one app shares with nobody; nor do rules that name the app or the key', () => {
+test('one app shares no count; nor do rules that name the app or the key', () => {
   expect(examineApps(file, ['shop', 'shop'])).toMatchObject([{ state: 'ok' }])
   const own = {
     policies: { captcha: [policies.captcha[1]] },

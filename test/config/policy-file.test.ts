@@ -83,7 +83,7 @@ test('every problem is listed at once, with the line of the value', async () => 
   ])
 })
 
-test('a provider that a route names and nobody made is found with its line', async () => {
+test('an undefined provider in a route is found with its line', async () => {
   const text =
     'policies: { captcha: [], notice: [], check: [] }\nproviders: { box: { kind: sandbox } }\nroutes:\n  sms:\n    - use: [box, gone]\n'
   expect(await problemsOf(read(text))).toEqual([
@@ -125,7 +125,7 @@ test('findings of other rooms get their lines', async () => {
   ])
 })
 
-test('a value from the environment is text: what it holds is never read as YAML', async () => {
+test('a value from the environment is text and never read as YAML', async () => {
   const text = `policies: { captcha: [], notice: [], check: [] }\nproviders: { box: { kind: sandbox, url: "\${A}-\${B}" } }\nroutes: {}\n`
   const result = await read(text, { A: 'x: { y }\nz', B: `\${A}` })
   expect(result.ok && result.file.providers.box?.settings).toEqual({ url: `x: { y }\nz-\${A}` })
@@ -146,7 +146,7 @@ test.each([
   for (const problem of problems) expect(problem).toMatch(line)
 })
 
-test('a file that is not there is said so', async () => {
+test('a missing file is reported', async () => {
   expect(await readPolicyFile('/nowhere/postern.yaml', {}, noChecks)).toEqual({
     ok: false,
     problems: ['/nowhere/postern.yaml can not be read (ENOENT)'],

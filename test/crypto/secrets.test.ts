@@ -63,7 +63,7 @@ test('SECRET_PREVIOUS: digests and hashes of both secrets, the current one first
   expect(rotated.passSeeds.map((seed) => seed(7))).toEqual(seeds.map((seed) => seed(7)))
 })
 
-test('every use has a key of its own: the same text gives unrelated outputs', () => {
+test('every use has a separate key: the same text gives unrelated outputs', () => {
   const parts = ['sms', '+8613800138000']
   const outputs = [
     secrets.codeDigests(parts)[0],
@@ -141,7 +141,7 @@ test('codeDigests: HMAC-SHA256 of the whole, by a key that only SECRET gives', (
   expect(rotated.codeDigests(parts)).toEqual([hmac(second), hmac(first)])
 })
 
-test('cursorMarks: 128 bits of an HMAC-SHA256, those of the previous secret second', () => {
+test('cursorMarks: 128 bits of an HMAC-SHA256, the marks of the previous secret second', () => {
   const mark = (secret: string) =>
     createHmac('sha256', derived('cursor mark', secret))
       .update(canonical(['app', 'id']))

@@ -66,7 +66,7 @@ test('isSignedWebhook: a header that is missing, doubled or no number is refused
   }
 })
 
-test('isSignedWebhook: one of up to ten signatures is enough while the far end changes its secret', () => {
+test('isSignedWebhook: one of up to ten signatures is enough while the provider changes its secret', () => {
   const others = Array.from({ length: 10 }, () => 'v1,AAAA')
   const passes = (signatures: string[]) =>
     isSignedWebhook(secret, { ...signed, 'webhook-signature': signatures.join(' ') }, body, atMs)
@@ -101,7 +101,7 @@ test('isUsableSecret: sixteen bytes or more, and what follows the prefix is base
   }
 })
 
-test('mayBeSignedWebhook: told from the headers alone, and never false for what is signed', () => {
+test('mayBeSignedWebhook: decided from the headers only, and never false for a signed request', () => {
   for (const offMs of [0, 5 * minutes, -5 * minutes]) {
     expect(mayBeSignedWebhook({ ...signed }, atMs + offMs)).toBe(true)
     expect(mayBeSignedWebhook({ ...signed, 'webhook-signature': 'v1,x' }, atMs + offMs)).toBe(true)

@@ -55,7 +55,7 @@ test('ready and live: 200; not ready, or stuck: 503, each with its reasons', asy
   expect(ready.headers.get('cache-control')).toBe('no-store')
 })
 
-test('a warning is told and is no reason to be out of service', async () => {
+test('a warning is reported, and the process stays in service', async () => {
   const { status, text } = await (await open({ warnings: ['no append-only file'] }))('/readyz')
   expect(status).toBe(200)
   expect(text).toContain('no append-only file')
@@ -77,7 +77,7 @@ test('metrics are measured before they are shown; a measure that fails is 500, n
   expect((await call('/metrics')).status).toBe(500)
 })
 
-test('HEAD has the status alone; other methods and paths are none of its', async () => {
+test('HEAD has only the status; other methods and paths are refused', async () => {
   const call = await open({ reasons: ['x'] })
   expect(await call('/readyz', 'HEAD')).toMatchObject({ status: 503, text: '' })
   const post = await call('/readyz', 'POST')
@@ -86,7 +86,7 @@ test('HEAD has the status alone; other methods and paths are none of its', async
   expect((await call('/v1/notices')).status).toBe(404)
 })
 
-test('what is none of its own goes to the console, where there is one, whatever the method', async () => {
+test('other paths go to the console, if there is one, with any method', async () => {
   const call = await open({ console: (_, response) => void response.writeHead(418).end('console') })
   for (const [path, method] of [['/'], ['/login', 'POST'], ['/metricsx']] as const) {
     expect(await call(path, method)).toMatchObject({ status: 418, text: 'console' })
@@ -147,7 +147,7 @@ test.each([
   expect(await getAs({ ...prometheus, host })).toBe(200)
 })
 
-test('slow headers, slow bodies and answers that nobody fetches are cut as at the public port', () => {
+test('slow headers, slow bodies and unread answers are cut as at the public port', () => {
   const [admin, open] = [create(), createHttpServer(() => {})]
   for (const name of ['headersTimeout', 'requestTimeout', 'timeout'] as const) {
     expect(admin[name]).toBe(open[name])

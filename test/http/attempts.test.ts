@@ -94,7 +94,7 @@ describe('attempts', () => {
     },
   )
 
-  test('a policy without rules allows every try, and says so with a number', async () => {
+  test('a policy without rules allows every try, and reports a number', async () => {
     for (let count = 0; count < 5; count++) {
       const { status, body } = await postern.post('/v1/attempts', { policy: 'open', subject: 'x' })
       expect(status).toBe(200)
@@ -161,7 +161,7 @@ describe('limits', () => {
   const acquire = (fields: unknown, more: object = {}, policy = 'reports') =>
     postern.post(`/v1/limits/${policy}/acquire`, { fields, ...more })
 
-  test('takes from every rule of the policy, then refuses and says which and how long', async () => {
+  test('takes from every rule of the policy, then refuses with rule and wait', async () => {
     expect((await acquire({ user: 7 })).body).toEqual({
       allowed: true,
       remaining: [

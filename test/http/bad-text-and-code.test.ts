@@ -87,7 +87,7 @@ describe('text', () => {
     expect(message.text).toBe(`Welcome, ${name}! Your account is ready.`)
   })
 
-  test('in a mail: subject and text are plain, one header each, whatever the variable says', async () => {
+  test('in a mail: subject and text are plain, one header each, with any variable', async () => {
     const name = '=?utf-8?q?x?= <b>王</b> "Ada", eve@example.com'
     const to = 'ada@example.com'
     const { status } = await postern.post('/v1/notices', { ...welcome(name, to), channel: 'email' })
@@ -99,7 +99,7 @@ describe('text', () => {
     expect(mail.headers.filter(({ key }) => ['bcc', 'cc'].includes(key))).toEqual([])
   })
 
-  test('in the HTML of a captcha mail: only our own variables appear', async () => {
+  test('in the HTML of a captcha mail: only the variables of Postern appear', async () => {
     const to = 'html@example.com'
     const sent = { channel: 'email', to, params: { name: '<script>alert(1)</script>' } }
     const refused = await expectRefused(postern, badRequest, () =>

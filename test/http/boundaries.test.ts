@@ -57,7 +57,7 @@ describe('length', () => {
     await expectRefused(postern, tooLarge, () => post('/v1/notices', padded(16_385)))
   })
 
-  test('an Idempotency-Key has 255 characters at most, of which none is a space', async () => {
+  test('an Idempotency-Key has at most 255 characters and no space', async () => {
     const withKey = (key: string) => ({ headers: { 'idempotency-key': key } })
     await expectTaken('/v1/notices', welcome(), withKey('!'))
     await expectTaken('/v1/notices', welcome(), withKey('x'.repeat(255)))
@@ -178,12 +178,12 @@ describe('time', () => {
     expect(Date.parse(view.expiresAt) - Date.parse(view.createdAt)).toBe(90_000)
   })
 
-  test.each(['0', '0s', '-5m', '5', '5 minutes', 'five', ''])('ttl %j is none', async (ttl) => {
+  test.each(['0', '0s', '-5m', '5', '5 minutes', 'five', ''])('ttl %j is invalid', async (ttl) => {
     await expectFieldRefused('/v1/notices', welcome('Ada', { ttl }), 'ttl')
   })
 })
 
-describe('what a body may say', () => {
+describe('values in a body', () => {
   test('its type is JSON in UTF-8, in any spelling', async () => {
     for (const type of [
       'application/json',
@@ -214,7 +214,7 @@ describe('what a body may say', () => {
     },
   )
 
-  test('a captcha’s template says the code', async () => {
+  test('a captcha’s template contains the code', async () => {
     const body = { channel: 'sms', to: newPhone(), template: 'welcome', params: { name: 'Ada' } }
     await expectFieldRefused('/v1/captchas', body, 'template')
     await expectFieldRefused('/v1/captchas', { ...body, template: 'nothing' }, 'template')
@@ -269,7 +269,7 @@ describe('path', () => {
   })
 })
 
-test('each answer is counted once, by route, method and status; what has no route as unknown', async () => {
+test('each answer is counted once, by route, method and status; a path without a route as unknown', async () => {
   const counted = async (wanted: string) => {
     const metrics = await (await fetch(`${postern.adminUrl}/metrics`)).text()
     const [name = '', labels = ''] = wanted.split('{')

@@ -60,7 +60,7 @@ const noticeCount = async () => {
   return rows[0].count as number
 }
 
-test('a page of a listed origin sends a code and checks it, and reads what a person must be told', async () => {
+test('a page of a listed origin sends a code and checks it, and reads the text for the person', async () => {
   const { page, messages } = await openPage(browser, shop)
   const body = { channel: 'sms', to: '+8613800138000' }
   const headers = { 'idempotency-key': 'one-click' }
@@ -90,7 +90,7 @@ test('a page of a listed origin sends a code and checks it, and reads what a per
   expect(noKey).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
 })
 
-test('a page of another origin can not: the browser says that its preflight was refused, and nothing is sent', async () => {
+test('a page of another origin can not: the browser reports that its preflight was refused, and nothing is sent', async () => {
   const before = await noticeCount()
   const { page, messages } = await openPage(browser, evil)
   const body = { channel: 'sms', to: '+8613800138001' }
@@ -132,7 +132,7 @@ test('a secret key in a page of a listed origin: the browser keeps every answer 
   }
 })
 
-test('what is no call for pages is refused before it is sent', async () => {
+test('a call that is not for pages is refused before it is sent', async () => {
   const { page, messages } = await openPage(browser, shop)
   const body = { channel: 'sms', to: '+8613800138003', template: 'welcome' }
   expect(await call(page, '/v1/notices', { key: token, body })).toEqual({

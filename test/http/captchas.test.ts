@@ -58,7 +58,7 @@ describe('POST /v1/captchas', () => {
     expect(message.html).toContain('lang="zh"')
   })
 
-  test('a locale without a variant of its own falls back to its language, none to English', async () => {
+  test('an unknown locale falls back to its language, no locale to English', async () => {
     const chinese = await send({ channel: 'sms', to: newPhone(), locale: 'zh-TW' })
     expect((await postern.messageFor(chinese.body.id)).text).toContain('您的验证码')
     const english = await send({ channel: 'sms', to: newPhone() })
@@ -170,7 +170,7 @@ describe('POST /v1/captchas/check', () => {
 })
 
 describe('code.length 6', () => {
-  test('a longer code is sent, told in the answer, and asked for in full', async () => {
+  test('a longer code is sent, has its length in the answer, and must be typed in full', async () => {
     const six = await startPostern({
       policyFile: { code: { length: 6, ttl: '10m' }, policies: noLimits },
     })

@@ -69,7 +69,7 @@ test('PostgreSQL away: 503 that the page may read, for a known key and an unknow
   proxy.forward()
 })
 
-test('the Vary of a host stays beside ours, in answers and in preflights', async () => {
+test('the Vary of a host stays, in answers and in preflights', async () => {
   const origin = 'https://shop.example'
   const router = createRouter({
     routes: [

@@ -32,7 +32,7 @@ const noticeCount = async () => {
   return rows[0].count
 }
 
-test('the same key 50 times at once: one message; the others are told to wait or get the same answer', async () => {
+test('the same key 50 times at once: one message; the others must wait or get the same answer', async () => {
   const before = await noticeCount()
   const replies = await Promise.all(Array.from({ length: 50 }, () => notice('at-once')))
   const accepted = replies.filter(({ status }) => status === 202)
@@ -212,7 +212,7 @@ describe('a key whose first request never answered is taken over after 30 s', ()
     expect(check.status).toBe(200)
   })
 
-  test('captchas have no limits at all: the repeat is answered all the same, its resendAt now', async () => {
+  test('captchas have no limits: the repeat is still answered, with resendAt now', async () => {
     const unlimited = await startPostern({ policyFile: { policies: noLimits } })
     const headers = { 'idempotency-key': 'no-limits' }
     const send = () =>
@@ -309,7 +309,7 @@ test('the answer of the commit is lost: 503, not silence, and the repeat is acce
   expect(rows).toEqual([{ id: repeat.body.id }])
 })
 
-test('PostgreSQL fails between commit and answer: what was sent is never answered with 503', async () => {
+test('PostgreSQL fails between commit and answer: a sent message is never answered with 503', async () => {
   // The write of the answer alone fails; everything before it has been committed.
   await postern.database.pool.query(`
     CREATE FUNCTION refuse_answer() RETURNS trigger LANGUAGE plpgsql AS

@@ -40,7 +40,7 @@ const app = 'default'
 const { postern: shared } = await open()
 
 describe('the calls in process', () => {
-  test('a code: accepted as by HTTP, in the same row; a wrong guess, the right one, and then none', async () => {
+  test('a code: accepted as by HTTP, in the same row; a wrong guess, the right one, and then no code', async () => {
     const { postern, post, get, codeFor } = await open()
     postern.startWorker()
     const to = newPhone()
@@ -110,7 +110,7 @@ describe('the calls in process', () => {
     expect(await postern.sendCaptcha(other)).toEqual({ outcome: 'idempotency_key_reused' })
   })
 
-  test('a notice; a recipient that is none, a country that is not allowed, a template that is none', async () => {
+  test('a notice; an invalid recipient, a country that is not allowed, an unknown template', async () => {
     const { postern } = await open({ policies: noLimits, recipients: { countries: ['CN'] } })
     const notice = {
       app,
@@ -169,7 +169,7 @@ describe('the calls in process', () => {
     expect(errors.map((error) => error.path)).toContain(path)
   })
 
-  test('a check with a code of another type, a notice with a time that is none', async () => {
+  test('a check with a code of another type, a notice with an invalid time', async () => {
     const { checkCaptcha, sendNotice } = shared
     for (const code of [1234, ['1234'], '12 34', '１２３４', null]) {
       const outcome = await checkCaptcha({ ...good, code } as never)
@@ -193,7 +193,7 @@ describe('the calls in process', () => {
     expect(await postern.sendCaptcha(asked)).toEqual({ outcome: 'unavailable' })
   })
 
-  test('two in one process: each with limits, kinds and plugins of its own', async () => {
+  test('two in one process: each with separate limits, kinds and plugins', async () => {
     const calls = (name: string): Plugin => ({
       name,
       router: () => Router().get('/who', (_, response) => void response.send(name)),
@@ -232,7 +232,7 @@ describe('provider kinds of a host', () => {
     delivery: { timeout: '200ms', tries: 1, unknownRetries: 0 },
   }
 
-  test('it carries; sends that never end, throw, or answer nothing of ours are unknown, and the next goes on', async () => {
+  test('it carries; sends that never end, throw, or return an invalid value are unknown, and the next one runs', async () => {
     const answers: (() => unknown)[] = [
       () => new Promise(() => {}),
       () => {
@@ -296,7 +296,7 @@ describe("a plugin's router", () => {
         throw new Error('secret of the plugin')
       })
 
-  test('stands after our paths, calls in process, and what it throws is internal: counted, and no stack', async () => {
+  test('comes after all paths of Postern, calls in process, and its errors are internal: counted, and no stack', async () => {
     const taken: string[] = []
     const plugin: Plugin = {
       name: 'acme-api',

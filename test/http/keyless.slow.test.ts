@@ -78,7 +78,7 @@ async function startApi(more: Readonly<Record<string, string>> = {}) {
   }
 }
 
-test('I21: answers that nobody fetches are not held: 300 connections that ask for much and read nothing', async () => {
+test('I21: unread answers are not held: 300 connections that ask for much and read nothing', async () => {
   // What is held would end a process with so little; what is garbage is collected in time.
   const { api, key } = await startApi({ NODE_OPTIONS: '--max-old-space-size=128' })
   const before = await bytesBesideHeap(api.adminUrl)

@@ -105,7 +105,7 @@ describe('limited', () => {
 })
 
 describe('locked', () => {
-  test('guesses over the budget are locked, whatever code is sent meanwhile; the lock is per recipient', async () => {
+  test('guesses over the budget are locked, also after a new code; the lock is per recipient', async () => {
     const [to, other] = ['+8618600186000', '+8618700187000']
     await send(to)
     const code = await postern.codeFor(to)
@@ -138,7 +138,7 @@ describe('locked', () => {
 })
 
 describe('ip', () => {
-  test('in the body is whom limits count; without it the caller is', async () => {
+  test('limits count the address in the body; without it, the caller’s', async () => {
     const postern = await startPostern({
       policyFile: {
         policies: {

@@ -55,7 +55,7 @@ test('openapi.json: every /v1 operation but receipts needs a key and promises 40
   }
 })
 
-test('openapi.json: Problem is told apart by code, one named schema for each code of the catalogue', () => {
+test('openapi.json: Problem is a union by code, with one named schema for each code of the catalogue', () => {
   const { oneOf, discriminator } = document.components.schemas.Problem
   expect(discriminator.propertyName).toBe('code')
   expect(Object.keys(discriminator.mapping)).toEqual(Object.keys(problems))
@@ -100,7 +100,7 @@ test('openapi.json: bodies, answers and problems are named schemas; every field 
   }
 })
 
-test('openapi.json: bodies are strict, defaults are told, and no schema is empty', () => {
+test('openapi.json: bodies are strict, defaults are in descriptions, and no schema is empty', () => {
   const bodies = operations.filter(
     ({ path, operation }) => operation.requestBody && !isReceipts(path),
   )

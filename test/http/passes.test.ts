@@ -17,7 +17,7 @@ async function passOf(to = recipient): Promise<string> {
 
 const verify = (body: unknown) => postern.post('/v1/passes/verify', body)
 
-test('a check that passes answers a pass; asked of us by a server it is good once', async () => {
+test('a check that passes returns a pass; a server can verify it once', async () => {
   const pass = await passOf()
   const wrong = await verify({ pass, channel: 'sms', to: '+8613800138001' })
   expect(wrong.body).toEqual({ valid: false, reason: 'other_recipient' })
@@ -54,18 +54,18 @@ test.each([
   expect((await verify(body)).status).toBe(400)
 })
 
-test('a question about what is no recipient is 422, and the pass is still good', async () => {
+test('an invalid recipient is 422, and the pass is still good', async () => {
   const pass = await passOf()
   const reply = await verify({ pass, channel: 'sms', to: 'nobody' })
   expect(reply).toMatchObject({ status: 422, body: { code: 'invalid_recipient' } })
   expect((await verify({ pass, ...recipient })).body.valid).toBe(true)
 })
 
-test('three parts that are no pass of ours are no good', async () => {
+test('three parts that are not a pass are refused', async () => {
   expect((await verify({ pass: 'a.b.c' })).body).toEqual({ valid: false, reason: 'invalid' })
 })
 
-test('a check passed at the time of PostgreSQL, as its pass says, whatever the clock of the process', async () => {
+test('a pass has the time of PostgreSQL, not of the process’s clock', async () => {
   const { body: sent } = await postern.post('/v1/captchas', recipient)
   const code = await postern.codeFor(sent.id)
   const from = Date.now()

@@ -31,7 +31,7 @@ describe('problemAnswer', () => {
     })
   })
 
-  test('speaks the language asked for, and the words of a rule in none but its own', () => {
+  test('is in the requested language; a rule’s message is never translated', () => {
     const inChinese = problemAnswer(new Problem('code_gone'), 'zh-CN')
     expect(inChinese.body).toMatchObject({ detail: problems.code_gone.zh })
     const ofRule = new Problem('limited', { message: 'Bitte warten.', retryAfterMs: 5_000 })
@@ -84,7 +84,7 @@ describe('problemOf', () => {
     })
   })
 
-  test('locked: no window, whatever the lockout’s is', () => {
+  test('locked: no window, also for a lockout with one', () => {
     const problem = problemOf(limitedBy('check', { ...refusal, kind: 'lockout' }))
     const { status, headers, body } = problemAnswer(problem, undefined)
     expect(status).toBe(429)

@@ -117,7 +117,7 @@ describe('API key', () => {
     )
   })
 
-  test('no route under /v1 answers without one, and none reads the body first', async () => {
+  test('no route under /v1 answers without a key, or reads the body before it', async () => {
     const { body } = await postern.get('/openapi.json')
     const guarded = Object.entries(body.paths).flatMap(([path, operations]) =>
       Object.keys(operations as object).map(
@@ -192,7 +192,7 @@ describe('caller address', () => {
     expect(await sendFrom(open, '127.0.0.1')).toBe(429)
   })
 
-  test('TRUST_PROXY_HOPS 1: what the proxy saw counts, what the caller wrote before it does not', async () => {
+  test('TRUST_PROXY_HOPS 1: the address from the proxy counts, addresses from the caller do not', async () => {
     const proxied = await startPostern({ policyFile: { policies }, env: { TRUST_PROXY_HOPS: '1' } })
     expect(await sendFrom(proxied, '198.51.100.1, 203.0.113.1')).toBe(202)
     expect(await sendFrom(proxied, '198.51.100.2, 203.0.113.1')).toBe(429)
@@ -471,7 +471,7 @@ describe('every answer', () => {
     }
   })
 
-  test('is never cached or sniffed, and does not say what made it', async () => {
+  test('is never cached or sniffed, and does not name its server', async () => {
     for (const path of ['/openapi.json', '/nothing', '/v1/notices/x']) {
       const { headers } = await postern.get(path)
       expect(headers.get('cache-control')).toBe('no-store')
@@ -503,7 +503,7 @@ describe('every answer', () => {
   })
 })
 
-describe('what comes behind a request on its connection', () => {
+describe('bytes after a request on its connection', () => {
   const head = (path: string, body: string) =>
     `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${postern.key}\r\n` +
     `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
@@ -516,7 +516,7 @@ describe('what comes behind a request on its connection', () => {
     expect(reply.body).toContain('this is not HTTP')
   })
 
-  test('an expectation we do not know is no reason to refuse', async () => {
+  test('an unknown expectation is no reason to refuse', async () => {
     const body = JSON.stringify({ channel: 'sms', to: '+8613800138778', code: '0000' })
     const bytes = head('/v1/captchas/check', body).replace(
       '\r\n',

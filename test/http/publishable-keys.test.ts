@@ -140,7 +140,7 @@ describe('the question of a browser', () => {
     })
   })
 
-  test('what it asks for is not what it gets: the same answer to any method and headers', async () => {
+  test('the answer is the same for any requested method and headers', async () => {
     const odd = { 'access-control-request-method': 'DELETE', 'access-control-request-headers': 'x' }
     const [plain, other] = [
       await preflight('/v1/captchas', asking(origin)),
@@ -196,7 +196,7 @@ describe('a publishable key from its origin', () => {
     expect((await postern.post('/v1/captchas', body, from(origin))).status).toBe(202)
   })
 
-  test('without an Origin, as a web view sends it: it works, and says nothing to browsers', async () => {
+  test('without an Origin, as from a web view: it works, without CORS headers', async () => {
     const sent = await postern.post('/v1/captchas', send(), { key: page.token })
     expect(sent.status).toBe(202)
     expect(corsHeaders(sent)).toEqual({})
@@ -289,7 +289,7 @@ describe('a publishable key from elsewhere', () => {
     },
   )
 
-  test('a listed origin, and a caller without one, hear what they did: 405', async () => {
+  test('a listed origin, and a caller without one, get 405', async () => {
     const listed = await postern.get('/v1/captchas', from(origin, null))
     expect(listed.status).toBe(405)
     expectReadable(listed)
@@ -298,7 +298,7 @@ describe('a publishable key from elsewhere', () => {
     expect(corsHeaders(program)).toEqual({})
   })
 
-  test('an origin that only another key lists: 403, whatever the preflight said', async () => {
+  test('an origin that only another key lists: 403, also after a preflight that passed', async () => {
     const theirs = 'https://theirs.example'
     await makeKey({ app: 'theirs', origins: [theirs] })
     await eventually(async () => {
@@ -317,7 +317,7 @@ describe('a publishable key from elsewhere', () => {
 })
 
 describe('keys that are no publishable ones, in a page', () => {
-  test('a secret key works as ever, and a browser is told nothing, whatever the answer', async () => {
+  test('a secret key works, and no answer has CORS headers', async () => {
     const { token } = await makeKey({ kind: 'secret' })
     for (const key of [postern.key, token]) {
       const sent = await postern.post('/v1/captchas', send(), from(origin, key))
@@ -331,7 +331,7 @@ describe('keys that are no publishable ones, in a page', () => {
     }
   })
 
-  test('a revoked or mistyped secret key, and an operator’s: 401 or 403, and a browser is told nothing', async () => {
+  test('a revoked or mistyped secret key, and an operator’s: 401 or 403, without CORS headers', async () => {
     const secret = await makeKey({ kind: 'secret' })
     await secret.revoke()
     const operator = await makeKey({ kind: 'operator' })
@@ -358,7 +358,7 @@ describe('keys that are no publishable ones, in a page', () => {
     await expectRefused(postern, refused, () => postern.post(path, {}, { key: token }))
   })
 
-  test('none, a made-up or a revoked publishable one from a listed origin: 401 that the page may read', async () => {
+  test('no key, a made-up or a revoked publishable key from a listed origin: 401 that the page may read', async () => {
     const ended = await makeKey()
     await ended.revoke()
     for (const key of [null, 'wrong', 'ppk_wrong', ended.token]) {
@@ -385,7 +385,7 @@ describe('keys that are no publishable ones, in a page', () => {
   )
 })
 
-describe('what a page may not do', () => {
+describe('calls that a page may not make', () => {
   const forbidden = { status: 403, code: 'forbidden' }
   test.each([
     ['POST', '/v1/notices'],
@@ -467,7 +467,7 @@ describe('what a page may not do', () => {
 describe('whose address counts', () => {
   const policies = { ...noLimits, captcha: [{ name: 'ip', key: '{ip}', sliding: '1 per 60s' }] }
 
-  test('the connection’s after the trusted proxies, IPv6 by /64; what the caller writes before it does not', async () => {
+  test('the connection’s after the trusted proxies, IPv6 by /64; addresses from the caller do not', async () => {
     const proxied = await startPostern({ policyFile: { policies }, env: { TRUST_PROXY_HOPS: '1' } })
     const { token } = await makeKey({}, proxied)
     const sendAs = async (forwardedFor: string) => {

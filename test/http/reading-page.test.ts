@@ -7,7 +7,7 @@ import { startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
 import { rawHttp } from './raw-http.ts'
 
-test('GET /docs: a page that shows openapi.json, made of our own files alone', async () => {
+test('GET /docs: a page that shows openapi.json, from files of the package only', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
   const page = await postern.get('/docs', { key: null })
   expect(page.status).toBe(200)
@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('mounted below a parameter: what a caller wrote there stands in the page as text', async () => {
+test('mounted below a parameter: the caller’s text is escaped in the page', async () => {
   const app = express().use('/a/:tenant/docs', createReadingPage())
   const server = app.listen(0, '127.0.0.1')
   releaseLater(() => server.close())

@@ -72,7 +72,7 @@ describe('POST /v1/receipts/{provider}', () => {
     expect(await metric(postern, 'forged')).toBe(before + 1)
   })
 
-  test('one for an id nobody knows is taken', async () => {
+  test('a receipt for an unknown id is accepted', async () => {
     expect((await postReceipts(postern, [{ noticeId: newId(), outcome: 'failed' }])).status).toBe(
       204,
     )

@@ -36,7 +36,7 @@ test('look-up and reset: 503 while PostgreSQL or Redis is away, the whole story 
   expect(told.body).toMatchObject({ notices: [{ kind: 'captcha' }], operations: [] })
 })
 
-test('reset: what PostgreSQL could not record is not done; what it recorded may be asked for again', async () => {
+test('reset: without its record in PostgreSQL nothing is done; a recorded reset may be repeated', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
   const postern = await startPostern({ on: { redis, database } })
   const refused = { status: 429, body: { policy: 'captcha', rule: 'recipient' } }
@@ -65,7 +65,7 @@ test('reset: what PostgreSQL could not record is not done; what it recorded may 
   expect((await send()).status).toBe(202)
 })
 
-test('Redis refuses what is remembered: sends and refusals go on, and what is missing is counted', async () => {
+test('Redis refuses records: sends and refusals go on, and missing records are counted', async () => {
   const postern = await startPostern()
   const { client, prefix } = postern.redis
   // Of another type, so that every write of history and record fails.

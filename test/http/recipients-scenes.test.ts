@@ -33,7 +33,7 @@ async function sendNotices(to: string): Promise<void> {
   }
 }
 
-test('a code that 21 notices came after is told, and ended', async () => {
+test('a code with 21 later notices is listed, and ended', async () => {
   const to = '+8613800300001'
   const { body } = await send(to, 'login')
   const code = await postern.codeFor(body.id)
@@ -58,7 +58,7 @@ test('codes of more scenes than a look-up shows are all ended', async () => {
   }
 })
 
-test('the code of a test recipient, whatever its scene', async () => {
+test('the code of a test recipient, in any scene', async () => {
   await send(testNumber, 'signup')
   expect((await lookUp(testNumber)).codes).toMatchObject([{ scene: 'signup' }])
   await reset(testNumber, ['code'])

@@ -158,7 +158,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     expect(told.notices).toHaveLength(1)
   })
 
-  test('refused by an address it shares with others, whose count is told when the address is', async () => {
+  test('refused by a shared address, whose count is listed if the address is given', async () => {
     const ip = '198.51.100.7'
     for (let sent = 0; sent < 60; sent++) await send(newNumber(), { ip })
     const to = newNumber()
@@ -169,7 +169,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     expect(told.notices).toEqual([])
   })
 
-  test('sent, and accepted by whom; the code that would pass, without the code', async () => {
+  test('sent, with the provider that accepted; the code that would pass, without its digits', async () => {
     const to = newNumber()
     const { body } = await send(to, { scene: 'login' })
     const told = await story(to, ({ notices }) => notices[0]?.state === 'sent')
@@ -213,7 +213,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     expect(told.codes).toEqual([])
   })
 
-  test('locked, by addresses nobody has to name', async () => {
+  test('locked, by addresses that need not be given', async () => {
     const to = newNumber()
     await lockFrom(to, '198.51.100.20')
     await reset(to, ['limits'])
@@ -337,7 +337,7 @@ describe('POST /v1/recipients/reset', () => {
     expect((await send(to)).status).toBe(429)
   })
 
-  test('lock: also of an address that locked before 21 others did; 20 locks are told', async () => {
+  test('lock: also of an address that locked before 21 others did; 20 locks are listed', async () => {
     const to = newNumber()
     await lockFrom(to, '198.51.101.1')
     for (let from = 2; from <= 22; from++) {

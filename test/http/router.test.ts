@@ -58,7 +58,7 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
   return Object.assign(call, { port: Number(new URL(url).port) })
 }
 
-test('a fault of ours: 500 with a fixed sentence and the id of the request, and not a word of the error', async () => {
+test('an unexpected error: 500 with a fixed sentence and the id of the request, and nothing of the error', async () => {
   const call = await open([
     {
       run: async () => {
@@ -124,7 +124,7 @@ test('an answer: its status, headers and body; without a body no content-type', 
   expect([plain.headers.get('content-type'), await plain.text()]).toEqual(['text/plain', 'gütig'])
 })
 
-test('what a route is told: app, caller, parameters, query and the checked body', async () => {
+test('a route gets app, caller, parameters, query and the checked body', async () => {
   const told: RouteRequest[] = []
   const call = await open([
     {
@@ -183,7 +183,7 @@ test('a body that is cut leaves no room taken', async () => {
   }
 })
 
-test('a raw body: only where a route asks for it, up to what it says for this request', async () => {
+test('a raw body: only if a route needs it, up to the route’s limit for this request', async () => {
   const call = await open([
     {
       path: '/raw/:bytes',

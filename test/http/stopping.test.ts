@@ -54,7 +54,7 @@ async function openSlow() {
   return { ...opened, waiting, untilWaiting }
 }
 
-test('a request in hand → its answer comes, says Connection: close, and the connection ends with a FIN', async () => {
+test('a running request → its answer has Connection: close, and the connection ends with a FIN', async () => {
   const { server, open, waiting, untilWaiting } = await openSlow()
   const client = await open(get)
   await untilWaiting(1)
@@ -68,7 +68,7 @@ test('a request in hand → its answer comes, says Connection: close, and the co
   await stopped
 })
 
-test('requests behind each other → all are answered, only the last says Connection: close, what comes later is not carried out', async () => {
+test('requests behind each other → all are answered, only the last has Connection: close, later requests are not carried out', async () => {
   const { server, open, waiting, untilWaiting } = await openSlow()
   const client = await open(get + get)
   await untilWaiting(2)

@@ -86,7 +86,7 @@ test('a send: 202 like any other; no row, no message; its fixed code passes, onc
   expect(await metric('postern_checks_total')).toBe(1)
 })
 
-test('a mail address, whatever its domain; in capitals; by its id alone', async () => {
+test('a mail address with any domain; in capitals; by its id only', async () => {
   const first = await send({ channel: 'email', to: 'Reviewer@Acme.TEST' })
   const second = await send({ channel: 'email', to: mail })
   expect([first.status, second.status]).toEqual([202, 202])
@@ -125,7 +125,7 @@ test('limits by address, app and key hold, those about the recipient do not', as
   expect(statuses.at(-1)?.body).toMatchObject({ code: 'limited', policy: 'captcha', rule: 'ip' })
 })
 
-test('what is tested takes nothing from what is sent', async () => {
+test('tests take nothing from real sends', async () => {
   const ip = '198.51.100.11'
   for (let count = 0; count < 3; count++) await send(sms, ip)
   expect((await send({ channel: 'email', to: 'ada@example.com' }, ip)).status).toBe(202)

@@ -100,7 +100,7 @@ test('sendAt: its job waits until then, and its time counts from there', async (
   expect((await rowOf(created.id)).scene).toBe(null)
 })
 
-test('the queue is away: the notice is made all the same', async () => {
+test('the queue is away: the notice is still made', async () => {
   const { create, accepted } = open({}, () => Promise.reject(new Error('away')))
   const notice = draft()
   await create(notice, {}, 2_000)
@@ -154,12 +154,12 @@ test('the answer of a commit is lost: Unavailable, and the row is closed as soon
   await eventually(async () => expect((await rowOf(notice.id)).state).toBe('failed'))
 })
 
-test('a fault of ours is no outage: thrown as it is, and nothing is closed', async () => {
+test('an unexpected error is no outage: thrown unchanged, and nothing is closed', async () => {
   const { create } = open({ insert: () => Promise.reject(new Error('a fault of ours')) })
   await expect(create(draft(), {}, 2_000)).rejects.toThrow('a fault of ours')
 })
 
-test('adopt: an open notice is promised and no longer abandoned; a sent one is told; what ended unsent is not', async () => {
+test('adopt: an open notice is promised and no longer abandoned; a sent one is returned; one that ended unsent is not', async () => {
   const { create } = open()
   const [open_, sent, failed] = [draft(), draft(), draft()]
   for (const notice of [open_, sent, failed]) await create(notice, {}, 2_000)

@@ -25,7 +25,7 @@ async function openStore() {
 
 const sent = (n: number, app = 'shop') => ({ app, type: 'notice.sent' as const, data: { n } })
 
-test('add: each event is a row of its own, due at once, with nothing tried', async () => {
+test('add: each event is a separate row, due at once, with nothing tried', async () => {
   const { store, take, rows } = await openStore()
   await Promise.all([
     store.add(sent(1)),
@@ -48,7 +48,7 @@ test('add: each event is a row of its own, due at once, with nothing tried', asy
   expect(Math.abs(Date.now() - (taken[0]?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)
 })
 
-test('take: for the time of the lease nobody else gets it, then whoever comes first, as a further try', async () => {
+test('take: during the lease no other worker gets it, then the first one does, as a further try', async () => {
   const { store, pool, take, rows } = await openStore()
   await store.add(sent(1))
   const [first] = await take()
@@ -102,7 +102,7 @@ test('take: after a day it is the last try, not before', async () => {
   )
 })
 
-test('settle: what is gone is removed, what comes again waits for its own pause, others stay as they are', async () => {
+test('settle: delivered events are removed, others wait for their pause, the rest stay unchanged', async () => {
   const { store, take, rows } = await openStore()
   await Promise.all([1, 2, 3, 4].map((n) => store.add(sent(n))))
   const taken = new Map((await take()).map(({ id, data }) => [data.n, id]))

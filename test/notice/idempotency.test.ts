@@ -49,7 +49,7 @@ test('reserve: of 40 at once with one key one proceeds and all others wait', asy
   expect(kinds.filter((kind) => kind === 'in_progress')).toHaveLength(39)
 })
 
-test('reserve: once the answer is kept every repeat gets it; another request with the key is told so', async () => {
+test('reserve: once the answer is kept every repeat gets it; another request with the key gets `reused`', async () => {
   const key = newKey()
   const answer = { status: 202, headers: { location: '/x' }, body: { z: 1, a: [2, null] } }
   const id = newId()
@@ -83,7 +83,7 @@ test('reserve: one app knows nothing of the keys of another', async () => {
   })
 })
 
-test('free: a refused request frees its key, an answered one keeps it, and none frees that of another', async () => {
+test('free: a refused request frees its key, an answered one keeps it, and never frees the key of another', async () => {
   const [key, first, second] = [newKey(), newId(), newId()]
   await idempotency.reserve('app', key, 'request', first)
   await idempotency.free('app', key, newId())
@@ -113,7 +113,7 @@ test('free: a key whose notice is open stays until the notice is closed (I26)', 
   )
 })
 
-test('reserve: a reservation whose process died is taken over after 30 s by one repeat, which is told the id it reserved', async () => {
+test('reserve: a reservation whose process died is taken over after 30 s by one repeat, which gets the reserved id', async () => {
   const [key, id] = [newKey(), newId()]
   await idempotency.reserve('app', key, 'request', id)
   await letPass(29_000)
@@ -129,7 +129,7 @@ test('reserve: a reservation whose process died is taken over after 30 s by one 
   expect(repeats.filter(({ kind }) => kind === 'in_progress')).toHaveLength(9)
 })
 
-test('rename: whoever takes over next is told the later id; a key that stands for another notice is left alone', async () => {
+test('rename: the next repeat gets the later id; a key of another notice stays unchanged', async () => {
   const [key, first, second, third] = [newKey(), newId(), newId(), newId()]
   await idempotency.reserve('app', key, 'request', first)
   await idempotency.rename('app', key, first, second)

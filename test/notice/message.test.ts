@@ -65,7 +65,7 @@ test.each([
   expect(read('notice', over)).toEqual(outcome)
 })
 
-test('no route of this app: refused by the channel; a code and its words are ours to set, and its template says it', () => {
+test('no route of this app: refused by the channel; Postern sets the variables of a code, and its template contains it', () => {
   expect(read('notice', {}, 'bank')).toMatchObject({ errors: [{ path: 'channel' }] })
   for (const name of ['code', 'minutes', 'validity']) {
     const outcome = read('captcha', { params: { name: 'Ada', [name]: '1' } })

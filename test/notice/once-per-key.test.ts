@@ -48,7 +48,7 @@ test('without a key: an id each time, and nothing is kept', async () => {
   expect((await pool.query('SELECT 1 FROM idempotency_key')).rows).toEqual([])
 })
 
-test('what was accepted is the repeat’s outcome; meanwhile it is in progress; another content is another request', async () => {
+test('an accepted outcome is the repeat’s outcome; before that it is in progress; another content is another request', async () => {
   const first = await attempt('accepted')
   expect(await outcomeOf('accepted')).toBe('idempotency_in_progress')
   const id = await first.claimId()
@@ -86,7 +86,7 @@ test.each([
   expect(await outcomeOf(what, { to: '+8613800138001' })).toBe('to be made')
 })
 
-test('a server’s key stands for its app, a page’s for its own API key alone', async () => {
+test('a server’s key belongs to its app, a page’s only to its API key', async () => {
   const first = await attempt('whose')
   await first.end(accepted(await first.claimId()))
   expect(await outcomeOf('whose', {}, { ...server, keyId: 'rotated' })).toBe('accepted')
@@ -98,7 +98,7 @@ test('a server’s key stands for its app, a page’s for its own API key alone'
   expect(await keys.isNew('whose', { ...page, keyId: 'third' }, late)).toBe(true)
 })
 
-test('a request that never answered: a repeat hears its id, and from its own id on the key stands for that', async () => {
+test('a request that never answered: a repeat gets its id; after the repeat claims a new id, the key is bound to that', async () => {
   const earlier = await (await attempt('died')).claimId()
   const letPass = () =>
     pool.query("UPDATE idempotency_key SET created_at = created_at - interval '31 s'")
@@ -158,7 +158,7 @@ test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at
   expect(await sendAs(page, 'later')).toBeTypeOf('string')
 })
 
-test('PostgreSQL does not answer in time: unavailable, and what may have been reserved is freed', async () => {
+test('PostgreSQL does not answer in time: unavailable, and a possible reservation is freed', async () => {
   const freed: string[] = []
   const once = createOncePerKey(
     fake({

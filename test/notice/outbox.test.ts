@@ -102,7 +102,7 @@ test('a move writes its event with all that a receiver may know, and the recipie
   expect((await eventsOf(failed))[0].data).not.toHaveProperty('scene')
 })
 
-test('only wanted types are written, and a notice that is to be tried again tells nothing', async () => {
+test('only wanted types are written, and a notice that will be tried again writes none', async () => {
   const { end, record } = openStore(['notice.failed', 'notice.expired', 'captcha.passed'])
   expect(await eventsOf(await end(sent))).toEqual([])
   expect(await eventsOf(await end({ state: 'pending', retryInMs: 1 }))).toEqual([])
@@ -116,7 +116,7 @@ test('only wanted types are written, and a notice that is to be tried again tell
   expect(await eventsOf(await none.end({ state: 'failed' }))).toEqual([])
 })
 
-test('a receipt tells what it moved, once', async () => {
+test('a receipt writes one event for its move', async () => {
   const { end, receipts } = openStore(['notice.delivered', 'notice.failed'])
   const [delivered, failed] = [await end(sent), await end(sent)]
   const word = { noticeId: delivered, outcome: 'delivered' } as const
@@ -131,7 +131,7 @@ test('a receipt tells what it moved, once', async () => {
   ])
 })
 
-test('a recipient is masked by SQL as by our own function', async () => {
+test('a recipient is masked by SQL as by the function', async () => {
   for (const [channel, recipient] of [
     ['sms', '+8613800138000'],
     ['sms', '+4915112345678'],

@@ -89,7 +89,7 @@ describe('create', () => {
     expect(row.sealed_params.toString()).toBe('sealed')
   })
 
-  test('an id that is there already makes no second row and says so, in one batch and in two', async () => {
+  test('an existing id makes no second row and is reported, in one batch and in two', async () => {
     const notice = newNotice()
     const twin = { ...notice, recipient: '+8613900139000' }
     const both = await Promise.all([store.insert(notice), store.insert(notice)])
@@ -128,7 +128,7 @@ describe('findOpen', () => {
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0 })
   })
 
-  test('how long it has been wanted is told by PostgreSQL, whatever our clock says', async () => {
+  test('the time it was wanted comes from PostgreSQL, not from this process’s clock', async () => {
     const id = await created()
     await pool.query(`UPDATE notice SET created_at = created_at - interval '90 s' WHERE id = $1`, [
       id,
@@ -186,7 +186,7 @@ describe('claim', () => {
     expect((await rowOf(id)).attempts).toMatchObject([lost])
   })
 
-  test('sendAt: not before it, whatever a worker’s clock says, and then (I24)', async () => {
+  test('sendAt: not before it by PostgreSQL’s clock, and then (I24)', async () => {
     const id = await created({ sendAt: new Date(Date.now() + 3_600_000) })
     const open = await store.findOpen(id)
     expect(open?.opensInMs).toBeGreaterThan(3_590_000)
@@ -386,7 +386,7 @@ describe('takeOverdue', () => {
     expect(new Set(taken).size).toBe(taken.length)
   })
 
-  test('takes what is overdue by the grace and is open, nothing else, and not again before its time', async () => {
+  test('takes only open notices that are overdue by the grace, and not again before their time', async () => {
     const [fresh, late, abandonedClaim, held, finished] = await Promise.all([
       created(),
       created({ kind: 'notice', channel: 'email' }),
@@ -421,7 +421,7 @@ describe('takeOverdue', () => {
   })
 })
 
-test('abandon: closes a row nobody has claimed and leaves one that a worker holds', async () => {
+test('abandon: closes an unclaimed row and leaves one that a worker has claimed', async () => {
   const [free, held, retried] = [await created(), await created(), await created()]
   await claimOf(held)
   await claimOf(retried)
@@ -436,7 +436,7 @@ test('abandon: closes a row nobody has claimed and leaves one that a worker hold
   expect((await rowOf(retried)).state).toBe('pending')
 })
 
-test('scheduledCount: those whose time has not come, and no others', async () => {
+test('scheduledCount: only notices before their time', async () => {
   const other = await testDatabase()
   const database = openDatabase(other.url, { maxConnections: 2, onError: () => {} })
   releaseLater(() => database.close())

@@ -9,7 +9,7 @@ const rule = (name: string, key: string, more = {}) => ({
   ...more,
 })
 
-test('what test recipients are asked: the rules that say nothing of the recipient, of included policies too', () => {
+test('policies of test recipients: the rules without the recipient, of included policies too', () => {
   const shared = [rule('shared-ip', '{ip}'), rule('shared-to', 'x:{to}')]
   const captcha = [
     rule('to', '{channel}:{to}'),

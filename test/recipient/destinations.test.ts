@@ -36,7 +36,7 @@ describe('types', () => {
     expect(kinds).toEqual(expected)
   })
 
-  test('none named: what gets SMS as a rule; a landline takes no message', () => {
+  test('no types named: the default types get SMS; a landline gets none', () => {
     const kinds = Object.values(numbers).map((to) => kindOf({}, to))
     expect(kinds).toEqual(['ok', 'ok', 'ok', 'invalid', 'invalid', 'invalid', 'invalid'])
   })
@@ -98,7 +98,7 @@ test.each([
   expect(result.kind === 'ok' ? result : refusedRecipient(result)).toEqual(outcome)
 })
 
-test('a number without a country: which is missing is said where no default country is set', () => {
+test('a number without a country: reported as such if no default country is set', () => {
   const result = (rules: Parameters<typeof createRecipientNormaliser>[0], to: string) =>
     createRecipientNormaliser(rules)('sms', to)
   expect(result({}, '138 0013 8000')).toEqual({ kind: 'invalid', because: 'no_country' })
@@ -107,7 +107,7 @@ test('a number without a country: which is missing is said where no default coun
   expect(result({ defaultCountry: 'CN' }, '138 0013 8000').kind).toBe('ok')
 })
 
-test('a test recipient may be sent to, whatever the rules say', () => {
+test('a test recipient may be sent to under any rules', () => {
   const normalise = createRecipientNormaliser({ countries: ['FR'] }, () => true)
   expect(normalise('sms', '+8613800138000').kind).toBe('ok')
 })

@@ -90,7 +90,7 @@ test.each([
   },
 )
 
-test('DKIM without a selector: not looked at, and it says how', async () => {
+test('DKIM without a selector: not checked, and the advice names the option', async () => {
   expect((await examine({}))[2]).toMatch(/^warning: DKIM is not checked/)
 })
 

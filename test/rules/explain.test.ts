@@ -70,7 +70,7 @@ test('a lockout of checks: the last wrong code locks, and not the one after it',
   )
 })
 
-test('each policy once, with what asks it; what a policy includes stands where it is declared', () => {
+test('each policy once, with its use; included rules are where they are declared', () => {
   expect(explain(policiesOf([{ name: 'ip', key: '{ip}', sliding: '5 per 1h' }]))).toBe(
     `captcha, before a code is sent:
   ip: At most 5 per 1h for one IP address; more are refused.

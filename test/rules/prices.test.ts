@@ -37,19 +37,19 @@ test.each([
   )
 })
 
-test('a limit of 0 refuses always, whatever a message costs', async () => {
+test('a limit of 0 refuses at any price', async () => {
   const never = '{ name: spend, key: "{app}", sliding: 0 per 24h, permits: price }'
   expect(await problemsOf(withRule(never, 'prices: { default: 40 }'))).toEqual([])
 })
 
-test('in rules for pages it is told there', async () => {
+test('in rules for pages it is reported there', async () => {
   const text = `prices: { default: 60 }\nbrowser:\n  rules:\n    - ${spend}\npolicies: { captcha: [], notice: [], check: [] }`
   expect(await problemsOf(text)).toEqual([
     ':4: browser.rules.0.permits: prices.default is 60, above the limit 50 of this rule, so it could never be sent',
   ])
 })
 
-test('a send takes its price: by country, or what a mail costs', async () => {
+test('a send takes its price: by country, or the price of mail', async () => {
   const rule = { name: 'spend', key: '{app}', sliding: '200 per 24h', permits: 'price' }
   const postern = await startPostern({
     policyFile: {

@@ -54,7 +54,7 @@ test('fieldsOf: every field a rule may name, the scene of a notice empty', () =>
   expect(quota.fieldsOf(draft, {}, origin).scene).toBe('')
 })
 
-test('close waits until what is being given back has been', async () => {
+test('close waits for releases under way', async () => {
   const held = Promise.withResolvers<boolean>()
   const limiter = { release: () => held.promise } as unknown as Limiter
   const closing = createQuota({
@@ -74,7 +74,7 @@ test('close waits until what is being given back has been', async () => {
   await closed
 })
 
-test('findRefusal: what is admitted after all is given back under its own id; a refusal is told and nothing given back', async () => {
+test('findRefusal: an admitted request is given back under its own id; a refusal is returned and nothing given back', async () => {
   const refusal = { admitted: false, rule: 'r' }
   const calls: unknown[] = []
   let decision: object = { admitted: true }

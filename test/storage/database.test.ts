@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test("its time is PostgreSQL's from the first connection on, whatever the process's clock says (I24)", async () => {
+test("its time is PostgreSQL's from the first connection on, not from the process's clock (I24)", async () => {
   const testing = await testDatabase()
   await moveDatabaseClock(testing, `'2031-05-06 07:08:09Z'`)
   const database = openDatabase(testing.url, { maxConnections: 1, onError: () => {} })

@@ -52,7 +52,7 @@ test('a Redis that is away, or frozen: one error, soon', async () => {
   expect(performance.now() - startedAt).toBeLessThan(9_000)
 })
 
-test('a PostgreSQL: not migrated; as it should be, and what else is asked of it; may lose what it has; away', async () => {
+test('a PostgreSQL: not migrated; healthy, with further checks; with settings that may lose data; away', async () => {
   const server = await ownPostgres()
   expect(told(await examinePostgres(server.url))[0]).toMatch(/^error: migration .* is not applied/)
   await migrate(server.url)

@@ -44,7 +44,7 @@ const hasColumn = async ({ pool }: TestDatabase) => {
   return rows.length > 0
 }
 
-test('behind an old transaction: it lets the statements behind it pass, and fails with what to do', async () => {
+test('behind an old transaction: it lets later statements pass, and fails with advice', async () => {
   const database = await testDatabase()
   await leaveOpen(database)
   const patience = { lockMs: 100, tries: 3, pauseMs: 10 }

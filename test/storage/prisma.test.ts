@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
 import { openPrismaEngine } from '../tools/prisma-engine.ts'
 
-test('prisma migrate status: what our runner applied is, to Prisma, its own: none missing, failed or changed', async () => {
+test('prisma migrate status: migrations of this runner are valid to Prisma: none missing, failed or changed', async () => {
   const { url, pool } = await testDatabase()
   const engine = await openPrismaEngine(url)
   expect(await engine.status()).toEqual({
@@ -15,7 +15,7 @@ test('prisma migrate status: what our runner applied is, to Prisma, its own: non
   expect((await engine.status()).history).toMatchObject({ diagnostic: 'databaseIsBehind' })
 })
 
-test('prisma db pull: the migrated database is what schema.prisma says, and a column more would be seen', async () => {
+test('prisma db pull: the migrated database equals schema.prisma, and an extra column would be noticed', async () => {
   const { url, pool } = await testDatabase()
   const engine = await openPrismaEngine(url)
   expect(await engine.drift()).toBe('-- This is an empty migration.\n')
