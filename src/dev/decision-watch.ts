@@ -3,7 +3,7 @@
  * with what is used of it now and when it was taken. A reader of the recorder's records for the demo page alone: it keeps
  * them in this process, with those that the recorder leaves out in a flood.
  */
-import type { Decided, Lane } from '../../web/demo/demo-state.ts'
+import type { Decided, DemoState, Lane } from '../../web/demo/demo-state.ts'
 import type { Limiter, Policies, Rule } from '../limiter/index.ts'
 import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
@@ -13,6 +13,9 @@ import { type DecidedRecord, recordOf } from '../support/record.ts'
 /** Enough for a visitor, and nothing that a flood could fill. */
 const maxRecords = 500
 const maxShown = 20
+
+const recipientIn = ({ fields: { channel, to } }: DecidedRecord) =>
+  ({ channel, to }) as NonNullable<DemoState['followed']>
 
 export type DecisionWatch = ReturnType<typeof createDecisionWatch>
 
@@ -71,7 +74,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
       const lanes = await Promise.all([lanesOf(pagePolicy), lanesOf(pageGuessPolicy)])
       const [latest] = records
       return {
-        followed: latest && { channel: latest.fields.channel, to: latest.fields.to },
+        followed: latest && recipientIn(latest),
         lanes: lanes.flat(),
         decisions: ofFollowed()
           .slice(0, maxShown)

@@ -18,9 +18,11 @@ import express, {
 import { brandedStyle, logo } from '../base/brand.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
+import { sessionHeader } from '../console/cookies.ts'
 import { isLocalCaller, notLocal } from '../http/local-caller.ts'
 import { viewOf } from '../http/notices.ts'
 import type { Shared } from '../main/shared.ts'
+import { createConsoleLinks } from './console-links.ts'
 import type { DecisionWatch } from './decision-watch.ts'
 import { reserveName, switchableIn } from './demo-config.ts'
 import type { WorkerProcess } from './worker-process.ts'
@@ -33,6 +35,8 @@ export interface DemoPage {
   watch: DecisionWatch
   /** A publishable key for pages at this port. */
   keyFor: (port: number) => Promise<string>
+  /** Of the console. */
+  adminPort: () => Promise<string>
   /** With which the page's own server asks whether a pass is good. */
   secretKey: string
 }
@@ -41,6 +45,7 @@ export interface DemoPage {
 export function createDemoPage(page: DemoPage): Router {
   const { shared, worker, watch } = page
   const { notices, outbox } = shared.stores
+  const consoleLinks = createConsoleLinks(shared)
   const switchable = switchableIn(shared.config.file)
   const router = express.Router()
   const local: RequestHandler[] = [onlyHere, protectOwnPages, notKept]
@@ -96,6 +101,18 @@ export function createDemoPage(page: DemoPage): Router {
   })
   control('/demo/kill-worker', () => worker.kill())
   control('/demo/start-over', () => watch.forget())
+  control('/demo/console', async () => {
+    const { followed } = await watch.look()
+    return { path: `/demo/console/${consoleLinks.create(followed)}` }
+  })
+  router.get('/demo/console/:ticket', local, async (request: Request, response: Response) => {
+    const opened = await consoleLinks.use(String(request.params.ticket))
+    if (!opened) return response.status(410).type('text').send(usedUp)
+    // Cookies are a host's, whatever the port.
+    response
+      .append('set-cookie', sessionHeader(request, opened.token))
+      .redirect(303, `http://${request.hostname}:${await page.adminPort()}${opened.page}`)
+  })
   router.post('/demo/sign-up', local, fromOwnPage, express.json({ limit: '8kb' }), signUp)
   router.use(failed)
   return router
@@ -130,6 +147,10 @@ const failed: ErrorRequestHandler = (error, request, response, _next) => {
 
 const notNow = `PostgreSQL or Redis of the demo does not answer. Load this page again in a moment.
 演示环境的 PostgreSQL 或 Redis 暂时没有响应，请稍后刷新。
+`
+
+const usedUp = `This link was used, or is older than a minute. Press the button again.
+此链接已使用或已超过一分钟，请重新点击按钮。
 `
 
 const originOf = ({ headers }: Request) => `http://${headers.host}`

@@ -93,6 +93,7 @@ function createBeside(): Beside {
       const keys = createKeyStore(shared.servers.database)
       const page = createDemoPage({
         ...{ shared, worker, watch, secretKey: env.BOOTSTRAP_SECRET_KEY as string },
+        adminPort: async () => new URL((await starting).addresses.admin ?? '').port,
         async keyFor(port) {
           const token = keptSecret(`page-key-${port}`, () => createKeyToken('publishable'))
           const origins = [`http://localhost:${port}`, `http://127.0.0.1:${port}`]

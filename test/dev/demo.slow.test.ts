@@ -1,5 +1,7 @@
 /** The demo as a process, and its page in a real browser. */
+import { execFile } from 'node:child_process'
 import { get } from 'node:http'
+import { promisify } from 'node:util'
 import axeCore from 'axe-core'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
@@ -47,7 +49,7 @@ test('a visitor signs up: the code arrives on the phone, is filled in, and the s
     .toMatch(/recipient\s+1 per 60s\s+0 of 1 left · free in \d\d\.\d s/)
   await expect
     .poll(() => words('#ways'))
-    .toMatch(/\+8613\*\*\*\*8000\s+202\s+sandbox ✓\s+sent · after/)
+    .toMatch(/\+8613\*\*\*\*8000\s+accepted\s+sandbox ✓\s+sent · after/)
 })
 
 test('asks twice → refused with the wait, as a cross and a ring in the lane', async () => {
@@ -82,13 +84,88 @@ test('the provider is off → the other takes over, and from the sixth on nothin
 test('the worker is killed → what was accepted meanwhile comes after the restart, once', async () => {
   const [killed] = childrenOf(demo.pid)
   expect(await play('worker')).toMatch(
-    /202 .*\n.*new worker …\n.*the message once, .* s after the 202\.$/,
+    /stored\. .*\n.*new worker …\n.*once, .* s after the request\.$/,
   )
   const workers = childrenOf(demo.pid)
   expect(workers).toHaveLength(1)
   expect(workers).not.toContain(killed)
   const [newest] = await demo.messages()
   expect((await demo.messages()).filter(({ to }) => to === newest?.to)).toHaveLength(1)
+})
+
+test('the phone shows the messages of one number', async () => {
+  const recipients = new Set((await demo.messages()).map(({ to }) => to))
+  expect(recipients.size).toBeGreaterThan(2)
+  const [newest] = (await demo.messages()).filter(({ channel }) => channel === 'sms')
+  await expect.poll(() => words('#phone-to')).toBe(newest?.to)
+  expect(await page.locator('.bubble').count()).toBe(1)
+})
+
+test.each([
+  { width: 1440, height: 900, lang: 'en' },
+  { width: 1280, height: 800, lang: 'en' },
+  { width: 1280, height: 800, lang: 'zh' },
+])(
+  '$width×$height, $lang: what it is, the form, the phone and the lanes need no scrolling',
+  async (how) => {
+    const { width, height, lang } = how
+    await page.setViewportSize({ width, height })
+    await page.goto(`${demo.url}/?lang=${lang}`)
+    await page.locator('.lane').nth(6).waitFor()
+    for (const part of ['h1', '#sign-up', '.phone', '#lanes', '#copy']) {
+      const box = await page.locator(part).boundingBox()
+      const { y = -1, height: tall = 0 } = box ?? {}
+      expect([part, y >= 0 && y + tall <= height]).toEqual([part, true])
+    }
+    if (lang === 'en') expect((await words('h1')).split(' ')).toHaveLength(10)
+  },
+)
+
+test('the tag to copy works: as curl, as fetch, and as HTML with what was chosen', async () => {
+  await page.goto(demo.url)
+  const choose = (name: string, value: string) => page.locator(`[name=${name}]`).selectOption(value)
+  await choose('kind', 'curl')
+  await choose('lang', 'zh')
+  // A number that no other test has used up.
+  const command = (await words('#tag-code')).replace('+8613800138000', '+8613800138777')
+  const { stdout } = await promisify(execFile)('sh', ['-c', command])
+  expect(JSON.parse(stdout)).toMatchObject({ channel: 'sms', to: '+8613****8777' })
+  await expect.poll(async () => (await demo.messages())[0]?.text).toMatch(/验证码/)
+  await choose('kind', 'fetch')
+  await choose('channels', 'email')
+  expect(await page.evaluate(`(async () => (${await words('#tag-code')}).status)()`)).toBe(202)
+  await choose('kind', 'tag')
+  await choose('theme', 'dark')
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await page.click('#copy')
+  const copied = (await page.evaluate('navigator.clipboard.readText()')) as string
+  expect(copied).toBe(await words('#tag-code'))
+  const other = await page.context().newPage()
+  await other.route('**/copied', (route) =>
+    route.fulfill({ body: copied, contentType: 'text/html' }),
+  )
+  await other.goto(`${demo.url}/copied`)
+  await other.getByRole('textbox', { name: '邮箱' }).waitFor()
+  const scheme = `getComputedStyle(document.querySelector('postern-code')).colorScheme`
+  expect(await other.evaluate(scheme)).toBe('dark')
+  await other.close()
+})
+
+test('the console opens at the number just used, by a link that works once', async () => {
+  await page.goto(demo.url)
+  await page.click('#start-over')
+  await demo.post('/v1/captchas', { channel: 'sms', to: '+8613800138321' })
+  await expect.poll(() => words('#followed')).toContain('+8613800138321')
+  const link = page
+    .context()
+    .waitForEvent('request', (request) => request.url().includes('/demo/console/'))
+  const [opened] = await Promise.all([page.context().waitForEvent('page'), page.click('#console')])
+  await opened.getByRole('heading', { level: 1, name: '8321' }).waitFor()
+  expect(new URL(opened.url()).port).not.toBe(new URL(demo.url).port)
+  await opened.close()
+  const used = (await link).url()
+  expect((await fetch(used, { redirect: 'manual' })).status).toBe(410)
+  await page.context().clearCookies()
 })
 
 test.each([
@@ -154,7 +231,7 @@ test('only the page itself may do things: other origins, names, forms and method
   const odd = { method: 'POST', headers: { ...json, origin }, body: '{"isOff":"yes"}' }
   expect((await fetch(`${demo.url}/demo/provider`, odd)).status).toBe(400)
   expect(isRunning(worker as number)).toBe(true)
-  for (const path of ['/', '/demo/state', '/demo/page.js']) {
+  for (const path of ['/', '/demo/state', '/demo/page.js', '/demo/postern.svg']) {
     expect(await statusWithHost(path, 'evil.example')).toBe(403)
     expect(await statusWithHost(path, host)).toBe(200)
   }

@@ -11,15 +11,19 @@ export function drawDevices(
   nowMs: number,
 ): void {
   // The oldest stands at the top, as on a phone.
-  const texts = messages
-    .filter(({ channel }) => channel === 'sms')
-    .slice(0, 6)
+  const sent = messages.filter(({ channel }) => channel === 'sms')
+  // A phone has one number: the newest message's.
+  const texts = sent
+    .filter(({ to }) => to === sent[0]?.to)
+    .slice(0, 3)
     .reverse()
   const mails = messages.filter(({ channel }) => channel === 'email').slice(0, 5)
   const hadTexts = byId('texts').lastElementChild
   drawList(byId('texts'), texts, ({ id }) => id, buildText, undefined, text('noTexts'))
-  if (byId('texts').lastElementChild !== hadTexts)
+  if (byId('texts').lastElementChild !== hadTexts) {
     byId('texts').scrollTop = byId('texts').scrollHeight
+    if (hadTexts) byId('texts').parentElement?.classList.add('buzz')
+  }
   setText(byId('phone-to'), texts.at(-1)?.to ?? '')
   drawList(byId('mails'), mails, ({ id }) => id, buildMail, undefined, text('noMails'))
   drawList(
@@ -81,7 +85,7 @@ function buildWay({ to, channel }: Notice): HTMLElement {
 
 function updateWay(element: HTMLElement, notice: Notice, nowMs: number): void {
   const { attempts, createdAt, sentAt, state } = notice
-  const steps = [step('202', 'good')]
+  const steps = [step(text('accepted'), 'good')]
   for (const { provider, outcome } of attempts) {
     const isGood = outcome === 'accepted'
     steps.push(step(`${provider ?? '?'} ${isGood ? '✓' : `✗ ${outcome}`}`, isGood ? 'good' : 'bad'))

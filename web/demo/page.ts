@@ -6,6 +6,7 @@ import { codeIn, drawDevices } from './devices.ts'
 import { byId, setText } from './elements.ts'
 import { createHand } from './hand.ts'
 import { followState, tellServer } from './server.ts'
+import { startTag } from './tag.ts'
 import { text } from './texts.ts'
 import { drawLimits } from './timeline.ts'
 import { createTrials, type TrialName } from './trials.ts'
@@ -19,6 +20,7 @@ await customElements.whenDefined('postern-code')
 const hand = createHand(field)
 hand.suggest(visitor)
 field.addEventListener('click', () => hand.suggest(visitor))
+startTag(field, visitor)
 
 // Lists that scroll must be reachable by keyboard.
 for (const list of document.querySelectorAll<HTMLElement>('.scroll')) list.tabIndex = 0
@@ -79,6 +81,13 @@ byId('start-over').addEventListener('click', () =>
     field.reset()
     setText(byId('signed-up'), '')
     await server.ask()
+  }),
+)
+
+byId('console').addEventListener('click', () =>
+  orSayWhy(async () => {
+    const { path } = (await tellServer('console')) as { path: string }
+    open(path, '_blank')
   }),
 )
 

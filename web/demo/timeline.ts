@@ -104,7 +104,7 @@ function bar(fromMs: number, toMs: number, className: string): SVGElement {
   const [from, to] = [x(fromMs), x(toMs)]
   return shape('rect', {
     ...{ class: className, x: percent(from), width: percent(Math.max(0.6, to - from)) },
-    ...{ y: '5', height: '16', rx: '4' },
+    ...{ y: '2', height: '16', rx: '4' },
   })
 }
 
