@@ -121,8 +121,9 @@ export function createEngine(
       for (;;) {
         const decision = await acquire(policy, fields, asked)
         if (decision.admitted || performance.now() + decision.retryAfterMs > endsAt) return decision
-        // Callers that wait are not served in order.
-        await sleep(decision.retryAfterMs, closing.signal)
+        // Callers that wait are not served in order. After the longest sleep of a timer a caller asks again.
+        const sleepMs = Math.min(decision.retryAfterMs, maxTimerMs)
+        await setTimeout(sleepMs, undefined, { signal: closing.signal }).catch(() => {})
         if (closing.signal.aborted) return decision
       }
     },
@@ -162,12 +163,5 @@ export function wholeClock(clock: () => number): () => number {
     const ms = Math.floor(clock())
     if (ms >= 0 && Number.isSafeInteger(ms)) return ms
     throw new InvalidOption('clock', `must give milliseconds, not ${ms}`)
-  }
-}
-
-/** Sleeps in steps that a timer can hold; no longer than until the signal. */
-async function sleep(sleepMs: number, signal: AbortSignal): Promise<void> {
-  for (let leftMs = sleepMs; leftMs > 0 && !signal.aborted; leftMs -= maxTimerMs) {
-    await setTimeout(Math.min(leftMs, maxTimerMs), undefined, { signal }).catch(() => {})
   }
 }

@@ -147,11 +147,11 @@ function freeInWindow(part: Part, window: PolicyWindow, uses: Uses, now: number)
   return Math.max(now, leavesAt(part, window, newest(part, uses), now))
 }
 
-/** What a kind decides, and what it reports to callers. The reports have no twins in Lua: values are read and judged here. */
+/** The decision of a kind, and its reports to callers. The reports have no twins in Lua: values from Redis are read here. */
 interface KindRules {
-  /** What permits get. Changes nothing. */
+  /** Decides about permits. Changes nothing. */
   readonly decide: Decide
-  /** The same for a question, which begins no lock. */
+  /** The decision of a question, which begins no lock. */
   readonly ask: Decide
   /** How many uses a window holds. */
   readonly usedIn: (part: Part, window: PolicyWindow, uses: Uses, now: number) => number

@@ -34,7 +34,9 @@ test('the lockfile names no registry, so that everyone installs from their own',
 
 test('the limiter has the version of Postern, and asks for the same packages', () => {
   const postern = JSON.parse(readSource('package.json'))
-  const { version, dependencies } = JSON.parse(readSource('src/limiter/package.json'))
+  const { version, dependencies, repository } = JSON.parse(readSource('src/limiter/package.json'))
   expect(postern).toMatchObject({ version, dependencies })
+  // npm publishes with provenance only if the repository of a package is the one that releases it.
+  expect(repository).toEqual({ ...postern.repository, directory: 'src/limiter' })
   expect(packages['src/limiter']).toMatchObject({ version, dependencies })
 })

@@ -1,6 +1,6 @@
 /**
- * The terms of a rule, by kind: as people write them, and what is made of them. The types that are exported don't lead on
- * to those of zod, because the types of the package lead here.
+ * The terms of a rule, by kind: raw as people write them, and checked. The exported types don't lead on to those of zod,
+ * because the types of the package lead here.
  */
 import { Cron } from 'croner'
 import * as z from 'zod'
@@ -58,7 +58,7 @@ export interface Terms {
   readonly own?: Lock | Rate
 }
 
-/** What a schema of zod's can do, as far as it is used here. */
+/** A schema of zod's, as far as it is used here. */
 export interface Schema<Output> {
   safeParse(
     raw: unknown,
