@@ -43,7 +43,7 @@ function readLua(file: string): string {
   return readFileSync(new URL(`../../lua/${file}`, import.meta.url), 'utf8')
 }
 
-function createScript(name: string, source: string): Script {
+export function createScript(name: string, source: string): Script {
   const sha = createHash('sha1').update(source).digest('hex')
   return {
     name,

@@ -10,7 +10,8 @@ const inlineScripts: Plugin = {
     const entries = Object.entries(scripts).map(
       ([key, { name, source }]) => `${key}: createScript('${name}', ${JSON.stringify(source)})`,
     )
-    return `import { createScript } from '../base/redis-script.ts'
+    return `
+      import { createScript } from '../base/redis-script.ts'
       export const scripts = { ${entries} }`
   },
 }

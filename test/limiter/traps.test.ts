@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, LimiterUnavailable, type RawPolicies } from '../../src/limiter/index.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
@@ -165,6 +165,17 @@ describe('traps: numbers and time', () => {
     const refusal = await limiter.acquireWithin('p', u, 1_000)
     if (refusal.admitted) expect.unreachable('the second of one in 60 days')
     expect(refusal.retryAfterMs).toBeGreaterThan(2 ** 31)
+  })
+
+  test('trap 23: a caller that waits for weeks asks once, and is answered when the limiter closes', async () => {
+    const onRefused = vi.fn()
+    const limiter = createLimiter({ policies: onePolicy({ sliding: '1 per 60d' }), onRefused })
+    limiter.tryAcquire('p', u)
+    const waiting = limiter.acquireWithin('p', u, 2 ** 33)
+    for (let turn = 0; turn < 10; turn++) await sleep(2)
+    expect(onRefused).toHaveBeenCalledOnce()
+    limiter.close()
+    expect(await waiting).toMatchObject({ admitted: false })
   })
 })
 
