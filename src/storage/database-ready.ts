@@ -7,7 +7,9 @@ export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>):
   try {
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) {
-      return pending.map((name) => `migration ${name} is not applied; run npm run migrate`)
+      return [
+        `migrations not applied: ${pending.length}, the first is ${pending[0]}; run npm run migrate`,
+      ]
     }
     const { rows } = await pool.query({ name: 'ready', text: proofSql })
     return rows[0].mayReadKeys ? [] : [noRight('permission denied for table api_key')]

@@ -279,7 +279,9 @@ describe('the log', () => {
 
     const owner = await openClient(postgres.url)
     await owner.query('CREATE DATABASE later')
-    await says(/"reasons":\["migration \d+_first is not applied; run npm run migrate"/)
+    await says(
+      /"reasons":\["migrations not applied: \d+, the first is \d+_first; run npm run migrate"/,
+    )
     expect(api.output()).not.toContain('"msg":"ready"')
     await migrate(url)
     await says(/"api":"http[^"]+","msg":"ready"/)
