@@ -1,24 +1,27 @@
--- Takes one step with the codes of each owner. One script, so that a guess is counted before it is compared
--- whatever runs in parallel, and a code is replaced, used or given back in one piece.
--- KEYS     per step an owner's codes, oldest first: JSON [{id, tries (left), digest, ends (ms), state, takers}];
---          state: current, the one that passes; used; pending: neither passes nor replaces, until it is settled;
---          takers: ",<request id>,…" of the guesses that took a try; onPass: what is handed out with a pass
--- ARGV     per step: how many arguments follow, then the step's name and its own:
---          remember  notice id, tries, digest, ms to live, 1 if a code may lie under another key (else 0),
---                    what to hand out with a pass ("": nothing)
---          settle (its code replaces all before it), forget  notice id
---          drop (ends every code, and keeps that there were some)
+-- Runs steps on the codes of owners. It is one script so that a guess is always counted before it is compared, and a
+-- code is replaced, used or given back in one step.
+-- KEYS     per step the codes of an owner, oldest first: JSON [{id, tries (left), digest, ends (ms), state, takers}];
+--          state: current (this code passes), used, or pending (it neither passes nor replaces until it is settled);
+--          takers: ",<request id>,…" of the guesses that used a try; onPass: data for the caller of the right guess
+-- ARGV     per step: the number of its arguments, its name, its arguments:
+--          remember  notice id, tries, digest, ms to live, 1 if another key may have a code (else 0),
+--                    data for the caller of the right guess ("": nothing)
+--          settle (its code replaces all earlier codes), forget  notice id
+--          drop (ends every code, but keeps the fact that codes existed)
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look      notice id or "" for any
---          of the key that lists a recipient's scenes (ZSET, by when the code of each ends):
+--          for the key with the scenes of a recipient (ZSET, by the end of their codes):
 --          note      scene, ms that its code lives
 --          scenes
--- returns  per step: remember: 1 pending, 0 current at once, as there was none | settle: 1 if it is current now, -1: the owner has no code at all
---          | forget, drop, takeBack: 1 if there was something | guess: a notice id, or {it, what to hand out}: right, and used up now;
---          tries left: wrong, and at 0 it can't pass any more; -1: there is no such code
---          | look: "<tries left> <ends, ms since 1970>" of the current code; -1: there is none
---          | note: 1 | scenes: those whose code may live
+-- returns  per step:
+--          remember: 1 pending, 0 current at once, because there was no other code
+--          settle: 1 if the code is current now, -1 if the owner has no code
+--          forget, drop, takeBack: 1 if there was something
+--          guess: a notice id, or {notice id, data}, if right (the code is used up); otherwise the tries left of a wrong
+--          guess (at 0 the code cannot pass any more), or -1 if there is no such code
+--          look: "<tries left> <ends, ms since 1970>" of the current code, -1 if there is none
+--          note: 1 | scenes: scenes whose code may live
 local clock, steps, lists, answers, at = redis.call('TIME'), {}, {}, {}, 1
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local maxCodes = 8
@@ -27,10 +30,10 @@ local function find(codes, id)
   for place, code in ipairs(codes) do if code.id == id then return place, code end end
 end
 
--- A step answers, says whether it changed the codes, and how long the key lives from now on if that changes.
+-- A step returns its answer, whether it changed the codes, and the new time to live of the key if that changes.
 function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
   local isPending = #codes > 0 or hasOthers == '1'
-  -- Left by processes that died; the first may be the current one.
+  -- Processes that died left these codes. The first may be the current one.
   if #codes >= maxCodes then table.remove(codes, 2) end
   local state = isPending and 'pending' or 'current'
   local code = { id = id, tries = tonumber(tries), digest = digest, ends = now + ttlMs, state = state, takers = ',' }
@@ -55,7 +58,7 @@ function steps.forget(codes, id)
 end
 
 function steps.drop(codes)
-  -- Without takers: a guess that is taken back brings no code back.
+  -- Takers are removed, so that taking back a guess does not bring back a code.
   for _, code in ipairs(codes) do code.state, code.takers, code.digest = 'used', ',', '' end
   return #codes > 0 and 1 or 0, #codes > 0
 end
@@ -73,7 +76,7 @@ function steps.takeBack(codes, request)
   for _, code in ipairs(codes) do
     local from, to = code.takers:find(',' .. request .. ',', 1, true)
     if from then
-      -- No guess is counted after the right one, so the last is it.
+      -- No guess is counted after the right one, so the last guess is the right one.
       if code.state == 'used' and to == #code.takers then code.state = 'current' end
       code.tries, code.takers = code.tries + 1, code.takers:sub(1, from) .. code.takers:sub(to + 1)
       return 1, true
@@ -89,7 +92,7 @@ function steps.look(codes, wanted)
 end
 
 function lists.note(key, _, scene, ttlMs)
-  -- What needs memory first: a script that has written may go on writing when Redis is full, and the code with it.
+  -- Writes that need memory come first: a script that has written once may go on writing when Redis is full.
   redis.call('ZADD', key, now + ttlMs, scene)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
   if redis.call('PTTL', key) < tonumber(ttlMs) then redis.call('PEXPIRE', key, ttlMs) end

@@ -1,10 +1,10 @@
--- What a worker says of itself, kept for as long as it goes on saying it. By Redis' time, so that no worker's
--- clock makes it look dead or keeps it alive.
+-- Stores the note of a worker until it expires, and reads all notes. It uses the clock of Redis, so that a wrong clock of
+-- a worker neither hides it nor keeps it listed.
 --
 -- KEYS[1]  the hash of all workers
--- ARGV[1]  the worker's id, empty for who only reads; [2] its note, empty when it ends; [3] how long a note holds, ms
+-- ARGV[1]  id of the worker, empty for readers; [2] its note, empty when it ends; [3] time to live of a note, ms
 --
--- returns  the notes that hold
+-- returns  the notes that have not expired
 local now = redis.call('TIME')
 local nowMs = now[1] * 1000 + math.floor(now[2] / 1000)
 if ARGV[2] ~= '' then

@@ -1,8 +1,7 @@
--- Proves that scripts may write here now: out of memory, read-only or not allowed is an error, as it would
--- be for a send.
+-- Proves that scripts can write here now. Out of memory, read-only or forbidden is an error, as for a send.
 --
--- KEYS[1] never read, gone after a moment
--- ARGV[1] how long it stays, ms
+-- KEYS[1] a key that is never read and expires soon
+-- ARGV[1] its time to live, ms
 --
 -- returns OK
 return redis.call('set', KEYS[1], '', 'px', ARGV[1])

@@ -1,8 +1,8 @@
--- Takes it back from a request that came to nothing. Changes nothing when another
--- request has it by now, so it may be done twice.
--- KEYS[1]  who has the answer, as in take-answer-1.lua
+-- Returns the answer of a failed request, so that it can be used again. Changes nothing if another request has the answer
+-- by now, so it can be repeated.
+-- KEYS[1]  the user of the answer, as in take-answer-1.lua
 -- ARGV[1]  the id of the request
--- ARGV[2]  1: the answer has turned out right; 0: it was not looked at
+-- ARGV[2]  1: the answer was right; 0: it was not checked
 -- returns  1 if the request had it, else 0
 local holder = redis.call('GET', KEYS[1])
 local wasRight = holder == ARGV[1] .. ' right'

@@ -1,4 +1,4 @@
-/** The element `<postern-code>`, and the client for pages with a field of their own. */
+/** The element `<postern-code>`, and the client for pages that have another field. */
 import { createField, type Field } from './field.ts'
 import { settingNames, settingsOf } from './settings.ts'
 import { adoptStyle } from './style.ts'

@@ -37,7 +37,7 @@ export async function solveChallenge(
   let found: { counter: number; derivedKey: string } | undefined
 
   async function tryCounters(): Promise<void> {
-    // Each derivation has a buffer of its own, because the browser may still read the previous one.
+    // Each derivation has a new buffer, because the browser may still read the previous one.
     const password = new Uint8Array(start.length + 4)
     password.set(start)
     const view = new DataView(password.buffer)

@@ -67,7 +67,7 @@ export function shownOf(state: State, around: Around): Shown {
   const locked = { name: 'locked', tone: 'wrong' } as const
   const told: State['message'] = message ?? (lockMs > 0 ? locked : undefined)
   const at = clockTime(lockMs, settings.language)
-  const said = told ? text(told.name, { at, ...told.values }) : ''
+  const sentence = told ? text(told.name, { at, ...told.values }) : ''
   const note = noteFor(state, told?.name, waitMs)
   return {
     step,
@@ -84,8 +84,8 @@ export function shownOf(state: State, around: Around): Shown {
     again: text(waitMs > 0 ? 'againIn' : 'again', { time }),
     other: other && text(other === 'sms' ? 'useSms' : 'useEmail'),
     change: step === 'code' && !given ? text(ofChannel(channel, 'Change')) : undefined,
-    message: said,
-    note: note ? `${said.endsWith('。') ? '' : ' '}${text(note)}` : '',
+    message: sentence,
+    note: note ? `${sentence.endsWith('。') ? '' : ' '}${text(note)}` : '',
     tone: told?.tone ?? 'plain',
     wrong,
     canSend: !busyWith && waitMs === 0,
@@ -97,10 +97,10 @@ export function shownOf(state: State, around: Around): Shown {
 }
 
 /** The next step after a message. */
-function noteFor(state: State, said: TextName | undefined, waitMs: number): TextName | undefined {
-  if (state.step !== 'code' || state.busyWith || state.isPassed || !said) return undefined
-  if (isAlive(state)) return waitMs === 0 && tellsOfCode.includes(said) ? 'canResend' : undefined
-  if (!endsCode.includes(said)) return undefined
+function noteFor(state: State, name: TextName | undefined, waitMs: number): TextName | undefined {
+  if (state.step !== 'code' || state.busyWith || state.isPassed || !name) return undefined
+  if (isAlive(state)) return waitMs === 0 && tellsOfCode.includes(name) ? 'canResend' : undefined
+  if (!endsCode.includes(name)) return undefined
   return waitMs > 0 ? 'askNewLater' : 'askNew'
 }
 const tellsOfCode: TextName[] = ['sent', 'sentEmail', 'sentAgain', 'sentAgainEmail']

@@ -1,6 +1,6 @@
 /**
- * Reports if a caller has proved to be human. An answer opens one request. It is taken in Redis before the limits are
- * asked, and given back if the request fails. So a limit or a server error never costs the person a solved challenge.
+ * Reports if a caller has proved to be human. An answer opens one request. It is taken in Redis before the limit
+ * check, and given back if the request fails. So a limit or a server error never costs the person a solved challenge.
  * If the process dies with the request, the answer stays used until it expires, and the next request needs a new one.
  */
 import { randomUUID } from 'node:crypto'

@@ -1,12 +1,12 @@
-/** The look that all pages of ours share: web/brand, in front of a page's own sheets. */
+/** The look of all pages: web/brand, before the style sheets of each page. */
 import { readFileSync } from 'node:fs'
 
 const web = new URL('../../web/', import.meta.url)
 const read = (file: string) => readFileSync(new URL(file, web), 'utf8')
 
-/** One style sheet of the brand and of these files in `web/`. Throws when one is missing. */
+/** One style sheet from the brand and these files in `web/`. Throws if a file is missing. */
 export const brandedStyle = (...files: readonly string[]): string =>
   ['brand/brand.css', 'brand/page.css', ...files].map(read).join('')
 
-/** As SVG; the icon of every page too. */
+/** The logo as SVG, also the icon of every page. */
 export const logo: string = read('brand/postern.svg')

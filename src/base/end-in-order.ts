@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from './log.ts'
 
-/** Longer than a provider call with its write-back, shorter than the stop grace period of deploy files. */
+/**
+ * Longer than a call of a provider and the write of its outcome. Shorter than the stop grace period in deploy files.
+ */
 export const stopWithinMs = 20_000
 
-/** A Ctrl-C under npm arrives twice, from the terminal and passed on by npm: still one press. */
+/** Under npm, one Ctrl-C arrives twice: from the terminal and from npm. Both count as one. */
 const onePressMs = 500
 
 /**
- * Closes on SIGTERM, SIGINT and on an uncaught error, then exits; what is still starting is closed as
- * soon as it has started. Returns what those call: a second call while it closes exits at once.
+ * Closes on SIGTERM, SIGINT and uncaught errors, then exits. A process that is still starting is closed after its
+ * start. Returns the function for the same end; a second call while it closes exits at once.
  */
 export function endInOrder(
   starting: Promise<{ log: Pick<Log, 'stopping' | 'fatal'>; close(): Promise<void> }>,
@@ -29,7 +31,7 @@ export function endInOrder(
     })
     const isClosed = await Promise.race([
       closed.catch((error) => {
-        // The log may be among what is closed already.
+        // The log may be closed already.
         console.error(error)
         return false
       }),

@@ -15,7 +15,7 @@ export interface Receipt {
 }
 
 /**
- * Reads the POST requests of one provider about earlier messages. Anybody can call that address, so a reader limits
+ * Reads the POST requests of one provider about earlier messages. Any stranger can call that address, so a reader limits
  * the cost of a call before the sender is known. Pure, and never throws for bad input.
  */
 export interface ReceiptReader {

@@ -3,7 +3,7 @@
  * one small script that only refreshes them. It decides nothing about messages.
  *
  * Every request takes the same steps: find the operator (door.ts), check where a form came from, then answer the page.
- * Without a session, only the sign-in page is shown. While Redis or PostgreSQL does not answer, a page says so, with 503.
+ * Without a session, only the sign-in page is shown. While Redis or PostgreSQL does not answer, a page reports it with 503.
  */
 import { randomUUID } from 'node:crypto'
 import express, {

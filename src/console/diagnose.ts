@@ -36,8 +36,8 @@ export function diagnose(told: Told, nowMs: number): Finding[] {
   if (lockedElsewhereForMs !== undefined)
     findings.push({ tone: 'wait', name: 'lockedElsewhere', ms: lockedElsewhereForMs })
   const others = [...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks)]
-  // During a lock, the advice to request or to type a code again is wrong. With a lock of another address, the wrong codes
-  // are not those of this person.
+  // During a lock, the advice to request or to type a code again is wrong. With a lock of another address, another person
+  // typed the wrong codes.
   const misleading =
     lockedForMs !== undefined ? toTryAgain : lockedElsewhereForMs !== undefined ? ofOthers : none
   findings.push(...others.filter(({ name }) => !misleading.has(name)))

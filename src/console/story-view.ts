@@ -94,7 +94,7 @@ function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
 <details><summary>${story.free(free.length)}</summary>${limitList(view, free)}</details>`
 }
 
-/** Of a rule with several windows, only the full ones are reached. */
+/** Whether this limit is reached. A rule with several windows has one state for each window. */
 const holds = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
   lockedForMs !== undefined || (nextInMs > 0 && used >= limit)
 

@@ -80,7 +80,7 @@ function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
       more: [errorText(view, error), name],
     })
   }
-  // Of steps in one millisecond, the later one stands above.
+  // If two steps have the same millisecond, the later one stands above.
   return entries.reverse()
 }
 

@@ -9,7 +9,7 @@
  * A good answer closes the circuit, however late it arrives. So does any other sign of life during a call: then the wait
  * concerns only that message, and five silent recipients do not open the circuit.
  *
- * Each process has its own circuit: a broken connection of one worker says nothing about the others.
+ * Each process has its own circuit: a broken connection of one worker does not concern the others.
  */
 import type { SendResult } from '../providers/provider.ts'
 import { meanings } from './meaning.ts'

@@ -168,7 +168,7 @@ function withoutSuccess(pass: Pass, waitMs: number): ClaimOutcome {
     : { state: 'failed', error: 'tries_used_up' }
 }
 
-/** Pause until the next look at the notice. It grows with the age of the notice. */
+/** Pause until the notice is tried again. It grows with the age of the notice. */
 function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
   const ageMs = performance.now() - wantedAtMs
   return Math.min(Math.max(ageMs / 4, soonestNewerMs), latestNewerMs)

@@ -7,7 +7,7 @@
  *   not lost.
  * - A receipt without a matching notice is dropped after an hour, and counted.
  *
- * A receipt counts only for a message of its own provider. If two providers had the notice, a receipt of the other
+ * A receipt counts only for a message of the same provider. If two providers had the notice, a receipt of the other
  * provider changes nothing.
  */
 import { createBatcher } from '../base/batcher.ts'

@@ -95,7 +95,7 @@ function checkUnsubscribe({ listUnsubscribe: link, ...others }: Readonly<Record<
   }
   if (Object.values(others).some((text) => variablesOf(text).includes('code'))) {
     throw new Error(
-      'List-Unsubscribe: nobody subscribes to a code, and mail servers take it for advertising',
+      'List-Unsubscribe: remove it. A code has no subscription, and mail servers would treat it as advertising',
     )
   }
 }

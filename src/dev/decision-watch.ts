@@ -1,7 +1,7 @@
 /**
- * What the limits have decided lately about the recipient that asked last, told as lanes: one for each window of each rule,
- * with what is used of it now and when it was taken. A reader of the recorder's records for the demo page alone: it keeps
- * them in this process, with those that the recorder leaves out in a flood.
+ * The latest decisions of the limits about the latest recipient, as lanes for the demo page. A lane is one window of one
+ * rule, with its current uses and their times. The records stay in this process. They include records that the recorder
+ * drops in a flood.
  */
 import type { Decided, DemoState, Lane } from '../../web/demo/demo-state.ts'
 import type { Limiter, Policies, Rule } from '../limiter/index.ts'
@@ -10,7 +10,7 @@ import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule } from '../rules/recipient-rules.ts'
 import { type DecidedRecord, recordOf } from '../support/record.ts'
 
-/** Enough for a visitor, and nothing that a flood could fill. */
+/** Enough for a visitor. A flood cannot use more memory. */
 const maxRecords = 500
 const maxShown = 20
 
@@ -21,16 +21,16 @@ export type DecisionWatch = ReturnType<typeof createDecisionWatch>
 
 export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Policies }) {
   const { limiter, policies } = deps
-  /** Newest first. */
+  /** Records, newest first. */
   let records: DecidedRecord[] = []
 
-  /** Of the recipient that asked last. */
+  /** Records of the latest recipient. */
   const ofFollowed = () =>
     records.filter(({ fields }) =>
       ['channel', 'to'].every((name) => fields[name] === records[0]?.fields[name]),
     )
 
-  /** What the recipient's last send or check was asked with. */
+  /** Fields of the recipient's latest send or check. */
   const latestFor = (policy: string) =>
     ofFollowed().find((one) => isCheckPolicy(one.policy) === isCheckPolicy(policy))?.fields
 
@@ -52,7 +52,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
     )
   }
 
-  /** Newest first, as far as the rule's own count tells what a release or a right code gave back. */
+  /** Beginnings of uses, newest first. The count of the rule shows how many of them were given back. */
   function takenFrom(rule: Rule, fields: Fields | undefined): number[] {
     if (!fields || rule.permits !== 1) return []
     return records
@@ -85,7 +85,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
       }
     },
 
-    /** All that counts against the recipient that asked last is forgotten. */
+    /** Deletes all counts of the latest recipient. */
     async forget(): Promise<void> {
       for (const policy of [pagePolicy, pageGuessPolicy]) {
         const fields = latestFor(policy)

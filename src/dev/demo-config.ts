@@ -1,6 +1,6 @@
 /**
- * What the demo runs on: the environment and the policy file, as every process reads them. Where all messages of the file
- * go to one sandbox, a second one stands behind it, so that the first may fail before a visitor's eyes.
+ * The environment and the policy file of the demo, as every process reads them. If all messages go to one sandbox, the
+ * demo adds a second one as reserve. So a visitor can switch the first one off and watch the failover.
  */
 import { readFileSync } from 'node:fs'
 import { parse, stringify } from 'yaml'
@@ -9,7 +9,7 @@ import { loadConfig } from '../main/load-config.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The provider behind the first. */
+/** The name of the reserve provider. */
 export const reserveName = 'reserve'
 
 export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
@@ -26,7 +26,7 @@ export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
   return loadConfig(env, { text: stringify(policy), path })
 }
 
-/** The one that a visitor may switch off. */
+/** The provider that a visitor can switch off. */
 export const switchableIn = ({ providers }: PolicyFile): string | undefined =>
   Object.keys(providers).find((name) => {
     const { settings } = providers[name] as { settings: { switchable?: boolean } }

@@ -1,10 +1,10 @@
 /**
- * The demo page, `GET /` of `npm run demo`: web/demo with what it asks for. It stands on the demo's API port and in no
- * production process.
+ * The demo page, `GET /` of `npm run demo`: web/demo and the data that it reads. It runs at the API port of the demo and
+ * never in production.
  *
- * What it shows and does is for whoever sits at this machine. So every path answers loopback alone, by a loopback name
- * (a page elsewhere whose name was made to lead here has another), and what changes something is a POST in JSON that
- * says it comes from the page's own origin: another site's form or script says another, or nothing.
+ * The page is only for people at this machine. So every path answers only on loopback and under a loopback name. The name
+ * stops DNS rebinding, where a foreign name leads to this machine. A change needs a POST in JSON whose origin is the page,
+ * because forms and scripts of other sites have another origin or none.
  */
 import { readFileSync } from 'node:fs'
 import express, {
@@ -35,13 +35,13 @@ export interface DemoPage {
   watch: DecisionWatch
   /** A publishable key for pages at this port. */
   keyFor: (port: number) => Promise<string>
-  /** Of the console. */
+  /** The port of the console. */
   adminPort: () => Promise<string>
-  /** With which the page's own server asks whether a pass is good. */
+  /** The server of the page checks passes with this key. */
   secretKey: string
 }
 
-/** Throws when the page's script is not built. */
+/** Throws if the script of the page is not built. */
 export function createDemoPage(page: DemoPage): Router {
   const { shared, worker, watch } = page
   const { notices, outbox } = shared.stores
@@ -96,7 +96,7 @@ export function createDemoPage(page: DemoPage): Router {
       },
     )
   control('/demo/provider', async ({ isOff }) => {
-    if (typeof isOff !== 'boolean') throw badRequest('isOff is true or false')
+    if (typeof isOff !== 'boolean') throw badRequest('isOff must be true or false')
     if (switchable) await outbox?.[isOff ? 'switchOff' : 'switchOn'](switchable)
   })
   control('/demo/kill-worker', () => worker.kill())
@@ -108,7 +108,7 @@ export function createDemoPage(page: DemoPage): Router {
   router.get('/demo/console/:ticket', local, async (request: Request, response: Response) => {
     const opened = await consoleLinks.use(String(request.params.ticket))
     if (!opened) return response.status(410).type('text').send(usedUp)
-    // Cookies are a host's, whatever the port.
+    // Browsers share cookies between all ports of a host.
     response
       .append('set-cookie', sessionHeader(request, opened.token))
       .redirect(303, `http://${request.hostname}:${await page.adminPort()}${opened.page}`)
@@ -117,10 +117,10 @@ export function createDemoPage(page: DemoPage): Router {
   router.use(failed)
   return router
 
-  /** What the server of a shop does with its form. */
+  /** Handles the form as the server of a shop would. */
   async function signUp(request: Request, response: Response): Promise<void> {
     const { pass, channel, to } = request.body
-    // Not by the name that the caller gave: the key goes along.
+    // The address of the socket, not the name in the request: this call contains the secret key.
     const { localAddress = '', localPort } = request.socket
     const host = localAddress.includes('.') ? localAddress.replace(/^.*:/, '') : `[${localAddress}]`
     const answer = await fetch(`http://${host}:${localPort}/v1/passes/verify`, {
@@ -137,7 +137,7 @@ export function createDemoPage(page: DemoPage): Router {
 
 const badRequest = (message: string) => Object.assign(new Error(message), { status: 400 })
 
-/** The page's script asks again; a person reads why there is no page. */
+/** Answers errors with a text for people. The script of the page tries again. */
 const failed: ErrorRequestHandler = (error, request, response, _next) => {
   const { status = 503 } = error as { status?: number }
   response.status(status)
@@ -193,7 +193,7 @@ function languageOf({ query, headers }: Request): 'en' | 'zh' {
   return preferredLanguage(headers['accept-language'])
 }
 
-/** `{name}` is a value or a text of the language. All of them are ours. */
+/** Replaces `{name}` by a value or by a text of the language. No value comes from a caller. */
 function render(language: 'en' | 'zh', values: Readonly<Record<string, string>>): string {
   const texts = JSON.parse(read(`demo/texts.${language}.json`)) as Record<string, string>
   const all: Record<string, string> = { ...texts, ...values }

@@ -1,4 +1,4 @@
-/** The demo's worker: a process of its own, so that it can be killed like one. It ends with the demo, however that ends. */
+/** The worker of the demo: a separate process, so that a visitor can kill it. It always ends together with the demo. */
 import { endInOrder } from '../base/end-in-order.ts'
 import { readConfigOrExit, startOrExit } from '../main/run.ts'
 import { loadDemoConfig } from './demo-config.ts'
@@ -8,7 +8,7 @@ const starting = startOrExit(await readConfigOrExit(process.env, loadDemoConfig)
   worker: true,
 })
 const end = endInOrder(starting)
-process.on('disconnect', () => end('the demo is gone', 0))
+process.on('disconnect', () => end('the demo ended', 0))
 await starting
 if (process.connected) process.send?.('ready')
-else void end('the demo is gone', 0)
+else void end('the demo ended', 0)

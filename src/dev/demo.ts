@@ -1,8 +1,8 @@
 /**
- * `npm run demo`: the whole product on one machine. Starts a private PostgreSQL and Redis unless
- * DATABASE_URL and REDIS_URL name others, applies migrations, and runs the API with the demo page in this process and
- * a worker in another. Everything it keeps lies in `.postern/`, so a second start finds its data. When all is ready it
- * builds the guide, unless it is there or `--no-guide` is given.
+ * `npm run demo`: the whole product on one machine. It starts a private PostgreSQL and Redis unless DATABASE_URL and
+ * REDIS_URL name others, and applies migrations. The API with the demo page runs in this process, the worker in another.
+ * All data is in `.postern/`, so a second start finds it. When all is ready, it builds the guide, unless the guide exists
+ * or `--no-guide` is given.
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ const dataFolder = resolve(env.POSTERN_DATA || './.postern')
 const hasGuide = !process.argv.includes('--no-guide')
 let guideBuild: GuideBuild | undefined
 
-// A signal during the start must find the servers that are already up.
+// A signal during the start must stop the servers that already run.
 const servers = createClosers()
 const endWhileStarting = () => {
   void servers.close().finally(() => process.exit(130))
@@ -60,7 +60,7 @@ const worker = startWorkerProcess({
   ADMIN_PORT: String(workerAdminPort),
 })
 servers.onClose(() => worker.close())
-// What is ready also delivers.
+// The demo is ready only when the worker is ready too.
 await worker.ready.catch(giveUp)
 const starting = startOrExit(config, { api: true, worker: false }, createBeside())
 const end = endInOrder(
@@ -83,7 +83,7 @@ if (hasGuide) {
   servers.onClose(() => guideBuild?.stop())
 }
 
-/** The demo page, told of what the limits decide, and the guide. */
+/** The demo page, which receives all decisions of the limits, and the guide. */
 function createBeside(): Beside {
   let watch: DecisionWatch | undefined
   return {
@@ -102,7 +102,7 @@ function createBeside(): Beside {
           return token
         },
       })
-      // Before its build begins, too.
+      // True also before the build begins.
       const isBeingBuilt = () => hasGuide && (guideBuild?.isUnderWay() ?? true)
       return express.Router().use(page, createGuide({ isBeingBuilt }))
     },
@@ -123,7 +123,7 @@ async function startServers(): Promise<void> {
       startPrivatePostgres({ dataDir: join(dataFolder, 'postgres') }).then((server) => {
         servers.onClose(() => server.stop())
         env.DATABASE_URL = server.url
-        // For commands beside the demo, such as `npm run keys`.
+        // Other commands read this file, such as `npm run keys`.
         writeFileSync(join(dataFolder, 'database-url'), server.url, { mode: 0o600 })
       }),
     )
@@ -136,7 +136,7 @@ async function startServers(): Promise<void> {
       }),
     )
   }
-  // All of them settle before a failure is reported, so that none is left running unknown.
+  // All starts settle before a failure is reported, so that no server is left running.
   const failed = (await Promise.allSettled(starting)).find((result) => result.status === 'rejected')
   if (failed) throw failed.reason
 }
@@ -151,16 +151,15 @@ function keepSecrets(): void {
     )
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new Error(
-      `it can keep nothing in ${dataFolder} (${code}); set POSTERN_DATA to another folder`,
-      { cause: error },
-    )
+    throw new Error(`${dataFolder} is not writable (${code}); set POSTERN_DATA to another folder`, {
+      cause: error,
+    })
   }
 }
 
 function keptSecret(name: string, make: () => string): string {
   const file = join(dataFolder, name)
-  // Empty where the disk was full when it was made.
+  // Empty if the disk was full when the file was made.
   if (readIfThere(file) === '') writeFileSync(file, make(), { mode: 0o600 })
   return readFileSync(file, 'utf8')
 }

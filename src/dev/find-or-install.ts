@@ -3,8 +3,8 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * The first of these programs on the PATH. No npm package carries them, so where there is none a Debian as
- * root gets its own package; elsewhere this throws the advice.
+ * The first of these programs on the PATH. No npm package contains them. If none is found, root on Debian gets the Debian
+ * package. On other systems, this throws the advice.
  */
 export function findOrInstall(
   programs: readonly string[],
@@ -14,8 +14,8 @@ export function findOrInstall(
   const found = findOnPath(...programs)
   if (found) return found
   if (process.getuid?.() !== 0 || !findOnPath('apt-get')) throw new Error(advice)
-  process.stderr.write(`No ${programs[0]} on this machine: installing it with apt-get\n`)
-  // Debian's packages start a service at once and at every boot; this is its documented way to refuse.
+  process.stderr.write(`${programs[0]} is not installed: installing it with apt-get\n`)
+  // Packages of Debian start a service at once and at every boot. This is the documented way to prevent it.
   const policyFile = '/usr/sbin/policy-rc.d'
   const hasPolicy = existsSync(policyFile)
   if (!hasPolicy) writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 })

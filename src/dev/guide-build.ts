@@ -1,6 +1,6 @@
 /**
- * Makes the documentation site beside the running demo, in a process of the lowest priority: the demo is there first, and
- * a build that fails costs nothing but one line.
+ * Builds the documentation site while the demo runs, in a process of the lowest priority. The demo does not wait for it,
+ * and a failed build only prints one line.
  */
 import { spawn } from 'node:child_process'
 import { constants, setPriority } from 'node:os'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { endChild } from './server-process.ts'
 
 export interface GuideBuild {
-  /** False once it has ended, well or not. */
+  /** False when the build has ended, also after a failure. */
   isUnderWay(): boolean
   readonly pid: number | undefined
   stop(): Promise<void>
@@ -16,12 +16,12 @@ export interface GuideBuild {
 
 const siteBuild = fileURLToPath(new URL('../../site/build.ts', import.meta.url))
 
-/** Does nothing where the site is made of the pages as they are. `onFailed` gets one line. */
+/** Does nothing if the site is up to date. `onFailed` gets one line. */
 export function startGuideBuild(
   onFailed: (line: string) => void,
   script: string = siteBuild,
 ): GuideBuild {
-  // In a group of its own: a Ctrl-C is the demo's to handle, and no failure of the build.
+  // In a separate process group: the demo handles Ctrl-C, which must not count as a failed build.
   const options = { stdio: 'ignore', detached: true } as const
   const child = spawn(process.execPath, [script, '--if-changed'], options)
   let isUnderWay = true
@@ -29,7 +29,8 @@ export function startGuideBuild(
   process.on('exit', end)
   const ended = (isGood: boolean) => {
     process.off('exit', end)
-    if (!isGood && isUnderWay) onFailed('The guide could not be built; `npm run docs` says why.')
+    if (!isGood && isUnderWay)
+      onFailed('The guide could not be built. Run `npm run docs` to see the error.')
     isUnderWay = false
   }
   child.on('error', () => ended(false))
@@ -37,7 +38,7 @@ export function startGuideBuild(
   try {
     if (child.pid) setPriority(child.pid, constants.priority.PRIORITY_LOW)
   } catch {
-    // It has ended already.
+    // The process has already ended.
   }
   return {
     isUnderWay: () => isUnderWay,

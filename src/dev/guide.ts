@@ -1,10 +1,10 @@
 /**
- * The documentation site, served by the demo alone at /docs/guide/. Only a checkout has it. It may be made, and made
- * anew, while the demo runs, so every request reads the site as it is now; while there is none, a page says so and
- * loads itself again.
+ * The documentation site, which only the demo serves, at /docs/guide/. Only a checkout has it. The site may be built while
+ * the demo runs, so every request reads the current files. While there is no site, a page shows that and reloads itself.
  *
- * A built page has two small scripts inside it, the same on every page (light or dark before the first paint); they
- * are named by their hash, so that nothing else inside a page may run. Code is coloured by style attributes.
+ * Every built page contains the same two small scripts (light or dark before the first paint). The
+ * Content-Security-Policy names their hashes, so that no other inline script can run. Code is coloured by style
+ * attributes.
  */
 import { createHash } from 'node:crypto'
 import { statSync } from 'node:fs'
@@ -25,7 +25,7 @@ const builtSite = fileURLToPath(new URL('../../site/dist', import.meta.url))
 
 export interface Guide {
   readonly folder?: string
-  /** Whether a site that is not there will be, presently. */
+  /** Whether a missing site is being built. */
   readonly isBeingBuilt?: () => boolean
 }
 
@@ -45,7 +45,7 @@ export function createGuide(guide: Guide = {}): Router {
   return express.Router().use(guidePath, router)
 }
 
-/** The headers of the site as it is now, made anew only when its start page is another one. */
+/** The headers of the current site. They are made again only when the start page changes. */
 function headersOf(startPage: string): () => RequestHandler {
   let made: { of: number; headers: RequestHandler } | undefined
   return () => {
@@ -67,13 +67,13 @@ const helmetFor = (startPage: string): RequestHandler =>
     strictTransportSecurity: false,
   })
 
-/** Bytes that are no text, which Express would answer with where it found them. */
+/** Answers paths that are not valid text. The answer of Express would contain file paths of this machine. */
 const notAPath: ErrorRequestHandler = (error, _request, response, next) => {
   if (!(error instanceof URIError)) return next(error)
-  response.status(400).type('text').send('That is not an address.\n')
+  response.status(400).type('text').send('This is not a valid address.\n')
 }
 
-/** What stands between the tags of each script that names no file. */
+/** The content of each inline script. */
 const inlineScripts = (html: string) =>
   html
     .split('<script')

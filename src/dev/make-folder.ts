@@ -2,8 +2,8 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * A folder with all above it that are missing. `mkdirSync` with `recursive` would try for ever where the last one that is
- * there can hold no folder and says ENOENT, as /proc does.
+ * Makes a folder and its missing parents. `mkdirSync` with `recursive` would try for ever below a folder such as /proc,
+ * which refuses new folders with ENOENT.
  */
 export function makeFolder(path: string, mode = 0o777): void {
   if (existsSync(path)) return

@@ -1,7 +1,7 @@
 /**
- * `npm ci` runs this. It makes two things that are not committed: the Prisma client and the code field for pages. The
- * packages that make them are for development. An install without those (`--omit=dev`) borrows them in a folder that is
- * removed afterwards, so that only what runs stays behind.
+ * `npm ci` runs this. It builds two things that are not committed: the Prisma client and the code field for pages. The
+ * packages for this are development packages. An install without them (`--omit=dev`) puts them into a folder that is
+ * removed afterwards, so that only packages for production stay.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'

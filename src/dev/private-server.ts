@@ -6,29 +6,28 @@ import { makeFolder } from './make-folder.ts'
 import { findFreePort, readIfThere, type ServerProcess, untilReady } from './server-process.ts'
 
 /**
- * A server of our own, PostgreSQL or Redis, for the demo and the tests, where none is given.
+ * A private PostgreSQL or Redis for the demo and the tests, if no server is given.
  *
- * Each keeps everything (data, log, password) in one folder, listens on a free loopback port that is
- * chosen anew at each start, and asks for a password: loopback is open to every user of the machine.
- * After a `kill -9` of ours the next start in the same folder ends the server left over there and
- * finds its data.
+ * Each has one folder for data, log and password. It listens on a free loopback port, chosen at each start. It needs a
+ * password, because every user of the machine can reach loopback. After a `kill -9` of the demo, the next start in the
+ * same folder stops the old server and finds its data.
  */
 export interface PrivateServer {
   readonly url: string
   readonly port: number
   readonly pid: number
-  /** Ends it in good order (everything on disk) and returns once it is gone. */
+  /** Shuts the server down (all data on disk). Resolves when it has ended. */
   stop(): Promise<void>
-  /** Ends it as a crash would. */
+  /** Ends the server as a crash would. */
   kill(): Promise<void>
 }
 
 export interface PrivateServerOptions {
-  /** Made if absent; holds nothing but this server's files. */
+  /** Made if absent. It contains only files of this server. */
   readonly dataDir: string
-  /** Default: any free one. */
+  /** Default: any free port. */
   readonly port?: number
-  /** More of the server's own command line, which wins over ours. */
+  /** More arguments of the server. They override the arguments set here. */
   readonly flags?: readonly string[]
 }
 
@@ -39,9 +38,8 @@ interface Startable {
 }
 
 /**
- * A port found free may be taken before the server binds it, and the children of a killed PostgreSQL
- * hold its shared memory for a moment longer than itself: both end the new server at once, and both
- * are over at the next try.
+ * Another program may take a free port before the server binds it. The children of a killed PostgreSQL also keep its
+ * shared memory for a moment. Both end the new server at once, and the next try succeeds.
  */
 export async function startOnFreePort(
   name: string,
@@ -78,7 +76,7 @@ export function openFolder(path: string): string {
   return dataDir
 }
 
-/** The same for as long as the folder lives. */
+/** The password of a folder; it never changes. */
 export function passwordOf(dataDir: string): string {
   const file = join(dataDir, 'password')
   if (readIfThere(file) === '')

@@ -5,26 +5,25 @@ import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Another program's server as a child of ours: begun, awaited and ended without ever leaving one
- * behind or ending a stranger's.
+ * A server as a child process: started, awaited and stopped. No server is left behind, and no other program is ended.
  *
- * The child leads a process group of its own, so a Ctrl-C in the terminal reaches only us and we
- * decide the order in which things end. The price is that it outlives us when we are killed.
- * So every start first looks for the server that an earlier life left in the same folder.
+ * The child leads a separate process group. So a Ctrl-C in the terminal reaches only this process, which decides the order
+ * of the shutdown. If this process is killed, the child goes on. So every start first searches the folder for a server of
+ * an earlier start.
  */
 export interface ServerProcess {
   readonly pid: number
-  /** Whether it has ended, by itself or by us. */
+  /** Whether the process has ended for any reason. */
   hasExited(): boolean
-  /** Asks it to end in good order and returns once it is gone; after 15 s it is killed. */
+  /** Shuts the server down, and kills it after 15 s. Resolves when it has ended. */
   stop(): Promise<void>
-  /** Ends it at once, as `kill -9` does, and returns once it is gone. */
+  /** Ends the server at once, as `kill -9` does. Resolves when it has ended. */
   kill(): Promise<void>
 }
 
 /**
- * What it writes goes to `logFile`: a pipe would break when we are killed, and take the server along.
- * `stopSignal` is the one that ends it in good order; it gets that too when we exit without a stop.
+ * The output goes to `logFile`, because a pipe would break when this process is killed, and end the server. `stopSignal`
+ * shuts the server down. It is also sent when this process exits without a stop.
  */
 export function startServerProcess(
   command: readonly [string, ...string[]],
@@ -42,7 +41,7 @@ export function startServerProcess(
   const endWithUs = () => child.kill(stopSignal)
   process.on('exit', endWithUs)
   child.on('exit', () => process.off('exit', endWithUs))
-  // Such a child never was: it has no pid, and counts as exited.
+  // A child that did not start has no pid and counts as ended.
   child.on('error', () => process.off('exit', endWithUs))
   return {
     pid: child.pid ?? 0,
@@ -57,7 +56,7 @@ const stopDeadlineMs = 15_000
 const hasExited = ({ pid, exitCode, signalCode }: ChildProcess) =>
   pid === undefined || exitCode !== null || signalCode !== null
 
-/** Resolves when it is gone. It is killed where the signal has not ended it within the time. */
+/** Sends a signal, and kills the process if it has not ended within the time. Resolves when it has ended. */
 export async function endChild(
   child: ChildProcess,
   signal: NodeJS.Signals,
@@ -72,7 +71,7 @@ export async function endChild(
   clearTimeout(killLater)
 }
 
-/** Asks `isReady` until it says so; false when the server ended or the time ran out. */
+/** Calls `isReady` until it returns true. False if the server ended or the time ran out. */
 export async function untilReady(
   server: ServerProcess,
   isReady: () => boolean | Promise<boolean>,
@@ -87,8 +86,8 @@ export async function untilReady(
 }
 
 /**
- * Stops the server that an earlier life of ours left running in a folder. One whose own starter is
- * alive is not left over but in use, and then this throws.
+ * Stops the server that an earlier start left running in a folder. Throws if the process that started it still runs,
+ * because that server is in use.
  */
 export async function stopLeftover(
   pidFile: string,
@@ -111,9 +110,8 @@ export async function stopLeftover(
 }
 
 /**
- * The process of a pid file, if it runs and its command line still names `mark`: a pid may belong to
- * a stranger by now. Such a file is removed, because PostgreSQL would take the stranger for itself
- * and refuse to start.
+ * The process of a pid file, if it runs and its command line contains `mark`. Otherwise the pid belongs to another program
+ * by now. The file is then removed, because PostgreSQL would mistake that program for itself and refuse to start.
  */
 export function findServer(pidFile: string, mark: string): number | undefined {
   const pid = Number.parseInt(readIfThere(pidFile), 10)
@@ -128,21 +126,21 @@ function tryKill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It ended between our look and our signal.
+    // The process ended between the check and the signal.
   }
 }
 
-/** Empty for a process that is gone (or a zombie, which is as good). */
+/** Empty for a process that has ended (or is a zombie). */
 function commandLineOf(pid: number): string {
   if (existsSync('/proc/self/cmdline'))
     return readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
   return ps(pid, 'command')
 }
 
-/** 0 or NaN for a process that is gone. */
+/** 0 or NaN for a process that has ended. */
 export function parentOf(pid: number): number {
   if (existsSync('/proc/self/stat')) {
-    // The second field is the program's name in brackets, which may itself hold spaces and brackets.
+    // The second field is the name of the program in brackets. The name may contain spaces and brackets.
     return Number(
       readIfThere(`/proc/${pid}/stat`)
         .replace(/^.*\) \S+ /s, '')
@@ -152,7 +150,7 @@ export function parentOf(pid: number): number {
   return Number(ps(pid, 'ppid'))
 }
 
-/** Empty for a file that is not there: it may vanish between a look and a read. */
+/** Empty for a missing file, because it may vanish between a check and a read. */
 export function readIfThere(file: string): string {
   try {
     return readFileSync(file, 'utf8')
@@ -166,9 +164,8 @@ function ps(pid: number, column: string): string {
 }
 
 /**
- * A free loopback port. Taken from below the range the system hands to outgoing
- * connections: a client that reconnects for ever to a dead port inside that range will one day be
- * given that very port and talk to itself.
+ * A free loopback port below the range of outgoing connections. In that range, a client that reconnects to a dead port
+ * could get the same port as its source, and connect to itself.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {
@@ -179,17 +176,17 @@ export async function findFreePort(): Promise<number> {
       await once(probe, 'listening')
       return port
     } catch {
-      // Taken: try another.
+      // The port is in use: try another.
     } finally {
       probe.close()
     }
   }
 }
 
-/** Sends one line to a loopback port and returns the first thing that comes back, or nothing. */
+/** Sends one line to a loopback port and returns the first answer, or an empty text. */
 export async function askPort(port: number, line: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })
-  // Without an error those who wait for data would never hear of it.
+  // Without an error, the wait for data would never end.
   socket.on('timeout', () => socket.destroy(new Error('no answer')))
   try {
     await once(socket, 'connect')

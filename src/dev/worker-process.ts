@@ -1,6 +1,6 @@
 /**
- * The demo's worker and who looks after it: when it ends unasked, another is started after a pause in which a visitor sees
- * that what was accepted waits and is not lost. A real supervisor does the same, only sooner.
+ * Runs the worker of the demo. If the worker ends unexpectedly, another one starts after a pause. In the pause, a visitor
+ * sees that accepted messages wait and are not lost. A real supervisor does the same, but sooner.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { endChild } from './server-process.ts'
 
 const restartAfterMs = 6_000
-/** Longer than the worker gives itself. */
+/** Longer than the worker's own time limit for its end. */
 const stopWithinMs = 21_000
 
 export type WorkerState =
@@ -17,14 +17,14 @@ export type WorkerState =
 
 export type WorkerProcess = ReturnType<typeof startWorkerProcess>
 
-/** `env` is all that it gets. */
+/** `env` is the whole environment of the worker. */
 export function startWorkerProcess(env: Readonly<Record<string, string | undefined>>) {
   let child = begin()
   let exited: Promise<unknown> = once(child, 'exit')
   let isReady = false
   let isClosing = false
   let restart: { timer: NodeJS.Timeout; atMs: number } | undefined
-  /** Resolves when the first one works, or rejects when it ended before. */
+  /** Resolves when the first worker is ready. Rejects if it ended before. */
   const ready = Promise.race([
     once(child, 'message'),
     exited.then(() => {
@@ -32,13 +32,13 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
     }),
   ])
   watch()
-  // A child must not outlive us where a close came to nothing.
+  // The child must not outlive this process after a failed close.
   const endWithUs = () => child.kill('SIGKILL')
   process.on('exit', endWithUs)
 
   function begin(): ChildProcess {
     return fork(fileURLToPath(new URL('demo-worker.ts', import.meta.url)), {
-      // A group of its own: a Ctrl-C reaches us alone, and we end it in order.
+      // A separate process group: a Ctrl-C reaches only this process, which ends the worker in order.
       detached: true,
       env: { ...env },
     })
@@ -72,14 +72,14 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
       return { kind: isReady ? 'ready' : 'starting', pid: child.pid ?? 0 }
     },
 
-    /** As the kernel does when memory runs out. Resolves when it is gone. */
+    /** Kills the worker as the kernel does without memory. Resolves when it has ended. */
     async kill(): Promise<void> {
       if (restart) return
       child.kill('SIGKILL')
       await exited
     },
 
-    /** Lets it end what is under way. */
+    /** Stops the worker after it has finished the work under way. */
     async close(): Promise<void> {
       isClosing = true
       clearTimeout(restart?.timer)

@@ -32,7 +32,7 @@ export function createAdminServer(deps: {
     if (isPageOfAnotherName(request)) {
       return json(403, {
         status: 'refused',
-        reasons: ['a browser must name this host by its address'],
+        reasons: ['a browser must use the IP address of this host, or localhost'],
       })
     }
     try {

@@ -1,8 +1,8 @@
 /**
  * JSON bodies, from the wire to a checked value.
  *
- * express.json is not used. A wrong type, charset or encoding, a long body and bad UTF-8 each need an answer of their
- * own. After these checks only one JSON.parse is left. The reader also costs only a fifth of a whole refusal
+ * express.json is not used. A wrong type, charset or encoding, a long body and bad UTF-8 each need a different
+ * answer. After these checks only one JSON.parse is left. The reader also costs only a fifth of a whole refusal
  * (docs/performance.md).
  */
 import { isUtf8 } from 'node:buffer'

@@ -1,6 +1,6 @@
 /**
- * The calls of the HTTP as functions, for a host and for plugins: the same checks, limits, rows and records, under no key.
- * Every expected result is a value; only a fault inside Postern is thrown.
+ * The HTTP calls as functions, for host apps and plugins: the same checks, limits, rows and records, without a key.
+ * Every expected result is a value; only an unexpected error is thrown.
  */
 import { z } from 'zod'
 import { Problem, Unavailable } from '../base/problems.ts'
@@ -15,28 +15,28 @@ import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
 import { sendNoticeBody } from './notices.ts'
 import type { UnderWay } from './under-way.ts'
 
-/** The name of an app, as keys have it. */
+/** The name of an app, as in keys. */
 const app = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
 const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, 'is 1 to 255 visible ASCII characters')
   .optional()
 
-/** Nobody in process is asked for a challenge. */
+/** Calls in process never get a challenge. */
 const captchaInput = sendCaptchaBody.omit({ challenge: true }).extend({ app, idempotencyKey })
 const checkInput = checkCaptchaBody.omit({ challenge: true }).extend({ app })
 const noticeInput = sendNoticeBody.extend({ app, idempotencyKey })
 
-/** `outcome` is `accepted`, `passed` or the code of the error that HTTP would answer, with the members of that answer. */
+/** `outcome` is `accepted`, `passed` or the error code that HTTP would answer, with the members of that answer. */
 export type CallOutcome<Outcome> =
   | Exclude<Outcome, Limited>
   | Pick<Limited, 'outcome' | 'policy' | 'rule' | 'window' | 'retryAfterMs' | 'message'>
-  /** Redis or PostgreSQL is out of reach, or this Postern is closed: nothing was taken. */
+  /** Redis or PostgreSQL is out of reach, or this Postern is closed. Nothing was taken. */
   | { outcome: 'unavailable' }
 
 /**
- * The fields are those of the HTTP call's body, with the `app` for which it is made. `ip` is the address of the person who
- * asked; without it all such calls share what the limits count by address.
+ * The fields of the HTTP body, and the `app`. `ip` is the person's address. Calls without it share one count in limits
+ * by address.
  */
 export interface PosternCalls {
   sendCaptcha(asked: z.input<typeof captchaInput>): Promise<CallOutcome<SendOutcome>>
@@ -52,7 +52,7 @@ export function createCalls(deps: {
 }): PosternCalls {
   const { sendCaptcha, checkCaptcha, sendNotice, underWay } = deps
 
-  /** A call as JavaScript can make it: with anything for its fields. */
+  /** A call with any fields, because callers in JavaScript have no types. */
   const inProcess =
     <Input extends { app: string }, Outcome extends { outcome: string }>(
       schema: z.ZodType<Input>,
@@ -81,10 +81,10 @@ export function createCalls(deps: {
   }
 }
 
-/** Rules may count by `{keyId}`; an id of a key is never this. */
+/** Rules may count by `{keyId}`. No key has this id. */
 const inProcessKey = 'in-process'
 
-/** A refusal of the limits without what is the limiter's own. */
+/** A refusal without the limiter's internal members. */
 function shown<Outcome extends { outcome: string }>(made: Outcome): CallOutcome<Outcome> {
   if (made.outcome !== 'limited' && made.outcome !== 'locked') return made as never
   const { outcome, policy, rule, window, retryAfterMs, message } = made as unknown as Limited

@@ -20,7 +20,11 @@ export const acquireBody = z
       .refine((fields) => Object.keys(fields).length <= maxFields, `at most ${maxFields} fields`)
       .refine((fields) => !('app' in fields), 'app is the app of your key')
       .meta({ description: "Values for the fields in the rules' keys." }),
-    permits: z.int().min(1).default(1).meta({ description: 'How much to take from every rule.' }),
+    permits: z
+      .int()
+      .min(1)
+      .default(1)
+      .meta({ description: 'The number of uses to take from every rule.' }),
   })
   .meta({ id: 'Acquire' })
 
@@ -37,7 +41,7 @@ const permitsTaken = z
     allowed: z.literal(true),
     remaining: z
       .array(z.object({ rule: z.string(), window: z.string(), left: z.int() }))
-      .meta({ description: 'What is left in every window of every rule.' }),
+      .meta({ description: 'The remaining uses in every window of every rule.' }),
   })
   .meta({ id: 'PermitsTaken' })
 
@@ -66,7 +70,7 @@ export function limitRoutes(deps: {
       method: 'post',
       path: '/v1/limits/:policy/acquire',
       name: 'acquire',
-      summary: 'Take from every rule of a policy, or from none.',
+      summary: 'Take uses from every rule of a policy, or from none.',
       access: 'secret',
       body: acquireBody,
       answers: { 200: { description: 'Taken.', schema: permitsTaken } },
@@ -97,11 +101,11 @@ export function limitRoutes(deps: {
       method: 'post',
       path: '/v1/attempts',
       name: 'beginAttempt',
-      summary: 'Count a login attempt. Ask before comparing the password.',
+      summary: 'Count a login attempt. Call it before you compare the password.',
       access: 'secret',
       body: attemptBody,
       answers: {
-        200: { description: 'The attempt may be made; it is counted.', schema: tryAllowed },
+        200: { description: 'The attempt is allowed and counted.', schema: tryAllowed },
       },
       problems: ['limited', 'locked'],
       async run({ caller: { app }, body }) {
@@ -130,7 +134,7 @@ export function limitRoutes(deps: {
         const isCleared = await withFieldProblems('', () =>
           loginThrottle.clear({ policy, app, subject, ip }),
         )
-        if (!isCleared) throw invalid('policy', 'has no lockout of a subject')
+        if (!isCleared) throw invalid('policy', 'has no lockout by subject')
         return { status: 204 }
       },
     }),

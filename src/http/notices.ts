@@ -75,9 +75,10 @@ export const noticeView = z
         durationMs: z.number(),
         detail: z.string().optional(),
         count: z.int().optional().meta({
-          description: 'Calls with this outcome, where there were several: `at` is the first.',
+          description:
+            'The number of calls with this outcome, if more than one. `at` is the first call.',
         }),
-        latestAt: time.optional().meta({ description: 'The latest of them.' }),
+        latestAt: time.optional().meta({ description: 'The time of the latest call.' }),
       }),
     ),
     createdAt: time,

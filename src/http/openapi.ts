@@ -48,7 +48,7 @@ function openApiDocument(
           key: {
             type: 'http',
             scheme: 'bearer',
-            description: 'A secret API key, or a publishable one where the call says so.',
+            description: 'A secret API key, or a publishable one for calls that allow it.',
           },
         },
       },
@@ -167,7 +167,7 @@ const problemHeaders: Partial<Record<ProblemCode, ZodOpenApiHeadersObject>> = {
   limited: {
     ...retryAfterHeader,
     RateLimit: {
-      description: 'The window that refused, what is left of it and its wait in seconds.',
+      description: 'The window that refused, its remaining uses and its wait in seconds.',
       schema: { type: 'string' },
     },
     'RateLimit-Policy': {

@@ -32,7 +32,7 @@ const verifyPassBody = z
     channel: channel.optional(),
     to: recipient
       .optional()
-      .meta({ description: 'With it only a pass of this recipient is good.' }),
+      .meta({ description: 'With it, only a pass for this recipient is accepted.' }),
   })
   .meta({ id: 'VerifyPass' })
 

@@ -90,5 +90,5 @@ export function problemSchema(codes: readonly ProblemCode[]): z.ZodType {
 
 export const anyProblem = problemSchema([...schemas.keys()]).meta({
   id: 'Problem',
-  description: 'Every problem there is (RFC 9457). `code` tells them apart.',
+  description: 'Every problem (RFC 9457), identified by its `code`.',
 })

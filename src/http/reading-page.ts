@@ -38,7 +38,7 @@ export function createReadingPage(): Router {
   return router
 }
 
-/** `home`: where the logo leads. The demo names its first page; other hosts have none. */
+/** `home`: the target of the logo. The demo names its first page; other hosts have none. */
 const page = (base: string, home: string) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -60,7 +60,7 @@ const page = (base: string, home: string) => `<!doctype html>
 const escaped = (text: string) =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
-/** Mends what Swagger UI gives to screen readers: links within buttons, headings that skip a level, parts without a name. */
+/** Corrects Swagger UI for screen readers: links within buttons, headings that skip a level, parts without a name. */
 const start = `const here = document.currentScript.src
 SwaggerUIBundle({
   url: new URL('../openapi.json', here).href,

@@ -19,7 +19,7 @@ export const plainText = (maxLength: number) =>
 
 export const channel = z
   .enum(channels)
-  .meta({ id: 'Channel', description: 'What carries the message.' })
+  .meta({ id: 'Channel', description: 'How the message is sent.' })
 export const recipient = plainText(320)
   .min(1)
   .meta({
@@ -37,7 +37,7 @@ export const locale = z.string().meta({
 })
 export const id = plainText(64).min(1).meta({ description: 'The id of the notice.' })
 export const scene = name.meta({
-  description: 'What the code is for. A code for one scene never passes another.',
+  description: 'The purpose of the code. A code for one scene never passes another.',
 })
 export const template = name.meta({ description: 'A folder of the templates.' })
 /** The address of the person, for callers that are servers. */
@@ -51,7 +51,7 @@ export const ip = z
     return z.NEVER
   })
   .meta({
-    description: 'The address of the person who wants the code, if the caller is a server.',
+    description: "The person's address, if the caller is a server.",
   })
 export const time = z.iso.datetime()
 export const lockedForMs = z.int().min(1).meta({

@@ -23,7 +23,7 @@ export interface ApiRole {
   console: RequestListener
 }
 
-/** The API on a port of its own. Resolves once it listens. */
+/** Starts the API on its port. Resolves when it listens. */
 export async function startApiRole(
   shared: Shared,
   { beside, quietMs }: { beside?: Beside | undefined; quietMs?: number | undefined } = {},

@@ -104,7 +104,7 @@ function watchDelivery(shared: Shared, limiterRedis: RedisClient) {
   }
 }
 
-/** A limiter whose Redis keys have their own names, apart from those of policies. */
+/** A limiter with separate names of Redis keys, so that they do not collide with policies. */
 function limiterOf(
   shared: Shared,
   redis: RedisClient,

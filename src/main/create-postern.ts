@@ -25,8 +25,8 @@ export interface PosternOptions extends Additions {
 
 export interface Postern extends PosternCalls {
   /**
-   * An `express.Router`, to be mounted anywhere. Other paths than those of Postern go on to the next handler. It accepts
-   * a body that was parsed before.
+   * An `express.Router`, to be mounted anywhere. Paths that Postern does not have go on to the next handler. It accepts a
+   * body that was parsed before.
    */
   readonly router: Awaited<ReturnType<typeof createApiRouter>>['router']
   /** Starts to send messages in this process; a second call changes nothing. Throws after `close`. */

@@ -24,7 +24,7 @@ export interface Config {
 
 /**
  * Reads the environment, the policy file (or its text) with its plugins, and the templates. Reports the problems of all
- * of them at once. `extensions` are those of a host.
+ * of them at once. `extensions` come from a host.
  */
 export async function loadConfig(
   env: Readonly<Record<string, string | undefined>>,

@@ -60,7 +60,7 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
 
   /** `given`: a value from the host, or the default export of a module. `name` is used if it has none. */
   async function add(given: unknown, name: string): Promise<void> {
-    let told = name
+    let label = name
     try {
       const made = typeof given === 'function' ? await madeBy(given as () => unknown) : given
       if (!isObject(made)) throw new Error('is neither a plugin nor a provider kind')
@@ -72,7 +72,7 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
       if (typeof own !== 'string' || !/^[^\p{C}]{1,200}$/u.test(own)) {
         throw new Error('its name is not 1 to 200 visible characters')
       }
-      told = own
+      label = own
       if (providerKinds === undefined && router === undefined) {
         throw new Error('has neither providerKinds nor router')
       }
@@ -82,7 +82,7 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
       if (providerKinds !== undefined) addKinds(providerKinds)
       plugins.push({ name: own, ...(router ? { router: router.bind(made) } : {}) })
     } catch (error) {
-      throw new Error(`plugin ${told}: ${messageOf(error)}`, { cause: error })
+      throw new Error(`plugin ${label}: ${messageOf(error)}`, { cause: error })
     }
   }
 

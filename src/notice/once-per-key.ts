@@ -16,7 +16,7 @@ import type { Refused } from '../rules/refused.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 
-/** Every request is promised an answer within 2.5 s, also when servers are away. The rest is for writing the answer. */
+/** Every request is promised an answer within 2.5 s, also when servers are away. 0.3 s are left for all other work. */
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 

@@ -48,8 +48,8 @@ export const outcomes = [
 export type Outcome = (typeof outcomes)[number]
 
 /**
- * One call of a provider, or all calls that failed for the same reason without sending. An outage may last for
- * thousands of calls, and a row has one entry for them. Duration and detail are of the latest call.
+ * One call of a provider, or all calls in which it did not accept the message for the same reason. An outage may last
+ * for thousands of calls, and a row has one entry for them. Duration and detail are of the latest call.
  */
 export interface Attempt {
   /** Null if the process died before it could record the provider. */

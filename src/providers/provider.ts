@@ -1,7 +1,7 @@
 /**
  * The contract of every provider.
  *
- * A provider sends one message to one vendor and returns one result of a closed set. The result also tells what it
+ * A provider sends one message to one vendor and returns one result of a closed set. The result also shows what it
  * concerns: the message (`rejected`), the recipient (`invalid_recipient`, `postponed`), or the account and the vendor
  * (`throttled`, `unavailable`). A result about one recipient must never be returned as one about the vendor: it would stop
  * all messages. A provider decides nothing: retries, failover, pauses and states belong to delivery. It never throws for
@@ -20,7 +20,7 @@ export interface Message {
   readonly to: string
   readonly template: string
   readonly locale: string
-  /** Variables of the template, for vendors that render a template of their own. */
+  /** Variables of the template, for vendors that render a template. */
   readonly variables: Readonly<Record<string, string>>
   readonly subject?: string
   readonly text: string

@@ -3,7 +3,7 @@ import type { Message } from './provider.ts'
 
 /**
  * Carriers in China only send approved texts, by their ids. So the settings map template, locale and variables of Postern
- * to those of the vendor.
+ * to ids and variables of the vendor.
  */
 export function vendorTemplates<T extends z.ZodType>(entry: T) {
   return z.record(z.string().min(1), z.record(z.string().min(1), entry))

@@ -8,9 +8,8 @@ import type { Rule } from '../limiter/index.ts'
  * `refund: passed`. A rule in mode challenge is a budget of guesses; an owner who signs in often must not use it up.
  * Other rules count right codes like any use.
  *
- * `cleared`: rules that forget earlier wrong guesses too. These are lock-outs of one recipient only. An attacker can
- * pass with a number of their own, and must not win back guesses at other numbers. A budget that each sign-in filled
- * up again would be useless.
+ * `cleared`: rules that forget earlier wrong guesses too. These are lock-outs with the recipient in their key. Other
+ * rules are not cleared: an attacker's sign-ins with an own number would win back guesses at other numbers.
  */
 export function afterPass(rules: readonly Rule[]): { cleared: string[]; givenBack: string[] } {
   const isCleared = ({ kind, fields }: Rule) => kind === 'lockout' && fields.includes('to')

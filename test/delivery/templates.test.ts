@@ -90,7 +90,7 @@ describe('render', () => {
         't/email.en.txt': `${subject}\nList-Unsubscribe: mailto:off@acme.test\n\nHello\n`,
         't/email.en.html': '<p>{{code}}</p>',
       }
-      expect(() => load(files)).toThrow(/nobody subscribes to a code/)
+      expect(() => load(files)).toThrow(/A code has no subscription/)
     },
   )
 

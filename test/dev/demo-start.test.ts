@@ -15,7 +15,7 @@ test('a data folder that can not be made: the demo ends and names the setting', 
     expect(await runCommand('demo', [], { POSTERN_DATA: folder })).toEqual({
       code: 1,
       stdout: '',
-      stderr: `The demo can not start: it can keep nothing in ${folder} (${code}); set POSTERN_DATA to another folder\n`,
+      stderr: `The demo can not start: ${folder} is not writable (${code}); set POSTERN_DATA to another folder\n`,
     })
   }
 })

@@ -119,7 +119,7 @@ describe('the build beside the demo', () => {
     const killed = startBuild('process.kill(process.pid, "SIGKILL")')
     for (const { build } of [good, faulty, killed]) await isOver(build)
     expect(good.lines).toEqual([])
-    const line = 'The guide could not be built; `npm run docs` says why.'
+    const line = 'The guide could not be built. Run `npm run docs` to see the error.'
     expect([faulty.lines, killed.lines]).toEqual([[line], [line]])
   })
 

@@ -263,7 +263,7 @@ describe('the sandbox', () => {
   })
 
   test.each([
-    ['en', 'The sandbox answers only callers on its own machine, who name it localhost.'],
+    ['en', 'The sandbox answers only callers on this machine, and only as localhost.'],
     ['zh', '沙箱只回应本机以 localhost 访问的调用方。'],
   ])('its refusal says why, in %s, and speaks of no key', async (language, detail) => {
     const { body } = await ask(`Host: evil.example\r\nAccept-Language: ${language}\r\n`)

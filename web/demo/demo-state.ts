@@ -47,7 +47,7 @@ export interface Decided {
 }
 
 export interface DemoState {
-  /** All times here are those of the server's clock. */
+  /** All times here are by the clock of the server. */
   nowMs: number
   worker: { kind: 'starting' | 'ready'; pid: number } | { kind: 'down'; restartsInMs: number }
   /** Null if the policy file names other providers than the demo's. */

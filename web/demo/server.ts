@@ -30,7 +30,7 @@ export function followState(onState: (state: DemoState | null) => void) {
   return {
     ask,
 
-    /** What `find` returns for the first state where that is not undefined. Undefined after `withinMs`. */
+    /** Waits for a state where `find` returns a value, and returns that value. Undefined after `withinMs`. */
     until<Found>(find: (state: DemoState) => Found | undefined, withinMs = 30_000) {
       return new Promise<Found | undefined>((resolve) => {
         const end = (found: Found | undefined) => {

@@ -250,7 +250,7 @@ export const en = {
     until: 'Until (UTC)',
     filter: 'Filter',
     none: 'No notice matches.',
-    lookedAt: (count: number) => `Searched ${count.toLocaleString('en-US')} notices.`,
+    lookedAt: (count: number) => `Searched ${count.toLocaleString('en')} notices.`,
     next: 'Older',
     first: 'Newest',
     erased: 'erased',
@@ -265,7 +265,7 @@ export const en = {
     scheduled: 'Scheduled for later',
     noneWaits: 'none',
     ofAllApps:
-      'Waiting times, workers and providers are those of the whole service, not only of your app.',
+      'Waiting times, workers and providers belong to the whole service, not only to your app.',
     noFailed: 'Queues keep no failed jobs. See',
     failedNotices: 'failed notices',
     workers: (count: number) =>

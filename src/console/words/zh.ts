@@ -215,7 +215,7 @@ export const zh: typeof en = {
     until: '截至（UTC）',
     filter: '筛选',
     none: '没有符合条件的消息。',
-    lookedAt: (count) => `已检索 ${count.toLocaleString('en-US')} 条消息。`,
+    lookedAt: (count) => `已检索 ${count.toLocaleString('en')} 条消息。`,
     next: '更早',
     first: '最新',
     erased: '已清除',

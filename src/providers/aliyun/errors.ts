@@ -7,7 +7,7 @@ import { defaultRetryAfterMs, isCode } from '../send-result.ts'
  * throttling).
  *
  * `isv.BUSINESS_LIMIT_CONTROL` is the cap of one number under one signature (1 a minute, 5 an hour, 10 a day by default).
- * A repeat at once never helps, and no other recipient is affected. Every other cap is that of the account.
+ * A repeat at once never helps, and no other recipient is affected. Every other cap belongs to the account.
  */
 const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL'])
 

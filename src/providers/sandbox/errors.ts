@@ -1,6 +1,6 @@
 import type { FaultRule } from './settings.ts'
 
-/** The fault for this recipient: that of the first rule that fits. */
+/** The fault for this recipient: the fault of the first rule that fits. */
 export function findFault(
   rules: readonly FaultRule[],
   to: string,

@@ -13,7 +13,7 @@ export const command = {
   enquireLink: 0x00000015,
 } as const
 
-/** The command of an answer is that of its request with the highest bit set. */
+/** The command of an answer is the command of its request with the highest bit set. */
 export function responseTo(commandId: number): number {
   return (commandId | 0x80000000) >>> 0
 }

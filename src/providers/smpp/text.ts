@@ -9,7 +9,7 @@ export interface EncodedText {
 
 const dataCodings = { gsm7: 0x00, ucs2: 0x08 } as const
 
-/** `reference` separates the parts of this text from those of another text to the same phone. */
+/** `reference` separates the parts of this text from parts of another text to the same phone. */
 export function encodeSegments(text: string, reference: number): EncodedText {
   const { encoding, segments } = splitSms(text)
   const contents = segments.map((segment, index) => {
