@@ -235,7 +235,7 @@ describe('a key whose first request never answered is taken over after 30 s', ()
     'is not there': 'DELETE FROM notice WHERE id = $1',
   }
   test.each(Object.entries(endings))(
-    'the notice %s: the repeat makes one of its own, is told its id from then on, and never that of the first (I26)',
+    'the notice %s: the repeat makes another, later repeats get its id and never the first one (I26)',
     async (what, sql) => {
       const send = () => notice(`taken over, ${what}`.replaceAll(/\W+/g, '-'))
       // No worker takes it: its state is what this test makes of it.
