@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 /**
- * Notice ids are UUIDs of version 7 (RFC 9562): they begin with their time, so rows land at the end
- * of the index, a page of results needs no second sort key, and a month of rows is a range of ids.
+ * Notice ids are UUIDs of version 7 (RFC 9562), which begin with their time. So new rows land at the end of the index. A
+ * page of results needs no second sort key, and a month of rows is a range of ids.
  */
 export function newId(nowMs: number = Date.now()): string {
   const time = nowMs.toString(16).padStart(12, '0')

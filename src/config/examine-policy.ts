@@ -46,7 +46,7 @@ function examineTesting({ recipients, until }: PolicyFile['testing'], passing: n
   return [
     warning(
       `${count} until ${until}: fixed codes, nothing is sent`,
-      'remove them before production',
+      'remove them when the tests have ended',
     ),
   ]
 }

@@ -2,16 +2,16 @@
  * Every route as an express.Router, for the standalone API or a host app: key → body → route → answer.
  *
  * The order of refusals; each is answered before the next is checked:
- *   204, 403 a preflight (cors.ts); 405 the method
+ *   204, 403 a preflight (cors.ts); 405 the method;
  *   401 the API key, 403 its origins and its kind; 403 a remote caller on local routes;
- *     404, 403 the head of a receipt
- *   400 the query
- *   413, 415, 400 the body (body.ts), 503 if the room for bodies is full
- * and then, below HTTP (src/captcha, src/notice):
- *   422, 403 the recipient; 400 route, template and variables (src/notice/message.ts)
- *   409, 422 the Idempotency-Key (src/notice/once-per-key.ts)
- *   400, 403 the answer to a challenge (src/access/challenges.ts)
- *   429, 403 the limits (src/rules/quota.ts)
+ *     404, 403 the head of a receipt;
+ *   400 the query;
+ *   413, 415, 400 the body (body.ts), 503 if the room for bodies is full.
+ * Then, below HTTP (src/captcha, src/notice):
+ *   422, 403 the recipient; 400 route, template and variables (src/notice/message.ts);
+ *   409, 422 the Idempotency-Key (src/notice/once-per-key.ts);
+ *   400, 403 the answer to a challenge (src/access/challenges.ts);
+ *   429, 403 the limits (src/rules/quota.ts).
  * So no body is read before the key is known to be valid, and nothing is counted before all other checks pass. Other
  * paths go on to the next handler.
  */

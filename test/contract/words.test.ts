@@ -96,6 +96,31 @@ test.each(notUsedThere)('%s is not used in the plain folders: %s', (pattern) => 
   expect(foundIn(plainPassages, pattern)).toEqual([])
 })
 
+const maxSentenceWords = 25
+
+/** A colon or semicolon ends a sentence too. Pictures are left out. */
+const longSentencesIn = (text: string): string[] =>
+  text.includes('──')
+    ? []
+    : text.split(/[.:;?] /).filter((part) => wordsIn(part) > maxSentenceWords)
+
+const wordsIn = (text: string) => text.match(/\S*[\p{L}\d]\S*/gu)?.length ?? 0
+
+test(`no sentence of a comment in the plain folders has more than ${maxSentenceWords} words`, () => {
+  const long = plainPassages
+    .filter(({ text }) => text.startsWith('/**'))
+    .flatMap(({ file, line, text }) =>
+      longSentencesIn(text).map((sentence) => `${file}:${line}: ${sentence}`),
+    )
+  expect(long).toEqual([])
+})
+
+test('a sentence of 26 words is long, two of 25 are not, and signs are no words', () => {
+  const words = (count: number) => Array(count).fill('word').join(' ')
+  expect(longSentencesIn(`/** ${words(26)}. */`)).toHaveLength(1)
+  expect(longSentencesIn(`/** ${words(25)}; ${words(25)}. → */`)).toEqual([])
+})
+
 test('comments, messages, scripts and pages are read, and a phrase over two lines is seen', () => {
   for (const folder of ['src/', 'web/', 'lua/', 'docs/', 'README.md']) {
     expect(passages.filter(({ file }) => file.startsWith(folder)).length).toBeGreaterThan(3)
