@@ -23,7 +23,7 @@ const endpoints = {
 }
 
 /** Error codes of both vendors that are not about the token. */
-const notTheTokens = [
+const notAboutToken = [
   'missing-input-secret',
   'invalid-input-secret',
   'sitekey-secret-mismatch',
@@ -90,8 +90,8 @@ export function createSiteverify(settings: SiteverifySettings): ChallengeKind {
       if (outcome.status >= 500 || typeof success !== 'boolean' || !Array.isArray(codes)) {
         throw unavailable(`its answer has status ${outcome.status} and no result`)
       }
-      const ours = notTheTokens.find((code) => codes.includes(code))
-      if (ours) throw unavailable(ours)
+      const failure = notAboutToken.find((code) => codes.includes(code))
+      if (failure) throw unavailable(failure)
       return success && isFromPage(kind, hostname, origins)
     },
 

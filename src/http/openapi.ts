@@ -53,7 +53,7 @@ function openApiDocument(
         },
       },
     },
-    { allowEmptySchema: { custom: true }, override: tellDefault },
+    { allowEmptySchema: { custom: true }, override: describeDefault },
   )
 }
 
@@ -61,10 +61,10 @@ function openApiDocument(
  * Writes the default of a request member into its description. Generators of clients (openapi-typescript, for one)
  * treat a member with a `default` as always present, so their users would have to send it.
  */
-function tellDefault({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
+function describeDefault({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
   if (io !== 'input' || jsonSchema.default === undefined) return
-  const told = `Default: \`${JSON.stringify(jsonSchema.default)}\`.`
-  jsonSchema.description = [jsonSchema.description, told].filter(Boolean).join(' ')
+  const text = `Default: \`${JSON.stringify(jsonSchema.default)}\`.`
+  jsonSchema.description = [jsonSchema.description, text].filter(Boolean).join(' ')
   delete jsonSchema.default
 }
 

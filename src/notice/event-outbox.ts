@@ -49,14 +49,14 @@ export function createEventOutbox(database: Database) {
       return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
     },
 
-    /** Ends leases: deletes the rows in `gone`, and makes those in `again` due after their pause. */
+    /** Ends leases: deletes the rows in `finished`, and makes those in `retries` due after their pause. */
     async settle(
-      gone: readonly string[],
-      again: readonly { id: string; pauseMs: number }[],
+      finished: readonly string[],
+      retries: readonly { id: string; pauseMs: number }[],
     ): Promise<void> {
-      if (gone.length > 0) await database.query('event-remove', removeSql, [gone])
-      if (again.length > 0) {
-        await database.query('event-again', againSql, columns(again, ['id', 'pauseMs']))
+      if (finished.length > 0) await database.query('event-remove', removeSql, [finished])
+      if (retries.length > 0) {
+        await database.query('event-again', againSql, columns(retries, ['id', 'pauseMs']))
       }
     },
 

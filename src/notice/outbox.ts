@@ -14,7 +14,7 @@ export type WantedEvents = readonly EventType[]
 export function insertEvents(types: WantedEvents = []): string {
   const wanted = types.filter((type) => type.startsWith('notice.'))
   if (wanted.length === 0) return ''
-  return `, told AS (
+  return `, written AS (
     INSERT INTO event (app, type, data)
     SELECT app, 'notice.' || state, ${eventData}
     FROM moved WHERE 'notice.' || state IN (${wanted.map((type) => `'${type}'`).join(', ')})

@@ -37,7 +37,7 @@ export function createMailDomains(
    * Look-ups under way, by domain. The promise includes the caller's time limit, so a second caller waits no longer
    * than the first.
    */
-  const lookUps = new Map<string, { app: string; heard: Promise<DomainAnswer> }>()
+  const lookUps = new Map<string, { app: string; answer: Promise<DomainAnswer> }>()
 
   async function lookUp(domain: string): Promise<DomainAnswer> {
     const answer = await findMailServers(resolver, domain)
@@ -56,13 +56,13 @@ export function createMailDomains(
     async takesMail(app: string, domain: string): Promise<boolean> {
       const found = known.get(domain)
       if (found && found.until > now()) return found.answer !== 'takes_none'
-      let heard = lookUps.get(domain)?.heard
-      if (!heard) {
+      let answer = lookUps.get(domain)?.answer
+      if (!answer) {
         if (!hasRoom(app)) return true
-        heard = orLate(lookUp(domain), waitMs, () => 'uncertain')
-        lookUps.set(domain, { app, heard })
+        answer = orLate(lookUp(domain), waitMs, () => 'uncertain')
+        lookUps.set(domain, { app, answer })
       }
-      return (await heard) !== 'takes_none'
+      return (await answer) !== 'takes_none'
     },
 
     close(): void {

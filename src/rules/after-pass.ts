@@ -15,7 +15,8 @@ export function afterPass(rules: readonly Rule[]): { cleared: string[]; givenBac
   const isCleared = ({ kind, fields }: Rule) => kind === 'lockout' && fields.includes('to')
   const isUncounted = ({ kind, mode, refund }: Rule) =>
     kind === 'lockout' || mode === 'challenge' || refund === 'passed'
-  const namesOf = (wanted: (rule: Rule) => boolean) => rules.filter(wanted).map(({ name }) => name)
+  const namesOf = (matches: (rule: Rule) => boolean) =>
+    rules.filter(matches).map(({ name }) => name)
   return {
     cleared: namesOf(isCleared),
     givenBack: namesOf((rule) => isUncounted(rule) && !isCleared(rule)),

@@ -60,8 +60,8 @@ export function createCheckLimits(deps: {
     },
 
     /** Gives back the uses of a send after its code has passed. */
-    async refund(kept: string, noticeId: string): Promise<void> {
-      const { policy, fields } = JSON.parse(kept) as Refund
+    async refund(stored: string, noticeId: string): Promise<void> {
+      const { policy, fields } = JSON.parse(stored) as Refund
       await limiter.refund(policy, fields, noticeId)
     },
 

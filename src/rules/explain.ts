@@ -33,19 +33,23 @@ export function sentenceOf(rule: Rule): string {
 }
 
 /** The limit in words, by kind. */
-const limits: Readonly<Record<Kind, (rule: Rule, whom: string) => string>> = {
-  sliding: ({ windows }, whom) => `At most ${list(windows.map(perWindow('per')))} for ${whom}`,
-  fixed: ({ windows }, whom) =>
-    `At most ${list(windows.map(perWindow('within')))} of the first for ${whom}`,
-  bucket: ({ windows: [first] }, whom) =>
-    `At most ${number(first?.limit ?? 0)} at once, then ${first?.window}, for ${whom}`,
-  calendar({ windows: [first], calendar: { cron, timezone } = { cron: '', timezone: '' } }, whom) {
-    return `At most ${number(first?.limit ?? 0)} from one "${cron}" (${timezone}) to the next for ${whom}`
+const limits: Readonly<Record<Kind, (rule: Rule, subject: string) => string>> = {
+  sliding: ({ windows }, subject) =>
+    `At most ${list(windows.map(perWindow('per')))} for ${subject}`,
+  fixed: ({ windows }, subject) =>
+    `At most ${list(windows.map(perWindow('within')))} of the first for ${subject}`,
+  bucket: ({ windows: [first] }, subject) =>
+    `At most ${number(first?.limit ?? 0)} at once, then ${first?.window}, for ${subject}`,
+  calendar(
+    { windows: [first], calendar: { cron, timezone } = { cron: '', timezone: '' } },
+    subject,
+  ) {
+    return `At most ${number(first?.limit ?? 0)} from one "${cron}" (${timezone}) to the next for ${subject}`
   },
-  lockout({ windows: [first], policy }, whom) {
+  lockout({ windows: [first], policy }, subject) {
     const one = policy === 'check' ? 'wrong code' : 'try'
     const many = policy === 'check' ? 'wrong codes' : 'tries'
-    return `After ${count(first?.limit ?? 0, one, many)} within ${first?.window} by ${whom}`
+    return `After ${count(first?.limit ?? 0, one, many)} within ${first?.window} by ${subject}`
   },
 }
 

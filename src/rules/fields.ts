@@ -114,8 +114,8 @@ export const fields: Readonly<Record<string, Field>> = {
 }
 
 /** In the order of the catalogue. */
-export function fieldsThat(holds: (field: Field) => unknown): readonly string[] {
-  return Object.keys(fields).filter((name) => holds(fields[name] as Field))
+export function fieldsThat(matches: (field: Field) => unknown): readonly string[] {
+  return Object.keys(fields).filter((name) => matches(fields[name] as Field))
 }
 
 /** Fields for keys of policies on checks, and on sends. */
