@@ -561,6 +561,25 @@ describe('peek, reset, policies', () => {
     expect(await used(other)).toEqual([2, 2])
   })
 
+  test('a lock of hours holds to its end', async () => {
+    const { take, peek, wait } = await policyOf({ lockout: { limit: 1, window: '1m', lock: '3h' } })
+    await take()
+    expect(await take()).toBe('rule0 1m: 10800000')
+    expect(await take()).toBe('rule0 1m: 10800000')
+    await wait(hour)
+    expect(await peek()).toMatchObject([{ left: 0, lockedForMs: 2 * hour }])
+  })
+
+  test('peek does not count what a clock hours ahead has written', async () => {
+    const { take, used, at, now } = await policyOf({ sliding: '2 per 6h' })
+    const start = now()
+    await at(start + 3 * hour)
+    await take()
+    expect(await used()).toEqual([1])
+    await at(start)
+    expect(await used()).toEqual([0])
+  })
+
   test('reset lifts a lock and forgets how long the next would be', async () => {
     const { take, reset } = await policyOf({
       lockout: { limit: 1, window: '1m', lock: '5m', growth: 2, maxLock: '1h' },
