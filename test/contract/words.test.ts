@@ -18,21 +18,25 @@ const notUsed: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bno one\b/i, 'the actor: the caller, the operator'],
   [/\bmessage rows?\b/i, 'notice'],
   [/\bOTPs?\b/, 'code'],
+  [/\bkeeps? away from\b/i, 'skips'],
+  [/\bholds? (up|off|back)\b/i, 'delays'],
+  [/\bin hand\b/i, 'current work'],
+  [/\bworth delivering\b/i, 'remaining time'],
   [/\bin the hands of\b/i, 'which process has claimed or leased it'],
 ]
 
 /** Folders where more patterns are not used. A row moves to the table above once the whole tree is clean of it. */
-const plainFolders = /^(src\/(?!limiter\/)|web\/)/
+const plainFolders = /^(src\/(?!limiter\/)|web\/|docs\/|policies\/|deploy\/|[^/]+$)/
 const notUsedThere: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [
-    /^(\/\*\*|\/\/|['"`])? ?(What|Who|Whose|Whom|Those|Of)\b/,
+    /^(\/\*\*|\/\/|#|['"`])? ?(What|Who|Whose|Whom|Those|Of)\b/,
     'begin with a noun, then what it is or does',
   ],
   [
     /\b(who|what|some|every|any|no)(ever|body)\b/i,
     'the actor: the caller, the operator, a stranger',
   ],
-  [/\b(ours|we|us)\b/i, 'Postern, this process, the API'],
+  [/\b([Oo]urs|[Ww]e|[Uu]s)\b/, 'Postern, this process, the API'],
   [/\b(that|those) of\b/i, 'repeat the noun'],
   [/\bof (its|their|our) own\b/i, 'a separate …, or nothing'],
   [/\b(says?|said|tells|told|hears|heard)\b/i, 'returns, reports, logs, stores, sends, gets'],
@@ -48,6 +52,11 @@ interface Passage {
   readonly text: string
 }
 
+/** Their comments are read by operators. */
+const settingsFiles = findFiles(
+  '{{postern,docker-compose,policies/*,deploy/**/*}.{yaml,yml,cfg,conf,service},.env.example,Dockerfile}',
+)
+
 /** Comments of code, pages for readers of English, and the words of messages: strings of two words or more. */
 const passages: Passage[] = [
   ...findFiles('{src,web}/**/*.ts')
@@ -59,7 +68,10 @@ const passages: Passage[] = [
   ...findFiles('lua/*.lua').flatMap((file) =>
     passagesOf(file, readSource(file).match(/(^--.*\n)+/gm) ?? []),
   ),
-  ...findFiles('{README,CONTRIBUTING,SECURITY}.md'),
+  ...settingsFiles.flatMap((file) =>
+    passagesOf(file, readSource(file).match(/(^ *#.*\n)+/gm) ?? []),
+  ),
+  ...findFiles('{README,CONTRIBUTING,SECURITY,CHANGELOG}.md'),
   ...findFiles('{docs,lua,src}/**/*.md').filter((file) => !file.includes('docs/zh/')),
 ].flatMap((one) =>
   typeof one === 'string' ? passagesOf(one, paragraphsOf(readSource(one))) : [one],
@@ -71,7 +83,7 @@ function passagesOf(file: string, texts: readonly string[]): Passage[] {
     file,
     line: source.slice(0, source.indexOf(raw)).split('\n').length,
     // A phrase may go on in the next line.
-    text: raw.replace(/\s+(\*|\/\/|--)?\s*/g, ' '),
+    text: raw.trim().replace(/\s+(\*|\/\/|--|#)?\s*/g, ' '),
   }))
 }
 
@@ -125,7 +137,7 @@ test('a sentence of 26 words is long, two of 25 are not, and signs are no words'
 })
 
 test('comments, messages, scripts and pages are read, and a phrase over two lines is seen', () => {
-  for (const folder of ['src/', 'web/', 'lua/', 'docs/', 'README.md']) {
+  for (const folder of ['src/', 'web/', 'lua/', 'docs/', 'README.md', 'deploy/']) {
     expect(passages.filter(({ file }) => file.startsWith(folder)).length).toBeGreaterThan(3)
   }
   const [passage] = passagesOf('README.md', ['/** A caller that has\n * come late. */'])
