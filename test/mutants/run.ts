@@ -26,8 +26,11 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   rules: [
     'test/captcha/{check-captcha,send}.test.ts',
+    'test/config/policy-file.test.ts',
     'test/contract/policies.test.ts',
+    'test/http/attempts.test.ts',
     'test/notice/test-policies.test.ts',
+    'test/support/recorder.test.ts',
   ],
 }
 
