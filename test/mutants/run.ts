@@ -90,7 +90,7 @@ const tests =
 const env = {
   ...process.env,
   DATABASE_URL: postgres.url,
-  TEST_WAIT_MS: '3000',
+  TEST_WAIT_MS: '6000',
   MUTANTS_TESTS: JSON.stringify(tests),
 }
 if (isScript) {
