@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { findFiles, findSourceFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
 interface LuaMutant {
@@ -43,16 +43,16 @@ export function luaMutantsOf(source: string): LuaMutant[] {
   })
 }
 
-/** The room whose tests should notice: that of the one file which loads the script, or the script that includes it. */
+/** The room whose tests should notice: that of the file which loads the script, or a script that includes it. */
 export function roomOfScript(script: string): string {
-  const name = /([\w-]+)\.lua$/.exec(script)?.[1]
-  const isPart = (file: string) => readSource(file).includes(`-- include ${name}.lua\n`)
-  const including = findFiles('lua/*.lua').find(isPart)
-  if (including) return roomOfScript(including)
-  const loader = findSourceFiles().find((file) =>
-    readSource(file).includes(`loadScript('${name}')`),
+  const file = basename(script)
+  const includer = findFiles('lua/*.lua').find((other) =>
+    readSource(other).includes(`include ${file}`),
   )
-  return /^src\/([^/]+)/.exec(loader ?? '')?.[1] ?? ''
+  if (includer) return roomOfScript(includer)
+  const call = `loadScript('${file.replace('.lua', '')}')`
+  const loader = findSourceFiles().find((source) => readSource(source).includes(call))
+  return loader?.split('/')[1] ?? ''
 }
 
 /** Prints the mutants that the tests let pass, and how many there were. */
