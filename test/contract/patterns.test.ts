@@ -3,11 +3,9 @@
  * regular expression we wrote and says so of most at once. Those it can't be sure of stand here, each
  * with the reason why it may stay.
  */
-import { stripTypeScriptTypes } from 'node:module'
-import { parse } from 'acorn'
 import { isSafe } from 'redos-detector'
 import { expect, test } from 'vitest'
-import { findSourceFiles, readSource } from '../tools/source-files.ts'
+import { findSourceFiles, readSource, type SyntaxNode, walkSource } from '../tools/source-files.ts'
 
 const known: Readonly<Record<string, string>> = {
   '/\\$\\{([A-Za-z_][A-Za-z0-9_]*)\\}/g':
@@ -25,24 +23,21 @@ const known: Readonly<Record<string, string>> = {
     'at most 253 characters, and no label takes a dot',
 }
 
-interface Node {
-  type?: string
-  regex?: { pattern: string; flags: string }
-  callee?: { type: string; name?: string }
+interface PatternNode extends SyntaxNode {
+  readonly regex?: { readonly pattern: string; readonly flags: string }
+  readonly callee?: { readonly name?: string }
 }
 
 /** The patterns in a source, and how many are made at run time. */
 function patternsIn(source: string): { literals: RegExp[]; made: number } {
   const literals: RegExp[] = []
   let made = 0
-  const visit = (value: unknown) => {
-    if (typeof value !== 'object' || value === null) return
-    const { type, regex, callee } = value as Node
+  walkSource(source, undefined, (node) => {
+    const { regex, callee } = node as PatternNode
     if (regex) literals.push(new RegExp(regex.pattern, regex.flags))
-    if ((type === 'NewExpression' || type === 'CallExpression') && callee?.name === 'RegExp') made++
-    for (const member of Object.values(value)) visit(member)
-  }
-  visit(parse(stripTypeScriptTypes(source), { ecmaVersion: 'latest', sourceType: 'module' }))
+    if (callee?.name === 'RegExp') made++
+    return undefined
+  })
   return { literals, made }
 }
 
