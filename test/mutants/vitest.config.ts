@@ -13,9 +13,9 @@ export default defineConfig({
     setupFiles: ['test/tools/each-file.ts', 'test/mutants/setup.ts'],
     pool: 'forks',
     isolate: false,
-    testTimeout: 10_000,
-    hookTimeout: 10_000,
-    expect: { poll: { timeout: 3_000 } },
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 6_000 } },
     teardownTimeout: 20_000,
   },
 })
