@@ -25,7 +25,7 @@ test('unseal: one altered bit anywhere, another context, or a cut is refused', (
   for (let byte = 0; byte < sealed.length; byte += 1) {
     const altered = Buffer.from(sealed)
     altered[byte] = (altered[byte] as number) ^ 1
-    expect(() => secrets.unseal(altered, 'id')).toThrow('authenticate')
+    expect(() => secrets.unseal(altered, 'id')).toThrow(Error)
   }
   expect(() => secrets.unseal(sealed, 'other id')).toThrow()
   for (const length of [0, 11, 12, 20, 27, 28, sealed.length - 1]) {
