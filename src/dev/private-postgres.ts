@@ -95,8 +95,10 @@ function unprivileged(): (command: string[]) => [string, ...string[]] {
   if (process.getuid?.() !== 0) return (command) => command as [string, ...string[]]
   const account = 'nobody'
   const [, , uid, gid] =
-    new RegExp(`^${account}:.*$`, 'm').exec(readFileSync('/etc/passwd', 'utf8'))?.[0].split(':') ??
-    []
+    readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .find((line) => line.startsWith(`${account}:`))
+      ?.split(':') ?? []
   const setpriv = findOnPath('setpriv')
   if (!uid || !gid || !setpriv) {
     throw new Error(

@@ -77,7 +77,7 @@ export const en = {
     mayNotCheck: (ms: number) =>
       `Checks are locked for ${duration(ms)} after wrong codes. A new code does not end the lock.`,
     mayAskIn: (ms: number) => `This recipient can request a code in ${duration(ms)}.`,
-    codes: 'Valid codes',
+    codes: 'Codes',
     noCodes: 'There is no valid code.',
     triesLeft: (tries: number) =>
       tries === 0 ? 'no tries left' : `${tries} ${tries === 1 ? 'try' : 'tries'} left`,

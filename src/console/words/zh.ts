@@ -74,7 +74,7 @@ export const zh: typeof en = {
     mayAsk: '该收件人现在可以请求验证码。',
     mayNotCheck: (ms) => `错误次数过多，${duration(ms)}内不校验验证码，重新获取也无效。`,
     mayAskIn: (ms) => `该收件人 ${duration(ms)}后可以请求验证码。`,
-    codes: '有效的验证码',
+    codes: '验证码',
     noCodes: '当前没有有效的验证码。',
     triesLeft: (tries) => (tries === 0 ? '尝试次数已用完' : `还可尝试 ${tries} 次`),
     until: '有效至',
