@@ -53,8 +53,8 @@ export const en = {
     badRequestText: 'The form or address cannot be read.',
   },
   search: {
-    label: 'Phone number, mail address or notice id',
-    placeholder: '+86 138 0013 8000',
+    label: 'Phone number, email or notice id',
+    placeholder: '+8613800138000',
     button: 'Look up',
     hint: 'Phone numbers need their country code. Spaces do not matter.',
     ip: 'IP address of the person (optional)',

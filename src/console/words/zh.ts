@@ -53,7 +53,7 @@ export const zh: typeof en = {
   },
   search: {
     label: '手机号、邮箱地址或消息 id',
-    placeholder: '+86 138 0013 8000',
+    placeholder: '+8613800138000',
     button: '查询',
     hint: '手机号需带国家代码，可以带空格。',
     ip: '用户的 IP 地址（可选）',
