@@ -266,8 +266,8 @@ export function createMetrics(options: {
     }),
     recordsDropped: counter(
       'postern_records_dropped_total',
-      'Refusals, checks and decisions that were not recorded, because there were too many or Redis was away.',
-      { record: ['history', 'decisions'] },
+      'Refusals, checks, decisions and hourly sums that were not recorded, because there were too many or Redis was away.',
+      { record: ['history', 'decisions', 'sums'] },
     ),
     events: counter(
       'postern_events_total',

@@ -79,7 +79,10 @@ export function createConsole(deps: {
     response.append('set-cookie', endOfSessionHeader(request)).redirect(303, '/login')
   })
   for (const route of routes) app[route.method](route.path, handlerOf(route))
-  app.use((request, response) => problem(request, response, 'notFound', 404))
+  app.use(async (request, response) => {
+    response.locals.visitor = await door.visitorOf(request)
+    problem(request, response, 'notFound', 404)
+  })
   // Express recognises an error handler by its four parameters.
   const answerFailed: ErrorRequestHandler = (error, request, response, _next) =>
     answerError(error, request, response)
@@ -89,6 +92,8 @@ export function createConsole(deps: {
   function handlerOf(route: ConsoleRoute): RequestHandler {
     return async (request, response) => {
       const visitor = await door.visitorOf(request)
+      // Also for the page that reports a failure.
+      response.locals.visitor = visitor
       if (!visitor) {
         const next = new URLSearchParams({ next: request.method === 'GET' ? request.url : '/' })
         return response.redirect(303, `/login?${next}`)
@@ -96,13 +101,13 @@ export function createConsole(deps: {
       const form = given(request.body)
       const isForm = route.method === 'post'
       if (isForm && !(isFromHere(request) && hasToken(visitor, form.csrf))) {
-        return problem(request, response, 'forbidden', 403, visitor)
+        return problem(request, response, 'forbidden', 403)
       }
       const view = viewOf(request, visitor)
       const { params, query } = request
       const outcome = await route.run({ view, params: given(params), query: given(query), form })
       if (outcome.kind === 'redirect') return response.redirect(303, outcome.to)
-      if (outcome.kind === 'notFound') return problem(request, response, 'notFound', 404, visitor)
+      if (outcome.kind === 'notFound') return problem(request, response, 'notFound', 404)
       show(request, response, outcome, view)
     }
   }
@@ -129,7 +134,6 @@ export function createConsole(deps: {
     response: Response,
     name: ProblemName,
     status: number,
-    visitor?: Visitor,
     part = '',
   ): void {
     const { problems } = allWords[languageOf(request)]
@@ -138,14 +142,15 @@ export function createConsole(deps: {
     const again = name === 'unavailable' && request.path.endsWith('/reset') && problems.resetAgain
     const body = html`<h1>${problems[name]}</h1><p>${typeof text === 'string' ? text : text(part)} ${again}</p>
 <p><a href="/">${problems.back}</a></p>`
-    const view = visitor && viewOf(request, visitor)
+    const { visitor } = response.locals as { visitor?: Visitor | null }
+    const view = visitor ? viewOf(request, visitor) : undefined
     show(request, response, { title: problems[name], body, status }, view)
   }
 
   function answerError(error: unknown, request: Request, response: Response): void {
     if (error instanceof Unavailable) {
       response.set('retry-after', '2')
-      problem(request, response, 'unavailable', 503, undefined, error.part)
+      problem(request, response, 'unavailable', 503, error.part)
       return
     }
     const { status } = (error ?? {}) as { status?: number }

@@ -31,7 +31,7 @@ export interface ProviderFacts {
 
 const refreshMs = 5_000
 /** A notice or event that waits longer is shown as late. */
-const lateSeconds = 60
+export const lateSeconds = 60
 
 export function deliveryRoute(deps: {
   state: DeliveryState
@@ -74,7 +74,7 @@ ${seesAll && queued}
 }
 
 /** The longest waits, the running workers and the stopped providers. */
-export function delays(view: View, state: Delivery): Html {
+function delays(view: View, state: Delivery): Html {
   const { words, operator } = view
   const { delivery } = words
   const tiles = [

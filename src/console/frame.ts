@@ -57,7 +57,7 @@ export function frame(framed: Framed): string {
 ${view && navigation(words, nav)}
 <div class="account">
 <a href="${inLanguage(here, other)}" lang="${other}" hreflang="${other}">${words.otherLanguage}</a>
-${view && signOut(view)}
+${view && signedIn(view)}
 </div>
 </header>
 <main id="main" tabindex="-1"${refreshMs !== undefined && html` data-refresh-ms="${refreshMs}"`}>
@@ -79,8 +79,11 @@ function navigation(words: Words, current: NavName | undefined): Html {
   return html`<nav aria-label="${words.name}"><ul>${links}</ul></nav>`
 }
 
-const signOut = (view: View): Html => html`<form method="post" action="/sign-out">${csrfField(view)}
-<button class="link" title="${view.operator.name}">${view.words.signOut}</button></form>`
+const signedIn = (
+  view: View,
+): Html => html`<span class="key-name"><span class="unseen">${view.words.signIn.label}: </span>${view.operator.name}</span>
+<form method="post" action="/sign-out">${csrfField(view)}
+<button class="link">${view.words.signOut}</button></form>`
 
 /** The same page in another language. */
 function inLanguage(here: string, language: Language): string {

@@ -121,13 +121,12 @@ function list(
   }
 }
 
-function rules({ words }: View, policies: Policies): Html {
+function rules({ words, language }: View, policies: Policies): Html {
   const sections = ownRulesOf(policies).map(([policy, own]) => {
-    const lines = own.map(
-      (rule) => html`<dt>${rule.name}</dt><dd lang="en">${sentenceOf(rule)}</dd>`,
-    )
+    const rows = own.map((rule) => [rule.name, sentenceOf(rule, language)])
+    const heads = [words.today.rule, words.rules.meaning]
     return html`<section><h2>${policy}</h2><p class="hint">${askedOf(words.rules, policy)}</p>
-${lines.length > 0 ? html`<dl>${lines}</dl>` : html`<p class="quiet">${words.rules.none}</p>`}</section>`
+${table(policy, heads, rows, words.rules.none)}</section>`
   })
   return html`<p class="hint">${words.rules.note}</p>${sections}`
 }

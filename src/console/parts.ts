@@ -63,7 +63,11 @@ export function errorText({ words }: View, error: string | null): string {
 export const csrfField = ({ csrf }: View): Html =>
   html`<input type="hidden" name="csrf" value="${csrf}">`
 
-/** A table, shown as a list of cards on a phone. Each row has as many cells as there are heads. */
+export const numberText = (value: number): string => value.toLocaleString('en')
+
+/**
+ * A table, shown as a list of cards on a phone. Each row has as many cells as there are heads. Numbers stand on the right.
+ */
 export function table(
   caption: string,
   heads: readonly string[],
@@ -71,10 +75,12 @@ export function table(
   none: string,
 ): Html {
   if (rows.length === 0) return html`<p class="quiet">${none}</p>`
+  const classOf = (part: Part) => typeof part === 'number' && html` class="number"`
+  const shown = (part: Part) => (typeof part === 'number' ? numberText(part) : part)
   const cell = (part: Part, at: number) =>
-    html`<td data-head="${heads[at]}">${part !== '' && html`<span>${part}</span>`}</td>`
+    html`<td data-head="${heads[at]}"${classOf(part)}>${part !== '' && html`<span>${shown(part)}</span>`}</td>`
   return html`<table><caption class="unseen">${caption}</caption>
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<thead><tr>${heads.map((head, at) => html`<th scope="col"${classOf(rows[0]?.[at])}>${head}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${row.map(cell)}</tr>`)}</tbody></table>`
 }
 

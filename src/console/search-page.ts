@@ -1,26 +1,37 @@
 /** The first page: one field for a phone number, a mail address or a notice id, and the service status. */
 import { isId } from '../base/ids.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
+import { Unavailable } from '../base/problems.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import { type DeliveryState, delays } from './delivery-page.ts'
+import type { ReadTally } from '../support/tally.ts'
+import type { DeliveryState } from './delivery-page.ts'
 import { html } from './html.ts'
+import type { LastDay } from './last-day.ts'
 import type { LookedAt, Sealing } from './looked-at.ts'
 import type { ConsoleRoute, View, Visit } from './page.ts'
 import { searchForm } from './search-form.ts'
+import { todayView } from './today-view.ts'
 import { typedRecipient } from './typed-recipient.ts'
 
 export function searchRoutes(deps: {
   normaliseRecipient: NormaliseRecipient
   sealing: Sealing
-  delivery: DeliveryState
+  deliveryState: DeliveryState
+  lastDay: LastDay
+  readTally: ReadTally
 }): ConsoleRoute[] {
-  const { normaliseRecipient, sealing, delivery } = deps
+  const { normaliseRecipient, sealing, deliveryState, lastDay, readTally } = deps
 
   async function home(view: View, asked = '', problem?: string) {
-    const { words } = view
+    const { words, operator, nowMs } = view
+    const [delivery, day, tally] = await Promise.all([
+      deliveryState(),
+      lastDay(operator.apps, nowMs).catch(notCounted),
+      readTally(),
+    ])
     const body = html`<h1>${words.nav.home}</h1>
 ${searchForm(view, { asked, problem })}
-<section><h2>${words.search.overview}</h2>${delays(view, await delivery())}</section>`
+${todayView(view, { delivery, day, tally })}`
     const status = problem === undefined ? 200 : 422
     // A refresh after a refused form would delete the typed text.
     const refresh = problem === undefined ? { refreshMs: 10_000 } : {}
@@ -60,4 +71,9 @@ ${searchForm(view, { asked, problem })}
       },
     },
   ]
+}
+
+/** Figures that take too long must not keep support from the search. */
+function notCounted(error: unknown): undefined {
+  if (!(error instanceof Unavailable)) throw error
 }

@@ -100,7 +100,7 @@ const holds = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
 
 function limitList(view: View, limits: readonly LimitState[]): Html {
   const { story } = view.words
-  const number = (value: number) => value.toLocaleString('en-US')
+  const number = (value: number) => value.toLocaleString('en')
   const items = limits.map((state) => {
     const { policy, rule, used, limit, window, lockedForMs, nextInMs } = state
     const held =

@@ -12,9 +12,11 @@ export type ProviderState = 'ready' | 'paused' | 'circuit'
 
 export interface WorkerNote {
   providers: Readonly<Record<string, ProviderState>>
+  /** For how long each provider with the state `circuit` has had it. Workers of an earlier build do not note it. */
+  openForMs?: Readonly<Record<string, number>>
 }
 
-const everyMs = 3_000
+const usualEveryMs = 3_000
 /** Long enough that a worker stays listed when notes are late or one is lost. */
 const holdsMs = 15_000
 
@@ -24,14 +26,30 @@ const keyOf = (keyPrefix: string) => `${keyPrefix}workers`
 export function startWorkerNotes(deps: {
   redis: RedisClient
   keyPrefix: string
-  look: () => WorkerNote
+  /** The state of each provider now. */
+  look: () => WorkerNote['providers']
+  everyMs?: number
 }) {
-  const { redis, keyPrefix, look } = deps
+  const { redis, keyPrefix, look, everyMs = usualEveryMs } = deps
   const id = randomUUID()
+  /** When each open breaker was first seen so, by `performance.now()`. */
+  let openSinceMs: Readonly<Record<string, number>> = {}
+
+  function noteNow(): WorkerNote {
+    const providers = look()
+    const nowMs = performance.now()
+    const open = Object.keys(providers).filter((name) => providers[name] === 'circuit')
+    openSinceMs = Object.fromEntries(open.map((name) => [name, openSinceMs[name] ?? nowMs]))
+    const openForMs = Object.fromEntries(
+      open.map((name) => [name, Math.round(nowMs - (openSinceMs[name] ?? nowMs))]),
+    )
+    return { providers, openForMs }
+  }
+
   const say = (note: string) => script.run(redis, [keyOf(keyPrefix)], [id, note, holdsMs])
   const saying = repeat(async () => {
     // The next note replaces a lost one.
-    await say(JSON.stringify(look())).catch(() => {})
+    await say(JSON.stringify(noteNow())).catch(() => {})
     return everyMs
   }, 0)
 

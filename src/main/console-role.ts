@@ -6,6 +6,7 @@ import type { RedisClient } from '../base/redis-script.ts'
 import { createConsole } from '../console/console.ts'
 import { type DeliveryState, deliveryRoute } from '../console/delivery-page.ts'
 import { createDoor } from '../console/door.ts'
+import { createLastDay } from '../console/last-day.ts'
 import { listRoutes } from '../console/list-pages.ts'
 import { createSealing } from '../console/looked-at.ts'
 import { noticesRoute } from '../console/notices-page.ts'
@@ -42,7 +43,11 @@ export function openConsole(
   })
   return createConsole({
     routes: [
-      ...searchRoutes({ normaliseRecipient, sealing, delivery: state }),
+      ...searchRoutes({
+        ...{ normaliseRecipient, sealing, deliveryState: state },
+        lastDay: createLastDay(notices.countHour),
+        readTally: support.readTally,
+      }),
       ...storyRoutes({
         ...support,
         ...{ secrets, sealing, normaliseRecipient, isTestRecipient },

@@ -2,6 +2,7 @@
 import { createOperations } from '../support/operations.ts'
 import { createFindRecorded } from '../support/recorded.ts'
 import { createSupport } from '../support/support.ts'
+import { createReadTally } from '../support/tally.ts'
 import type { Requests } from './requests.ts'
 import type { Shared } from './shared.ts'
 
@@ -16,5 +17,6 @@ export function composeSupport(shared: Shared, { quota }: Requests) {
   const support = createSupport({
     ...{ store, operations, findRecorded, codes, limiter, quota, secrets, policies },
   })
-  return { ...support, operations, findRecorded }
+  const readTally = createReadTally(redis, keyPrefix)
+  return { ...support, operations, findRecorded, readTally }
 }

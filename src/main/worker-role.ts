@@ -69,9 +69,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const notes = startWorkerNotes({
     redis,
     keyPrefix,
-    look: () => ({
-      providers: Object.fromEntries([...guarded].map(([name, one]) => [name, one.state()])),
-    }),
+    look: () => Object.fromEntries([...guarded].map(([name, one]) => [name, one.state()])),
   })
   closers.onClose(() => notes.stop())
   const workers = channels.map((channel) => {

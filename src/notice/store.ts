@@ -8,6 +8,7 @@ import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
 import { createClaim, createFindOpen } from './claim.ts'
 import { createFinder } from './find.ts'
+import { createHourCounts } from './hour-counts.ts'
 import { createInsert } from './insert.ts'
 import type { WantedEvents } from './outbox.ts'
 import { createOverdue } from './overdue.ts'
@@ -33,5 +34,6 @@ export function createNoticeStore(
     ...createUnanswered(database),
     ...createFinder(database),
     ...createBrowse(database),
+    ...createHourCounts(database),
   }
 }

@@ -6,7 +6,7 @@
 
 interface Field {
   /** Used in sentences: "At most 5 per 1h for one recipient". */
-  readonly noun: string
+  readonly noun: { readonly en: string; readonly zh: string }
   /** Its line in docs/policy-file.md. */
   readonly meaning: string
   /** The calls with this field: only sends have a template, and only login attempts a subject. */
@@ -31,7 +31,7 @@ interface Field {
 /** By name, in the order in which records of decisions store them. */
 export const fields: Readonly<Record<string, Field>> = {
   to: {
-    noun: 'one recipient',
+    noun: { en: 'one recipient', zh: '同一收件人' },
     meaning: 'the phone number or mail address',
     of: 'sends and checks',
     isPersonal: true,
@@ -40,7 +40,7 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   mailbox: {
-    noun: 'one mailbox',
+    noun: { en: 'one mailbox', zh: '同一邮箱' },
     meaning:
       'the address as its provider sees it, without plus-tags and, for Gmail, dots; a phone number itself',
     of: 'sends and checks',
@@ -50,14 +50,14 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   ip: {
-    noun: 'one IP address',
+    noun: { en: 'one IP address', zh: '同一 IP 地址' },
     meaning:
       "the address of the caller of Postern, see [the person's address](http.md#what-every-call-has); of IPv6 its /64",
     of: 'sends and checks',
     isHashed: true,
   },
   prefix: {
-    noun: 'one prefix of numbers or domain of mail',
+    noun: { en: 'one prefix of numbers or domain of mail', zh: '同一号段或邮箱域名' },
     meaning: 'a phone number without its last four digits; the domain of a mail address',
     of: 'sends and checks',
     isOfRecipient: true,
@@ -65,7 +65,10 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   dedupe: {
-    noun: 'one message with the same words to the same recipient',
+    noun: {
+      en: 'one message with the same words to the same recipient',
+      zh: '同一收件人的相同消息',
+    },
     meaning: 'recipient, template and variables, hashed: the same for the same message',
     of: 'sends',
     isPersonal: true,
@@ -73,44 +76,52 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   subject: {
-    noun: 'one subject',
+    noun: { en: 'one subject', zh: '同一主体' },
     meaning: 'the `subject` of a login attempt',
     of: 'attempts',
     isHashed: true,
   },
   channel: {
-    noun: 'one channel',
+    noun: { en: 'one channel', zh: '同一渠道' },
     meaning: '`sms` or `email`',
     of: 'sends and checks',
     isKnown: true,
   },
   app: {
-    noun: 'one app',
+    noun: { en: 'one app', zh: '同一应用' },
     meaning: 'the app of the API key',
     of: 'sends and checks',
     isKnown: true,
   },
   scene: {
-    noun: 'one scene',
+    noun: { en: 'one scene', zh: '同一场景' },
     meaning: 'the scene of a code; empty for notices',
     of: 'sends and checks',
   },
   country: {
-    noun: 'one country',
+    noun: { en: 'one country', zh: '同一国家或地区' },
     meaning: 'the country of a phone number, e.g. `CN`; empty for mail',
     of: 'sends and checks',
     isOfRecipient: true,
     isKnown: true,
   },
-  template: { noun: 'one template', meaning: 'the template of the message', of: 'sends' },
+  template: {
+    noun: { en: 'one template', zh: '同一模板' },
+    meaning: 'the template of the message',
+    of: 'sends',
+  },
   price: {
-    noun: 'one price',
+    noun: { en: 'one price', zh: '同一价格' },
     meaning: "for `permits` alone: the message's price by `prices`",
     of: 'sends',
     isNumber: true,
     isOfRecipient: true,
   },
-  keyId: { noun: 'one API key', meaning: 'the id of the API key', of: 'sends and checks' },
+  keyId: {
+    noun: { en: 'one API key', zh: '同一 API 密钥' },
+    meaning: 'the id of the API key',
+    of: 'sends and checks',
+  },
 }
 
 /** In the order of the catalogue. */

@@ -1,5 +1,6 @@
 /** Reads the lines of the recorder: refusals and checks of a recipient for support, the sample for a replay. */
 import { Unavailable } from '../base/problems.ts'
+import { redisNowMs } from '../base/redis-now.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
@@ -102,9 +103,4 @@ export async function readSample(
   }
   const records = [...lines].reverse().map((line) => recordIn(line))
   return { records, nowMs: await redisNowMs(redis) }
-}
-
-async function redisNowMs(redis: RedisClient): Promise<number> {
-  const [seconds, micros] = await redis.time()
-  return Number(seconds) * 1_000 + Number(micros) / 1_000
 }

@@ -9,7 +9,7 @@
  *   a recipient names its ring, one of a fixed number. A flood of other recipients removes the oldest lines of the ring.
  * - The sample: all decisions about a share of the recipients (sample.ts).
  *
- * recorded.ts reads both.
+ * recorded.ts reads both. Beside them, sums by app and rule are kept for each hour (tally.ts).
  */
 import { createAsideWriter, makeRoomAmong } from '../base/aside-writer.ts'
 import { createBoundedMap } from '../base/bounded-map.ts'
@@ -29,6 +29,7 @@ import {
   ringLine,
 } from './record.ts'
 import { createSample, type SampleLimits } from './sample.ts'
+import { createTally } from './tally.ts'
 
 /** 4,096 rings need at most some 30 MB; docs/operations.md has the measured figures. */
 const maxLinesPerRing = 100
@@ -51,10 +52,14 @@ export function createRecorder(deps: {
   /** The policies now in force. */
   policies: () => Policies
   codeTtlMs: number
-  onDropped: (record: 'history' | 'decisions', lines: number) => void
+  onDropped: (record: 'history' | 'decisions' | 'sums', lines: number) => void
   sampleLimits?: SampleLimits
 }) {
   const { redis, secrets, keyPrefix, policies, codeTtlMs, onDropped, sampleLimits } = deps
+  const tally = createTally({
+    ...{ redis, keyPrefix },
+    onDropped: (sums) => onDropped('sums', sums),
+  })
   const writtenAt = createBoundedMap<number>(maxRemembered)
   const openRings = (maxItems: number) =>
     createAsideWriter<Entry>({
@@ -62,7 +67,10 @@ export function createRecorder(deps: {
       maxItems,
       makeRoom: makeRoomAmong(([{ app }]) => app),
       write,
-      onDropped: (lines) => onDropped('history', lines),
+      onDropped(lines) {
+        onDropped('history', lines)
+        tally.add({ what: 'dropped', app: '' }, lines)
+      },
     })
   // Separate, because a caller with many new recipients can fill the shared lines. It must not displace the personal ones.
   const [personal, shared] = [openRings(maxPersonal), openRings(maxShared)]
@@ -101,8 +109,13 @@ export function createRecorder(deps: {
     if (decision.admitted) return sample.add(to, atMs, makeRecord)
     const name = `${policy} ${decision.rule} ${app} ${channel} ${to}`
     sample.add(to, atMs, makeRecord, name)
-    if (!decision.isNewLock && isRecent(name, atMs)) return
     const rule = findRule(policies(), policy, decision.rule)
+    // A code that began a lock was compared.
+    if (!decision.isNewLock) {
+      const what = decision.challenge ? 'challenged' : 'refused'
+      tally.add({ what, app, policy: rule?.policy ?? policy, rule: decision.rule })
+    }
+    if (!decision.isNewLock && isRecent(name, atMs)) return
     const rings = rule && namesRecipient(rule) ? personal : shared
     const isTaken = rings.add([{ app, channel, to }, makeRecord])
     // The next refusal by this lock is new information, so it is written too.
@@ -130,7 +143,10 @@ export function createRecorder(deps: {
       if (result === 'refused' || (result === 'gone' && isRecent(name, atMs))) return
       const facts = { atMs, share: 0, level: 0, result, id, sentId }
       const makeRecord = () => ({ kind: 'checked', ...facts }) as const
-      if (result === 'passed') sample.add(to, atMs, makeRecord)
+      if (result === 'passed') {
+        sample.add(to, atMs, makeRecord)
+        tally.add({ what: 'passed', app })
+      }
       // The tries of a code bound the number of other results.
       const isTaken = personal.add([{ app, channel, to }, makeRecord])
       if (isTaken && result === 'gone') writtenAt.set(name, atMs)
@@ -139,6 +155,7 @@ export function createRecorder(deps: {
     /** Writes the waiting lines. */
     async close(): Promise<void> {
       await Promise.all([personal.close(), shared.close(), sample.close()])
+      await tally.close()
     },
   }
 }

@@ -83,5 +83,5 @@ function table(lines: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
-const number = (value: number) => value.toLocaleString('en-US')
+const number = (value: number) => value.toLocaleString('en')
 const timeOf = (ms: number) => new Date(ms).toISOString().slice(0, 19).replace('T', ' ')

@@ -154,7 +154,7 @@ test('a page that is looked at follows what happens, and leaves alone what its r
   expect(await page.locator('#reset-reason:focus').count()).toBe(1)
   // In the reader's zone, with the exact time beside it.
   const time = page.locator('.timeline time').first()
-  expect(await time.textContent()).toMatch(/^\d\d:\d\d:\d\d$/)
+  expect(await time.textContent()).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
   expect(await time.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$/)
 
   // Nobody looks: nothing is asked. Somebody looks again: at once.

@@ -12,7 +12,7 @@ const { client: redis, prefix: keyPrefix } = await testRedis()
 const read = () => readWorkerNotes(redis, keyPrefix)
 
 function startOne(look: () => Record<string, ProviderState>) {
-  const notes = startWorkerNotes({ redis, keyPrefix, look: () => ({ providers: look() }) })
+  const notes = startWorkerNotes({ redis, keyPrefix, look, everyMs: 50 })
   releaseLater(() => notes.stop())
   return notes
 }
@@ -28,8 +28,16 @@ test('every worker says what it has learnt, again when that changes, and nothing
     const said = (await read()).map(({ providers }) => providers.mail)
     return said.includes('circuit')
   })
+  // For how long is said with each note, and nothing of what is not open.
+  await eventually(async () => {
+    const notes = await read()
+    const open = notes.find(({ providers }) => providers.mail === 'circuit')
+    return (open?.openForMs?.mail ?? 0) > 50
+  })
+  state = 'ready'
+  await eventually(async () => (await read()).every(({ openForMs }) => !openForMs?.mail))
   await one.stop()
-  expect(await read()).toEqual([{ providers: { mail: 'paused' } }])
+  expect(await read()).toEqual([{ providers: { mail: 'paused' }, openForMs: {} }])
   await two.stop()
   expect(await read()).toEqual([])
 })

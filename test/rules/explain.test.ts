@@ -57,6 +57,50 @@ test.each([
   expect(sentenceOf(parsed)).toBe(sentence)
 })
 
+test.each([
+  [
+    { key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h', '10 per 24h'] },
+    '同一应用的同一收件人每 60 秒最多 1 次，每 1 小时最多 5 次，每 24 小时最多 10 次，超出的被拒绝。',
+  ],
+  [
+    { key: '{dedupe}', fixed: '2 per 60s' },
+    '同一收件人的相同消息自第一次起，60 秒内最多 2 次，超出的被拒绝。',
+  ],
+  [
+    { key: '{app}:{ip}', bucket: { rate: '10 per 1m', burst: 2_000 } },
+    '同一应用的同一 IP 地址可连续 2,000 次，之后每 1 分钟恢复 10 次，超出的被拒绝。',
+  ],
+  [
+    { key: '{country}', sliding: '200 per 24h', refund: 'passed', mode: 'challenge' },
+    '同一国家或地区每 24 小时最多 200 次，超出的须完成人机验证（私密密钥不受此限，直接放行）。验证码通过后，其占用的次数退还。',
+  ],
+  [
+    { key: '{prefix}:{ip}', sliding: '20 per 1h', mode: 'observe' },
+    '同一号段或邮箱域名和同一 IP 地址每 1 小时最多 20 次，超出的仍放行，只计数并报告。',
+  ],
+  [
+    { key: '{app}', sliding: '500000 per 24h', permits: 'price' },
+    '同一应用每 24 小时最多 500,000 次，超出的被拒绝。每次按消息的价格计数。',
+  ],
+  [
+    {
+      key: 'all',
+      calendar: { limit: 100_000, cron: '0 0 * * *', timezone: 'Asia/Shanghai' },
+      scope: 'per-client',
+      permits: 3,
+    },
+    '所有请求合计在每个周期（"0 0 * * *"，时区 Asia/Shanghai）内最多 100,000 次，超出的被拒绝。每次计 3。每个进程单独计数。',
+  ],
+  [
+    { key: '{order}', lockout: { limit: 1, window: '5m', lock: '90s', growth: 2, maxLock: '1d' } },
+    '同一 {order}在 5 分钟内尝试 1 次后，再次尝试会被锁定 90 秒，之后每次锁定延长为 2 倍，最长 1 天。',
+  ],
+  [{ key: '{country}', sliding: '0 per 1h' }, '同一国家或地区一律不放行。'],
+] as const)('in Chinese: %j', (rule, sentence) => {
+  const [parsed] = policiesOf([{ name: 'rule', ...rule } as RawRule]).captcha ?? []
+  expect(parsed && sentenceOf(parsed, 'zh')).toBe(sentence)
+})
+
 test('a lockout of checks: the last wrong code locks, and not the one after it', () => {
   const guesses = {
     name: 'guesses',
@@ -67,6 +111,9 @@ test('a lockout of checks: the last wrong code locks, and not the one after it',
   const [rule] = (parsed.ok && parsed.policies.check) || []
   expect(rule && sentenceOf(rule)).toBe(
     'After 9 wrong codes within 15m by one recipient, checks are locked for 15 min.',
+  )
+  expect(rule && sentenceOf(rule, 'zh')).toBe(
+    '同一收件人在 15 分钟内输错 9 次后，校验被锁定 15 分钟。',
   )
 })
 

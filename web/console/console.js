@@ -13,17 +13,12 @@ const refreshMs = Number(main.dataset.refreshMs)
 const longestPauseMs = 60_000
 const answerWithinMs = 10_000
 
-const language = document.documentElement.lang
-const style = { timeStyle: 'medium', hourCycle: 'h23' }
-const timeOnly = new Intl.DateTimeFormat(language, style)
-const dateAndTime = new Intl.DateTimeFormat(language, { dateStyle: 'medium', ...style })
+// As they are served, in another zone: 2026-11-23 09:30:00.
+const dateAndTime = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
 
 function writeTimes(root) {
-  const today = new Date().toDateString()
   for (const element of root.querySelectorAll('time[datetime]')) {
-    const at = new Date(element.dateTime)
-    const isToday = at.toDateString() === today
-    element.textContent = (isToday ? timeOnly : dateAndTime).format(at)
+    element.textContent = dateAndTime.format(new Date(element.dateTime))
   }
   for (const element of root.querySelectorAll('[data-zone]')) {
     const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
@@ -55,7 +50,7 @@ async function refresh() {
     stale.textContent = ''
   } catch {
     failures += 1
-    stale.textContent = `${stale.dataset.stale} ${timeOnly.format(answeredAt)}`
+    stale.textContent = `${stale.dataset.stale} ${dateAndTime.format(answeredAt)}`
   }
   schedule()
 }

@@ -9,6 +9,14 @@ function duration(ms: number): string {
   return `${count} ${unitNames[unit]}`
 }
 
+/** Facts about a fault of the service, for the sentences of `wrong`. */
+export interface About {
+  provider?: string
+  /** Share of a provider's messages that it accepted, in the last two hours. */
+  percent?: number
+  kind?: 'captcha' | 'notice'
+}
+
 export const en = {
   duration,
   name: 'Postern console',
@@ -19,7 +27,7 @@ export const en = {
   zone: 'Times are in your time zone:',
   stale: 'Not up to date. Last answer at',
   nav: {
-    home: 'Search',
+    home: 'Today',
     notices: 'Notices',
     delivery: 'Delivery',
     rules: 'Rules',
@@ -66,6 +74,65 @@ export const en = {
     overview: 'Service status',
     quiet: 'Messages are sent without delay.',
   },
+  today: {
+    title: 'The last 24 hours',
+    ofApps: (apps: string) => `Figures of the app ${apps} alone.`,
+    sent: 'Sent',
+    delivered: 'Delivered (receipt)',
+    failed: 'Failed or expired',
+    refused: 'Refused by a rule',
+    passed: 'Codes typed right',
+    toProvider: 'Median time to the provider',
+    toReceipt: 'Median time to the receipt',
+    median: (ms: number) =>
+      ms < 1_000
+        ? `${Math.round(ms)} ms`
+        : ms < 10_000
+          ? `${(ms / 1_000).toFixed(1)} s`
+          : duration(ms),
+    counting: 'Earlier hours are still being counted. Reload the page in a few seconds.',
+    notCounted: 'PostgreSQL did not count the messages in time. Reload the page in a minute.',
+    cut: 'An hour has more than 50,000 notices. Its newest 50,000 are counted, so the figures are lower bounds.',
+    byProvider: 'Messages by provider and hour',
+    ofHour: (sent: string, failed: string) => `${sent} sent, ${failed} failed or expired`,
+    now: 'now',
+    numbers: 'The same as numbers',
+    hour: 'Hour from',
+    noMessages:
+      'No message ended in the last 24 hours. Each provider will have a chart here: one bar an hour.',
+    byRule: 'Refusals by rule',
+    rule: 'Rule',
+    challenged: 'Asked for a challenge',
+    noRefusals:
+      'No rule refused a request in the last 24 hours. Rules that do will be listed here.',
+  },
+  wrong: {
+    noWorker: () => [
+      'No worker is running',
+      'Nothing is sent. Start a worker: npm run start:worker.',
+    ],
+    breaker: ({ provider }: About) => [
+      `Workers have stopped calling the provider ${provider}`,
+      'It failed five times in a row. Messages go to the next provider of the route or wait. Check the status page of the provider.',
+    ],
+    late: ({ kind }: About) => [
+      `The oldest unsent ${kind === 'captcha' ? 'code' : 'notice'} is late`,
+      'See which provider the waiting messages need, and whether a worker is running.',
+    ],
+    failing: ({ provider, percent }: About) => [
+      `The provider ${provider} accepted only ${percent} % of its messages in the last two hours`,
+      'See the reasons in the list of failed notices.',
+    ],
+    events: () => [
+      'The receiver of events does not accept them',
+      'Check the receiver. Postern gives up an event after one day.',
+    ],
+    dropped: () => [
+      'Some refusals and checks were not recorded',
+      'There were too many, perhaps an attack. A look-up may miss some; the counts by rule are complete.',
+    ],
+  } satisfies Record<string, (about: About) => string[]>,
+  since: 'since',
   story: {
     now: 'Current state',
     timeline: 'Message timeline',
@@ -249,7 +316,7 @@ export const en = {
     ages: { hour: 'last hour', day: 'last 24 hours', week: 'last 7 days', all: 'any time' },
     until: 'Until (UTC)',
     filter: 'Filter',
-    none: 'No notice matches.',
+    none: 'No notice matches. Each notice is a line here; choose another state, provider or time.',
     lookedAt: (count: number) => `Searched ${count.toLocaleString('en')} notices.`,
     next: 'Older',
     first: 'Newest',
@@ -290,6 +357,7 @@ export const en = {
       notice: 'Applied before a notice is sent',
       check: 'Applied before a code is compared',
     },
+    meaning: 'Meaning',
     other: 'Used by callers of the limiter and by login attempts',
     none: 'No limits.',
     note: 'These rules are now in force in this process. npm run policy -- explain prints the same sentences.',
@@ -308,7 +376,7 @@ export const en = {
     ends: 'ends',
     revoked: 'revoked',
     note: 'Create, replace and revoke keys with npm run keys. This page shows no key in full.',
-    none: 'There are no keys.',
+    none: 'There are no keys. npm run keys -- create makes one, and it will be listed here.',
     ownSessions: 'Your sessions',
     everywhere: 'Sign out everywhere',
     everywhereHint:
@@ -319,7 +387,7 @@ export const en = {
     since: 'Since',
     due: 'Next attempt',
     tries: 'Attempts',
-    none: 'No events are waiting.',
+    none: 'No events are waiting. One that its receiver has not accepted will be listed here.',
     note: 'Events that their receiver has not accepted yet. Postern gives up an event after one day.',
   },
   operations: {
@@ -327,7 +395,7 @@ export const en = {
     what: 'What',
     reason: 'Reason',
     when: 'When',
-    none: 'No operations yet.',
+    none: 'No operations yet. Each reset and each recipient shown in full will be listed here.',
     note: 'Resets, and recipients shown in full, by the console and by the API.',
     unknownKey: 'a deleted key',
   },

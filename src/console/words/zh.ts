@@ -19,7 +19,7 @@ export const zh: typeof en = {
   zone: '时间按您所在时区显示：',
   stale: '数据不是最新，最后一次应答：',
   nav: {
-    home: '查询',
+    home: '今日',
     notices: '消息',
     delivery: '投递',
     rules: '规则',
@@ -65,6 +65,60 @@ export const zh: typeof en = {
     overview: '服务状态',
     quiet: '消息发送正常，没有延迟。',
   },
+  today: {
+    title: '最近 24 小时',
+    ofApps: (apps) => `仅统计应用 ${apps}。`,
+    sent: '已发送',
+    delivered: '已送达（有回执）',
+    failed: '失败或过期',
+    refused: '被规则拒绝',
+    passed: '验证码输入正确',
+    toProvider: '到服务商的时间（中位数）',
+    toReceipt: '到回执的时间（中位数）',
+    median: (ms) =>
+      ms < 1_000
+        ? `${Math.round(ms)} 毫秒`
+        : ms < 10_000
+          ? `${(ms / 1_000).toFixed(1)} 秒`
+          : duration(ms),
+    counting: '更早的时段仍在统计，请几秒后刷新页面。',
+    notCounted: 'PostgreSQL 未能及时完成统计，请一分钟后刷新页面。',
+    cut: '有的小时超过 50,000 条消息，只统计其中最新的 50,000 条，因此数字为下限。',
+    byProvider: '各服务商每小时的消息',
+    ofHour: (sent, failed) => `已发送 ${sent}，失败或过期 ${failed}`,
+    now: '现在',
+    numbers: '查看数字',
+    hour: '起始时间',
+    noMessages: '最近 24 小时没有消息。有消息后，这里会按小时显示每个服务商的柱状图。',
+    byRule: '各规则的拒绝次数',
+    rule: '规则',
+    challenged: '要求人机验证',
+    noRefusals: '最近 24 小时没有请求被拒绝。拒绝过请求的规则会列在这里。',
+  },
+  wrong: {
+    noWorker: () => [
+      '没有工作进程在运行',
+      '不会发送任何消息。请启动工作进程：npm run start:worker。',
+    ],
+    breaker: ({ provider }) => [
+      `工作进程已停止调用服务商 ${provider}`,
+      '该服务商连续五次失败。消息会改用路由中的下一个服务商，或继续等待。请查看服务商的状态页。',
+    ],
+    late: ({ kind }) => [
+      `最早的未发送${kind === 'captcha' ? '验证码' : '通知'}已延迟`,
+      '请查看等待中的消息需要哪个服务商，以及是否有工作进程在运行。',
+    ],
+    failing: ({ provider, percent }) => [
+      `服务商 ${provider} 最近两小时只接收了 ${percent}% 的消息`,
+      '请在失败的消息中查看原因。',
+    ],
+    events: () => ['事件接收方没有接收事件', '请检查接收方。一天内未被接收的事件将被放弃。'],
+    dropped: () => [
+      '部分拒绝和校验没有记录',
+      '数量过多，可能受到攻击。查询时可能缺少部分记录；各规则的拒绝次数是完整的。',
+    ],
+  },
+  since: '自',
   story: {
     now: '当前状态',
     timeline: '消息时间线',
@@ -214,7 +268,7 @@ export const zh: typeof en = {
     ages: { hour: '最近一小时', day: '最近 24 小时', week: '最近 7 天', all: '全部时间' },
     until: '截至（UTC）',
     filter: '筛选',
-    none: '没有符合条件的消息。',
+    none: '没有符合条件的消息。每条消息占一行；请更换状态、服务商或时间。',
     lookedAt: (count) => `已检索 ${count.toLocaleString('en')} 条消息。`,
     next: '更早',
     first: '最新',
@@ -252,9 +306,10 @@ export const zh: typeof en = {
       notice: '发送通知之前执行',
       check: '比对验证码之前执行',
     },
+    meaning: '含义',
     other: '由限流器的调用方和登录尝试使用',
     none: '没有限制。',
-    note: '这些规则在本进程中生效。说明文字与 npm run policy -- explain 的输出相同（英文）。',
+    note: '这些规则在本进程中生效。npm run policy -- explain 用英文输出同样的说明。',
   },
   keys: {
     name: '名称',
@@ -270,7 +325,7 @@ export const zh: typeof en = {
     ends: '将失效',
     revoked: '已吊销',
     note: '用 npm run keys 创建、更换和吊销密钥。本页不显示完整密钥。',
-    none: '没有密钥。',
+    none: '没有密钥。用 npm run keys -- create 创建后会列在这里。',
     ownSessions: '您的会话',
     everywhere: '退出所有会话',
     everywhereHint:
@@ -281,7 +336,7 @@ export const zh: typeof en = {
     since: '产生时间',
     due: '下次尝试',
     tries: '尝试次数',
-    none: '没有等待的事件。',
+    none: '没有等待的事件。接收方尚未接收的事件会列在这里。',
     note: '接收方尚未接收的事件。一天后仍未接收的事件将被放弃。',
   },
   operations: {
@@ -289,7 +344,7 @@ export const zh: typeof en = {
     what: '操作',
     reason: '原因',
     when: '时间',
-    none: '还没有操作记录。',
+    none: '还没有操作记录。每次重置和完整显示收件人都会列在这里。',
     note: '通过控制台和 API 进行的重置，以及完整显示过的收件人。',
     unknownKey: '已删除的密钥',
   },

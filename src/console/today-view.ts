@@ -1,0 +1,128 @@
+/** The first page below its search field: what is wrong now, and the figures of the last 24 hours. */
+import { medianMs } from '../notice/hour-counts.ts'
+import type { HourTally, Tallied } from '../support/tally.ts'
+import { chart, type ProviderHour } from './chart.ts'
+import type { Delivery } from './delivery-page.ts'
+import { type Html, html } from './html.ts'
+import type { CountedHour } from './last-day.ts'
+import type { View } from './page.ts'
+import { badge, icon, numberText, table, time } from './parts.ts'
+import { type Wrong, wrongNow } from './wrong-now.ts'
+
+export interface Today {
+  delivery: Delivery
+  /** Counts of the operator's apps; undefined if PostgreSQL could not count them. */
+  day: readonly CountedHour[] | undefined
+  /** Sums of every app. */
+  tally: readonly HourTally[]
+}
+
+export function todayView(view: View, { delivery, day, tally }: Today): Html {
+  const { words, operator, nowMs } = view
+  const wrong = wrongNow(delivery, day ?? [], tally, nowMs)
+  const counts = tally
+    .flatMap((hour) => hour.counts)
+    .filter(({ app }) => operator.apps === undefined || operator.apps.includes(app))
+  const countOf = (what: Tallied) => sum(counts.filter((one) => one.what === what))
+  return html`<section><h2>${words.search.overview}</h2>${
+    wrong.length > 0
+      ? html`<ul class="findings">${wrong.map((one) => wrongOf(view, one))}</ul>`
+      : html`<p>${badge('good', 'check', words.search.quiet)}</p>`
+  }${operator.apps && html`<p class="hint">${words.delivery.ofAllApps}</p>`}</section>
+<section><h2>${words.today.title}</h2>${figures(view, day, countOf('passed'), countOf('refused'))}</section>
+<section><h2>${words.today.byProvider}</h2>${byProvider(view, day ?? [])}</section>
+<section id="refused"><h2>${words.today.byRule}</h2>${byRule(view, counts)}</section>`
+}
+
+function wrongOf({ words }: View, wrong: Wrong): Html {
+  const { name, sinceMs, href } = wrong
+  const [title, advice] = words.wrong[name](wrong)
+  const since =
+    sinceMs !== undefined &&
+    html` <span class="since quiet">${words.since} ${time(new Date(sinceMs))}</span>`
+  return html`<li class="bad"><span class="mark">${icon('stop')}</span><div>
+<strong><a href="${href}">${title}</a></strong>${since}<p>${advice}</p></div></li>`
+}
+
+function figures(
+  { words: { today }, operator }: View,
+  day: readonly CountedHour[] | undefined,
+  passed: number,
+  refused: number,
+): Html {
+  const counted = day?.flatMap(({ counts }) => counts ?? []) ?? []
+  const ofAll = counted.flatMap(({ providers }) => providers)
+  const total = (name: 'sent' | 'delivered' | 'failed') =>
+    numberText(ofAll.reduce((all, one) => all + one[name], 0))
+  const median = (name: 'toProvider' | 'toReceipt') => {
+    const ms = medianMs(counted.map((one) => one[name]))
+    return ms === undefined ? '–' : today.median(ms)
+  }
+  const ofRows = [
+    [today.sent, total('sent'), '/notices?state=sent'],
+    [today.delivered, total('delivered'), '/notices?state=delivered'],
+    [today.failed, total('failed'), '/notices?state=failed'],
+    [today.toProvider, median('toProvider')],
+    [today.toReceipt, median('toReceipt')],
+  ]
+  const tiles = [
+    ...(day ? ofRows : []),
+    [today.refused, numberText(refused), '#refused'],
+    [today.passed, numberText(passed)],
+  ].map(
+    ([label, text, href]) =>
+      html`<li>${href === undefined ? label : html`<a href="${href}">${label}</a>`}<b>${text}</b></li>`,
+  )
+  const notes = [
+    operator.apps && today.ofApps(operator.apps.join(', ')),
+    day === undefined && today.notCounted,
+    day?.some(({ counts }) => counts === undefined) && today.counting,
+    counted.some(({ isCut }) => isCut) && today.cut,
+  ]
+  return html`<ul class="tiles figures">${tiles}</ul>
+${notes.map((note) => note && html`<p class="hint">${note}</p>`)}`
+}
+
+function byProvider(view: View, day: readonly CountedHour[]): Html {
+  const { today, notices } = view.words
+  const hours = day.flatMap(({ atMs, counts }) =>
+    (counts?.providers ?? [])
+      .filter(({ provider, sent, failed }) => provider !== '' && sent + failed > 0)
+      .map((one): ProviderHour => ({ atMs, ...one })),
+  )
+  if (hours.length === 0) return html`<p class="quiet">${today.noMessages}</p>`
+  const charts = [...Map.groupBy(hours, ({ provider }) => provider)]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([provider, own]) =>
+      chart(
+        view,
+        provider,
+        own,
+        day.map(({ atMs }) => atMs),
+      ),
+    )
+  const rows = hours
+    .toReversed()
+    .map(({ atMs, provider, sent, delivered, failed }) => [
+      time(new Date(atMs)),
+      provider,
+      ...[sent, delivered, failed],
+    ])
+  const heads = [today.hour, notices.provider, today.sent, today.delivered, today.failed]
+  return html`<ul class="charts">${charts}</ul>
+<details><summary>${today.numbers}</summary>${table(today.byProvider, heads, rows, '')}</details>`
+}
+
+function byRule({ words: { today } }: View, counts: HourTally['counts']): Html {
+  const ofRules = counts.filter(({ what }) => what === 'refused' || what === 'challenged')
+  const rows = [...Map.groupBy(ofRules, ({ policy, rule }) => `${policy}.${rule}`)]
+    .map(([rule, own]) => {
+      const count = (what: Tallied) => sum(own.filter((one) => one.what === what))
+      return [rule, count('refused'), count('challenged')] as const
+    })
+    .sort(([, a], [, b]) => b - a)
+  return table(today.byRule, [today.rule, today.refused, today.challenged], rows, today.noRefusals)
+}
+
+const sum = (counts: readonly { count: number }[]) =>
+  counts.reduce((all, { count }) => all + count, 0)

@@ -1,0 +1,99 @@
+/** Faults of the service as a whole that exist now, with their beginning. The most urgent is first. */
+import type { HourTally } from '../support/tally.ts'
+import { type Delivery, lateSeconds } from './delivery-page.ts'
+import type { CountedHour } from './last-day.ts'
+import type { About } from './words/en.ts'
+import type { Words } from './words.ts'
+
+export interface Wrong extends About {
+  /** The key of `words.wrong`. */
+  name: keyof Words['wrong']
+  /** Undefined if unknown. */
+  sinceMs?: number | undefined
+  /** The page that shows more. */
+  href: string
+}
+
+/** With fewer messages, a provider is not judged. */
+const leastMessages = 10
+const goodShare = 0.9
+
+export function wrongNow(
+  delivery: Delivery,
+  day: readonly CountedHour[],
+  tally: readonly HourTally[],
+  nowMs: number,
+): Wrong[] {
+  const { workers, oldestOpen, oldestEventSeconds } = delivery
+  const noWorker: Wrong = { name: 'noWorker', href: '/delivery' }
+  const since = (seconds: number) => nowMs - seconds * 1_000
+  const late = oldestOpen
+    .filter(({ value }) => value >= lateSeconds)
+    .map(({ kind, value }): Wrong => {
+      const href = `/notices?state=pending&kind=${kind}&age=all`
+      return { name: 'late', kind, sinceMs: since(value), href }
+    })
+  const events: Wrong = { name: 'events', sinceMs: since(oldestEventSeconds), href: '/events' }
+  const dropped = droppedSince(tally)
+  return [
+    ...(workers.length === 0 ? [noWorker] : []),
+    ...openBreakers(delivery, nowMs),
+    ...late,
+    ...failing(day),
+    ...(oldestEventSeconds >= lateSeconds ? [events] : []),
+    ...(dropped === undefined
+      ? []
+      : [{ name: 'dropped', sinceMs: dropped, href: '#refused' } as const]),
+  ]
+}
+
+function openBreakers({ workers }: Delivery, nowMs: number): Wrong[] {
+  const open = workers.flatMap(({ providers, openForMs = {} }) =>
+    Object.entries(providers).flatMap(([provider, state]) =>
+      state === 'circuit' ? [{ provider, forMs: openForMs[provider] }] : [],
+    ),
+  )
+  return [...Map.groupBy(open, ({ provider }) => provider)].map(([provider, ofWorkers]) => {
+    const forMs = ofWorkers.flatMap(({ forMs }) => forMs ?? [])
+    const sinceMs = forMs.length > 0 ? nowMs - Math.max(...forMs) : undefined
+    return { name: 'breaker', provider, sinceMs, href: '/delivery' }
+  })
+}
+
+/** Providers that accepted too few of their messages in the current hour and the one before. */
+function failing(day: readonly CountedHour[]): Wrong[] {
+  const names = new Set(
+    day.flatMap(({ counts }) => counts?.providers.map(({ provider }) => provider) ?? []),
+  )
+  names.delete('')
+  return [...names].flatMap((provider): Wrong[] => {
+    const share = (hours: readonly CountedHour[]) => {
+      const own = hours.flatMap(({ counts }) =>
+        (counts?.providers ?? []).filter((one) => one.provider === provider),
+      )
+      const failed = own.reduce((sum, one) => sum + one.failed, 0)
+      const all = own.reduce((sum, one) => sum + one.sent, failed)
+      return { all, good: all > 0 ? 1 - failed / all : 1 }
+    }
+    const latest = share(day.slice(-2))
+    if (latest.all < leastMessages || latest.good >= goodShare) return []
+    // An hour without messages neither began it nor ended it.
+    const begun = day.findLastIndex((hour) => {
+      const { all, good } = share([hour])
+      return all > 0 && good >= goodShare
+    })
+    const first = day.findIndex((hour, at) => at > begun && share([hour]).all > 0)
+    const percent = Math.round(100 * latest.good)
+    const sinceMs = day[first]?.atMs
+    return [{ name: 'failing', provider, percent, sinceMs, href: '/notices?state=failed' }]
+  })
+}
+
+/** The first of the consecutive hours in which the recorder dropped records, if they reach the current or the previous hour. */
+function droppedSince(tally: readonly HourTally[]): number | undefined {
+  const isDropping = tally.map(({ counts }) => counts.some(({ what }) => what === 'dropped'))
+  const last = isDropping.lastIndexOf(true)
+  if (last < tally.length - 2) return undefined
+  const before = isDropping.lastIndexOf(false, last)
+  return tally[before + 1]?.atMs
+}
