@@ -7,6 +7,7 @@
  * because forms and scripts of other sites have another origin or none.
  */
 import { readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import express, {
   type ErrorRequestHandler,
   type NextFunction,
@@ -63,8 +64,11 @@ export function createDemoPage(page: DemoPage): Router {
     next()
   })
   for (const [path, content] of filesOfPage()) {
-    router.get(path, local, (_request: Request, response: Response) => {
-      response.type(path.slice(path.lastIndexOf('.'))).send(content)
+    const gzipped = gzipSync(content)
+    router.get(path, local, (request: Request, response: Response) => {
+      const isGzipped = request.acceptsEncodings('gzip') === 'gzip'
+      if (isGzipped) response.set('content-encoding', 'gzip')
+      response.type(path.slice(path.lastIndexOf('.'))).send(isGzipped ? gzipped : content)
     })
   }
 

@@ -1,13 +1,17 @@
 /** The demo as a process, and its page in a real browser. */
 import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import axeCore from 'axe-core'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
+import type { DemoState } from '../../web/demo/demo-state.ts'
 import { launchBrowser } from '../tools/browser.ts'
 import { childrenOf } from '../tools/own-servers.ts'
 import { releaseLater } from '../tools/release.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 import { type Demo, isRunning, startDemo } from './start-demo.ts'
 
@@ -37,6 +41,82 @@ async function play(trial: string): Promise<string> {
   await expect.poll(isOver, { timeout: 90_000 }).toBe(0)
   return story()
 }
+
+const recordingFile = join(repositoryRoot, 'web/demo/recording.json')
+/** With it the recording that the page plays is made anew. */
+const isRecording = process.env.DEMO_RECORDING === '1'
+
+test('the recording that the page plays is what the demo does', async () => {
+  const to = '+8613800130001'
+  const state = async () => (await demo.get('/demo/state', { key: null })).body as DemoState
+  const ask = () =>
+    page.evaluate(`fetch('/v1/captchas', {
+      method: 'POST',
+      headers: {
+        authorization: 'Bearer ' + document.querySelector('postern-code').getAttribute('key'),
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ channel: 'sms', to: '${to}', scene: 'signup' }),
+    }).then(({ status }) => status)`)
+  const frames = [await state()]
+  expect(await ask()).toBe(202)
+  await expect.poll(async () => (await state()).notices[0]?.state).toBe('sent')
+  frames.push(await state())
+  // As long as the page shows the message before the second request.
+  if (isRecording) await page.waitForTimeout(3_000)
+  expect(await ask()).toBe(429)
+  frames.push(await state())
+  const played = frames.map(({ worker, provider, notices, ...frame }) => ({
+    ...frame,
+    notices: notices.map(({ id, channel, to, state, attempts, createdAt, sentAt }) => ({
+      ...{ id, channel, to, state, attempts, createdAt },
+      ...(sentAt && { sentAt }),
+    })),
+  }))
+  if (isRecording) writeFileSync(recordingFile, `${JSON.stringify(played)}\n`)
+  const recorded = JSON.parse(readFileSync(recordingFile, 'utf8')) as typeof played
+  expect(recorded.map(withoutChance)).toEqual(played.map(withoutChance))
+  await page.click('#start-over')
+})
+
+/** A state without times, ids and digits of codes. */
+const withoutChance = (frame: object) =>
+  JSON.parse(
+    JSON.stringify(frame, (name, value) => {
+      if (/^(id|noticeId|resetsInMs|durationMs|retryAfterMs|nowMs)$|[aA]t(Ms)?$/.test(name))
+        return Array.isArray(value) ? value.length : name
+      return name === 'text' ? value.replace(/\d{4}/, '0000') : value
+    }),
+  )
+
+test.each(['no-preference', 'reduce'] as const)(
+  'motion %s: until it is touched the page plays a recording, which changes nothing in the demo',
+  async (reducedMotion) => {
+    const other = await page.context().newPage()
+    await other.emulateMedia({ reducedMotion })
+    const before = await demo.messages()
+    await other.goto(demo.url)
+    const playing = other.locator('#playing')
+    await expect.poll(() => playing.innerText()).toContain('types a number')
+    await expect.poll(() => playing.innerText()).toContain('code arrives')
+    expect(await other.locator('#phone-to').innerText()).toBe('+8613800130001')
+    await expect.poll(() => playing.innerText()).toContain('second request is refused')
+    expect(await other.locator('#lanes .full .cross').count()).toBe(1)
+    const left = other.locator('.full .left').first()
+    expect(await left.innerText()).toMatch(/0 of 1 left · free in \d\d\.\d s/)
+    const shown = await left.innerText()
+    await expect.poll(() => left.innerText()).not.toBe(shown)
+    const { body } = await demo.get('/demo/state', { key: null })
+    expect(body.decisions).toEqual([])
+    expect(await demo.messages()).toEqual(before)
+    expect(await other.evaluate(shiftsSoFar)).toEqual([])
+    await other.locator('h1').click()
+    expect(await playing.innerText()).toBe('')
+    await expect.poll(() => other.locator('#lanes .full').count()).toBe(0)
+    expect(await other.locator('.postern-input').inputValue()).toBe('+8613800138000')
+    await other.close()
+  },
+)
 
 test('a visitor signs up: the code arrives on the phone, is filled in, and the server behind finds the pass good', async () => {
   await page.getByRole('button', { name: 'Send code' }).click()
@@ -185,6 +265,7 @@ test.each([
     await page.locator('.lane').nth(6).waitFor()
     await page.locator('.way').first().waitFor()
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0)
+    expect(await page.evaluate(bytesOfPage)).toBeLessThan(60_000)
     expect(await page.evaluate(shiftsSoFar)).toEqual([])
     await page.evaluate(axeCore.source)
     expect(
@@ -194,6 +275,11 @@ test.each([
     ).toEqual([])
   },
 )
+
+/** As they travel, without the states that are asked for again and again. */
+const bytesOfPage = `performance.getEntries()
+  .filter(({ name }) => !name.endsWith('/state'))
+  .reduce((sum, { encodedBodySize = 0 }) => sum + encodedBodySize, 0)`
 
 /**
  * Which elements have moved without a person's doing, in the browser's own count: it is made frame by frame. The browser

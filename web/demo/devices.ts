@@ -1,7 +1,7 @@
 /** The phone, the mailbox, and the timeline of each message. */
 
 import type { DemoState, Message, Notice } from './demo-state.ts'
-import { byId, drawList, make, setText } from './elements.ts'
+import { byId, drawList, make, nudge, setText } from './elements.ts'
 import { clock, duration, text } from './texts.ts'
 
 export const codeIn = ({ text }: Message) => /(?<!\d)\d{4,10}(?!\d)/.exec(text)?.[0]
@@ -22,7 +22,7 @@ export function drawDevices(
   drawList(byId('texts'), texts, ({ id }) => id, buildText, undefined, text('noTexts'))
   if (byId('texts').lastElementChild !== hadTexts) {
     byId('texts').scrollTop = byId('texts').scrollHeight
-    if (hadTexts) byId('texts').parentElement?.classList.add('buzz')
+    if (hadTexts) nudge(byId('phone'), { translate: ['0', '-3px', '3px', '-3px', '3px', '0'] })
   }
   setText(byId('phone-to'), texts.at(-1)?.to ?? '')
   drawList(byId('mails'), mails, ({ id }) => id, buildMail, undefined, text('noMails'))

@@ -14,6 +14,12 @@ export function make(tag: string, className = '', content: string | Node[] = '')
   return element
 }
 
+/** A short movement, for visitors who want movements. */
+export function nudge(element: Element, frames: PropertyIndexedKeyframes): void {
+  if (!isCalm) element.animate(frames, 400)
+}
+export const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
+
 export const setText = (element: Element | null, words: string) => element && set(element, words)
 
 /**

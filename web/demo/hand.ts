@@ -1,5 +1,6 @@
 /** Operates the code field as a person would, with only the parts that docs/code-field.md promises. */
 import type { Channel, Problem, Sent } from '../client.ts'
+import { nudge } from './elements.ts'
 
 type Told =
   | { type: 'sent'; detail: Sent }
@@ -47,6 +48,16 @@ export function createHand(field: HTMLElement & { reset(): void }) {
       const answer = told()
       write(input('code'), code)
       return answer
+    },
+
+    /** Shows an address that is not requested. */
+    show(to: string): void {
+      input('input').value = to
+    },
+
+    /** As if the button were pressed. */
+    press(): void {
+      nudge(input('button'), { scale: [1, 0.95, 1] })
     },
 
     /** Whether the field waits for a code. */

@@ -3,8 +3,9 @@ import { createPosternClient } from '../client.ts'
 import type { PosternCode } from '../postern-code.ts'
 import type { DemoState } from './demo-state.ts'
 import { codeIn, drawDevices } from './devices.ts'
-import { byId, setText } from './elements.ts'
+import { byId, isCalm, setText } from './elements.ts'
 import { createHand } from './hand.ts'
+import { createSelfPlay } from './self-play.ts'
 import { followState, tellServer } from './server.ts'
 import { startTag } from './tag.ts'
 import { text } from './texts.ts'
@@ -27,12 +28,23 @@ for (const list of document.querySelectorAll<HTMLElement>('.scroll')) list.tabIn
 
 let state: DemoState | null = null
 let readAtMs = 0
-const server = followState((next) => {
-  if (!next) return
+function show(next: DemoState): void {
   state = next
   readAtMs = performance.now()
   drawDevices(next, next.nowMs)
   draw()
+}
+
+const selfPlay = createSelfPlay({
+  ...{ hand, isCalm, show },
+  onEnd() {
+    hand.suggest(visitor)
+    server.ask()
+  },
+})
+const server = followState((next) => {
+  if (!next || selfPlay.covers(next)) return
+  show(next)
   drawFills(next)
   drawProviderTrial(next)
 })
@@ -41,7 +53,6 @@ const server = followState((next) => {
 function draw(): void {
   if (state) drawLimits(state, state.nowMs + performance.now() - readAtMs)
 }
-const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
 setInterval(() => document.hidden || draw(), isCalm ? calmFrameMs : frameMs)
 
 const fills = document.querySelectorAll<HTMLElement>('.fill')

@@ -19,10 +19,7 @@ export function startTag(field: HTMLElement, visitor: Readonly<Record<Channel, s
         ...(theme ? [`style="color-scheme: ${theme}"`] : []),
       ]
       return `<script type="module" src="${script}"></script>
-<postern-code
-  key="${key}"
-  src="${src}"
-  ${['scene="signup"', `channels="${channels}"`, ...more].join(' ')}></postern-code>`
+<postern-code ${[`src="${src}"`, 'scene="signup"', `channels="${channels}"`, ...more].join(' ')} key="${key}"></postern-code>`
     },
     fetch: (choice: Choice) => `await fetch('${src}/v1/captchas', {
   method: 'POST',
