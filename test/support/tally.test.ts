@@ -8,6 +8,7 @@ import { createReadTally, createTally } from '../../src/support/tally.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const server = await testRedis()
 const redis = await server.connect()
@@ -42,6 +43,7 @@ function open() {
   return {
     keyPrefix,
     recorder,
+    read,
     refuse: (at: number, decision: Refusal, app = 'shop') =>
       recorder.decided({
         policy: 'browser',
@@ -80,6 +82,19 @@ test('refusals by the rule that was declared, challenges apart, right codes by a
     'refused bank captcha recipient 1',
     'refused shop captcha recipient 2',
   ])
+})
+
+test('each second is added to those before it', async () => {
+  const { refuse, read, recorder } = open()
+  const sum = async () => {
+    const counts = (await read()).flatMap((hour) => hour.counts)
+    return counts.reduce((all, { count }) => all + count, 0)
+  }
+  refuse(1, refusal('recipient'))
+  await eventually(async () => (await sum()) === 1)
+  refuse(1, refusal('recipient'))
+  await recorder.close()
+  expect(await sum()).toBe(2)
 })
 
 test('5,000 recipients, addresses, scenes and templates: one key, one field, and it goes within a day and an hour', async () => {
