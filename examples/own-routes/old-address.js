@@ -13,12 +13,12 @@ export default {
   router: (postern) =>
     Router()
       .post('/otp/send', json(), async ({ body, ip }, response) => {
-        const asked = { app, channel, to: body.phone, scene: 'signup', ip }
+        const asked = { app, channel, to: body?.phone, scene: 'signup', ip }
         const { outcome } = await postern.sendCaptcha(asked)
         response.status(outcome === 'accepted' ? 200 : 400).json({ result: outcome })
       })
       .post('/otp/check', json(), async ({ body, ip }, response) => {
-        const asked = { app, channel, to: body.phone, scene: 'signup', code: body.code, ip }
+        const asked = { app, channel, to: body?.phone, scene: 'signup', code: body?.code, ip }
         const { outcome } = await postern.checkCaptcha(asked)
         response.json({ verified: outcome === 'passed' })
       }),

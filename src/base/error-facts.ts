@@ -24,9 +24,10 @@ function codeOf(error: Error): unknown {
 
 /**
  * True if the message of an error can quote values of a statement. These are SQLSTATE classes 22 (data) and 23
- * (constraints), and every Prisma request error except connection errors (P1…).
+ * (constraints), and every Prisma request error except connection errors (P1…). A SyntaxError of JSON quotes the text.
  */
 function quotesValues(error: Error): boolean {
+  if (error instanceof SyntaxError) return true
   const code = String(codeOf(error) ?? '')
   if (/^PrismaClient.*(Request|Validation)Error$/.test(error.name)) return !/^P1\d{3}$/.test(code)
   return /^2[23][0-9A-Z]{3}$/.test(code)

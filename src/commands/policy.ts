@@ -5,11 +5,10 @@ import { loadEnvFile } from '../config/env-file.ts'
 import { redisUrl } from '../config/environment.ts'
 import { readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
-import { parsePolicies, type RawPolicies } from '../limiter/index.ts'
 import { createSectionChecks } from '../main/load-config.ts'
 import { defaultKeyPrefix } from '../main/shared.ts'
 import { explain } from '../rules/explain.ts'
-import { withPageRules } from '../rules/policies.ts'
+import { policiesInForce } from '../rules/in-force.ts'
 import { createPriceOf } from '../rules/price-of.ts'
 import { closeRedis, connectRedis, firstTry } from '../storage/redis.ts'
 import { readSample } from '../support/recorded.ts'
@@ -29,10 +28,9 @@ Without --policy, explain reads POSTERN_CONFIG or ./postern.yaml.`
 loadEnvFile()
 const { command, policy, sinceMs, isJson } = orUsage(usage, readArguments)
 const file = await readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.yaml'))
-const policies = withPageRules(file.policies, file.browser) as RawPolicies
+const inForce = policiesInForce({ ...file, testing: { recipients: [] } })
 if (command === 'explain') {
-  const parsed = parsePolicies(policies)
-  process.stdout.write(parsed.ok ? explain(parsed.policies) : '')
+  process.stdout.write(explain(inForce.policies))
 } else {
   const replayed = await replayRecorded()
   process.stdout.write(isJson ? `${JSON.stringify(replayed, null, 2)}\n` : reportOf(replayed))
@@ -74,7 +72,7 @@ async function replayRecorded(): Promise<Replayed> {
     await firstTry(redis)
     const { records, nowMs } = await readSample(redis, defaultKeyPrefix)
     const priceOf = createPriceOf(file.prices)
-    return await replay({ records, policies, sinceMs: nowMs - sinceMs, priceOf })
+    return await replay({ records, policies: inForce.raw, sinceMs: nowMs - sinceMs, priceOf })
   } catch (error) {
     return stop(`Failed: ${(error as Error).message}`)
   } finally {

@@ -5,7 +5,11 @@ import { textProblem } from '../base/text-problem.ts'
 import type { SendResult } from '../providers/provider.ts'
 
 const maxDetail = 200
+/** Shorter waits would call the provider in a loop. */
+const shortestRetryAfterMs = 1_000
 const longestRetryAfterMs = 86_400_000
+/** For a `throttled` without a usable wait. */
+const defaultRetryAfterMs = 10_000
 const withDetail = ['rejected', 'invalid_recipient', 'postponed', 'unavailable', 'unknown'] as const
 
 /**
@@ -19,7 +23,7 @@ export function readResult(given: unknown): SendResult | undefined {
   const detail = detailIn(given.detail)
   const retryAfterMs = waitIn(given.retryAfterMs)
   if (named === 'throttled') {
-    return retryAfterMs === undefined ? undefined : { kind: named, retryAfterMs, detail }
+    return { kind: named, retryAfterMs: retryAfterMs ?? defaultRetryAfterMs, detail }
   }
   const kind = withDetail.find((each) => each === named)
   if (kind === 'postponed' && retryAfterMs !== undefined) return { kind, retryAfterMs, detail }
@@ -33,5 +37,5 @@ function detailIn(given: unknown): string {
 
 function waitIn(given: unknown): number | undefined {
   if (typeof given !== 'number' || Number.isNaN(given)) return undefined
-  return Math.min(Math.max(given, 0), longestRetryAfterMs)
+  return Math.min(Math.max(given, shortestRetryAfterMs), longestRetryAfterMs)
 }

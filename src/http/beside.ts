@@ -1,7 +1,8 @@
 /** Mounts a plugin's router. Its errors are answered, counted and logged like errors of Postern. */
 import type { RequestHandler } from 'express'
 import type { Metrics } from '../base/metrics.ts'
-import { problems } from '../base/problems.ts'
+import { Problem, problems } from '../base/problems.ts'
+import { invalid } from './problem.ts'
 import { knownMethods, type Respond } from './respond.ts'
 
 export interface NamedRouter {
@@ -26,7 +27,7 @@ export function createBeside(
   )
   return async (request, response, next) => {
     async function answerFault(error: unknown): Promise<void> {
-      await respond(route, request, response, () => Promise.reject(error))
+      await respond(route, request, response, () => Promise.reject(problemIn(error)))
       // Half an answer can't be repaired, so the connection ends.
       if (!response.writableEnded) response.destroy()
     }
@@ -39,5 +40,25 @@ export function createBeside(
     } catch (error) {
       await answerFault(error)
     }
+  }
+}
+
+/**
+ * The parsers of Express, such as `express.json`, throw errors with a status and a type. Then the request was bad, and the
+ * message can quote it. A plugin can throw any value, also one that throws when it is read.
+ */
+function problemIn(error: unknown): unknown {
+  try {
+    const { status, type } = error as { status?: unknown; type?: unknown }
+    if (error instanceof Error && typeof type === 'string') {
+      if (status === 413) return new Problem('payload_too_large')
+      if (status === 415) return new Problem('unsupported_media_type')
+      if (Number(status) >= 400 && Number(status) < 500) return invalid('', 'can not be read')
+    }
+    return error instanceof Error && typeof error.message === 'string'
+      ? error
+      : new Error(String(error))
+  } catch {
+    return new Error('the plugin threw a value that can not be read')
   }
 }

@@ -8,7 +8,6 @@ import { createAdminServer } from '../http/admin.ts'
 import { listen } from '../http/listen.ts'
 import { type Readiness, startReadiness } from '../http/readiness.ts'
 import { reasonsPostgresNotReady } from '../storage/database-ready.ts'
-import { firstTry } from '../storage/redis.ts'
 import { lookAtRedis } from '../storage/redis-ready.ts'
 import { type ApiRole, type Beside, startApiRole } from './api-role.ts'
 import type { Config } from './load-config.ts'
@@ -120,7 +119,7 @@ async function startRoles(
     addresses.api = api.address
   }
   // Waits for the first connection, so that a slow one does not look like a missing Redis.
-  await firstTry(servers.redis)
+  await servers.firstTries()
   phase.is = 'running'
   await readiness.ask()
   return addresses

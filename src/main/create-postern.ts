@@ -41,7 +41,7 @@ export interface Postern extends PosternCalls {
 }
 
 /**
- * Resolves when the plugins are loaded, even if Redis or PostgreSQL does not answer. Throws an Error that lists every
+ * Resolves when the plugins are loaded and Redis is connected, or after 2 s if Redis does not answer. Throws an Error that lists every
  * problem of the settings, or names the plugin that can not be used.
  */
 export async function createPostern(options: PosternOptions = {}): Promise<Postern> {
@@ -60,6 +60,8 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   let closing: Promise<void> | undefined
   try {
     const { router, underWay, calls } = await createApiRouter(shared)
+    // A first call would find a connection that is still being made.
+    await shared.servers.firstTries()
     return {
       ...calls,
       router,

@@ -11,8 +11,8 @@ test.each([
     kind,
     detail,
   })),
-  { kind: 'postponed', detail, retryAfterMs: 5 },
-  { kind: 'throttled', detail, retryAfterMs: 5 },
+  { kind: 'postponed', detail, retryAfterMs: 5_000 },
+  { kind: 'throttled', detail, retryAfterMs: 5_000 },
 ])('%j is kept as it is', (given) => {
   expect(readResult(given)).toEqual(given)
 })
@@ -41,7 +41,21 @@ test.each([
   ],
   [
     { kind: 'throttled', detail, retryAfterMs: -1 },
-    { kind: 'throttled', detail, retryAfterMs: 0 },
+    { kind: 'throttled', detail, retryAfterMs: 1_000 },
+  ],
+  // A carrier that says "at once" would be called in a loop until the end of the message's time.
+  [
+    { kind: 'postponed', detail, retryAfterMs: 0 },
+    { kind: 'postponed', detail, retryAfterMs: 1_000 },
+  ],
+  // It was not taken for sure, whatever the wait: an HTTP date read as a number is NaN.
+  [
+    { kind: 'throttled', detail, retryAfterMs: Number.NaN },
+    { kind: 'throttled', detail, retryAfterMs: 10_000 },
+  ],
+  [
+    { kind: 'throttled', detail },
+    { kind: 'throttled', detail, retryAfterMs: 10_000 },
   ],
   [
     { kind: 'postponed', detail, retryAfterMs: 'soon' },
@@ -61,8 +75,6 @@ test.each([
   { kind: 'ok' },
   { kind: 'not_taken', detail },
   { kind: 'constructor', detail },
-  { kind: 'throttled', detail },
-  { kind: 'throttled', detail, retryAfterMs: Number.NaN },
 ])('%j is no result', (given) => {
   expect(readResult(given)).toBeUndefined()
 })

@@ -283,6 +283,14 @@ describe('provider kinds of a host', () => {
   })
 })
 
+test('the first call after createPostern finds its servers connected', async () => {
+  const environment = { ...posternEnv(on), BOOTSTRAP_SECRET_KEY: undefined }
+  const postern = await createPostern({ environment, keyPrefix: on.redis.prefix })
+  releaseLater(() => postern.close())
+  const asked = { app, channel: 'sms', to: newPhone() } as const
+  expect(await postern.sendCaptcha(asked)).toMatchObject({ outcome: 'accepted' })
+})
+
 describe("a plugin's router", () => {
   const failing = () =>
     Router()
@@ -333,10 +341,42 @@ describe("a plugin's router", () => {
     expect(counted.exec(await postern.metrics())?.[1]).toBe('4')
   })
 
+  test('a body that its parser refuses is a bad request, and no fault; a value that can not be read ends nothing', async () => {
+    const unreadable = new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error('no')
+        },
+        getPrototypeOf: () => {
+          throw new Error('no')
+        },
+      },
+    )
+    const plugin: Plugin = {
+      name: 'acme-api',
+      router: () =>
+        Router()
+          .post('/v1/acme', express.json({ limit: 100 }), (_, response) => void response.json({}))
+          .get('/v1/acme', async () => Promise.reject(unreadable)),
+    }
+    const { get, url, postern } = await open(undefined, { plugins: [plugin] })
+    const statusOf = async (body: string, type = 'application/json') =>
+      (await fetch(`${url}/v1/acme`, { method: 'POST', headers: { 'content-type': type }, body }))
+        .status
+    expect(await statusOf('+8613800138555')).toBe(400)
+    expect(await statusOf(JSON.stringify('x'.repeat(200)))).toBe(413)
+    expect(await statusOf('{}', 'application/json; charset=klingon')).toBe(415)
+    expect((await get('/v1/acme')).status).toBe(500)
+    const faults =
+      /requests_total\{[^}]*route="plugin acme-api"[^}]*method="POST"[^}]*status="500"[^}]*\} (\d+)/
+    expect(faults.exec(await postern.metrics())?.[1]).toBe('0')
+  })
+
   test('examples/own-routes: an earlier address sends and checks; a body without a number is refused', async () => {
     // @ts-expect-error: JavaScript, as somebody else writes it
     const { default: plugin } = await import('../../examples/own-routes/old-address.js')
-    const { post, codeFor, postern } = await open(undefined, { plugins: [plugin] })
+    const { post, codeFor, postern, url } = await open(undefined, { plugins: [plugin] })
     postern.startWorker()
     const phone = newPhone()
     expect(await post('/otp/send', { phone })).toMatchObject({
@@ -345,6 +385,7 @@ describe("a plugin's router", () => {
     })
     const refused = { status: 400, body: { result: 'invalid_request' } }
     expect(await post('/otp/send', { phone: 7 })).toMatchObject(refused)
+    expect(await (await fetch(`${url}/otp/send`, { method: 'POST' })).json()).toEqual(refused.body)
     const code = await codeFor(phone)
     const check = async (typed: string) => (await post('/otp/check', { phone, code: typed })).body
     expect(await check('x')).toEqual({ verified: false })
