@@ -47,7 +47,8 @@ for _, part in ipairs(plan) do
   if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then return { now } end
 end
 
--- A value, and what of it no clock far ahead of this one has written; nothing if it is not the limiter's.
+-- Returns the value, and the same without uses written by a clock far ahead of this one. Returns nothing if the key is not
+-- the limiter's.
 local function read(part, key)
   local value = pcall('GET', key)
   if not value or value == '' then return part.empty, part.empty, 0, 0, 0 end

@@ -65,7 +65,9 @@ function examineSettings(loaded: Awaited<ReturnType<typeof loadConfig>>): Findin
   return [
     ...(loaded.ok
       ? [ok('environment, policy file and templates are correct')]
-      : loaded.problems.map((problem) => error(problem, 'correct it: no process starts with it'))),
+      : loaded.problems.map((problem) =>
+          error(problem, 'correct it; until then no process can start'),
+        )),
     Number.parseInt(node, 10) >= neededNode
       ? ok(`Node ${node}`)
       : error(`Node ${node} is too old`, `install Node ${neededNode} or later`),

@@ -36,7 +36,7 @@ export type AcquireSendPermit = ReturnType<typeof createSendPermits>
 const limiterRetryMs = 1_000
 const free: SendPermit = { granted: true, release: async () => {} }
 
-/** `limiter` has the `providerPolicies`. `hasLimits`: whether this provider has a policy. */
+/** `limiter` must know the policies of `providerPolicies`. `hasLimits`: whether this provider has a policy. */
 export function createSendPermits(name: string, limiter: Limiter, hasLimits: boolean) {
   const paceWindows = hasLimits ? limiter.windows(name).filter(({ rule }) => rule === 'pace') : []
   const spacingMs = Math.max(

@@ -4,7 +4,7 @@ import helmet from 'helmet'
 
 export function createApp(deps: {
   router: Router
-  /** Plugins' router, which runs before `unknownPath`. */
+  /** The demo's router, which runs before all other routes. Production has none. */
   beside?: Router | undefined
   /** Answers every other path. */
   unknownPath: RequestHandler

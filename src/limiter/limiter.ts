@@ -62,9 +62,9 @@ export interface AcquireOptions {
 export interface WindowState extends Omit<WindowLimit, 'windowMs'> {
   readonly used: number
   readonly left: number
-  /** When all of it is free again, if nothing more is taken. */
+  /** Time until every use is free again, if no more are taken. */
   readonly resetsInMs: number
-  /** When this rule would admit another call; 0: now. */
+  /** Time until this rule admits another call; 0: now. */
   readonly nextInMs: number
   /** Only while a lockout holds its lock. */
   readonly lockedForMs?: number

@@ -30,7 +30,7 @@ export type Reservation =
 const takeOverAfterMs = 30_000
 const keptForMs = 86_400_000
 const perRemoval = 1_000
-/** How long storing an answer is tried. Soon after it, a repeat takes over. */
+/** Storing an answer is tried this long. After `takeOverAfterMs` a repeat takes over. */
 const keepTryingForMs = 20_000
 const maxUnanswered = 10_000
 const keysPerLook = 100

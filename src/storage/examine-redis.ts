@@ -47,7 +47,7 @@ async function lookAtServer(server: Redis): Promise<Finding[]> {
         )
       : used < max * nearlyFull
         ? ok(usage)
-        : warning(usage, 'raise maxmemory; a full Redis sends nothing'),
+        : warning(usage, 'raise maxmemory; when Redis is full, Postern sends nothing'),
     await lookAtClock('redis', async () => {
       const [seconds, micros] = (await server.time()) as [number, number]
       return Number(seconds) * 1_000 + Number(micros) / 1_000

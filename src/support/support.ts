@@ -20,7 +20,7 @@ export interface LimitState {
   used: number
   limit: number
   resetsInMs: number
-  /** Time until the rule admits a call; 0 if it does so now or only observes. */
+  /** Time until the rule admits a call; 0 if it admits a call now, or if it only observes. */
   nextInMs: number
   lockedForMs?: number
 }

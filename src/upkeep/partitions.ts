@@ -13,7 +13,7 @@ import type { ClientBase } from 'pg'
 import { idFloor } from '../base/ids.ts'
 
 const monthsAhead = 2
-/** A nearer month stays in the default partition, because a partition must exist before its first row. */
+/** A month that begins sooner gets no partition, because rows may already be in the default one. */
 const leastAheadMs = 86_400_000
 
 export interface Month {

@@ -50,7 +50,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     entries.set(subject, entry)
   }
 
-  /** A tenth goes: of those that nobody asked for lately, the ones that are here for longest. */
+  /** Removes a tenth: the oldest subjects that were not asked for lately. */
   function makeRoom(entries: Map<string, Entry>): void {
     let surplus = Math.ceil(maxSubjects / 10)
     for (const [subject, entry] of entries) {

@@ -63,7 +63,7 @@ export interface CompiledPolicy {
 }
 
 /**
- * `clientId` keeps the counts of rules with `scope: per-client` apart; there is none in process. Throws
+ * `clientId` separates the counts of rules with `scope: per-client`. Without Redis there is no client id. Throws
  * `InvalidPolicies`.
  */
 export function compilePolicies(raw: unknown, clientId?: string): Map<string, CompiledPolicy> {

@@ -66,7 +66,9 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
       if (typeof now !== 'number') throw new LimiterUnavailable(notNumbers)
       if (answers.length > 0) return settle(batch, now, answers)
       if (round >= maxRounds)
-        throw new LimiterUnavailable('Redis and the policy have no common period')
+        throw new LimiterUnavailable(
+          'the clocks of Redis and this process disagree about a calendar period',
+        )
       for (const { part } of first.slot.check.asks) part.calendar?.periodAt(now)
     } catch (error) {
       for (const { slot, reject } of batch) {

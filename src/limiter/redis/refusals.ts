@@ -30,7 +30,7 @@ export function createRefusals(options: {
 }) {
   const { maxAgeMs, maxSubjects, now } = options
   const refusals = createBoundedMap<Remembered>(maxSubjects)
-  /** When a subject was forgotten last; those not here, at `othersForgottenAt` or before. */
+  /** The time at which a subject was last forgotten. A subject that is not here: `othersForgottenAt` at the latest. */
   const forgottenAt = new Map<string, number>()
   let othersForgottenAt = Number.NEGATIVE_INFINITY
 
