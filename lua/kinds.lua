@@ -2,9 +2,9 @@
 -- A value is what a part of a rule knows of a subject: the numbers that src/limiter/uses.ts lists, times in 6 bytes, counts
 -- modulo 2^32 in 4. The count before the oldest use stands last. How many uses were made since one of them is a difference.
 --
--- A kind is given a part; its value; the time of the newest use, or 0; how many uses were made up to it, and how many of
--- those are kept; now.
--- returns  the hold or 0; the value to add to, or that begins a lock; the time of the permits; when the value ends
+-- arguments  the part; its value; the time of the newest use, or 0; the number of uses made up to that use; the number of
+--            these uses that are kept; now
+-- returns    the hold or 0; the value to add to, or that begins a lock; the time of the permits; when the value ends
 local pack, unpack, sub, max, min, floor, ceil = struct.pack, struct.unpack, string.sub, math.max, math.min, math.floor, math.ceil
 local count, time, timed, last, size, wrap = '>I4', '>I6', '>I6I4', '>I6I4I4', 10, 2 ^ 32
 local kinds = {}

@@ -1,6 +1,6 @@
 /**
- * Whether a key opens the console. Only an operator key does. A secret key is stored on servers of an app, and a thief
- * who finds it there must not read every recipient.
+ * Whether a key opens the console. Only an operator key does. A secret key is stored on the servers of an app. If it is stolen
+ * there, the thief must not be able to read every recipient.
  *
  * A key can't be guessed, so the right key works after any number of wrong keys. A limit for right keys would only let a
  * stranger lock the operators out. `access/api-keys.ts` bounds the cost of a wrong key: a made-up key causes no query,

@@ -61,7 +61,7 @@ export function createEngine(
     return { policy, asks, requestId, isNew, isSolved, group }
   }
 
-  /** What the caller of `acquire` gets. Reports it, unless the call is silent. */
+  /** Makes the decision that `acquire` returns. Reports it, unless the call is silent. */
   function decide(check: Check, answer: Answer, { isSilent }: AcquireOptions = {}): Decision {
     const policy = check.policy.name
     if (!answer.taken) {

@@ -60,7 +60,7 @@ test('an answer opens one request: of 1,000 at once one has it, and none after',
   const all = await Promise.all(Array.from({ length: 1_000 }, () => room.take(asked, answer)))
   expect(all.filter(({ kind }) => kind === 'taken')).toHaveLength(1)
   expect(await room.take(asked, answer)).toEqual({ kind: 'refused' })
-  // Who is refused is offered another.
+  // A refused caller is offered another challenge.
   expect(await room.results()).toEqual({ offered: 1_001, solved: 1, used: 1_000 })
 })
 

@@ -92,4 +92,10 @@ describe('an error of the database', () => {
       message: 'relation "nowhere" does not exist',
     })
   })
+
+  test('JSON that can not be read is not quoted', async () => {
+    const line = await lineOf(await failing(async () => JSON.parse(number)))
+    expect(line).not.toContain(number.slice(1))
+    expect(JSON.parse(line)).toMatchObject({ error: 'SyntaxError' })
+  })
 })

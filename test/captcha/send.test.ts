@@ -115,7 +115,7 @@ async function openRoom(
     return [{ ...asked, idempotencyKey: id }, caller] as const
   }
   return {
-    /** What each request came to, as its key is told; undefined where it failed. */
+    /** The outcome that each request stored for its key; undefined where the request failed. */
     ended,
     /** Requests whose key was reserved. */
     begun,

@@ -24,7 +24,7 @@ const anna = client()
 await anna.signIn((await createOperator()).token)
 const { token: shopKey } = await keys.create({ name: 'shop', app: 'shop', kind: 'secret' })
 
-/** What stands under a label of the figures. */
+/** The figure below a label. */
 const figure = (text: string, label: string) =>
   new RegExp(`${label}(?:</a>)?<b>([^<]*)</b>`).exec(text)?.[1]
 

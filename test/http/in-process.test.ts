@@ -353,12 +353,14 @@ describe("a plugin's router", () => {
         },
       },
     )
+    const vendorError = Object.assign(new Error('no such key'), { status: 401, type: 'auth_error' })
     const plugin: Plugin = {
       name: 'acme-api',
       router: () =>
         Router()
           .post('/v1/acme', express.json({ limit: 100 }), (_, response) => void response.json({}))
-          .get('/v1/acme', async () => Promise.reject(unreadable)),
+          .get('/v1/acme', async () => Promise.reject(unreadable))
+          .get('/v1/vendor', async () => Promise.reject(vendorError)),
     }
     const { get, url, postern } = await open(undefined, { plugins: [plugin] })
     const statusOf = async (body: string, type = 'application/json') =>
@@ -368,6 +370,7 @@ describe("a plugin's router", () => {
     expect(await statusOf(JSON.stringify('x'.repeat(200)))).toBe(413)
     expect(await statusOf('{}', 'application/json; charset=klingon')).toBe(415)
     expect((await get('/v1/acme')).status).toBe(500)
+    expect((await get('/v1/vendor')).status).toBe(500)
     const faults =
       /requests_total\{[^}]*route="plugin acme-api"[^}]*method="POST"[^}]*status="500"[^}]*\} (\d+)/
     expect(faults.exec(await postern.metrics())?.[1]).toBe('0')
