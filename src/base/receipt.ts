@@ -1,6 +1,6 @@
 /**
  * A receipt is a provider's later report on a message it had accepted. A provider kind reads it, the API accepts it,
- * and `src/delivery/receipts.ts` moves the notice. All three share these types.
+ * and `src/notice/receipts.ts` moves the notice. All three share these types.
  */
 export interface Receipt {
   /** The provider's message id, as `accepted` gave it. At least one of the two ids is present. */

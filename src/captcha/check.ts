@@ -22,9 +22,9 @@ import {
 } from '../rules/quota.ts'
 import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
+import type { Challenges } from './challenges.ts'
 import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
 import type { Passes } from './passes.ts'
-import type { Challenges } from './send.ts'
 
 /** The request for a check, by HTTP or in process. */
 export interface CheckAsked {
@@ -64,7 +64,7 @@ type Checked =
 
 export function createCheckCaptcha(deps: {
   normaliseRecipient: NormaliseRecipient
-  challenges: Challenges
+  challenges: Pick<Challenges, 'enter' | 'refuse'>
   quota: Quota
   limits: CheckLimits
   codes: CodeStore

@@ -16,19 +16,15 @@ import {
   type SendAsked,
   type SendOutcome,
 } from '../notice/message.ts'
-import type { Attempt, OncePerKey } from '../notice/once-per-key.ts'
+import type { OncePerKey, Reservation } from '../notice/once-per-key.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CheckLimits } from '../rules/check-limits.ts'
 import { pagePolicy } from '../rules/policies.ts'
 import { type Caller, type Fields, type Origin, originOf, type Quota } from '../rules/quota.ts'
-import {
-  type ChallengeRequired,
-  type InvalidRequest,
-  type Limited,
-  limitedBy,
-} from '../rules/refused.ts'
+import { limitedBy } from '../rules/refused.ts'
+import type { Challenges } from './challenges.ts'
 import type { CodeStore } from './code-store.ts'
 import { createValidity } from './validity.ts'
 
@@ -37,19 +33,6 @@ export interface CaptchaAsked extends SendAsked {
   scene: string
   /** The answer to a challenge, from callers in pages. */
   challenge?: string | undefined
-}
-
-/** Separates humans from programs, for callers in pages. */
-export interface Challenges {
-  /**
-   * Uses up the `answer` to a challenge until it is given back. `isHuman`: rules in mode challenge admit the request.
-   */
-  enter(
-    caller: Caller,
-    answer: string | undefined,
-  ): Promise<{ isHuman: boolean; giveBack(): void } | InvalidRequest | ChallengeRequired>
-  /** The refusal, or the challenge that opens its rule. */
-  refuse(caller: Caller, limited: Limited): Promise<Limited | ChallengeRequired>
 }
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
@@ -68,7 +51,7 @@ interface Sending {
 export function createSendCaptcha(deps: {
   readMessage: ReadMessage
   oncePerKey: OncePerKey
-  challenges: Challenges
+  challenges: Pick<Challenges, 'enter' | 'refuse'>
   quota: Quota
   checkLimits: Pick<CheckLimits, 'waitMsOf' | 'refundOf'>
   codes: CodeStore
@@ -104,22 +87,23 @@ export function createSendCaptcha(deps: {
       const refusal = isNew ? await quota.findRefusal(policy, fields, isHuman) : undefined
       if (refusal) return challenges.refuse(caller, limitedBy('captcha', refusal))
     }
-    const attempt = await oncePerKey.begin('captcha', asked, caller, answerBy)
-    if ('outcome' in attempt) return attempt
+    const reservation = await oncePerKey.begin('captcha', asked, caller, answerBy)
+    if ('outcome' in reservation) return reservation
     const sending = { draft, params, origin, policy, fields, answerBy }
     let outcome: SendOutcome | undefined
     try {
-      outcome = (await adopt(sending, attempt)) ?? (await send(sending, attempt, caller, challenge))
+      outcome =
+        (await adopt(sending, reservation)) ?? (await send(sending, reservation, caller, challenge))
       return outcome
     } finally {
-      await attempt.end(outcome)
+      await reservation.end(outcome)
     }
   }
 
   /** The answer to an earlier request with this key, if its notice was sent or will be. Takes no quota. */
   async function adopt(
     { draft, origin, policy, fields }: Sending,
-    { earlierId: id }: Attempt,
+    { earlierId: id }: Reservation,
   ): Promise<Accepted | undefined> {
     const row = id ? await store.adopt(draft.app, id) : null
     if (!id || !row) return undefined
@@ -131,11 +115,11 @@ export function createSendCaptcha(deps: {
 
   async function send(
     { draft, params, origin, policy, fields, answerBy }: Sending,
-    attempt: Attempt,
+    reservation: Reservation,
     caller: Caller,
     challenge: string | undefined,
   ): Promise<SendOutcome> {
-    const notice = { ...draft, id: await attempt.claimId() }
+    const notice = { ...draft, id: await reservation.claimId() }
     const entry = await challenges.enter(caller, challenge)
     if ('outcome' in entry) return entry
     let isTaken = false

@@ -8,7 +8,7 @@ import type { Channel } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
 import { problemsOfPolicies } from '../rules/check-policies.ts'
 import type { PageRules } from '../rules/policies.ts'
-import type { Finding } from './located-yaml.ts'
+import type { FileProblem } from './located-yaml.ts'
 import {
   codeLength,
   type ProviderEntry,
@@ -19,12 +19,12 @@ import {
   testRecipient,
 } from './policy-schema.ts'
 
-/** The checks by the rooms that use a section. Their findings have paths within that section. */
+/** The checks by the rooms that use a section. The problems have paths within that section. */
 export interface SectionChecks {
   /** Loads a plugin, named in the file at `path`, before all other checks. Returns the problem, or undefined. */
   plugin(specifier: string, path: string): Promise<string | undefined>
   /** Paths are relative to the provider's section. */
-  provider(name: string, entry: ProviderEntry): Finding[]
+  provider(name: string, entry: ProviderEntry): FileProblem[]
   channelsOf(kind: string): readonly string[]
   /** The normalised form of a test recipient; undefined for a text that is neither number nor address. */
   readRecipient(to: string, defaultCountry: string | undefined): string | undefined
@@ -36,41 +36,41 @@ export async function crossCheck(
   raw: unknown,
   checks: SectionChecks,
   path: string,
-): Promise<{ findings: Finding[]; templateProblems: readonly string[] }> {
+): Promise<{ found: FileProblem[]; templateProblems: readonly string[] }> {
   const sections = soundSections(raw)
-  const findings = [
-    ...(await pluginFindings(sections, checks, path)),
+  const found = [
+    ...(await pluginProblems(sections, checks, path)),
     ...problemsOfPolicies(sections),
-    ...providerFindings(sections, checks),
-    ...routeFindings(sections, checks),
-    ...testingFindings(sections, checks),
+    ...providerProblems(sections, checks),
+    ...routeProblems(sections, checks),
+    ...testingProblems(sections, checks),
   ]
-  if (sections.templates === undefined) return { findings, templateProblems: [] }
+  if (sections.templates === undefined) return { found, templateProblems: [] }
   const templates = checks.templates(resolve(dirname(path), sections.templates))
-  if ('problems' in templates) return { findings, templateProblems: templates.problems }
+  if ('problems' in templates) return { found, templateProblems: templates.problems }
   const unknown = templatesNamedIn(sections).filter(({ template }) => !templates.has(template))
   const ofTemplates = unknown.map(({ path, template }) => ({
     path,
     message: `there is no template "${template}"`,
   }))
-  return { findings: [...findings, ...ofTemplates], templateProblems: [] }
+  return { found: [...found, ...ofTemplates], templateProblems: [] }
 }
 
 /** One plugin after the other: if two bring a kind of the same name, the second is reported. */
-async function pluginFindings(
+async function pluginProblems(
   { plugins }: Sections,
   checks: SectionChecks,
   path: string,
-): Promise<Finding[]> {
-  const findings: Finding[] = []
+): Promise<FileProblem[]> {
+  const found: FileProblem[] = []
   for (const [index, specifier] of plugins.entries()) {
     const message = typeof specifier === 'string' ? await checks.plugin(specifier, path) : undefined
-    if (message !== undefined) findings.push({ path: ['plugins', index], message })
+    if (message !== undefined) found.push({ path: ['plugins', index], message })
   }
-  return findings
+  return found
 }
 
-function providerFindings({ providers }: Sections, checks: SectionChecks): Finding[] {
+function providerProblems({ providers }: Sections, checks: SectionChecks): FileProblem[] {
   return [...providers].flatMap(([name, entry]) =>
     checks
       .provider(name, entry)
@@ -78,7 +78,7 @@ function providerFindings({ providers }: Sections, checks: SectionChecks): Findi
   )
 }
 
-function routeFindings(sections: Sections, checks: SectionChecks): Finding[] {
+function routeProblems(sections: Sections, checks: SectionChecks): FileProblem[] {
   return sections.routes.flatMap(({ path, route }) =>
     route.use.flatMap(({ provider: name }) => {
       const [, channel] = path
@@ -94,13 +94,13 @@ function routeFindings(sections: Sections, checks: SectionChecks): Finding[] {
   )
 }
 
-function testingFindings(sections: Sections, checks: SectionChecks): Finding[] {
+function testingProblems(sections: Sections, checks: SectionChecks): FileProblem[] {
   const { testRecipients, defaultCountry, codeDigits } = sections
   const known = new Set<string>()
-  return testRecipients.flatMap(({ to, code }, index): Finding[] => {
-    const findings: Finding[] = []
+  return testRecipients.flatMap(({ to, code }, index): FileProblem[] => {
+    const found: FileProblem[] = []
     const report = (key: 'to' | 'code', message: string) =>
-      findings.push({ path: ['testing', 'recipients', index, key], message })
+      found.push({ path: ['testing', 'recipients', index, key], message })
     const recipient = checks.readRecipient(to, defaultCountry)
     if (recipient === undefined) report('to', 'is neither a phone number nor a mail address')
     else if (known.has(recipient)) report('to', 'is in the list twice')
@@ -108,7 +108,7 @@ function testingFindings(sections: Sections, checks: SectionChecks): Finding[] {
     if (codeDigits !== undefined && code.length !== codeDigits) {
       report('code', `has ${code.length} digits, and code.length is ${codeDigits}`)
     }
-    return findings
+    return found
   })
 }
 

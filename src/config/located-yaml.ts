@@ -4,7 +4,7 @@
  */
 import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 
-export interface Finding {
+export interface FileProblem {
   path: readonly (string | number)[]
   message: string
 }
@@ -15,7 +15,7 @@ export type LocatedYaml =
       value: unknown
       /** The problems so far; `report` adds to them. */
       problems: string[]
-      report(finding: Finding): void
+      report(problem: FileProblem): void
     }
   | { ok: false; problems: string[] }
 
@@ -70,7 +70,7 @@ export function parseLocatedYaml(
     }
     return lineAt(offset)
   }
-  const report = ({ path: at, message }: Finding) => {
+  const report = ({ path: at, message }: FileProblem) => {
     const value = document.getIn(at)
     // The missing variable is already reported, and without it the value can't be checked.
     if (typeof value === 'string' && [...unset].some((name) => value.includes(name))) return

@@ -3,13 +3,13 @@
  * hours.
  *
  * This room knows the frame of the file. The contents of `policies` and of a provider are checked by the rooms that
- * use them, through `checks`. Their findings get their lines here.
+ * use them, through `checks`. Those problems get their lines here.
  */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
 import { crossCheck, type SectionChecks } from './cross-checks.ts'
-import { type Finding, parseLocatedYaml } from './located-yaml.ts'
+import { type FileProblem, parseLocatedYaml } from './located-yaml.ts'
 import { type PolicyFile, policyFileSchema } from './policy-schema.ts'
 
 export type PolicyFileResult = { ok: true; file: PolicyFile } | { ok: false; problems: string[] }
@@ -41,17 +41,17 @@ export async function parsePolicyFile(
   const yaml = parseLocatedYaml(text, path, env)
   if (!yaml.ok) return yaml
   const parsed = policyFileSchema.safeParse(yaml.value)
-  const { findings, templateProblems } = await crossCheck(yaml.value, checks, path)
-  for (const finding of [...findingsOf(parsed.error), ...findings]) yaml.report(finding)
+  const { found, templateProblems } = await crossCheck(yaml.value, checks, path)
+  for (const problem of [...schemaProblems(parsed.error), ...found]) yaml.report(problem)
   const problems = [...yaml.problems, ...templateProblems]
   if (!parsed.success || problems.length > 0) return { ok: false, problems }
   const { templates, ...file } = parsed.data
   return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
 }
 
-/** The findings of a schema; each unknown key is a separate finding. */
-export function findingsOf(error: z.ZodError | undefined): Finding[] {
-  return (error?.issues ?? []).flatMap((issue): Finding[] => {
+/** The problems of a schema; each unknown key is a separate problem. */
+export function schemaProblems(error: z.ZodError | undefined): FileProblem[] {
+  return (error?.issues ?? []).flatMap((issue): FileProblem[] => {
     const path = issue.path as (string | number)[]
     return issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))

@@ -1,6 +1,6 @@
 /**
- * The findings above a story: why a code did not arrive or did not pass, in the order of docs/support.md. A finding is a
- * key of `words.findings` with its values. The words also give the next step.
+ * The diagnoses above a story: why a code did not arrive or did not pass, in the order of docs/support.md. A diagnosis is a
+ * key of `words.diagnoses` with its values. The words also give the next step.
  */
 
 import { isCheckPolicy, pageCheckPolicy } from '../rules/policies.ts'
@@ -8,10 +8,10 @@ import type { Story } from '../support/support.ts'
 import type { Tone } from './parts.ts'
 import type { Words } from './words.ts'
 
-export interface Finding {
+export interface Diagnosis {
   tone: Tone
-  /** The key of `words.findings`. */
-  name: keyof Words['findings']
+  /** The key of `words.diagnoses`. */
+  name: keyof Words['diagnoses']
   rule?: string
   ms?: number
   provider?: string
@@ -25,35 +25,35 @@ export interface Told
   isTestRecipient: boolean
 }
 
-/** The most decisive finding comes first. */
-export function diagnose(told: Told, nowMs: number): Finding[] {
+/** The most decisive diagnosis comes first. */
+export function diagnose(told: Told, nowMs: number): Diagnosis[] {
   const { destination, isTestRecipient, refusals, checks, notices } = told
   const { lockedForMs, lockedElsewhereForMs } = told
   if (isTestRecipient) return [{ tone: 'wait', name: 'test' }]
-  const findings: Finding[] = []
-  if (destination !== 'allowed') findings.push({ tone: 'bad', name: destination })
-  if (lockedForMs !== undefined) findings.push({ tone: 'bad', name: 'locked', ms: lockedForMs })
+  const diagnoses: Diagnosis[] = []
+  if (destination !== 'allowed') diagnoses.push({ tone: 'bad', name: destination })
+  if (lockedForMs !== undefined) diagnoses.push({ tone: 'bad', name: 'locked', ms: lockedForMs })
   if (lockedElsewhereForMs !== undefined)
-    findings.push({ tone: 'wait', name: 'lockedElsewhere', ms: lockedElsewhereForMs })
+    diagnoses.push({ tone: 'wait', name: 'lockedElsewhere', ms: lockedElsewhereForMs })
   const others = [...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks)]
   // During a lock, the advice to request or to type a code again is wrong. With a lock of another address, another person
   // typed the wrong codes.
   const misleading =
     lockedForMs !== undefined ? toTryAgain : lockedElsewhereForMs !== undefined ? ofOthers : none
-  findings.push(...others.filter(({ name }) => !misleading.has(name)))
+  diagnoses.push(...others.filter(({ name }) => !misleading.has(name)))
   const isUnknown = refusals.length + checks.length + notices.length === 0
-  if (isUnknown && findings.length === 0) findings.push({ tone: 'plain', name: 'nothing' })
-  return findings
+  if (isUnknown && diagnoses.length === 0) diagnoses.push({ tone: 'plain', name: 'nothing' })
+  return diagnoses
 }
 
-type Names = ReadonlySet<Finding['name']>
+type Names = ReadonlySet<Diagnosis['name']>
 const toTryAgain: Names = new Set(['refusedOver', 'mistyped', 'goneCode'])
 const ofOthers: Names = new Set(['mistyped'])
 const none: Names = new Set()
 
-function ofRefusals({ refusals, notices }: Told, nowMs: number): Finding[] {
+function ofRefusals({ refusals, notices }: Told, nowMs: number): Diagnosis[] {
   /** The refusal that ends last. */
-  function holding(name: 'refused' | 'checksRefused', of: Story['refusals']): Finding[] {
+  function holding(name: 'refused' | 'checksRefused', of: Story['refusals']): Diagnosis[] {
     const [longest] = of
       .filter((refusal) => !refusal.challenge && endOf(refusal) > nowMs)
       .toSorted((a, b) => endOf(b) - endOf(a))
@@ -74,14 +74,14 @@ function ofRefusals({ refusals, notices }: Told, nowMs: number): Finding[] {
 
 const endOf = ({ at, retryAfterMs }: Story['refusals'][number]) => at.getTime() + retryAfterMs
 
-function ofChecks([latest]: Story['checks']): Finding[] {
+function ofChecks([latest]: Story['checks']): Diagnosis[] {
   if (latest?.result === 'passed') return [{ tone: 'good', name: 'passed' }]
   if (latest?.result === 'mismatch') return [{ tone: 'wait', name: 'mistyped' }]
   if (latest?.result === 'gone') return [{ tone: 'wait', name: 'goneCode' }]
   return []
 }
 
-function ofNotices([latest]: Story['notices'], [check]: Story['checks']): Finding[] {
+function ofNotices([latest]: Story['notices'], [check]: Story['checks']): Diagnosis[] {
   // A person who typed a code has received one.
   if (!latest || (check && check.at > latest.createdAt && check.result !== 'gone')) return []
   switch (latest.state) {

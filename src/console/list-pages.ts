@@ -6,7 +6,7 @@ import type { EventOutbox } from '../notice/event-outbox.ts'
 import { ownRulesOf, sentenceOf } from '../rules/explain.ts'
 import type { Operations } from '../support/operations.ts'
 import { type Html, html } from './html.ts'
-import type { ConsoleRoute, NavName, Outcome, View } from './page.ts'
+import type { ConsoleRoute, NavName, PageResult, View } from './page.ts'
 import { badge, csrfField, pager, table, time } from './parts.ts'
 import { createSealedTexts } from './sealed-text.ts'
 import { wordFor } from './words.ts'
@@ -108,7 +108,7 @@ function list(
   return {
     method: 'get',
     path: `/${name}`,
-    async run({ view, query }): Promise<Outcome> {
+    async run({ view, query }): Promise<PageResult> {
       const title = view.words.nav[name]
       const [ms, id] = cursors.open(query.cursor)?.split(' ') ?? []
       const after = id === undefined ? undefined : { at: new Date(Number(ms)), id }

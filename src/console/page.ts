@@ -34,7 +34,7 @@ export interface Visit {
 
 export type NavName = keyof Words['nav']
 
-export type Outcome =
+export type PageResult =
   | {
       kind: 'page'
       title: string
@@ -51,5 +51,5 @@ export interface ConsoleRoute {
   method: 'get' | 'post'
   path: string
   /** Throws Unavailable. */
-  run(visit: Visit): Promise<Outcome>
+  run(visit: Visit): Promise<PageResult>
 }

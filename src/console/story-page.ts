@@ -1,5 +1,5 @@
 /**
- * "Why did my code not come?": the story of one recipient. The page shows findings, the message timeline and the current
+ * "Why did my code not come?": the story of one recipient. The page shows diagnoses, the message timeline and the current
  * state. Support can reset limits and see the full recipient. Both need a reason and are recorded first.
  */
 
@@ -16,7 +16,7 @@ import type { LookUp, Reset } from '../support/support.ts'
 import { diagnose } from './diagnose.ts'
 import { html } from './html.ts'
 import { type LookedAt, revealedForMs, type Sealing } from './looked-at.ts'
-import type { ConsoleRoute, Given, Outcome, View } from './page.ts'
+import type { ConsoleRoute, Given, PageResult, View } from './page.ts'
 import { masked } from './parts.ts'
 import { storyView } from './story-view.ts'
 import { timeline } from './timeline.ts'
@@ -39,7 +39,7 @@ export interface StoryDeps {
 const firstApp = 'default'
 const maxReasonLength = 500
 const refreshMs = 5_000
-const notFound: Outcome = { kind: 'notFound' }
+const notFound: PageResult = { kind: 'notFound' }
 
 export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
   const { lookUp, reset, operations, findRecorded, browse, secrets, sealing } = deps
@@ -85,16 +85,16 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
     sealed: string,
     query: Given,
     problem?: string,
-  ): Promise<Outcome> {
+  ): Promise<PageResult> {
     const found = await find(view, sealed, query.app)
     if (!found) return notFound
     const { lookedAt, apps, app, destination, asked } = found
     const story = await lookUp(asked)
     const isTestRecipient = deps.isTestRecipient(lookedAt.channel, lookedAt.to)
-    const findings = diagnose({ ...story, destination, isTestRecipient }, view.nowMs)
+    const diagnoses = diagnose({ ...story, destination, isTestRecipient }, view.nowMs)
     const { revealed } = lookedAt
     const isRevealed = revealed?.keyId === view.operator.keyId && revealed.untilMs > view.nowMs
-    const shown = { sealed, lookedAt, apps, app, story, findings, isRevealed, problem }
+    const shown = { sealed, lookedAt, apps, app, story, diagnoses, isRevealed, problem }
     return {
       kind: 'page',
       title: masked(view, lookedAt.channel, lookedAt.to),

@@ -1,8 +1,8 @@
-/** The view of a story: findings, message timeline, current state, forms. */
+/** The view of a story: diagnoses, message timeline, current state, forms. */
 
 import { resettable } from '../support/operations.ts'
 import type { LimitState, Story } from '../support/support.ts'
-import type { Finding } from './diagnose.ts'
+import type { Diagnosis } from './diagnose.ts'
 import { type Html, html } from './html.ts'
 import type { LookedAt } from './looked-at.ts'
 import type { View } from './page.ts'
@@ -17,7 +17,7 @@ interface Shown {
   apps: readonly string[]
   app: string
   story: Story
-  findings: readonly Finding[]
+  diagnoses: readonly Diagnosis[]
   isRevealed: boolean
   isDone: boolean
   marked: string | undefined
@@ -41,7 +41,7 @@ export function storyView(view: View, shown: Shown): Html {
 ${isRevealed && html`<p class="note">${icon('eye')}${words.story.revealed}</p>`}
 ${isDone && html`<p class="note good" role="status">${icon('check')}${words.story.done}</p>`}
 ${problem !== undefined && html`<p class="problem" role="alert">${icon('cross')}${problem}</p>`}
-<ul class="findings">${shown.findings.map((finding) => findingOf(view, finding))}</ul>
+<ul class="findings">${shown.diagnoses.map((diagnosis) => diagnosisOf(view, diagnosis))}</ul>
 <div class="columns">
 <section><h2>${words.story.timeline}</h2>${timeline(view, story, marked)}<p class="hint">${words.story.latest}</p></section>
 <div><section><h2>${words.story.now}</h2>${nowOf(view, story)}</section>
@@ -59,9 +59,9 @@ function appLinks({ words }: View, { apps, app, sealed }: Shown): Html {
   return html`<nav aria-label="${words.story.app}"><ul>${links}</ul></nav>`
 }
 
-function findingOf(view: View, { tone, name, rule, ms, provider, error }: Finding): Html {
-  const found = view.words.findings[name]
-  // Each finding has at most one name, one time and one error; texts receive those that exist, in this order.
+function diagnosisOf(view: View, { tone, name, rule, ms, provider, error }: Diagnosis): Html {
+  const found = view.words.diagnoses[name]
+  // Each diagnosis has at most one name, one time and one error; texts receive those that exist, in this order.
   const given = [rule ?? provider, ms, error === undefined ? undefined : errorText(view, error)]
   const [title, advice] =
     typeof found === 'function'

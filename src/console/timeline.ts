@@ -1,6 +1,6 @@
 /** The events of a story, the latest first: requests, refusals, attempts, receipts, checks, resets. */
 
-import type { Attempt, Outcome } from '../notice/states.ts'
+import type { Attempt, AttemptOutcome } from '../notice/states.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import type { RefusalEntry } from '../support/recorded.ts'
 import type { Story } from '../support/support.ts'
@@ -20,7 +20,7 @@ interface Entry {
 
 type Notice = Story['notices'][number]
 
-const toneOfOutcome: Readonly<Record<Outcome, Tone>> = {
+const toneOfOutcome: Readonly<Record<AttemptOutcome, Tone>> = {
   accepted: 'good',
   rejected: 'bad',
   invalid_recipient: 'bad',

@@ -8,11 +8,11 @@ import { unknowns } from './retry.ts'
 
 /** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
 export interface AttemptLog {
-  /** Attempts of this pass. */
+  /** Attempts of this round. */
   readonly made: readonly Attempt[]
-  /** Attempts of all passes, as the row stores them. */
+  /** Attempts of all rounds, as the row stores them. */
   all(): Attempt[]
-  /** Number of calls in all passes. */
+  /** Number of calls in all rounds. */
   calls(): number
   /** All attempts that may have reached the person. */
   unknowns(): Attempt[]

@@ -2,8 +2,8 @@
 import type { Log } from '../base/log.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { OpenNotice } from '../notice/claim.ts'
+import type { Templates } from '../notice/templates.ts'
 import type { Message } from '../providers/provider.ts'
-import type { Templates } from './templates.ts'
 
 export function createComposeMessage(deps: { templates: Templates; secrets: Secrets; log: Log }) {
   const { templates, secrets, log } = deps

@@ -11,15 +11,15 @@ import type { Metrics } from '../base/metrics.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { Templates } from '../notice/templates.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { Deferred, GuardedProvider } from './guarded-provider.ts'
 import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './outcome.ts'
-import { createPasses, done, type Pass, type Verdict } from './pass.ts'
 import type { Routable } from './provider-order.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
 import type { RetryPolicy } from './retry.ts'
-import type { Templates } from './templates.ts'
+import { createRounds, done, type Round, type Verdict } from './round.ts'
 
 /**
  * Extra pause for a message whose own call closed the provider. It comes back after the messages that wait. Otherwise a
@@ -47,7 +47,7 @@ export function createDeliver(deps: {
 }) {
   const { store, providersFor, resolveUnknown, metrics } = deps
   const composeMessage = createComposeMessage(deps)
-  const openPass = createPasses(deps)
+  const openRound = createRounds(deps)
 
   /** Throws Unavailable only before the claim. After a claim, it always writes an outcome. */
   return async function deliver(id: string): Promise<Verdict> {
@@ -55,73 +55,73 @@ export function createDeliver(deps: {
     if (!notice) return done
     // The job came early, because another clock than PostgreSQL's set its time.
     if (notice.opensInMs > 0) return { done: false, againInMs: notice.opensInMs }
-    return deliverOpen(openPass(notice, providersFor(notice)))
+    return deliverOpen(openRound(notice, providersFor(notice)))
   }
 
-  async function deliverOpen(pass: Pass): Promise<Verdict> {
-    const { notice, providers, attemptLog, record } = pass
+  async function deliverOpen(round: Round): Promise<Verdict> {
+    const { notice, providers, attemptLog, record } = round
     // This comes first: a message that reached the person is neither late nor failed.
     const sent = await resolveUnknown(notice, providers, attemptLog)
     if (sent) return record(sent)
     const isOver = notice.remainingMs <= 0
     if (isOver && attemptLog.unknowns().length > 0) return record(outcomeUnknown)
-    const message = composeMessage(notice, performance.now() + pass.leftMs())
+    const message = composeMessage(notice, performance.now() + round.leftMs())
     if (!message || providers.length === 0) {
       // A newer worker may have the template, the secret or the route, so only its time ends the notice (I27).
       if (isOver) return record(expired(message ? 'no_route' : 'not_rendered'))
       return record({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })
     }
-    return isOver ? record(pass.outOfTime()) : offer(pass, message)
+    return isOver ? record(round.outOfTime()) : offer(round, message)
   }
 
   /** Offers a message to one provider after the other, until one has it or may have it. */
-  async function offer(pass: Pass, message: Message): Promise<Verdict> {
-    const { providers, attemptLog, isUrgent, begin, record } = pass
+  async function offer(round: Round, message: Message): Promise<Verdict> {
+    const { providers, attemptLog, isUrgent, begin, record } = round
     const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
     /** Shortest time until a provider may accept it. */
     let waitMs = Number.POSITIVE_INFINITY
     for (const [index, provider] of open.entries()) {
-      const leftMs = pass.leftMs()
-      if (leftMs <= 0) return record(pass.outOfTime())
-      if (!pass.mayTryAgain()) break
+      const leftMs = round.leftMs()
+      if (leftMs <= 0) return record(round.outOfTime())
+      if (!round.mayTryAgain()) break
       const hasOther = index < open.length - 1
       const result = await provider.send(message, { isUrgent, leftMs, hasOther, begin })
       if (result.kind === 'withdrawn') {
-        const stopped = pass.stopped()
+        const stopped = round.stopped()
         return stopped ? record(stopped) : done
       }
       if (result.kind === 'deferred') {
         metrics.deferred.inc({ provider: provider.name, reason: result.reason })
       } else {
-        attemptLog.add(provider.name, result, pass.startedAt())
-        const verdict = await concluded(pass, provider, result)
+        attemptLog.add(provider.name, result, round.startedAt())
+        const verdict = await concluded(round, provider, result)
         if (verdict) return verdict
       }
-      waitMs = Math.min(waitMs, comesBackInMs(pass, provider, result))
+      waitMs = Math.min(waitMs, comesBackInMs(round, provider, result))
       if (isNextHere(result)) break
       if (hasOther && result.kind !== 'deferred') {
         // The next provider may need a wait, and a waiting notice must not be claimed.
-        const verdict = await record({ state: 'pending', retryInMs: pass.pauseMs() })
+        const verdict = await record({ state: 'pending', retryInMs: round.pauseMs() })
         if (verdict.done) return verdict
       }
     }
-    return record(withoutSuccess(pass, waitMs))
+    return record(withoutSuccess(round, waitMs))
   }
 
-  /** The verdict if this answer ends the pass, so that no other provider is called. */
+  /** The verdict if this answer ends the round, so that no other provider is called. */
   async function concluded(
-    pass: Pass,
+    round: Round,
     { name }: GuardedProvider,
     result: SendResult,
   ): Promise<Verdict | undefined> {
-    const { notice, providers, attemptLog, record } = pass
+    const { notice, providers, attemptLog, record } = round
     if (result.kind === 'accepted') return record(sentBy(name, result.messageId))
     if (result.kind === 'invalid_recipient') {
       return record({ state: 'failed', error: result.kind, provider: name })
     }
     if (result.kind !== 'unknown') return undefined
     // Written before any query, because the claim covers only the call.
-    const verdict = await record({ state: 'pending', retryInMs: unknownPauseMs(pass) })
+    const verdict = await record({ state: 'pending', retryInMs: unknownPauseMs(round) })
     if (verdict.done) return verdict
     const found = await resolveUnknown(notice, providers, attemptLog)
     if (found) return record(found)
@@ -132,7 +132,7 @@ export function createDeliver(deps: {
 
 /** Time until the message is offered again to this provider. Infinite if the provider rejected it for good. */
 function comesBackInMs(
-  pass: Pass,
+  round: Round,
   provider: GuardedProvider,
   result: SendResult | Deferred,
 ): number {
@@ -142,12 +142,12 @@ function comesBackInMs(
     case 'throttled':
       return result.retryAfterMs + giveWayMs
     case 'postponed':
-      return result.retryAfterMs ?? pass.pauseMs()
+      return result.retryAfterMs ?? round.pauseMs()
     case 'rejected':
       return Number.POSITIVE_INFINITY
     default: {
-      const away = provider.away(pass.isUrgent)
-      return away ? away.retryInMs + giveWayMs : pass.pauseMs()
+      const away = provider.away(round.isUrgent)
+      return away ? away.retryInMs + giveWayMs : round.pauseMs()
     }
   }
 }
@@ -157,12 +157,12 @@ const isNextHere = (result: SendResult | Deferred): boolean =>
   result.kind === 'deferred' && (result.reason === 'pace' || result.reason === 'busy')
 
 /** The outcome when no provider has the message, and no attempt is unknown. */
-function withoutSuccess(pass: Pass, waitMs: number): ClaimOutcome {
-  const { providers, attemptLog } = pass
+function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
+  const { providers, attemptLog } = round
   if (providers.every(({ name }) => attemptLog.isRejectedBy(name))) {
     return { state: 'failed', error: 'rejected' }
   }
-  if (pass.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
+  if (round.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
   return attemptLog.unknowns().length > 0
     ? outcomeUnknown
     : { state: 'failed', error: 'tries_used_up' }
@@ -175,7 +175,7 @@ function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
 }
 
 /** Pause before a query: a provider needs time before it knows the outcome. */
-function unknownPauseMs({ providers, attemptLog, pauseMs, askAgainMs }: Pass): number {
+function unknownPauseMs({ providers, attemptLog, pauseMs, askAgainMs }: Round): number {
   const canBeAsked = attemptLog
     .unknowns()
     .some(({ provider }) =>

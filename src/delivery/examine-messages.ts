@@ -1,7 +1,7 @@
 import { type Channel, channels } from '../base/channel.ts'
 import { about, type Finding } from '../base/finding.ts'
+import type { Templates } from '../notice/templates.ts'
 import type { Routes } from './provider-order.ts'
-import type { Templates } from './templates.ts'
 
 /** The parts of the policy file that decide whether a message can be sent. */
 interface Carrying {

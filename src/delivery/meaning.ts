@@ -5,7 +5,7 @@
  * accepted uses up none: it waits until its time ends. Only failures of the provider itself count for its breaker, so the
  * answer about one recipient stops no other message.
  */
-import type { Outcome } from '../notice/states.ts'
+import type { AttemptOutcome } from '../notice/states.ts'
 
 export interface Meaning {
   /** It uses up one of `delivery.tries`. */
@@ -19,7 +19,7 @@ export interface Meaning {
 const isFinal: Meaning = { usesTry: true, waits: false, isOutage: false }
 const waits: Meaning = { usesTry: false, waits: true, isOutage: false }
 
-export const meanings: Readonly<Record<Outcome, Meaning>> = {
+export const meanings: Readonly<Record<AttemptOutcome, Meaning>> = {
   accepted: isFinal,
   rejected: isFinal,
   invalid_recipient: isFinal,

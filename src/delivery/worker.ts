@@ -3,7 +3,7 @@ import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type JobData, queueName, queuePrefix, workerTimings } from '../notice/job.ts'
-import type { Verdict } from './pass.ts'
+import type { Verdict } from './round.ts'
 
 /** Pause before a job whose row could not be claimed is tried again. */
 const againAfterFaultMs = 1_000

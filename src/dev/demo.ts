@@ -13,7 +13,7 @@ import { createKeyToken } from '../access/key-token.ts'
 import { createClosers } from '../base/closers.ts'
 import { endInOrder } from '../base/end-in-order.ts'
 import { loadEnvFile } from '../config/env-file.ts'
-import type { Beside } from '../main/api-role.ts'
+import type { DemoParts } from '../main/api-role.ts'
 import { readConfigOrExit, startOrExit } from '../main/run.ts'
 import { migrate } from '../storage/migrate.ts'
 import { createDecisionWatch, type DecisionWatch } from './decision-watch.ts'
@@ -62,7 +62,7 @@ const worker = startWorkerProcess({
 servers.onClose(() => worker.close())
 // The demo is ready only when the worker is ready too.
 await worker.ready.catch(giveUp)
-const starting = startOrExit(config, { api: true, worker: false }, createBeside())
+const starting = startOrExit(config, { api: true, worker: false }, createDemoParts())
 const end = endInOrder(
   starting.then(({ log, close }) => ({
     log,
@@ -84,7 +84,7 @@ if (hasGuide) {
 }
 
 /** The demo page, which receives all decisions of the limits, and the guide. */
-function createBeside(): Beside {
+function createDemoParts(): DemoParts {
   let watch: DecisionWatch | undefined
   return {
     createRouter(shared) {

@@ -5,7 +5,7 @@ import helmet from 'helmet'
 export function createApp(deps: {
   router: Router
   /** The demo's router, which runs before all other routes. Production has none. */
-  beside?: Router | undefined
+  routerBefore?: Router | undefined
   /** Answers every other path. */
   unknownPath: RequestHandler
   /** The number of proxies in front that are trusted to name the caller's address. */
@@ -14,7 +14,7 @@ export function createApp(deps: {
   const app = express()
   app.disable('x-powered-by')
   app.set('trust proxy', deps.trustProxyHops)
-  if (deps.beside) app.use(deps.beside)
+  if (deps.routerBefore) app.use(deps.routerBefore)
   // Headers for pages only. JSON answers need none of them, and they would add a fifth to the time of a refusal.
   app.use(
     '/docs',

@@ -16,7 +16,7 @@ import {
   scene,
   template,
   time,
-} from './words.ts'
+} from './schemas.ts'
 
 const createChallengeBody = z.strictObject({}).meta({ id: 'CreateChallenge' })
 

@@ -6,7 +6,7 @@ import { type LoginThrottle, subjectOfApp } from '../rules/login-throttle.ts'
 import { limitedBy } from '../rules/refused.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { ip, plainText } from './words.ts'
+import { ip, plainText } from './schemas.ts'
 
 const maxFields = 32
 

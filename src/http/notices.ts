@@ -6,14 +6,14 @@ import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
 import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
-import { noticeStates, outcomes } from '../notice/states.ts'
+import { attemptOutcomes, noticeStates } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid, problemOf } from './problem.ts'
-import type { Outcome } from './respond.ts'
+import type { RouteResult } from './respond.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'
-import { channel, id, ip, locale, params, recipient, scene, template, time } from './words.ts'
+import { channel, id, ip, locale, params, recipient, scene, template, time } from './schemas.ts'
 
 export const sendNoticeBody = z
   .strictObject({
@@ -71,7 +71,7 @@ export const noticeView = z
       z.object({
         provider: z.string().nullable(),
         at: time,
-        outcome: z.enum(outcomes),
+        outcome: z.enum(attemptOutcomes),
         durationMs: z.number(),
         detail: z.string().optional(),
         count: z.int().optional().meta({
@@ -196,7 +196,7 @@ export function recipientNamed(normalise: NormaliseRecipient, channel: Channel, 
 export function acceptedAnswer(
   { basePath, body, note }: RouteRequest<{ template: string }>,
   sent: SendOutcome,
-): Outcome {
+): RouteResult {
   if (sent.outcome !== 'accepted') return sent
   const { outcome: _, ...accepted } = sent
   const { id, channel } = accepted

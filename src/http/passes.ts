@@ -4,7 +4,7 @@ import { type Passes, passRefusals } from '../captcha/passes.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { channel, recipient, scene, time } from './words.ts'
+import { channel, recipient, scene, time } from './schemas.ts'
 
 const jsonWebKeySet = z
   .object({

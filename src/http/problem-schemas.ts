@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type ProblemCode, problems } from '../base/problems.ts'
 import { challengeOffer } from './captchas.ts'
-import { lockedForMs } from './words.ts'
+import { lockedForMs } from './schemas.ts'
 
 const policy = z.string().meta({ description: 'The policy of the policy file that refused.' })
 const rule = z.string().meta({ description: 'The rule that refused, by its name in the policy.' })

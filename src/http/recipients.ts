@@ -10,7 +10,7 @@ import type { LookUp, Reset } from '../support/support.ts'
 import { noticeView, recipientNamed, viewOf } from './notices.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { channel, ip, plainText, recipient, scene, time } from './words.ts'
+import { channel, ip, plainText, recipient, scene, time } from './schemas.ts'
 
 const lookupBody = z
   .strictObject({ channel, to: recipient, ip: ip.optional() })

@@ -15,10 +15,10 @@ export type Facts = Record<string, string | number>
  * Refusals in floods (limits, wrong codes) are returned. Throwing through every await costs more than all their other
  * work. Other problems may be thrown.
  */
-export type Outcome = Answer | Problem | Refused
+export type RouteResult = Answer | Problem | Refused
 
 /** Makes the answer. Throws Problem, Unavailable, or an unexpected error. */
-type Work = (facts: Facts) => Promise<Outcome>
+type Work = (facts: Facts) => Promise<RouteResult>
 
 export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 

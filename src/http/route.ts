@@ -2,7 +2,7 @@
 import type { ZodType } from 'zod'
 import type { ProblemCode } from '../base/problems.ts'
 import type { Caller } from '../rules/quota.ts'
-import type { Outcome } from './respond.ts'
+import type { RouteResult } from './respond.ts'
 
 /** The facts of an API key that requests need. */
 export interface Key {
@@ -68,7 +68,7 @@ export interface Route<Body = unknown> {
   /** This route makes a notice and accepts `Idempotency-Key`. */
   isSend?: true
   /** Throws Unavailable if a server is out of reach. */
-  run(request: RouteRequest<Body>): Promise<Outcome>
+  run(request: RouteRequest<Body>): Promise<RouteResult>
 }
 
 /** Routes that need a key of any kind. */

@@ -10,7 +10,7 @@
  * Then, below HTTP (src/captcha, src/notice):
  *   422, 403 the recipient; 400 route, template and variables (src/notice/message.ts);
  *   409, 422 the Idempotency-Key (src/notice/once-per-key.ts);
- *   400, 403 the answer to a challenge (src/access/challenges.ts);
+ *   400, 403 the answer to a challenge (src/captcha/challenges.ts);
  *   429, 403 the limits (src/rules/quota.ts).
  * So no body is read before the key is known to be valid, and nothing is counted before all other checks pass. Other
  * paths go on to the next handler.
@@ -27,15 +27,15 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import type { Caller } from '../rules/quota.ts'
-import { createBeside, type NamedRouter } from './beside.ts'
 import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
+import { createPluginRouter, type NamedRouter } from './plugin-router.ts'
 import { invalid } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
 import { startRequestsAtZero } from './requests-at-zero.ts'
-import { createRespond, type Facts, type Outcome, type Respond } from './respond.ts'
+import { createRespond, type Facts, type Respond, type RouteResult } from './respond.ts'
 import { isKeyed, type Key, methodsOf, type Route, type RouteRequest } from './route.ts'
 import type { UnderWay } from './under-way.ts'
 
@@ -50,7 +50,7 @@ export function createRouter(deps: {
   /** Counts requests under way, and refuses new ones while the process stops. */
   underWay?: UnderWay
   /** Routers of plugins, in this order, after all paths of Postern. */
-  beside?: readonly NamedRouter[]
+  pluginRouters?: readonly NamedRouter[]
   /** Bytes of bodies kept at a time: one limit for requests with a key, the same again for requests without. */
   maxHeldBodyBytes?: number
 }): Router {
@@ -99,7 +99,7 @@ export function createRouter(deps: {
   router.use('/docs', createReadingPage())
   router.use('/browser', createBrowserScript(onlyReads))
   router.use(answerBadPath(respond))
-  for (const one of deps.beside ?? []) router.use(createBeside(one, respond, metrics))
+  for (const one of deps.pluginRouters ?? []) router.use(createPluginRouter(one, respond, metrics))
   return router
 
   async function run(
@@ -107,7 +107,7 @@ export function createRouter(deps: {
     request: Request,
     response: Response,
     facts: Facts,
-  ): Promise<Outcome> {
+  ): Promise<RouteResult> {
     const key = isKeyed(route) ? await keyOf(route, request, response) : noKey
     if (route.access === 'local' && !isLocalCaller(request)) {
       throw new Problem('forbidden', { message: notLocal })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineRoute, type Route } from './route.ts'
-import { channel, id, time } from './words.ts'
+import { channel, id, time } from './schemas.ts'
 
 export const sandboxQuery = z.object({
   to: z.string().max(320).optional(),

@@ -4,7 +4,7 @@ import { kindOf } from './kinds.ts'
 import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
 import type { PolicyWindow } from './policy/compile.ts'
 import type { Rule, WindowLimit } from './policy/rule.ts'
-import type { Found, Refused, Taken } from './store.ts'
+import type { Found, RefusedAnswer, Taken } from './store.ts'
 
 export function admissionOf(taken: readonly Taken[]): Admission {
   const remaining: Remaining[] = []
@@ -29,7 +29,7 @@ export function admissionOf(taken: readonly Taken[]): Admission {
   return { admitted: true, remaining, nextInMs }
 }
 
-export function refusalOf({ hold: { waitMs, window }, isNewLock }: Refused): Refusal {
+export function refusalOf({ hold: { waitMs, window }, isNewLock }: RefusedAnswer): Refusal {
   const { mode, message } = window.rule
   return {
     admitted: false,

@@ -34,7 +34,7 @@ export interface Taken extends Found {
   readonly isFull: boolean
 }
 
-export interface Refused {
+export interface RefusedAnswer {
   readonly hold: Hold
   /** This very check began the lock of the hold. */
   readonly isNewLock: boolean
@@ -42,7 +42,7 @@ export interface Refused {
 }
 
 /** `taken` has every part of the policy, in the policy's order. */
-export type Answer = Refused | { readonly taken: readonly Taken[] }
+export type Answer = RefusedAnswer | { readonly taken: readonly Taken[] }
 
 type MaybeLater<T> = T | Promise<T>
 
@@ -53,7 +53,7 @@ export interface Store {
   /** Takes from every part, or from none; a repeat of an admitted request takes nothing more. */
   acquire(check: Check): MaybeLater<Answer>
   /** The answer where it is a refusal that is known without a question to a server. */
-  recall?(check: Check): Refused | undefined
+  recall?(check: Check): RefusedAnswer | undefined
   /** Gives back what the request took from the parts that are meant. True if the request is remembered. */
   release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>

@@ -11,7 +11,7 @@ import { openConsole } from './console-role.ts'
 import type { Shared } from './shared.ts'
 
 /** Routes that `npm run demo` adds to the same port. Production has none. */
-export interface Beside {
+export interface DemoParts {
   /** This router runs before the routes of the API. */
   createRouter(shared: Shared): Router
   /** Called with every decision of the limits about sends and checks. */
@@ -26,16 +26,16 @@ export interface ApiRole {
 /** Starts the API on its port. Resolves when it listens. */
 export async function startApiRole(
   shared: Shared,
-  { beside, quietMs }: { beside?: Beside | undefined; quietMs?: number | undefined } = {},
+  { demo, quietMs }: { demo?: DemoParts | undefined; quietMs?: number | undefined } = {},
 ): Promise<ApiRole> {
   const { config, closers, metrics, log } = shared
   const { environment } = config
-  const api = await createApiRouter(shared, beside?.onDecided)
+  const api = await createApiRouter(shared, demo?.onDecided)
   const { router, underWay } = api
   const console = openConsole(shared, api)
   const app = createApp({
     router,
-    beside: beside?.createRouter(shared),
+    routerBefore: demo?.createRouter(shared),
     unknownPath: answerUnknownPath({ metrics, log }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })

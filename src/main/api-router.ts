@@ -75,7 +75,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   }
   const underWay = createUnderWay()
   const calls = createCalls({ ...sending, ...checking, underWay })
-  const beside = await openRouters(shared.config.plugins, calls)
+  const pluginRouters = await openRouters(shared.config.plugins, calls)
   const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
@@ -83,7 +83,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     metrics,
     log,
     underWay,
-    beside,
+    pluginRouters,
   })
   closers.onClose(() => underWay.close())
   return { router, underWay, calls, keys, requests, support }

@@ -6,13 +6,10 @@ import type { createLog } from '../base/log.ts'
 import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { listen } from '../http/listen.ts'
-import { type Readiness, startReadiness } from '../http/readiness.ts'
-import { reasonsPostgresNotReady } from '../storage/database-ready.ts'
-import { lookAtRedis } from '../storage/redis-ready.ts'
-import { type ApiRole, type Beside, startApiRole } from './api-role.ts'
+import { startReadiness } from '../http/readiness.ts'
+import { type ApiRole, type DemoParts, startApiRole } from './api-role.ts'
 import type { Config } from './load-config.ts'
 import type { Limits } from './reloadable-limits.ts'
-import type { Servers } from './servers.ts'
 import { defaultKeyPrefix, measureGauges, openShared, type Shared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
@@ -36,7 +33,7 @@ export async function start(
   options: {
     keyPrefix?: string
     clock?: () => number
-    beside?: Beside | undefined
+    demo?: DemoParts | undefined
     /** For tests, which keep connections that they no longer use. */
     quietMs?: number
   } = {},
@@ -77,16 +74,14 @@ async function startRoles(
   shared: Shared,
   roles: Roles,
   phase: Phase,
-  { beside, quietMs }: { beside?: Beside | undefined; quietMs?: number },
+  { demo, quietMs }: { demo?: DemoParts | undefined; quietMs?: number },
 ): Promise<Record<string, string>> {
   const { config, closers, log, metrics, servers, stores } = shared
   const { environment } = config
   const addresses: Record<string, string> = {}
   const readiness = startReadiness({
     look: async () =>
-      phase.is === 'running'
-        ? lookAtServers(servers)
-        : { reasons: [reasonOf[phase.is]], warnings: [] },
+      phase.is === 'running' ? servers.look() : { reasons: [reasonOf[phase.is]], warnings: [] },
     onChange({ reasons, warnings }) {
       if (phase.is !== 'running') return
       for (const warning of warnings) log.readyWarning(warning)
@@ -115,7 +110,7 @@ async function startRoles(
   liveness = startLiveness({ workers, depths: stores.producer.depths })
   closers.onClose(() => liveness?.stop())
   if (roles.api) {
-    api = await startApiRole(shared, { beside, quietMs })
+    api = await startApiRole(shared, { demo, quietMs })
     addresses.api = api.address
   }
   // Waits for the first connection, so that a slow one does not look like a missing Redis.
@@ -126,11 +121,3 @@ async function startRoles(
 }
 
 const reasonOf = { starting: 'still starting', stopping: 'stopping' }
-
-async function lookAtServers({ redis, keyPrefix, database }: Servers): Promise<Readiness> {
-  const [ofRedis, ofPostgres] = await Promise.all([
-    lookAtRedis(redis, keyPrefix),
-    reasonsPostgresNotReady(database),
-  ])
-  return { reasons: [...ofRedis.reasons, ...ofPostgres], warnings: ofRedis.warnings }
-}

@@ -2,7 +2,7 @@
  * Postern inside another Express app: the router of the API and, if wanted, a worker. The standalone processes use the
  * same code and add ports.
  */
-import '../base/supported-node.ts'
+import './supported-node.ts'
 import { stringify } from 'yaml'
 import type { PosternCalls } from '../http/in-process.ts'
 import { createApiRouter } from './api-router.ts'

@@ -2,12 +2,12 @@ import { resolve } from 'node:path'
 import { channels } from '../base/channel.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
-import type { Finding } from '../config/located-yaml.ts'
-import { findingsOf, parsePolicyFile, readPolicyFile } from '../config/policy-file.ts'
+import type { FileProblem } from '../config/located-yaml.ts'
+import { parsePolicyFile, readPolicyFile, schemaProblems } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
-import { loadTemplates, type Templates } from '../delivery/templates.ts'
 import { parsePolicies } from '../limiter/index.ts'
+import { loadTemplates, type Templates } from '../notice/templates.ts'
 import type { ProviderSetUp } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
@@ -57,14 +57,14 @@ export function createSectionChecks(extensions = createExtensions()) {
   let templates: Templates | undefined
 
   /** Paths are relative to the settings of the provider. */
-  function settingsFindings(name: string, kind: ProviderKind, settings: unknown): Finding[] {
+  function settingsProblems(name: string, kind: ProviderKind, settings: unknown): FileProblem[] {
     try {
       const parsed = kind.settings.safeParse(settings)
       if (parsed.success) {
         providers.set(name, { kind, settings: parsed.data })
         return []
       }
-      return findingsOf(parsed.error)
+      return schemaProblems(parsed.error)
     } catch (error) {
       const message = `the settings of this kind can not be checked: ${(error as Error).message}`
       return [{ path: ['kind'], message }]
@@ -89,7 +89,7 @@ export function createSectionChecks(extensions = createExtensions()) {
           path: [pace !== undefined && path[1] === 0 ? 'pace' : 'quotas'],
           message,
         })),
-        ...settingsFindings(name, known, settings),
+        ...settingsProblems(name, known, settings),
       ]
     },
     readRecipient: (to, defaultCountry) => readTestRecipient(to, defaultCountry)?.to,

@@ -10,8 +10,8 @@ import type { PolicyFile } from '../config/policy-schema.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter } from '../limiter/index.ts'
 import { policiesInForce } from '../rules/in-force.ts'
+import type { Servers } from '../storage/servers.ts'
 import type { Config } from './load-config.ts'
-import type { Servers } from './servers.ts'
 
 /** Longer than the time in which any other request may be given back. */
 const rememberRequestsMs = 300_000

@@ -1,7 +1,5 @@
 /** The steps of every send and check: recipients, limits, challenges, and the records for support. */
-import { createAltcha } from '../access/altcha.ts'
-import { createChallenges } from '../access/challenges.ts'
-import { createSiteverify } from '../access/siteverify.ts'
+import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients, type TestRecipients } from '../recipient/test-recipients.ts'
@@ -16,12 +14,13 @@ export type Requests = ReturnType<typeof composeRequests>
 /** `onDecided` is called with every decision of the limits. */
 export function composeRequests(shared: Shared, onDecided?: OnDecided) {
   const { closers, metrics, secrets, config } = shared
-  const { database, redis, keyPrefix } = shared.servers
+  const { redis, keyPrefix } = shared.servers
+  const { nowMs } = shared.servers.database
   const { limiter, policies, prices } = shared.limits
   const { recipients, testing, code } = config.file
   const testRecipients = createTestRecipients(testing, {
     defaultCountry: recipients.defaultCountry,
-    nowMs: database.nowMs,
+    nowMs,
   })
   const { isTestRecipient } = testRecipients
   warnOfTestRecipients(shared, testRecipients)
@@ -33,7 +32,7 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
   closers.onClose(() => recorder.close())
   const quota = createQuota({
     limiter,
-    secrets,
+    dedupeHash: secrets.dedupeHash,
     // A reload changes prices together with the rules that count them.
     priceOf: (channel, country) => createPriceOf(prices())(channel, country),
     isTestRecipient,
@@ -44,6 +43,11 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
     onReleased: recorder.released,
   })
   closers.onClose(() => quota.close())
+  const challenges = createChallenges({
+    ...{ redis, keyPrefix, metrics },
+    kind: createChallengeKind(config.file.challenge, { secrets, nowMs }),
+  })
+  closers.onClose(() => challenges.close())
   return {
     testRecipients,
     isTestRecipient,
@@ -51,20 +55,8 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
     recorder,
     quota,
     checkLimits: createCheckLimits({ quota, limiter, policies }),
-    challenges: openChallenges(shared),
+    challenges,
   }
-}
-
-function openChallenges({ config, servers, secrets, metrics, closers }: Shared) {
-  const { database, redis, keyPrefix } = servers
-  const settings = config.file.challenge
-  const kind =
-    settings.kind === 'altcha'
-      ? createAltcha({ secrets, tries: settings.tries, nowMs: database.nowMs })
-      : createSiteverify(settings)
-  const challenges = createChallenges({ kind, redis, keyPrefix, metrics })
-  closers.onClose(() => challenges.close())
-  return challenges
 }
 
 const maxNamed = 20

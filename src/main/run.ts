@@ -5,7 +5,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { endInOrder, stopWithinMs } from '../base/end-in-order.ts'
 import { loadEnvFile } from '../config/env-file.ts'
-import type { Beside } from './api-role.ts'
+import type { DemoParts } from './api-role.ts'
 import { type Roles, type Running, start } from './compose.ts'
 import { type Config, loadConfig } from './load-config.ts'
 
@@ -36,9 +36,13 @@ function hasTerminal(): boolean {
 }
 
 /** Starts, or prints the reason in one line and exits: a port in use, a file that can't be read. */
-export async function startOrExit(config: Config, roles: Roles, beside?: Beside): Promise<Running> {
+export async function startOrExit(
+  config: Config,
+  roles: Roles,
+  demo?: DemoParts,
+): Promise<Running> {
   try {
-    return await start(config, roles, { beside })
+    return await start(config, roles, { demo })
   } catch (error) {
     const { code, port } = error as { code?: string; port?: number }
     console.error(

@@ -10,15 +10,15 @@ import { createMetrics, type Metrics } from '../base/metrics.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createSecrets, type Secrets } from '../crypto/secrets.ts'
-import { createReceipts } from '../delivery/receipts.ts'
 import { createEventOutbox } from '../notice/event-outbox.ts'
 import { createProducer } from '../notice/producer.ts'
+import { createReceipts } from '../notice/receipts.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
+import { connectServers, type Servers } from '../storage/servers.ts'
 import { wantedEventTypes } from '../upkeep/event-dispatcher.ts'
 import type { Config } from './load-config.ts'
 import { createLimits, type Limits } from './reloadable-limits.ts'
-import { connectServers, type Servers } from './servers.ts'
 
 /** Prefix of every Redis key. Tests use other values, so that their keys do not collide. */
 export const defaultKeyPrefix = 'postern:'
@@ -51,7 +51,7 @@ export function openShared(
   })
   closers.onClose(() => log.close())
   const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
-  const servers = connectServers(config, keyPrefix, closers, log)
+  const servers = connectServers(environment, keyPrefix, closers, log)
   const stores = openStores(file, servers, secrets, metrics, closers)
   const limits = createLimits(config, servers, secrets, metrics, closers, clock)
   return { config, closers, log, metrics, secrets, servers, stores, limits }

@@ -5,8 +5,8 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
-import { columns } from '../base/columns.ts'
 import type { Database } from '../storage/database.ts'
+import { columns } from './columns.ts'
 import type { Attempt } from './states.ts'
 
 /** An open notice that no worker has claimed, as it was when it was read. */

@@ -1,8 +1,8 @@
 /** The outbox of events. Only this file and notice/outbox.ts know its table. */
 import { createBatcher } from '../base/batcher.ts'
-import { columns } from '../base/columns.ts'
 import type { EventType } from '../base/event-types.ts'
 import type { Database } from '../storage/database.ts'
+import { columns } from './columns.ts'
 
 export interface NewEvent {
   app: string

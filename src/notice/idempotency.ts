@@ -16,7 +16,7 @@ import { Overloaded } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Database } from '../storage/database.ts'
 
-export type Reservation =
+export type ReserveResult =
   | { kind: 'proceed' }
   /** An earlier request with this notice id never answered. */
   | { kind: 'taken_over'; earlierId: string }
@@ -85,7 +85,7 @@ export function createIdempotency(database: Database) {
       key: string,
       request: string,
       noticeId: string,
-    ): Promise<Reservation> {
+    ): Promise<ReserveResult> {
       const requestHash = sha256(request)
       const rows = await database.query<Row>('idempotency-reserve', reserveSql, [
         app,

@@ -4,8 +4,8 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
-import { columns } from '../base/columns.ts'
 import type { Database } from '../storage/database.ts'
+import { columns } from './columns.ts'
 
 export interface NewNotice {
   id: string

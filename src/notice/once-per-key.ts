@@ -20,8 +20,8 @@ import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
-/** The attempt of a request to make a notice. */
-export interface Attempt {
+/** The reservation of a request to make a notice. */
+export interface Reservation {
   /**
    * The notice of an earlier request with this key that never answered. If that was sent or will be, it is the answer.
    */
@@ -48,7 +48,7 @@ export function createOncePerKey(idempotency: Idempotency) {
     },
 
     /**
-     * The stored answer for a repeat, or a new attempt. Without a key every request is new. The answer to a challenge
+     * The stored answer for a repeat, or a new reservation. Without a key every request is new. The answer to a challenge
      * is not compared: a request that died has used it up, and its repeat must bring another.
      */
     async begin(
@@ -56,7 +56,7 @@ export function createOncePerKey(idempotency: Idempotency) {
       { idempotencyKey, challenge: _, ...asked }: SendAsked & { challenge?: string | undefined },
       caller: Caller,
       answerBy: number,
-    ): Promise<Attempt | Accepted | Refused> {
+    ): Promise<Reservation | Accepted | Refused> {
       const id = idempotency.newNoticeId()
       if (idempotencyKey === undefined) return { claimId: async () => id, end: async () => {} }
       const { app } = caller

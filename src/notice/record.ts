@@ -1,8 +1,8 @@
 /** Writes the outcome of a notice: one move with its events, and only by the last worker that claimed it. */
 import { createBatcher } from '../base/batcher.ts'
-import { columns } from '../base/columns.ts'
 import type { Database } from '../storage/database.ts'
 import { byIndex, workerSpacingMs } from './claim.ts'
+import { columns } from './columns.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
 

@@ -13,7 +13,7 @@ import {
   type SendAsked,
   type SendOutcome,
 } from './message.ts'
-import type { Attempt, OncePerKey } from './once-per-key.ts'
+import type { OncePerKey, Reservation } from './once-per-key.ts'
 import type { NoticeStore } from './store.ts'
 
 export interface NoticeAsked extends SendAsked {
@@ -62,22 +62,22 @@ export function createSendNotice(deps: {
     const ahead = aheadMs > 0 ? { sendAt } : {}
     const draft = { app, kind: 'notice', channel, to, template, locale, ttlMs, ...ahead } as const
     const fields = quota.fieldsOf(draft, params, originOf(caller, asked.ip, country))
-    const attempt = await oncePerKey.begin('notice', asked, caller, answerBy)
-    if ('outcome' in attempt) return attempt
+    const reservation = await oncePerKey.begin('notice', asked, caller, answerBy)
+    if ('outcome' in reservation) return reservation
     const sending = { draft, params, fields, answerBy }
     let outcome: SendOutcome | undefined
     try {
-      outcome = (await adopt(sending, attempt)) ?? (await send(sending, attempt))
+      outcome = (await adopt(sending, reservation)) ?? (await send(sending, reservation))
       return outcome
     } finally {
-      await attempt.end(outcome)
+      await reservation.end(outcome)
     }
   }
 
   /** The answer to an earlier request with this key, if its notice was sent or will be. Takes no quota. */
   async function adopt(
     { draft, fields }: Sending,
-    { earlierId: id }: Attempt,
+    { earlierId: id }: Reservation,
   ): Promise<Accepted | undefined> {
     const row = id ? await store.adopt(draft.app, id) : null
     if (!id || !row) return undefined
@@ -86,9 +86,9 @@ export function createSendNotice(deps: {
 
   async function send(
     { draft, params, fields, answerBy }: Sending,
-    attempt: Attempt,
+    reservation: Reservation,
   ): Promise<SendOutcome> {
-    const notice = { ...draft, id: await attempt.claimId() }
+    const notice = { ...draft, id: await reservation.claimId() }
     const decision = await quota.acquire(policy, fields, notice.id)
     if (!decision.admitted) return limitedBy(policy, decision)
     let created: CreatedNotice | undefined

@@ -34,7 +34,7 @@ export type NoticeState = (typeof noticeStates)[number]
  * The result of a call of a provider. `not_taken`, and sometimes `accepted`, are later reports on a call with outcome
  * `unknown`. `src/delivery/meaning.ts` defines the consequences of each.
  */
-export const outcomes = [
+export const attemptOutcomes = [
   'accepted',
   'rejected',
   'invalid_recipient',
@@ -45,7 +45,7 @@ export const outcomes = [
   'not_taken',
 ] as const
 
-export type Outcome = (typeof outcomes)[number]
+export type AttemptOutcome = (typeof attemptOutcomes)[number]
 
 /**
  * One call of a provider, or all calls in which it did not accept the message for the same reason. An outage may last
@@ -56,7 +56,7 @@ export interface Attempt {
   provider: string | null
   /** Time of the first call, ISO 8601. */
   at: string
-  outcome: Outcome
+  outcome: AttemptOutcome
   durationMs: number
   detail?: string
   /** Number of calls, if more than one. */

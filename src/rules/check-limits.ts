@@ -5,7 +5,7 @@
 import type { Admission, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import { afterPass } from './after-pass.ts'
 import { pageCheckPolicy, pageGuessPolicy } from './policies.ts'
-import type { Asked, Fields, Origin, Quota } from './quota.ts'
+import type { Fields, LimitFacts, Origin, Quota } from './quota.ts'
 
 /** Stored with a code until it passes: the uses that its send took from rules with `refund: passed`. */
 interface Refund {
@@ -24,7 +24,7 @@ export function createCheckLimits(deps: {
   const { quota, limiter, policies } = deps
 
   /** The policy for a guess, and the fields for its keys. */
-  function guessOf(owner: Asked, origin: Origin): { policy: string; fields: Fields } {
+  function guessOf(owner: LimitFacts, origin: Origin): { policy: string; fields: Fields } {
     const policy = origin.isPage ? pageGuessPolicy : 'check'
     return { policy, fields: quota.checkFieldsOf(owner, origin) }
   }
@@ -33,13 +33,13 @@ export function createCheckLimits(deps: {
     (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
 
   /** Undefined if the next guess would be admitted; it is not counted. `isSilent`: as in quota.acquire. */
-  function refusalOfNext(owner: Asked, origin: Origin, isSilent: boolean) {
+  function refusalOfNext(owner: LimitFacts, origin: Origin, isSilent: boolean) {
     const { policy, fields } = guessOf(owner, origin)
     return quota.findRefusal(policy, fields, true, isSilent)
   }
 
   /** The state of the rules that can refuse a guess. Counts nothing and begins no lock. */
-  async function peek(owner: Asked, origin: Origin) {
+  async function peek(owner: LimitFacts, origin: Origin) {
     const { policy, fields } = guessOf(owner, origin)
     const refusing = refusingRules(policy).map(({ name }) => name)
     if (refusing.length === 0) return []
@@ -73,12 +73,12 @@ export function createCheckLimits(deps: {
     },
 
     /** Milliseconds until the next guess is compared; 0: now. */
-    async waitMsOf(owner: Asked, origin: Origin): Promise<number> {
+    async waitMsOf(owner: LimitFacts, origin: Origin): Promise<number> {
       return Math.max(0, ...(await peek(owner, origin)).map(({ nextInMs }) => nextInMs))
     },
 
     /** The refusal by a current lock. */
-    async findLock(owner: Asked, origin: Origin): Promise<Refusal | undefined> {
+    async findLock(owner: LimitFacts, origin: Origin): Promise<Refusal | undefined> {
       const states = await peek(owner, origin)
       const isLocked = states.some(({ lockedForMs }) => lockedForMs !== undefined)
       return isLocked ? refusalOfNext(owner, origin, false) : undefined
@@ -89,7 +89,7 @@ export function createCheckLimits(deps: {
      * and not at the next guess. So the answer can report the wait at once.
      */
     async holdAfter(
-      owner: Asked,
+      owner: LimitFacts,
       origin: Origin,
       { remaining, nextInMs }: Admission,
     ): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
@@ -105,7 +105,7 @@ export function createCheckLimits(deps: {
      * Counts a check of a caller in a page where no code lives. Without a request id, so only the counts are stored,
      * and they end with the rule's time.
      */
-    async visit(owner: Asked, origin: Origin, isHuman: boolean): Promise<Refusal | undefined> {
+    async visit(owner: LimitFacts, origin: Origin, isHuman: boolean): Promise<Refusal | undefined> {
       if (!origin.isPage) return undefined
       const fields = quota.checkFieldsOf(owner, origin)
       const decision = await limiter.acquire(pageCheckPolicy, fields, { isSolved: isHuman })

@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Channel } from '../base/channel.ts'
-import type { Secrets } from '../crypto/secrets.ts'
 import type { Decision, Limiter, Refusal } from '../limiter/index.ts'
 import { mailboxOf, prefixOf } from '../recipient/facets.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
@@ -45,7 +44,7 @@ export function originOf(caller: Caller, ip: string | undefined, country: string
 export type Fields = Readonly<Record<string, string | number>>
 
 /** The facts about a send or check that limits count. */
-export interface Asked {
+export interface LimitFacts {
   app: string
   channel: Channel
   to: string
@@ -70,7 +69,8 @@ export type Quota = ReturnType<typeof createQuota>
 
 export function createQuota(deps: {
   limiter: Limiter
-  secrets: Secrets
+  /** The keyed hash of a message's content (`Secrets.dedupeHash`). */
+  dedupeHash: (parts: readonly string[]) => string
   /** The price of a message, for rules with `permits: price`. */
   priceOf: (channel: Channel, country: string) => number
   isTestRecipient: TestRecipients['isTestRecipient']
@@ -78,23 +78,23 @@ export function createQuota(deps: {
   /** Called after each release. */
   onReleased?: (fields: Fields, requestId: string) => void
 }) {
-  const { limiter, secrets, priceOf, isTestRecipient, onDecided, onReleased } = deps
+  const { limiter, dedupeHash, priceOf, isTestRecipient, onDecided, onReleased } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
   /** Releases under way. */
   const releases = new Set<Promise<unknown>>()
 
-  function dedupeHash(to: string, template: string, params: Params): string {
+  function contentHash(to: string, template: string, params: Params): string {
     const content = canonical([to, template, canonicalRecord(asRendered(params))])
     let hash = hashes.get(content)
     if (hash === undefined) {
-      hash = secrets.dedupeHash([content])
+      hash = dedupeHash([content])
       hashes.set(content, hash)
     }
     return hash
   }
 
   /** The values for keys of the policy `check`. */
-  function checkFieldsOf(asked: Asked, { ip, country, keyId }: Origin): Fields {
+  function checkFieldsOf(asked: LimitFacts, { ip, country, keyId }: Origin): Fields {
     const { to, channel, scene = '', app } = asked
     const [prefix, mailbox] = [prefixOf(channel, to), mailboxOf(channel, to)]
     return { to, channel, scene, app, ip, country, prefix, mailbox, keyId }
@@ -142,9 +142,9 @@ export function createQuota(deps: {
     checkFieldsOf,
 
     /** The values for keys of the policies `captcha` and `notice`. */
-    fieldsOf(draft: Asked & { template: string }, params: Params, origin: Origin): Fields {
+    fieldsOf(draft: LimitFacts & { template: string }, params: Params, origin: Origin): Fields {
       const { to, channel, template } = draft
-      const dedupe = dedupeHash(to, template, params)
+      const dedupe = contentHash(to, template, params)
       const price = priceOf(channel, origin.country)
       return { ...checkFieldsOf(draft, origin), template, dedupe, price }
     },

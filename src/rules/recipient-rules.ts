@@ -16,12 +16,12 @@ export const namesRecipient = ({ fields }: Rule) =>
 const knownFields = fieldsThat(({ isKnown }) => isKnown)
 
 /** Key fields of a rule that are known only during a request. */
-export const fieldsBeside = ({ fields }: Rule) =>
+export const requestFields = ({ fields }: Rule) =>
   fields.filter((field) => !knownFields.includes(field))
 
 /** The values of these fields, for a rule whose key contains the recipient. Undefined if there are none to store. */
-export function valuesBeside(rule: Rule, fields: Fields): string[] | undefined {
-  const beside = fieldsBeside(rule)
-  if (beside.length === 0 || !namesRecipient(rule)) return undefined
-  return beside.map((field) => String(fields[field] ?? ''))
+export function requestValues(rule: Rule, fields: Fields): string[] | undefined {
+  const ofRequest = requestFields(rule)
+  if (ofRequest.length === 0 || !namesRecipient(rule)) return undefined
+  return ofRequest.map((field) => String(fields[field] ?? ''))
 }

@@ -12,7 +12,7 @@ import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import { fields as fieldFacts } from '../rules/fields.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
-import { findRule, valuesBeside } from '../rules/recipient-rules.ts'
+import { findRule, requestValues } from '../rules/recipient-rules.ts'
 
 /** A recipient of one app. Each app has its own decisions. */
 export interface Recipient {
@@ -21,7 +21,7 @@ export interface Recipient {
   to: string
 }
 
-export interface Refused {
+export interface RecordedRefusal {
   /** The policy that the rule is declared in. */
   policy: string
   rule: string
@@ -55,7 +55,7 @@ export interface DecidedRecord extends Recorded {
   /** The id by which its uses are given back. */
   id: string
   /** Absent if the request was admitted. */
-  refusal?: Refused
+  refusal?: RecordedRefusal
   /** A solved challenge: rules that require one admit the request. */
   isSolved: boolean
   /** The fields of the limit check. In a written record, hashes replace values that identify a person. */
@@ -94,7 +94,7 @@ export function recordOf(
     ...{ policy: rule?.policy ?? policy, rule: name, window, retryAfterMs },
     ...(challenge && { challenge: true }),
     ...(isNewLock && { lockBegan: true }),
-    values: rule && valuesBeside(rule, fields),
+    values: rule && requestValues(rule, fields),
   }
   return record
 }

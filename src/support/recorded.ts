@@ -1,6 +1,5 @@
 /** Reads the lines of the recorder: refusals and checks of a recipient for support, the sample for a replay. */
 import { Unavailable } from '../base/problems.ts'
-import { redisNowMs } from '../base/redis-now.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
@@ -9,13 +8,14 @@ import {
   type DecisionRecord,
   placesOf,
   type Recipient,
-  type Refused,
+  type RecordedRefusal,
   recordIn,
   sampleKey,
 } from './record.ts'
 import { livesMs } from './recorder.ts'
+import { redisNowMs } from './redis-now.ts'
 
-export interface RefusalEntry extends Refused {
+export interface RefusalEntry extends RecordedRefusal {
   at: Date
 }
 

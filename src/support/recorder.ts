@@ -11,7 +11,7 @@
  *
  * recorded.ts reads both. Beside them, sums by app and rule are kept for each hour (tally.ts).
  */
-import { createAsideWriter, makeRoomAmong } from '../base/aside-writer.ts'
+
 import { createBoundedMap } from '../base/bounded-map.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -19,6 +19,7 @@ import type { Policies } from '../limiter/index.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule, namesRecipient } from '../rules/recipient-rules.ts'
 import { append, type Line } from './append.ts'
+import { createAsideWriter, makeRoomAmong } from './aside-writer.ts'
 import {
   type CheckedRecord,
   type CheckResult,

@@ -15,10 +15,10 @@ import {
   type RawPolicies,
 } from '../limiter/index.ts'
 import { afterPass } from '../rules/after-pass.ts'
-import type { DecidedRecord, DecisionRecord, Refused } from './record.ts'
+import type { DecidedRecord, DecisionRecord, RecordedRefusal } from './record.ts'
 
 /** The rule that refused a request or required a challenge; undefined if the request was admitted. */
-type Outcome = Pick<Refused, 'rule' | 'challenge'> | undefined
+type RefusedBy = Pick<RecordedRefusal, 'rule' | 'challenge'> | undefined
 
 interface Counts {
   refused: number
@@ -118,7 +118,7 @@ export async function replay(options: {
   return { ...tally.result(), oneOf: 2 ** share }
 
   function decideAgain(record: DecidedRecord): void {
-    let outcome: Outcome
+    let outcome: RefusedBy
     for (let time = 0; time < record.times; time++) {
       if (time < maxRepeats)
         outcome = outcomeOf(record, time === 0 ? record.id : `${record.id} ${time}`)
@@ -126,7 +126,7 @@ export async function replay(options: {
     }
   }
 
-  function outcomeOf({ policy, fields, isSolved }: DecidedRecord, requestId: string): Outcome {
+  function outcomeOf({ policy, fields, isSolved }: DecidedRecord, requestId: string): RefusedBy {
     try {
       const decision = limiter.tryAcquire(policy, fields, { requestId, isSolved })
       return decision.admitted ? undefined : decision
@@ -173,14 +173,14 @@ function createTally(policies: Policies) {
     return rowOf(policies[policy]?.find(({ name }) => name === rule)?.policy ?? policy, rule)
   }
 
-  function count(policy: string, outcome: Outcome, when: 'was' | 'now'): void {
+  function count(policy: string, outcome: RefusedBy, when: 'was' | 'now'): void {
     const total = rowOf(policy, null)[when]
     total[treatmentOf(outcome)] += 1
     if (outcome) rowFor(policy, outcome.rule)[when][treatmentOf(outcome)] += 1
   }
 
   return {
-    add({ policy, fields, refusal, atMs }: DecidedRecord, now: Outcome): void {
+    add({ policy, fields, refusal, atMs }: DecidedRecord, now: RefusedBy): void {
       const to = String(fields.to)
       requests += 1
       recipients.add(to)
@@ -222,7 +222,7 @@ function createTally(policies: Policies) {
   }
 }
 
-const treatmentOf = (outcome: Outcome): Treatment =>
+const treatmentOf = (outcome: RefusedBy): Treatment =>
   !outcome ? 'admitted' : outcome.challenge ? 'asked' : 'refused'
 
 function byPolicyAndRule(a: Row, b: Row): number {

@@ -7,10 +7,11 @@
  * the history of a sampled recipient is complete, and limits by recipient are replayed exactly. Equal refusals within a
  * turn are one record with their number, so a caller with many repeats costs no more than others.
  */
-import { createAsideWriter } from '../base/aside-writer.ts'
+
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { append } from './append.ts'
+import { createAsideWriter } from './aside-writer.ts'
 import { type DecisionRecord, sampleKey, sampleLine } from './record.ts'
 
 const usual = {

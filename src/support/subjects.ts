@@ -6,7 +6,7 @@
 import type { Policies, Rule } from '../limiter/index.ts'
 import { declaringPolicies } from '../rules/policies.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
-import { fieldsBeside, namesRecipient } from '../rules/recipient-rules.ts'
+import { namesRecipient, requestFields } from '../rules/recipient-rules.ts'
 import type { Recipient } from './record.ts'
 import type { RefusalEntry } from './recorded.ts'
 
@@ -18,7 +18,7 @@ export interface Subject {
   isRemembered: boolean
 }
 
-export interface Asked extends Recipient {
+export interface LookUpRequest extends Recipient {
   /** ISO 3166 code of a phone number; empty for mail. */
   country: string
   /** The IP address of the person, if support knows it. */
@@ -29,7 +29,7 @@ export interface Asked extends Recipient {
 const defaultTemplate = 'captcha'
 
 export function subjectsOf(
-  { app, channel, to, country, ip }: Asked,
+  { app, channel, to, country, ip }: LookUpRequest,
   known: { scenes: readonly string[]; refusals: readonly RefusalEntry[] },
   /** The policies now in force. */
   policies: Policies,
@@ -48,10 +48,10 @@ export function subjectsOf(
     const remembered = known.refusals
       .filter(({ policy, rule: name }) => policy === rule.policy && name === rule.name)
       .flatMap(({ values }) => {
-        const beside = fieldsBeside(rule)
+        const ofRequest = requestFields(rule)
         // The values belong to the rule before a reload.
-        if (values?.length !== beside.length) return []
-        const ofRefusal = beside.map((field, at) => [field, values[at] ?? ''])
+        if (values?.length !== ofRequest.length) return []
+        const ofRefusal = ofRequest.map((field, at) => [field, values[at] ?? ''])
         return [{ ...base, ...Object.fromEntries(ofRefusal) }]
       })
     const subjects = new Map<string, Subject>()

@@ -10,7 +10,7 @@ import type { NoticeStore } from '../notice/store.ts'
 import type { Quota } from '../rules/quota.ts'
 import type { Operation, Operations, Resettable } from './operations.ts'
 import type { CheckEntry, FindRecorded, RefusalEntry } from './recorded.ts'
-import { type Asked, type Subject, subjectsOf } from './subjects.ts'
+import { type LookUpRequest, type Subject, subjectsOf } from './subjects.ts'
 
 export interface LimitState {
   /** The policy that the rule is declared in. */
@@ -50,7 +50,7 @@ export type Support = ReturnType<typeof createSupport>
 export type LookUp = Support['lookUp']
 export type Reset = Support['reset']
 
-export interface ResetRequest extends Asked {
+export interface ResetRequest extends LookUpRequest {
   what: readonly Resettable[]
   reason: string
   keyId: string
@@ -74,7 +74,7 @@ export function createSupport(deps: {
   const { store, operations, findRecorded, codes, limiter, quota, secrets, policies } = deps
 
   /** The data that is needed before the limits are read. */
-  async function findKnown(asked: Asked) {
+  async function findKnown(asked: LookUpRequest) {
     const { app, channel, to } = asked
     const recipientHashes = secrets.recipientHashes(channel, to)
     const [notices, sentFor, liveFor, done, { refusals, checks }] = await Promise.all([
@@ -107,7 +107,7 @@ export function createSupport(deps: {
 
   return {
     /** Throws Unavailable if PostgreSQL or Redis does not answer. */
-    async lookUp(asked: Asked): Promise<Story> {
+    async lookUp(asked: LookUpRequest): Promise<Story> {
       const { app, channel, to } = asked
       const { scenes, subjects, ...known } = await findKnown(asked)
       const shown = shownOf(subjects)
@@ -163,7 +163,7 @@ export function createSupport(deps: {
 }
 
 /** Whether the count belongs to another address than the requested one. */
-const isElsewhere = ({ rule, fields }: Subject, { ip }: Asked) =>
+const isElsewhere = ({ rule, fields }: Subject, { ip }: LookUpRequest) =>
   ip !== undefined && rule.fields.includes('ip') && fields.ip !== ip
 
 function longestLockIn(states: readonly LimitState[][]): number | undefined {

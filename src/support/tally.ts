@@ -5,10 +5,11 @@
  * Each hour of Redis' clock is one hash that lives a day. A field is made of an app, a policy and a rule. Only operators
  * create those, so a flood makes numbers larger and adds no field. A process writes one sum per field and second.
  */
-import { createAsideWriter } from '../base/aside-writer.ts'
+
 import { reachRedis } from '../base/reach-redis.ts'
-import { redisNowMs } from '../base/redis-now.ts'
 import type { RedisClient } from '../base/redis-script.ts'
+import { createAsideWriter } from './aside-writer.ts'
+import { redisNowMs } from './redis-now.ts'
 
 /** `dropped`: refusals and checks that the recorder dropped. They belong to no app. */
 export type Tallied = 'passed' | 'refused' | 'challenged' | 'dropped'

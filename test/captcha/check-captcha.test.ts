@@ -81,7 +81,7 @@ async function openRoom(
   const recorded: string[] = []
   const quota = createQuota({
     limiter,
-    secrets,
+    dedupeHash: secrets.dedupeHash,
     priceOf: () => 60,
     ...noTestRecipients,
     onDecided: ({ policy }) => decided.push(policy),

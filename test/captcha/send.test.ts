@@ -42,7 +42,12 @@ async function openRoom(
     triesPerCode: 3,
   })
   releaseLater(() => codes.close())
-  const quota = createQuota({ limiter, secrets, priceOf: () => 60, isTestRecipient: () => false })
+  const quota = createQuota({
+    limiter,
+    dedupeHash: secrets.dedupeHash,
+    priceOf: () => 60,
+    isTestRecipient: () => false,
+  })
   const made: { notice: PreparedNotice; params: Params; timeoutMs: number }[] = []
   /** What PostgreSQL does; it may look at what Redis holds by then. */
   let commit: (notice: PreparedNotice, params: Params) => Promise<void> = async () => {}

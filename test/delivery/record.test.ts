@@ -5,10 +5,10 @@ import { Unavailable } from '../../src/base/problems.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
 import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
-import type { Templates } from '../../src/delivery/templates.ts'
 import type { OpenNotice } from '../../src/notice/claim.ts'
 import type { NoticeOutcome } from '../../src/notice/record.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
+import type { Templates } from '../../src/notice/templates.ts'
 import type { SendResult } from '../../src/providers/provider.ts'
 
 /** The table here is the part that fails: what a worker does while its words are not taken. */

@@ -6,7 +6,7 @@ import { createAttemptLog } from '../../src/delivery/attempt-log.ts'
 import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import type { OpenNotice } from '../../src/notice/claim.ts'
-import type { Attempt, Outcome } from '../../src/notice/states.ts'
+import type { Attempt, AttemptOutcome } from '../../src/notice/states.ts'
 import type { SendResult, SentMessage } from '../../src/providers/provider.ts'
 
 const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }
@@ -31,7 +31,7 @@ const at = (second: number) => `2026-11-22T12:00:0${second}.000Z`
 
 /** Settles the tries of a notice; each is a provider (null: lost with its worker) and an outcome. */
 async function resolve(
-  attempts: readonly [string | null, Outcome][],
+  attempts: readonly [string | null, AttemptOutcome][],
   providers: readonly GuardedProvider[],
   findReceipt: () => Promise<{ provider: string; messageId?: string } | undefined> = async () =>
     undefined,

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { mayTryAgain, unknowns } from '../../src/delivery/retry.ts'
-import type { Attempt, Outcome } from '../../src/notice/states.ts'
+import type { Attempt, AttemptOutcome } from '../../src/notice/states.ts'
 
 const policy = { tries: 3, unknownRetries: 1, longestPauseMs: 10_000, askAgainMs: 5_000 }
 
-function attempts(...outcomes: (Outcome | [string | null, Outcome])[]): Attempt[] {
+function attempts(...outcomes: (AttemptOutcome | [string | null, AttemptOutcome])[]): Attempt[] {
   return outcomes.map((one) => {
     const [provider, outcome] = Array.isArray(one) ? one : ['a', one]
     return { provider, outcome, at: '2026-11-21T00:00:00.000Z', durationMs: 1 }
@@ -15,9 +15,17 @@ test.for([
   ['nothing tried', [], true],
   ['answers about the message below the budget', ['rejected', 'rejected'], true],
   ['answers about the message at the budget', ['rejected', 'rejected', 'rejected'], false],
-  ['a far end that is away uses up nothing (I29)', Array<Outcome>(20).fill('unavailable'), true],
-  ['a recipient that is put off uses up nothing (F37)', Array<Outcome>(20).fill('postponed'), true],
-  ['pauses use up nothing (F17)', Array<Outcome>(20).fill('throttled'), true],
+  [
+    'a far end that is away uses up nothing (I29)',
+    Array<AttemptOutcome>(20).fill('unavailable'),
+    true,
+  ],
+  [
+    'a recipient that is put off uses up nothing (F37)',
+    Array<AttemptOutcome>(20).fill('postponed'),
+    true,
+  ],
+  ['pauses use up nothing (F17)', Array<AttemptOutcome>(20).fill('throttled'), true],
   ['one unknown: once more', ['unknown'], true],
   ['two unknown: no more', ['unknown', 'unknown'], false],
   ['an unknown that was settled is none', ['unknown', 'not_taken', 'unknown'], true],

@@ -7,14 +7,14 @@ import {
 } from '../../src/limiter/policy/compile.ts'
 import type { LimiterRedis } from '../../src/limiter/redis/client.ts'
 import { createRefusals } from '../../src/limiter/redis/refusals.ts'
-import type { Refused } from '../../src/limiter/store.ts'
+import type { RefusedAnswer } from '../../src/limiter/store.ts'
 import { realLimiter } from './both-engines.ts'
 
 const policies = { p: [{ name: 'r', key: '{u}', sliding: '1 per 1h' }] }
 const u = { u: 'somebody' }
 
 /** A refusal of the one window of such a rule. */
-function refused(waitMs: number, mode?: 'challenge'): Refused {
+function refused(waitMs: number, mode?: 'challenge'): RefusedAnswer {
   const policy = compilePolicies({ p: [{ ...policies.p[0], mode }] }).get('p') as CompiledPolicy
   const [window] = policy.windows as [PolicyWindow]
   return { hold: { waitMs, window }, isNewLock: false }

@@ -5,7 +5,7 @@ import { createQuota } from '../../src/rules/quota.ts'
 
 const quota = createQuota({
   limiter: {} as Limiter,
-  secrets: createSecrets('a secret of at least thirty-two bytes'),
+  dedupeHash: createSecrets('a secret of at least thirty-two bytes').dedupeHash,
   priceOf: (channel, country) => (channel === 'sms' && country === 'CN' ? 45 : 60),
   isTestRecipient: () => false,
 })
@@ -59,7 +59,7 @@ test('close waits for releases under way', async () => {
   const limiter = { release: () => held.promise } as unknown as Limiter
   const closing = createQuota({
     limiter,
-    secrets: createSecrets('a secret of at least thirty-two bytes'),
+    dedupeHash: createSecrets('a secret of at least thirty-two bytes').dedupeHash,
     priceOf: () => 0,
     isTestRecipient: () => false,
   })
@@ -88,7 +88,7 @@ test('findRefusal: an admitted request is given back under its own id; a refusal
   } as unknown as Limiter
   const asked = createQuota({
     limiter,
-    secrets: createSecrets('a secret of at least thirty-two bytes'),
+    dedupeHash: createSecrets('a secret of at least thirty-two bytes').dedupeHash,
     priceOf: () => 0,
     isTestRecipient: () => false,
   })

@@ -173,7 +173,7 @@ export const en = {
     latest:
       'The latest 20 of each kind are shown. During an attack, refusals and checks may be missing.',
   },
-  findings: {
+  diagnoses: {
     test: [
       'This is a test recipient',
       'Postern sends it nothing: its fixed code is in the policy file. Use another number.',

@@ -153,7 +153,7 @@ export const zh: typeof en = {
     namedReason: '原因中包含收件人。记录会长期保存，请改写工单号。',
     latest: '每类最多显示最近 20 条。受到攻击时，拒绝和校验记录可能不全。',
   },
-  findings: {
+  diagnoses: {
     test: ['这是测试收件人', 'Postern 不会向它发送消息，固定验证码见策略文件。请使用其他号码。'],
     country: ['不允许向该国家或地区发送', '请告知用户。由策略文件的 recipients.countries 决定。'],
     type: ['不允许向该类号码发送', '请告知用户。由策略文件的 recipients.types 决定。'],

@@ -5,7 +5,7 @@
  * stay; the others by their width, the widest window first.
  */
 import { type Hold, kindOf, longer } from '../kinds.ts'
-import type { Answer, Found, Refused, Taken } from '../store.ts'
+import type { Answer, Found, RefusedAnswer, Taken } from '../store.ts'
 import type { Slot } from './keys.ts'
 
 export interface SlotCalls {
@@ -19,7 +19,7 @@ export interface SlotCalls {
 export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promise<Answer> {
   const taken: Taken[] = []
   const takenSlots: Slot[] = []
-  let refused: Refused | undefined
+  let refused: RefusedAnswer | undefined
   try {
     for (const slot of slots) {
       const answer = await (refused ? askAfterRefusal(calls, slot) : calls.acquire(slot))

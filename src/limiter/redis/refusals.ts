@@ -12,9 +12,9 @@
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import type { PolicyWindow } from '../policy/compile.ts'
-import type { Ask, Refused } from '../store.ts'
+import type { Ask, RefusedAnswer } from '../store.ts'
 
-type Asked = Pick<Ask, 'subject' | 'permits'>
+type Counted = Pick<Ask, 'subject' | 'permits'>
 
 interface Remembered {
   readonly window: PolicyWindow
@@ -40,7 +40,7 @@ export function createRefusals(options: {
   }
 
   return {
-    remember({ subject, permits }: Asked, { hold }: Refused, sentAt: number): void {
+    remember({ subject, permits }: Counted, { hold }: RefusedAnswer, sentAt: number): void {
       if (maxAgeMs === 0 || sentAt <= (forgottenAt.get(subject) ?? othersForgottenAt)) return
       const { window, waitMs } = hold
       const holdsUntil = sentAt + Math.min(waitMs, maxAgeMs)
@@ -48,7 +48,7 @@ export function createRefusals(options: {
     },
 
     /** What still holds for one of the subjects, the longest of it. */
-    find(asks: readonly Asked[], isSolved = false): Refused | undefined {
+    find(asks: readonly Counted[], isSolved = false): RefusedAnswer | undefined {
       if (refusals.isEmpty()) return undefined
       let longest: Remembered | undefined
       const nowMs = now()
@@ -63,7 +63,7 @@ export function createRefusals(options: {
       return { hold: { waitMs, window: longest.window }, isNewLock: false }
     },
 
-    forget(asks: readonly Asked[]): void {
+    forget(asks: readonly Counted[]): void {
       for (const { subject } of asks) {
         refusals.delete(subject)
         forgottenAt.set(subject, now())

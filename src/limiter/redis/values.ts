@@ -1,7 +1,7 @@
 /** The formats between us and Lua: the plan of a policy, the values in Redis, the reply of a refusal. */
 import { LimiterUnavailable } from '../errors.ts'
 import { type CompiledPolicy, maxWindows, type Part } from '../policy/compile.ts'
-import type { Check, Refused } from '../store.ts'
+import type { Check, RefusedAnswer } from '../store.ts'
 import { trusted, type Uses } from '../uses.ts'
 
 /** Bytes of a time, and of a number of uses. */
@@ -37,7 +37,7 @@ export function planOf({ asks, isSolved }: Check): string {
  * A refusal as lua/acquire-N.lua packs it: twice the hold, and 1 more if its lock began now. A hold there is one number,
  * its wait and its window, so that the greatest is the longest.
  */
-export function refusedOf({ windows }: CompiledPolicy, packed: number): Refused {
+export function refusedOf({ windows }: CompiledPolicy, packed: number): RefusedAnswer {
   const hold = Math.floor(packed / 2)
   const window = windows[maxWindows - 1 - (hold % maxWindows)]
   if (!window)

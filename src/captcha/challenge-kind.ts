@@ -3,14 +3,12 @@
  * all.
  */
 import type { Challenge } from 'altcha-lib'
+import type { Caller } from '../rules/quota.ts'
 
-/** The owner of a challenge: an answer for one owner opens nothing for another. */
-export interface Asked {
-  app: string
-  keyId: string
-  /** Origins of the pages that may use the key; empty for a key of servers. */
-  origins: readonly string[]
-}
+/**
+ * The owner of a challenge: an answer for one owner opens nothing for another. A key of servers has no origins.
+ */
+export type ChallengeOwner = Pick<Caller, 'app' | 'keyId' | 'origins'>
 
 /** The data that a page needs to show a challenge. */
 export type Offer =
@@ -28,10 +26,10 @@ export type Reading =
 
 export interface ChallengeKind {
   /** `factor`: difficulty multiplier, for kinds whose work Postern sets. */
-  offer(asked: Asked, factor: number): Promise<Offer>
+  offer(asked: ChallengeOwner, factor: number): Promise<Offer>
   /** The verdict without calling another server. */
-  read(asked: Asked, answer: string): Reading
+  read(asked: ChallengeOwner, answer: string): Reading
   /** True if an unproven answer is right. Throws Unavailable if that is not known now. */
-  prove(asked: Asked, answer: string): Promise<boolean>
+  prove(asked: ChallengeOwner, answer: string): Promise<boolean>
   close(): void
 }

@@ -9,20 +9,34 @@ import { Overloaded } from '../base/problems.ts'
 import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
-import type { Asked, ChallengeKind, Offer } from './challenge-kind.ts'
+import type { Caller } from '../rules/quota.ts'
+import {
+  type ChallengeRequired,
+  type InvalidRequest,
+  invalidRequest,
+  type Limited,
+} from '../rules/refused.ts'
+import { createAltcha } from './altcha.ts'
+import type { ChallengeKind, Offer } from './challenge-kind.ts'
 import { createPressure } from './pressure.ts'
-
-/** The caller. Only callers in pages ever get a challenge. */
-export interface Caller extends Asked {
-  isPage: boolean
-  /** An IP address. */
-  ip: string
-}
+import { createSiteverify, type SiteverifySettings } from './siteverify.ts'
 
 /** After this time no answer is valid. */
 const maxAgeMs = 600_000
 /** Strangers can invent tokens, and each costs a call of the vendor. A send must still be answered after the wait. */
 const turnsAtVendor = { maxUnderWay: 32, maxWaiting: 64, maxWaitMs: 300 }
+
+/** The kind that the policy file names. `tries`: keys that a caller derives on average. */
+export function createChallengeKind(
+  settings: { kind: 'altcha'; tries: number } | SiteverifySettings,
+  deps: Pick<Parameters<typeof createAltcha>[0], 'secrets' | 'nowMs'>,
+): ChallengeKind {
+  return settings.kind === 'altcha'
+    ? createAltcha({ ...deps, tries: settings.tries })
+    : createSiteverify(settings)
+}
+
+export type Challenges = ReturnType<typeof createChallenges>
 
 export function createChallenges(deps: {
   kind: ChallengeKind
@@ -64,8 +78,11 @@ export function createChallenges(deps: {
     return required(caller)
   }
 
-  async function required(caller: Caller, by: { policy?: string; rule?: string } = {}) {
-    return { outcome: 'challenge_required', ...by, challenge: await offer(caller) } as const
+  async function required(
+    caller: Caller,
+    by: { policy?: string; rule?: string } = {},
+  ): Promise<ChallengeRequired> {
+    return { outcome: 'challenge_required', ...by, challenge: await offer(caller) }
   }
 
   /** Makes a challenge for this caller. */
@@ -81,13 +98,15 @@ export function createChallenges(deps: {
      * Admits a request. `isHuman`: rules in mode challenge admit it. The request's answer is used up until it is given
      * back. Throws Unavailable if the answer can't be checked now; then it is not used up.
      */
-    async enter(caller: Caller, answer: string | undefined) {
+    async enter(
+      caller: Caller,
+      answer: string | undefined,
+    ): Promise<{ isHuman: boolean; giveBack(): void } | InvalidRequest | ChallengeRequired> {
       if (answer === undefined) return { isHuman: !caller.isPage, giveBack() {} }
       const reading = kind.read(caller, answer)
       if (reading.kind === 'malformed') {
         metrics.challenges.inc({ result: 'malformed' })
-        const errors = [{ path: 'challenge', message: 'is not an answer to a challenge' }]
-        return { outcome: 'invalid_request', errors } as const
+        return invalidRequest('challenge', 'is not an answer to a challenge')
       }
       if (reading.kind !== 'right' && reading.kind !== 'unproven')
         return wrong(caller, reading.kind)
@@ -110,10 +129,7 @@ export function createChallenges(deps: {
     },
 
     /** The refusal, or the challenge that opens its rule. */
-    async refuse<Limited extends { policy: string; rule: string; challenge?: true }>(
-      caller: Caller,
-      limited: Limited,
-    ) {
+    async refuse(caller: Caller, limited: Limited): Promise<Limited | ChallengeRequired> {
       const { challenge, policy, rule } = limited
       return challenge && caller.isPage ? required(caller, { policy, rule }) : limited
     },

@@ -20,7 +20,7 @@ import { z } from 'zod'
 import { parseJson } from '../base/json.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import type { Asked, ChallengeKind, Reading } from './challenge-kind.ts'
+import type { ChallengeKind, ChallengeOwner, Reading } from './challenge-kind.ts'
 
 /** Iterations per derivation: less than 0.1 ms on a server. */
 const iterations = 100
@@ -49,7 +49,7 @@ export function createAltcha(deps: {
   const { secrets, tries, nowMs } = deps
 
   /** The current secret first. */
-  function keysOf({ app, keyId }: Asked) {
+  function keysOf({ app, keyId }: ChallengeOwner) {
     const ofAnswers = secrets.challengeKeys(['answer', app, keyId])
     const [current, ...previous] = secrets
       .challengeKeys(['challenge', app, keyId])

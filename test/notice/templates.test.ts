@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { loadTemplates } from '../../src/delivery/templates.ts'
+import { loadTemplates } from '../../src/notice/templates.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
 
 const load = (files: Readonly<Record<string, string>>) => loadTemplates(templatesFolder(files))

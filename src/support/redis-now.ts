@@ -1,4 +1,4 @@
-import type { RedisClient } from './redis-script.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 
 /** Redis' clock, in milliseconds since 1970. */
 export async function redisNowMs(redis: RedisClient): Promise<number> {

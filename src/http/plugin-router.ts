@@ -12,7 +12,7 @@ export interface NamedRouter {
 }
 
 /** Paths unknown to the router go on to the next handler. */
-export function createBeside(
+export function createPluginRouter(
   { name, router }: NamedRouter,
   respond: Respond,
   metrics: Metrics,

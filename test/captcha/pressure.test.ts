@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPressure } from '../../src/access/pressure.ts'
+import { createPressure } from '../../src/captcha/pressure.ts'
 
 test('the work doubles above 300, 1,200 and 4,800 answers a minute, never more, for that app alone, and falls back', () => {
   let atMs = 0

@@ -11,12 +11,12 @@
  * provider changes nothing.
  */
 import { createBatcher } from '../base/batcher.ts'
-import { columns } from '../base/columns.ts'
 import { isForeignId, isId } from '../base/ids.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { Receipt } from '../base/receipt.ts'
-import { insertEvents, type WantedEvents } from '../notice/outbox.ts'
 import type { Database } from '../storage/database.ts'
+import { columns } from './columns.ts'
+import { insertEvents, type WantedEvents } from './outbox.ts'
 
 interface Row {
   provider: string

@@ -1,7 +1,7 @@
 import { type Challenge, verifySolution } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import { beforeEach, expect, test } from 'vitest'
-import { createAltcha } from '../../src/access/altcha.ts'
+import { createAltcha } from '../../src/captcha/altcha.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { payloadOf, solveChallenge } from '../tools/solve-challenge.ts'
 

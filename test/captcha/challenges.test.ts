@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
-import { createAltcha } from '../../src/access/altcha.ts'
-import type { ChallengeKind } from '../../src/access/challenge-kind.ts'
-import { createChallenges } from '../../src/access/challenges.ts'
-import { createSiteverify } from '../../src/access/siteverify.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/problems.ts'
+import { createAltcha } from '../../src/captcha/altcha.ts'
+import type { ChallengeKind } from '../../src/captcha/challenge-kind.ts'
+import { createChallenges } from '../../src/captcha/challenges.ts'
+import { createSiteverify } from '../../src/captcha/siteverify.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
+import type { Limited } from '../../src/rules/refused.ts'
 import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -240,7 +241,8 @@ test('enter: pages need an answer, servers need none; a malformed one is wrong i
 test('refuse: a rule that a challenge opens asks a page for one; servers, and other rules, are refused', async () => {
   const room = await openRoom()
   const page = { ...asked, ip: '203.0.113.1', isPage: true }
-  const limited = { policy: 'captcha', rule: 'unverified', challenge: true } as const
+  const plain = { policy: 'captcha', rule: 'ip' } as Limited
+  const limited: Limited = { ...plain, rule: 'unverified', challenge: true }
   expect(await room.refuse(page, limited)).toEqual({
     outcome: 'challenge_required',
     policy: 'captcha',
@@ -249,6 +251,5 @@ test('refuse: a rule that a challenge opens asks a page for one; servers, and ot
   })
   const server = { ...page, isPage: false }
   expect(await room.refuse(server, limited)).toBe(limited)
-  const plain = { policy: 'captcha', rule: 'ip' }
   expect(await room.refuse(page, plain)).toBe(plain)
 })

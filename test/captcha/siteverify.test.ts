@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSiteverify } from '../../src/access/siteverify.ts'
+import { createSiteverify } from '../../src/captcha/siteverify.ts'
 import { releaseLater } from '../tools/release.ts'
 import { startSiteverify } from '../tools/siteverify.ts'
 

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto'
 import { createHttpClient } from '../base/http-client.ts'
 import { parseObject } from '../base/json.ts'
 import { Unavailable } from '../base/problems.ts'
-import type { Asked, ChallengeKind, Reading } from './challenge-kind.ts'
+import type { ChallengeKind, ChallengeOwner, Reading } from './challenge-kind.ts'
 
 export interface SiteverifySettings {
   kind: 'turnstile' | 'hcaptcha'
@@ -64,7 +64,7 @@ export function createSiteverify(settings: SiteverifySettings): ChallengeKind {
   return {
     offer: async () => ({ kind, siteKey }),
 
-    read({ app, keyId }: Asked, answer): Reading {
+    read({ app, keyId }: ChallengeOwner, answer): Reading {
       if (!/^[\x21-\x7e]+$/.test(answer)) return { kind: 'malformed' }
       const id = hash('sha256', `${app} ${keyId} ${answer}`)
       return { kind: 'unproven', id, aliveMs }

@@ -1,5 +1,5 @@
 /**
- * One pass of a worker over one notice: it claims the notice and writes the outcome.
+ * One round of a worker over one notice: it claims the notice and writes the outcome.
  *
  * A claim covers one call. The outcome is written with the number of claims. So if two workers believe that they have the
  * claim, only the later one writes.
@@ -20,9 +20,9 @@ export type Verdict = { done: true } | { done: false; againInMs: number }
 
 export const done: Verdict = { done: true }
 
-export type Pass = ReturnType<ReturnType<typeof createPasses>>
+export type Round = ReturnType<ReturnType<typeof createRounds>>
 
-export function createPasses(deps: {
+export function createRounds(deps: {
   store: Pick<NoticeStore, 'claim' | 'record'>
   /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
@@ -35,7 +35,7 @@ export function createPasses(deps: {
   const { store, settleCode, timeoutMs } = deps
   const recordOutcome = createRecordOutcome(deps)
 
-  return function openPass(notice: OpenNotice, providers: readonly GuardedProvider[]) {
+  return function openRound(notice: OpenNotice, providers: readonly GuardedProvider[]) {
     const attemptLog = createAttemptLog(notice, deps)
     const retry = deps.retry[notice.kind]
     /** Codes do not wait behind bulk. */

@@ -1,0 +1,52 @@
+/** The connections of a process: one pool to PostgreSQL, one client of Redis for each kind of work. */
+import type { Closers } from '../base/closers.ts'
+import type { Log } from '../base/log.ts'
+import { openDatabase } from './database.ts'
+import { reasonsPostgresNotReady } from './database-ready.ts'
+import { type ConnectionRole, closeRedis, connectRedis, firstTry } from './redis.ts'
+import { lookAtRedis } from './redis-ready.ts'
+
+export type Servers = ReturnType<typeof connectServers>
+
+export function connectServers(
+  urls: { DATABASE_URL: string; REDIS_URL: string },
+  keyPrefix: string,
+  closers: Closers,
+  log: Pick<Log, 'connectionFailed'>,
+) {
+  const clients: ReturnType<typeof connectRedis>[] = []
+  const openRedis = (role: ConnectionRole) => {
+    const client = connectRedis(urls.REDIS_URL, role, (error) =>
+      log.connectionFailed('redis', error),
+    )
+    closers.onClose(() => closeRedis(client))
+    clients.push(client)
+    return client
+  }
+  const database = openDatabase(urls.DATABASE_URL, {
+    maxConnections: 10,
+    onError: (error) => log.connectionFailed('postgresql', error),
+  })
+  closers.onClose(() => database.close())
+  const redis = openRedis('command')
+  return {
+    database,
+    redis,
+    openRedis,
+    keyPrefix,
+
+    /** Resolves when each client so far is connected, or its first try has ended. */
+    async firstTries(): Promise<void> {
+      await Promise.all(clients.map(firstTry))
+    },
+
+    /** Why no send can succeed now, and facts that an operator should know although sends succeed. Never throws. */
+    async look(): Promise<{ reasons: string[]; warnings: string[] }> {
+      const [{ reasons, warnings }, ofPostgres] = await Promise.all([
+        lookAtRedis(redis, keyPrefix),
+        reasonsPostgresNotReady(database),
+      ])
+      return { reasons: [...reasons, ...ofPostgres], warnings }
+    },
+  }
+}
