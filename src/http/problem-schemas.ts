@@ -10,7 +10,15 @@ const retryAfterMs = z
   .int()
   .meta({ description: 'After exactly this many milliseconds the same request is admitted.' })
 
-/** Members of a problem besides type, title, status, detail and code. */
+const violatedPolicies = z.array(z.string()).meta({
+  description: 'The rule that refused, by its name in `RateLimit-Policy`.',
+})
+
+/** A registered type, from draft-ietf-httpapi-ratelimit-headers. */
+const registered = (name: string) =>
+  z.literal(`https://iana.org/assignments/http-problem-types#${name}`)
+
+/** Members of a problem besides title, status, detail and code. Without a `type` here, the problem has Postern's. */
 const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
   invalid_request: {
     errors: z
@@ -24,6 +32,8 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
       .meta({ description: 'Every field that is wrong, and why.' }),
   },
   limited: {
+    type: registered('quota-exceeded'),
+    'violated-policies': violatedPolicies,
     policy,
     rule,
     window: z.string().meta({
@@ -31,7 +41,11 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     }),
     retryAfterMs,
   },
-  locked: { policy, rule, retryAfterMs },
+  locked: {
+    type: registered('abnormal-usage-detected'),
+    'violated-policies': violatedPolicies,
+    ...{ policy, rule, retryAfterMs },
+  },
   destination_not_allowed: {
     reason: z
       .enum(['country', 'type', 'mail'])

@@ -1,6 +1,6 @@
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { Problem, problems } from '../base/problems.ts'
-import { rateLimitHeaders } from '../limiter/index.ts'
+import { rateLimitHeaders, rateLimitProblem } from '../limiter/index.ts'
 import type { Refused } from '../rules/refused.ts'
 
 export interface Answer {
@@ -48,7 +48,9 @@ export function problemOf(refused: Refused): Problem {
   const { outcome, ...members } = refused
   if (refused.outcome === 'limited' || refused.outcome === 'locked') {
     const { policy, rule, window, retryAfterMs, message } = refused
-    const shown = { policy, rule, retryAfterMs, ...(message ? { message } : {}) }
+    // The `type` of the draft replaces Postern's.
+    const registered = rateLimitProblem(policy, refused)
+    const shown = { ...registered, policy, rule, retryAfterMs, ...(message ? { message } : {}) }
     return outcome === 'locked'
       ? new Problem(outcome, shown)
       : new Problem(outcome, { ...shown, window }, rateLimitHeaders(policy, refused))

@@ -9,7 +9,7 @@
  */
 export { createLimiter, type MemoryLimiter, type MemoryLimiterOptions } from './create-limiter.ts'
 export * from './errors.ts'
-export { rateLimitHeaders } from './express/headers.ts'
+export { rateLimitHeaders, rateLimitProblem } from './express/headers.ts'
 export { limiterKeyOfIp, type RateLimitOptions, rateLimit } from './express/rate-limit.ts'
 export * from './limiter.ts'
 export { parsePolicies } from './policy/parse.ts'

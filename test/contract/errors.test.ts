@@ -6,6 +6,11 @@ import { startPostern } from '../tools/postern.ts'
 
 const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
 
+const registered: Record<string, string> = {
+  limited: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+  locked: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
+}
+
 test('docs/http.md has every code of the catalogue with its status, and no other', () => {
   const rows = [...docs.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)]
   const documented = rows.map(([, code, status]) => `${code} ${status}`)
@@ -14,14 +19,14 @@ test('docs/http.md has every code of the catalogue with its status, and no other
 })
 
 test('every error that docs/http.md shows is one the catalogue would give', () => {
-  const shown = [...docs.matchAll(/^\{"type":"urn:postern:problem:.*\}$/gm)].map(([line]) =>
+  const shown = [...docs.matchAll(/^\{"type":"(?:urn|https):.*\}$/gm)].map(([line]) =>
     JSON.parse(line),
   )
   expect(shown.length).toBeGreaterThanOrEqual(5)
   for (const { type, title, status, code, detail } of shown) {
     const known = problems[code as keyof typeof problems]
     expect({ type, title, status }).toEqual({
-      type: `urn:postern:problem:${code}`,
+      type: registered[code] ?? `urn:postern:problem:${code}`,
       title: known.title,
       status: known.status,
     })

@@ -4,6 +4,9 @@ import { Problem, problems } from '../../src/base/problems.ts'
 import { problemAnswer, problemOf } from '../../src/http/problem.ts'
 import { limitedBy } from '../../src/rules/refused.ts'
 
+/** Problem types of draft-ietf-httpapi-ratelimit-headers-11, section 5. */
+const registered = 'https://iana.org/assignments/http-problem-types'
+
 const refusal = {
   admitted: false,
   rule: 'recipient',
@@ -78,7 +81,8 @@ describe('problemOf', () => {
       'RateLimit-Policy': '"captcha/recipient 60s";q=1;w=60',
     })
     expect(body).toEqual({
-      ...{ type: 'urn:postern:problem:limited', title: problems.limited.title, status: 429 },
+      ...{ type: `${registered}#quota-exceeded`, title: problems.limited.title, status: 429 },
+      'violated-policies': ['captcha/recipient 60s'],
       ...{ detail: 'Too many requests. Try again in 2 s.', code: 'limited' },
       ...{ policy: 'captcha', rule: 'recipient', window: '60s', retryAfterMs: 1_001 },
     })
@@ -89,7 +93,10 @@ describe('problemOf', () => {
     const { status, headers, body } = problemAnswer(problem, undefined)
     expect(status).toBe(429)
     expect(headers).toMatchObject({ 'Retry-After': '2' })
-    expect(body).toMatchObject({ code: 'locked', policy: 'check', rule: 'recipient' })
+    expect(body).toMatchObject({
+      ...{ type: `${registered}#abnormal-usage-detected`, code: 'locked' },
+      ...{ policy: 'check', rule: 'recipient', 'violated-policies': ['check/recipient 60s'] },
+    })
     expect(body).not.toHaveProperty('window')
   })
 

@@ -125,6 +125,8 @@ describe('Express middleware', () => {
     expect(refused.headers.get('retry-after')).toBe('10')
     expect(refused.headers.get('ratelimit')).toBe('"api/burst 10s";r=0;t=10')
     expect(await refused.json()).toMatchObject({
+      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+      'violated-policies': ['api/burst 10s'],
       status: 429,
       code: 'limited',
       policy: 'api',

@@ -1,4 +1,4 @@
-import type { Decision } from '../limiter.ts'
+import type { Decision, Refusal } from '../limiter.ts'
 import type { WindowLimit } from '../policy/rule.ts'
 
 /**
@@ -32,7 +32,25 @@ export function rateLimitHeaders(
   return headers
 }
 
-/** A structured-field string (RFC 9651), which is printable ASCII; a cron expression is too. */
-function nameOf(policy: string, { rule, window }: { rule: string; window: string }): string {
-  return `"${policy}/${rule} ${window.replaceAll(/[^\x20-\x7e]|["\\]/g, '')}"`
+/**
+ * The problem type of a refusal by the same draft, and its member. A lock follows a suspicious pattern; any other refusal
+ * is a used quota. The name is the one in `RateLimit-Policy`.
+ */
+export function rateLimitProblem(policy: string, { kind, rule, window }: Refusal) {
+  const type = kind === 'lockout' ? 'abnormal-usage-detected' : 'quota-exceeded'
+  return {
+    type: `${problemTypes}#${type}`,
+    'violated-policies': [plainName(policy, { rule, window })],
+  }
 }
+
+const problemTypes = 'https://iana.org/assignments/http-problem-types'
+
+/** A structured-field string (RFC 9651). */
+const nameOf = (policy: string, window: NamedWindow) => `"${plainName(policy, window)}"`
+
+/** Printable ASCII; a cron expression is too. */
+const plainName = (policy: string, { rule, window }: NamedWindow) =>
+  `${policy}/${rule} ${window.replaceAll(/[^\x20-\x7e]|["\\]/g, '')}`
+
+type NamedWindow = { rule: string; window: string }

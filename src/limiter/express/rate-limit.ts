@@ -3,7 +3,7 @@ import { limitableAddress } from '../../base/limitable-address.ts'
 import { InvalidPermits, LimiterUnavailable, MissingField } from '../errors.ts'
 import type { Limiter, Refusal } from '../limiter.ts'
 import type { Fields } from '../policy/rule.ts'
-import { rateLimitHeaders } from './headers.ts'
+import { rateLimitHeaders, rateLimitProblem } from './headers.ts'
 
 /** What middleware may read of a request where its framework's own type is not known. */
 export interface LimitedRequest {
@@ -111,6 +111,7 @@ function refusalMembers(policy: string, refusal: Refusal, message: string | unde
   const isLocked = kind === 'lockout'
   const words = isLocked ? `Locked for ${seconds} s.` : `Try again in ${seconds} s.`
   return {
+    ...rateLimitProblem(policy, refusal),
     title: 'Too Many Requests',
     code: challenge ? 'challenge_required' : isLocked ? 'locked' : 'limited',
     detail: message ?? refusal.message ?? words,
