@@ -11,11 +11,13 @@ const onePressMs = 500
 
 /**
  * Closes on SIGTERM, SIGINT and uncaught errors, then exits. A process that is still starting is closed after its
- * start. Returns the function for the same end; a second call while it closes exits at once.
+ * start. Returns the function for the same end; a second call while it closes exits at once. `pluginIn` finds the plugin
+ * that caused an error.
  */
 export function endInOrder(
   starting: Promise<{ log: Pick<Log, 'stopping' | 'fatal'>; close(): Promise<void> }>,
   withinMs = stopWithinMs,
+  pluginIn: (error: unknown) => string | undefined = () => undefined,
 ): (reason: string, exitCode: number) => Promise<void> {
   let endingSinceMs: number | undefined
   async function end(reason: string, exitCode: number): Promise<void> {
@@ -43,7 +45,7 @@ export function endInOrder(
   process.on('SIGINT', () => end('SIGINT', 0))
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
-      void starting.then(({ log }) => log.fatal(error))
+      void starting.then(({ log }) => log.fatal(error, pluginIn(error)))
       void end(event, 1)
     })
   }

@@ -61,8 +61,9 @@ export function createLog(options: {
     stopped() {
       logger.info('stopped')
     },
-    fatal(error: unknown) {
-      logger.fatal(errorFacts(error), 'fatal')
+    /** `plugin`: its code is in the stack of the error. */
+    fatal(error: unknown, plugin?: string) {
+      logger.fatal({ plugin, ...errorFacts(error) }, 'fatal')
     },
     /** Names of sections of the policy file. */
     rulesReloaded({ reloaded, needRestart }: { reloaded: string[]; needRestart: string[] }) {

@@ -74,11 +74,12 @@ export function createCalls(deps: {
       }
     }
 
-  return {
+  // Plugins share this object.
+  return Object.freeze({
     sendCaptcha: inProcess(captchaInput, sendCaptcha),
     checkCaptcha: inProcess(checkInput, checkCaptcha),
     sendNotice: inProcess(noticeInput, sendNotice),
-  }
+  })
 }
 
 /** Rules may count by `{keyId}`. No key has this id. */

@@ -40,11 +40,18 @@ export interface Postern extends PosternCalls {
   close(): Promise<void>
 }
 
+const optionNames = ['environment', 'policy', 'keyPrefix', 'providerKinds', 'plugins']
+
 /**
  * Resolves when the plugins are loaded and Redis is connected, or after 2 s if Redis does not answer. Throws an Error that lists every
  * problem of the settings, or names the plugin that can not be used.
  */
 export async function createPostern(options: PosternOptions = {}): Promise<Postern> {
+  const unknown = Object.keys(options).find((name) => !optionNames.includes(name))
+  if (unknown !== undefined) {
+    const known = optionNames.join(', ')
+    throw new Error(`createPostern has no option "${unknown}"; its options are ${known}`)
+  }
   const { environment = process.env, policy = environment.POSTERN_CONFIG, keyPrefix } = options
   const extensions = createExtensions()
   await extensions.addOfHost(options)

@@ -2,13 +2,11 @@
  * Plugins of the host and of `plugins:` in the policy file. A plugin adds provider kinds and a router. Faults are reported
  * at start with the name of the plugin, and a process never runs with only some of its plugins.
  */
-import { createRequire } from 'node:module'
-import { dirname, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import type { RequestHandler, Router } from 'express'
-import { orLate } from '../base/deadline.ts'
+import type { Router } from 'express'
 import { isObject } from '../base/json.ts'
+import { importPlugin, pluginError, startPlugin } from '../config/plugin-module.ts'
 import type { PosternCalls } from '../http/in-process.ts'
+import type { NamedRouter } from '../http/plugin-router.ts'
 import { createProviderKinds } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 
@@ -38,10 +36,10 @@ export interface Additions {
 export type Extensions = ReturnType<typeof createExtensions>
 
 /** Time limit for loading a plugin, and for making its router. */
-const defaultWithinMs = 10_000
+const startWithinMs = 10_000
 
 /** The additions of one Postern. Both `add` functions reject with an Error that names the plugin. */
-export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
+export function createExtensions({ withinMs = startWithinMs } = {}) {
   const kinds = createProviderKinds()
   const plugins: Plugin[] = []
 
@@ -53,36 +51,40 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
         const { kind: own } = kind as ProviderKind
         if (own !== name) throw new Error(`is the kind "${own}"; both names must be the same`)
       } catch (error) {
-        throw new Error(`providerKinds.${name}: ${messageOf(error)}`)
+        throw new Error(`providerKinds.${name}: ${(error as Error).message}`)
       }
     }
   }
 
-  /** `given`: a value from the host, or the default export of a module. `name` is used if it has none. */
-  async function add(given: unknown, name: string): Promise<void> {
-    let label = name
+  function addPlugin(given: unknown, name: unknown): void {
+    if (!isObject(given)) throw new Error('is neither a plugin nor a provider kind')
+    if ('create' in given) {
+      kinds.add(given)
+      return
+    }
+    const { providerKinds, router } = given
+    if (!isPluginName(name)) throw new Error('its name is not 1 to 200 visible characters')
+    if (plugins.some((other) => other.name === name)) {
+      throw new Error('there is a plugin of this name already')
+    }
+    if (providerKinds === undefined && router === undefined) {
+      throw new Error('has neither providerKinds nor router')
+    }
+    if (router !== undefined && typeof router !== 'function') {
+      throw new Error('router is not a function')
+    }
+    if (providerKinds !== undefined) addKinds(providerKinds)
+    plugins.push({ name, ...(router ? { router: router.bind(given) } : {}) })
+  }
+
+  /** `load` returns a value of the host, or the default export of a module. `name` is used if the plugin has none. */
+  async function add(name: string, load: () => unknown, late: string): Promise<void> {
+    const given = await startPlugin(name, async () => madeBy(await load()), { late, withinMs })
+    const { name: own = name } = isObject(given) ? given : {}
     try {
-      const made = typeof given === 'function' ? await madeBy(given as () => unknown) : given
-      if (!isObject(made)) throw new Error('is neither a plugin nor a provider kind')
-      if ('create' in made) {
-        kinds.add(made)
-        return
-      }
-      const { name: own = name, providerKinds, router } = made as Partial<Plugin>
-      if (typeof own !== 'string' || !/^[^\p{C}]{1,200}$/u.test(own)) {
-        throw new Error('its name is not 1 to 200 visible characters')
-      }
-      label = own
-      if (providerKinds === undefined && router === undefined) {
-        throw new Error('has neither providerKinds nor router')
-      }
-      if (router !== undefined && typeof router !== 'function') {
-        throw new Error('router is not a function')
-      }
-      if (providerKinds !== undefined) addKinds(providerKinds)
-      plugins.push({ name: own, ...(router ? { router: router.bind(made) } : {}) })
+      addPlugin(given, own)
     } catch (error) {
-      throw new Error(`plugin ${label}: ${messageOf(error)}`, { cause: error })
+      throw pluginError(isPluginName(own) ? own : name, error)
     }
   }
 
@@ -91,76 +93,47 @@ export function createExtensions({ startWithinMs = defaultWithinMs } = {}) {
     plugins: plugins as readonly Plugin[],
     async addOfHost({ providerKinds = {}, plugins: given = [] }: Additions): Promise<void> {
       addKinds(providerKinds)
+      if (!Array.isArray(given)) throw new Error('plugins is not a list')
       for (const [index, plugin] of given.entries()) {
-        const name = `plugins[${index}]`
-        await inTime(add(plugin, name), startWithinMs, `plugin ${name}: was not made`)
+        await add(`plugins[${index}]`, () => plugin, 'was not made')
       }
     },
     /** Adds a module that the policy file at this path names. */
-    async addModule(specifier: string, policyPath: string): Promise<void> {
-      const loading = importFrom(policyPath, specifier).then((given) => add(given, specifier))
-      await inTime(loading, startWithinMs, `plugin ${specifier}: was not loaded`)
-    },
+    addModule: (specifier: string, policyPath: string) =>
+      add(specifier, () => importPlugin(policyPath, specifier), 'was not loaded'),
   }
 }
+
+const isPluginName = (name: unknown): name is string =>
+  typeof name === 'string' && /^[^\p{C}]{1,200}$/u.test(name)
 
 /** The routers of the plugins, in their order. Rejects with an Error that names the plugin. */
 export async function openRouters(
   plugins: readonly Plugin[],
   postern: PosternCalls,
-  startWithinMs = defaultWithinMs,
-): Promise<{ name: string; router: RequestHandler }[]> {
-  const routers: { name: string; router: RequestHandler }[] = []
+  withinMs = startWithinMs,
+): Promise<NamedRouter[]> {
+  const routers: NamedRouter[] = []
   for (const plugin of plugins) {
-    if (!plugin.router) continue
     const { name } = plugin
-    try {
-      const making = (async () => plugin.router?.(postern))()
-      const router: unknown = await inTime(making, startWithinMs, 'router did not return')
+    if (!plugin.router) continue
+    const open = async () => {
+      const router = await plugin.router?.(postern)
       if (typeof router !== 'function') throw new Error('router returned no express.Router')
-      routers.push({ name, router: router as RequestHandler })
-    } catch (error) {
-      throw new Error(`plugin ${name}: ${messageOf(error)}`, { cause: error })
+      return router
     }
+    const router = await startPlugin(name, open, { late: 'router did not return', withinMs })
+    routers.push({ name, router })
   }
   return routers
 }
 
-const inTime = <Result>(work: Promise<Result>, withinMs: number, late: string) =>
-  orLate(work, withinMs, () => {
-    throw new Error(`${late} within ${withinMs / 1_000} s`)
-  })
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
-/** The default export of a module that the policy file at this path names. */
-async function importFrom(policyPath: string, specifier: string): Promise<unknown> {
-  try {
-    const module: { default?: unknown } = await import(addressOf(policyPath, specifier))
-    return module.default
-  } catch (error) {
-    const message = `plugin ${specifier}: can not be loaded: ${messageOf(error)}`
-    throw new Error(message, { cause: error })
-  }
-}
-
-/** A path is relative to the policy file. A package is searched beside the file, then beside Postern. */
-function addressOf(policyPath: string, specifier: string): string {
-  if (/^\.{0,2}\//.test(specifier)) {
-    return pathToFileURL(resolve(dirname(policyPath), specifier)).href
-  }
-  try {
-    return pathToFileURL(createRequire(resolve(policyPath)).resolve(specifier)).href
-  } catch {
-    return specifier
-  }
-}
-
-/** Calls the function once per process, even when the policy file is read again. */
-async function madeBy(maker: () => unknown): Promise<unknown> {
-  const made = madeOnce.get(maker) ?? (async () => maker())()
-  madeOnce.set(maker, made)
+/** A function is called once per process, even when the policy file is read again. */
+async function madeBy(given: unknown): Promise<unknown> {
+  if (typeof given !== 'function') return given
+  const made = madeOnce.get(given) ?? (async () => given())()
+  madeOnce.set(given, made)
   return made
 }
 
-const madeOnce = new WeakMap<() => unknown, Promise<unknown>>()
+const madeOnce = new WeakMap<object, Promise<unknown>>()

@@ -5,6 +5,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { endInOrder, stopWithinMs } from '../base/end-in-order.ts'
 import { loadEnvFile } from '../config/env-file.ts'
+import { pluginIn } from '../config/plugin-module.ts'
 import type { DemoParts } from './api-role.ts'
 import { type Roles, type Running, start } from './compose.ts'
 import { type Config, loadConfig } from './load-config.ts'
@@ -14,7 +15,8 @@ export async function run(roles: Roles): Promise<void> {
   const config = await readConfigOrExit()
   const hadTerminal = hasTerminal()
   const starting = startOrExit(config, roles)
-  const end = endInOrder(starting, stopWithinMs + config.environment.DRAIN_SECONDS * 1_000)
+  const { DRAIN_SECONDS } = config.environment
+  const end = endInOrder(starting, stopWithinMs + DRAIN_SECONDS * 1_000, pluginIn)
   // Reloads run one after the other, because reading the file is asynchronous.
   let reloaded: Promise<unknown> = starting
   process.on('SIGHUP', () => {

@@ -283,6 +283,26 @@ describe('provider kinds of a host', () => {
   })
 })
 
+test('an option that createPostern does not know → an Error that names it and those it knows', async () => {
+  const environment = posternEnv(on)
+  await expect(createPostern({ environment, keyprefix: 'other:' } as never)).rejects.toThrow(
+    'createPostern has no option "keyprefix"; its options are environment, policy, keyPrefix, providerKinds, plugins',
+  )
+})
+
+test('plugins share the calls, and none can change them for the others', async () => {
+  const seen: unknown[] = []
+  const plugin = (name: string) => ({
+    name,
+    router(postern: object) {
+      seen.push(Object.isFrozen(postern), Reflect.set(postern, 'sendCaptcha', null))
+      return Router()
+    },
+  })
+  await open(undefined, { plugins: [plugin('a'), plugin('b')] })
+  expect(seen).toEqual([true, false, true, false])
+})
+
 test('the first call after createPostern finds its servers connected', async () => {
   const environment = { ...posternEnv(on), BOOTSTRAP_SECRET_KEY: undefined }
   const postern = await createPostern({ environment, keyPrefix: on.redis.prefix })

@@ -79,6 +79,16 @@ test.each([
     /plugin \.\/a\.js: can not be loaded: no licence/,
   ],
   [
+    'ends the process at import',
+    'process.exit(0)',
+    /plugin \.\/a\.js: had not started yet when the process ended/,
+  ],
+  [
+    'ends the process when it is made',
+    'export default async () => { await null; process.exit(0) }',
+    /plugin \.\/a\.js: had not started yet when the process ended/,
+  ],
+  [
     'takes a name of ours',
     `export default { name: "a", providerKinds: { smtp: 7 } }`,
     /plugin a: providerKinds\.smtp: is not a provider kind/,
@@ -111,4 +121,17 @@ test('a router that can not be made stops the API, and no worker', async () => {
   expect([code, stderr.trim()]).toEqual([1, 'Postern can not start: plugin doors: no port is free'])
   const worker = await startProcess('worker', { env })
   expect(await worker.terminate()).toBe(0)
+})
+
+test('a fault of a plugin outside its handlers ends the process in order, and the log names the plugin', async () => {
+  const files = {
+    'a.mjs': `export default { name: 'doors', providerKinds: {} }
+setTimeout(() => { throw new Error('the lock is broken') }, 1)`,
+    'b.mjs': `export default { name: 'quiet', providerKinds: {} }`,
+  }
+  const { env } = settings({ plugins: ['./b.mjs', './a.mjs'] }, files)
+  const { code, stdout } = await runCommand('worker', [], { ...env, ADMIN_PORT: '0' })
+  const fatal = stdout.split('\n').find((line) => line.includes('the lock is broken'))
+  expect(JSON.parse(fatal ?? '{}')).toMatchObject({ plugin: './a.mjs' })
+  expect(code).toBe(1)
 })

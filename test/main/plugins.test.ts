@@ -195,6 +195,15 @@ test.each<[string, Record<string, string>, string[], RegExp[]]>([
     [/^1: plugins\.1: plugin \.\/b\.js: there is a provider kind "acme" already$/],
   ],
   [
+    'two plugins of one name',
+    {
+      'a.js': 'export default { name: "acme", router() {} }',
+      'b.js': 'export default { name: "acme", router() {} }',
+    },
+    ['./a.js', './b.js'],
+    [/^1: plugins\.1: plugin acme: there is a plugin of this name already$/],
+  ],
+  [
     'a kind under another name',
     { 'a.js': file(`{ name: 'x', providerKinds: { other: ${kind('acme')} } }`) },
     ['./a.js'],
@@ -266,7 +275,7 @@ test("an entry's settings are checked by the plugin's schema, and routes by the 
 })
 
 test('a plugin that never ends to load, or to make its router → its name, in time', async () => {
-  const extensions = createExtensions({ startWithinMs: 50 })
+  const extensions = createExtensions({ withinMs: 50 })
   const folder = folderOf({ 'a.js': 'await new Promise(() => {})' }, [])
   await expect(extensions.addModule('./a.js', join(folder, 'postern.yaml'))).rejects.toThrow(
     'plugin ./a.js: was not loaded within 0.05 s',
@@ -293,4 +302,15 @@ test('routers: in the order of the plugins, also those that wait; one that throw
   await expect(open(failing)).rejects.toThrow('plugin f: no port')
   const none = { name: 'n', router: () => ({}) as never }
   await expect(open(none)).rejects.toThrow('plugin n: router returned no express.Router')
+})
+
+test('what a host hands over in the wrong shape → an Error that names it', async () => {
+  const add = (given: unknown) => createExtensions().addOfHost(given as never)
+  await expect(add({ plugins: {} })).rejects.toThrow('plugins is not a list')
+  await expect(add({ plugins: null })).rejects.toThrow('plugins is not a list')
+  await expect(add({ providerKinds: [] })).rejects.toThrow('providerKinds is not an object')
+  const twice = { name: 'twice', providerKinds: {} }
+  await expect(add({ plugins: [twice, () => twice] })).rejects.toThrow(
+    'plugin twice: there is a plugin of this name already',
+  )
 })

@@ -1,0 +1,78 @@
+/**
+ * Loads and starts plugins. Their code is foreign, so each fault is reported with the name of the plugin: an error, a start
+ * that does not end, an end of the process, and later an error outside all handlers.
+ */
+import { createRequire } from 'node:module'
+import { dirname, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { orLate } from '../base/deadline.ts'
+
+/** The plugins of this process by the texts with which the frames of a stack name their code. */
+const pluginsByHome = new Map<string, string>()
+
+/** The default export of a module that the policy file at this path names. */
+export async function importPlugin(policyPath: string, specifier: string): Promise<unknown> {
+  const address = addressOf(policyPath, specifier)
+  if (address.startsWith('file:')) {
+    // Frames of ECMAScript modules have the URL, and frames of CommonJS have the path.
+    for (const file of [address, fileURLToPath(address)]) pluginsByHome.set(homeOf(file), specifier)
+  }
+  try {
+    const module: { default?: unknown } = await import(address)
+    return module.default
+  } catch (error) {
+    throw new Error(`can not be loaded: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+/** A path is relative to the policy file. A package is searched beside the file, then beside Postern. */
+function addressOf(policyPath: string, specifier: string): string {
+  if (/^\.{0,2}\//.test(specifier)) {
+    return pathToFileURL(resolve(dirname(policyPath), specifier)).href
+  }
+  try {
+    return pathToFileURL(createRequire(resolve(policyPath)).resolve(specifier)).href
+  } catch {
+    return specifier
+  }
+}
+
+/** The folder of a package. Files that are no package may share a folder, so such a file stands alone. */
+const homeOf = (file: string) =>
+  /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+\//.exec(file)?.[0] ?? `${file}:`
+
+/** The plugin whose code is in the stack of an error; undefined if there is none. */
+export function pluginIn(error: unknown): string | undefined {
+  const stack = error instanceof Error ? String(error.stack) : ''
+  return [...pluginsByHome].find(([home]) => stack.includes(home))?.[1]
+}
+
+/**
+ * Runs a step of the start of a plugin. Rejects with an Error that names the plugin, also if the step does not end in time;
+ * `late` is its message then. If the process ends meanwhile, the plugin is named and the exit code is not 0.
+ */
+export async function startPlugin<Result>(
+  name: string,
+  step: () => Result | Promise<Result>,
+  { late, withinMs }: { late: string; withinMs: number },
+): Promise<Result> {
+  const onExit = () => {
+    process.exitCode ||= 1
+    console.error(`plugin ${name}: had not started yet when the process ended`)
+  }
+  process.once('exit', onExit)
+  try {
+    return await orLate((async () => step())(), withinMs, () => {
+      throw new Error(`${late} within ${withinMs / 1_000} s`)
+    })
+  } catch (error) {
+    throw pluginError(name, error)
+  } finally {
+    process.off('exit', onExit)
+  }
+}
+
+export const pluginError = (name: string, error: unknown) =>
+  new Error(`plugin ${name}: ${messageOf(error)}`, { cause: error })
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
