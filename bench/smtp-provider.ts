@@ -15,8 +15,8 @@ import { openTable } from './harness/table.ts'
 
 const rounds = 7
 const mailsPerRound = 1_500
-const inFlight = 20
 const connections = 5
+const inFlight = connections
 const mail = {
   channel: 'email' as const,
   to: 'ada@example.test',

@@ -1,12 +1,18 @@
 /**
- * The open connections to one mail server. Each is a nodemailer pool with one connection.
+ * The open connections to one mail server. The caller has at most as many mails under way as it wants connections.
  *
- * A server counts the errors of a session. Postfix delays every command by a second from the tenth error on, and ends the
- * session at the twentieth. A refused mail is two errors, because RCPT and DATA are sent together. So refused recipients
- * would delay good mails. A connection with several errors is therefore replaced.
+ * A server counts the errors of a session until it accepts a mail. Postfix delays every command by a second from the tenth
+ * error on, and ends the session at the twentieth. A refused mail is two errors, because RCPT and DATA are sent together.
+ * So refused recipients would delay good mails. A connection with several refusals is therefore replaced. The new one is
+ * opened at once, and the next mails use the others: greeting, TLS and login cost time.
  */
-import { Readable } from 'node:stream'
-import nodemailer from 'nodemailer'
+import {
+  type Connection,
+  connectionLost,
+  type Mail,
+  openConnection,
+  type ServerSettings,
+} from './connection.ts'
 import type { SmtpFailure } from './errors.ts'
 
 /** Servers close idle connections within minutes. Postern closes them first, so that no mail meets a closed connection. */
@@ -14,80 +20,81 @@ const idleTimeoutMs = 60_000
 
 const maxRefusals = 4
 
-type Mail = Parameters<ReturnType<typeof openTransport>['sendMail']>[0]
-
-export function createConnections(server: object, count: number) {
-  const open = () => ({ transport: openTransport(server), underWay: 0, refusals: 0 })
-  const all = Array.from({ length: count }, open)
+export function createConnections(server: ServerSettings) {
+  const all = new Set<Connection>()
+  /** Connections without a mail, the one used last at the end, and the timers that end them. */
+  const idle = new Map<Connection, NodeJS.Timeout>()
   let isClosed = false
+
+  function open(): Connection {
+    if (isClosed) throw connectionLost()
+    const one = openConnection(server, () => {
+      all.delete(one)
+      unrest(one)
+    })
+    all.add(one)
+    return one
+  }
+
+  function rest(one: Connection): void {
+    const timer = setTimeout(() => {
+      unrest(one)
+      one.quit()
+    }, idleTimeoutMs)
+    idle.set(one, timer.unref())
+  }
+
+  function unrest(one: Connection): void {
+    clearTimeout(idle.get(one))
+    idle.delete(one)
+  }
+
+  function take(): Connection {
+    const lastFirst = [...idle.keys()].reverse()
+    const one = lastFirst.find((each) => each.isReady()) ?? lastFirst[0]
+    if (one) unrest(one)
+    return one ?? open()
+  }
+
+  async function sendOver(one: Connection, ...mail: Parameters<Connection['send']>) {
+    try {
+      return await one.send(...mail)
+    } finally {
+      if (one.refusals() < maxRefusals) {
+        if (one.isOpen()) rest(one)
+      } else {
+        one.quit()
+        rest(open())
+      }
+    }
+  }
 
   return {
     /** `onHandedOver` is called when the end of the message is sent: from then on, the server may have accepted it. */
-    async send(mail: Mail & { signal: AbortSignal }, onHandedOver: () => void) {
-      // The first free connection, because it is probably connected.
-      const one = all.reduce((best, other) => (other.underWay < best.underWay ? other : best))
-      one.underWay++
-      try {
-        return await one.transport.sendMail({ ...mail, onHandedOver } as Mail)
-      } catch (error) {
-        if (((error as SmtpFailure).responseCode ?? 0) >= 400) one.refusals++
-        throw error
-      } finally {
-        one.underWay--
-        if (one.refusals >= maxRefusals && one.underWay === 0 && !isClosed) {
-          one.transport.close()
-          Object.assign(one, open())
-        }
+    async send(mail: Mail, signal: AbortSignal, onHandedOver: () => void) {
+      let isHandedOver = false
+      const handOver = () => {
+        isHandedOver = true
+        onHandedOver()
       }
+      const one = take()
+      const wasReady = one.isReady()
+      try {
+        return await sendOver(one, mail, signal, handOver)
+      } catch (error) {
+        if (!wasReady || isHandedOver || !isLost(error as SmtpFailure)) throw error
+      }
+      // The server had closed the idle connection.
+      return sendOver(open(), mail, signal, handOver)
     },
 
     /** Ends all connections and stops mails under way. */
     close(): void {
       isClosed = true
-      for (const { transport } of all) transport.close({ force: true })
+      for (const one of all) one.close()
     },
   }
 }
 
-function openTransport(server: object) {
-  const transport = nodemailer.createTransport({
-    ...server,
-    pool: true,
-    maxConnections: 1,
-    maxMessages: Number.POSITIVE_INFINITY,
-    // Only for connections that the server closed before the message was read.
-    maxRequeues: 1,
-    idleTimeout: idleTimeoutMs,
-    socketCloseTimeout: 0,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
-  // The waiting send receives the error of a failed connection, so the event of the pool is ignored.
-  transport.on('error', () => {})
-  transport.use('stream', (mail, done) => {
-    const { onHandedOver } = mail.data as { onHandedOver?: () => void }
-    mail.message.processFunc((pieces) => {
-      const whole = inOnePiece(pieces)
-      whole.once('end', () => onHandedOver?.())
-      return whole
-    })
-    done()
-  })
-  return transport
-}
-
-/**
- * Joins the message into one chunk, so that it is sent in one write. nodemailer composes it in pieces (nine for a text with
- * HTML), and each piece would cost a system call here and a wake-up at the server.
- */
-function inOnePiece(pieces: Readable): Readable {
-  const whole = new Readable({ read() {} })
-  const chunks: Buffer[] = []
-  pieces.on('data', (chunk: Buffer) => chunks.push(chunk))
-  pieces.once('error', (error) => whole.destroy(error))
-  pieces.once('end', () => {
-    whole.push(Buffer.concat(chunks))
-    whole.push(null)
-  })
-  return whole
-}
+const isLost = ({ code = '', responseCode }: SmtpFailure) =>
+  ['ECONNECTION', 'ESOCKET'].includes(code) || responseCode === 421

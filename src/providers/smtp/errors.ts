@@ -36,8 +36,7 @@ export function resultOfFailure(
     const cause = /^[A-Z0-9_]{1,60}$/.test(originalCode ?? '') ? ` (${originalCode})` : ''
     const detail = `SMTP ${faultWords[code ?? ''] ?? 'connection lost'}${cause}`
     if (isHandedOver) return { kind: 'unknown', detail }
-    const isSilence = code === 'EABORT' || code === 'ETIMEDOUT'
-    return isSilence && isServerAlive
+    return code === 'ETIMEDOUT' && isServerAlive
       ? { kind: 'postponed', retryAfterMs: silentRetryAfterMs, detail }
       : { kind: 'unavailable', detail }
   }
@@ -56,7 +55,6 @@ export function resultOfFailure(
 }
 
 const faultWords: Readonly<Record<string, string>> = {
-  EABORT: 'no answer in time',
   ETIMEDOUT: 'no answer in time',
   EDNS: 'host not found',
   ETLS: 'TLS failed',

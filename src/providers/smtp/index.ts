@@ -1,13 +1,13 @@
-import nodemailer from 'nodemailer'
 import { startDeadline } from '../../base/deadline.ts'
 import { isForeignId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
+import { composeMail } from './compose.ts'
+import { openConnection, type ServerSettings } from './connection.ts'
 import { createConnections } from './connections.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
-import { subjectHeader } from './subject.ts'
 import { unsubscribeHeaders } from './unsubscribe.ts'
 
 /**
@@ -29,19 +29,19 @@ const quietMs = 700
 
 /** Connects, and logs in if the settings have a login. */
 async function probeSmtp(settings: SmtpSettings, timeoutMs: number): Promise<string | undefined> {
-  const transport = nodemailer.createTransport(connectionOf(settings, timeoutMs))
+  const connection = openConnection(serverOf(settings, timeoutMs), () => {})
   try {
-    await transport.verify()
+    await connection.opened
     return undefined
   } catch (error) {
     const { detail } = resultOfFailure(error as SmtpFailure, false) as { detail?: string }
     return detail
   } finally {
-    transport.close()
+    connection.close()
   }
 }
 
-function connectionOf({ url: server, ehlo }: SmtpSettings, timeoutMs: number) {
+function serverOf({ url: server, ehlo }: SmtpSettings, timeoutMs: number): ServerSettings {
   return {
     host: server.host,
     port: server.port,
@@ -49,11 +49,8 @@ function connectionOf({ url: server, ehlo }: SmtpSettings, timeoutMs: number) {
     ignoreTLS: server.tls === 'off',
     requireTLS: server.tls === 'required',
     ...(ehlo === undefined ? {} : { name: ehlo }),
-    ...(server.auth ? { auth: server.auth } : {}),
-    connectionTimeout: timeoutMs,
-    greetingTimeout: timeoutMs,
-    dnsTimeout: timeoutMs,
-    socketTimeout: timeoutMs,
+    ...(server.auth ? { login: server.auth } : {}),
+    openWithinMs: timeoutMs,
   }
 }
 
@@ -61,7 +58,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
   const { timeoutMs } = deps
   const { from } = settings
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
-  const connections = createConnections(connectionOf(settings, timeoutMs), settings.connections)
+  const connections = createConnections(serverOf(settings, timeoutMs))
 
   let look: Promise<boolean> | undefined
 
@@ -96,28 +93,8 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
       if (isServerAlive && !isHandedOver) onAlive?.()
     }, quietMs)
     try {
-      const mail = {
-        from,
-        to: { name: '', address: message.to },
-        // Addresses as objects are not parsed again; they were checked above.
-        envelope: {
-          from: { name: '', address: from.address },
-          to: { name: '', address: message.to },
-        },
-        messageId,
-        // Replaces random bytes, which nodemailer would draw even for a mail of one part.
-        baseBoundary: message.noticeId,
-        text: message.text,
-        ...(message.html === undefined ? {} : { html: message.html }),
-        // RFC 3834: automatic replies should not answer a code.
-        headers: {
-          Subject: subjectHeader(message.subject ?? ''),
-          'Auto-Submitted': 'auto-generated',
-          ...unsubscribe,
-        },
-        signal: deadline.signal,
-      }
-      const sent = await connections.send(mail, () => {
+      const mail = await composeMail(message, from, messageId, unsubscribe)
+      const sent = await connections.send(mail, deadline.signal, () => {
         isHandedOver = true
       })
       return accepted(isForeignId(sent.serverMessageId) ? sent.serverMessageId : messageId)

@@ -1,0 +1,141 @@
+/**
+ * One session with a mail server: nodemailer's connection, with promises. nodemailer reports a lost connection to the
+ * callbacks of some steps only. To the others it only emits `end`.
+ */
+import { Readable } from 'node:stream'
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type { SmtpFailure } from './errors.ts'
+
+export interface ServerSettings extends SMTPConnection.Options {
+  readonly login?: { readonly user: string; readonly pass: string }
+  /** Time for greeting, TLS and login together. */
+  readonly openWithinMs: number
+}
+
+export interface Mail {
+  readonly envelope: SMTPConnection.Envelope
+  readonly bytes: Buffer
+}
+
+interface Sent {
+  /** The queue id, if the server's answer has one. */
+  readonly serverMessageId?: string
+}
+
+export type Connection = ReturnType<typeof openConnection>
+
+/** Time for the server's answer to QUIT. */
+const quitMs = 1_000
+
+const noAnswer = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+export const connectionLost = () =>
+  Object.assign(new Error('connection lost'), { code: 'ECONNECTION' })
+
+/** The server refused a mail, and the session can go on. */
+const isRefusal = ({ code = '', responseCode }: SmtpFailure) =>
+  ['EENVELOPE', 'EMESSAGE'].includes(code) && responseCode !== 421
+
+/** `onEnd` is called once, when the server, nodemailer or the caller has ended the connection. */
+export function openConnection(
+  { login, openWithinMs, ...server }: ServerSettings,
+  onEnd: (connection: Connection) => void,
+) {
+  const options = { ...server, dnsTimeout: openWithinMs, socketCloseTimeout: 0 }
+  const smtp = new SMTPConnection(options)
+  let cause: SmtpFailure | undefined
+  let refusals = 0
+  let isReady = false
+
+  function end(reason: SmtpFailure): void {
+    cause ??= reason
+    smtp.close()
+  }
+
+  function step<Answer>(
+    run: (done: (error?: SmtpFailure | null, answer?: Answer) => void) => void,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      // A callback that gets the error is called directly after the event.
+      const lost = () => setImmediate(() => reject(cause ?? connectionLost()))
+      smtp.once('end', lost)
+      run((error, answer) => {
+        smtp.off('end', lost)
+        if (error) reject(error)
+        else resolve(answer as Answer)
+      })
+    })
+  }
+
+  async function open(): Promise<void> {
+    const timer = setTimeout(() => end(noAnswer()), openWithinMs)
+    try {
+      await step((done) => smtp.connect(done))
+      if (login && (smtp as { allowsAuth?: boolean }).allowsAuth) {
+        await step((done) => smtp.login({ credentials: login }, done))
+      }
+      isReady = true
+    } catch (error) {
+      end(error as SmtpFailure)
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async function transmit({ envelope, bytes }: Mail, onHandedOver: () => void) {
+    // As one chunk, so that it is one write here and one wake-up at the server.
+    const content = Readable.from(bytes).once('end', onHandedOver)
+    try {
+      const sent = await step<Sent>((done) => smtp.send(envelope, content, done))
+      refusals = 0
+      return sent
+    } catch (error) {
+      if (!isRefusal(error as SmtpFailure) || smtp.destroyed) end(error as SmtpFailure)
+      else {
+        refusals++
+        await step((done) => smtp.reset(done)).catch(end)
+      }
+      throw error
+    }
+  }
+
+  const connection = {
+    /** Fails if the server is out of reach, or refuses the login. */
+    opened: open(),
+    isReady: () => isReady,
+    isOpen: () => !smtp.destroyed,
+    /** Refused mails since the last accepted one. */
+    refusals: () => refusals,
+
+    /**
+     * `onHandedOver` is called when the end of the message is sent: from then on, the server may have accepted it. The
+     * connection stays open after a refusal. It ends with any other error, and with `signal`.
+     */
+    async send(mail: Mail, signal: AbortSignal, onHandedOver: () => void): Promise<Sent> {
+      const abort = () => end(noAnswer())
+      signal.addEventListener('abort', abort, { once: true })
+      if (signal.aborted) abort()
+      try {
+        await connection.opened
+        return await transmit(mail, onHandedOver)
+      } finally {
+        signal.removeEventListener('abort', abort)
+      }
+    },
+
+    quit(): void {
+      smtp.quit()
+      setTimeout(() => smtp.close(), quitMs).unref()
+    },
+
+    close(): void {
+      end(connectionLost())
+    },
+  }
+  smtp.on('error', (error) => {
+    cause ??= error
+  })
+  smtp.once('end', () => onEnd(connection))
+  connection.opened.catch(() => {})
+  return connection
+}
