@@ -7,7 +7,7 @@
 --          remember  notice id, tries, digest, ms to live, 1 if another key may have a code (else 0),
 --                    data for the caller of the right guess ("": nothing)
 --          settle (its code replaces all earlier codes), forget  notice id
---          drop (ends every code, but keeps the fact that codes existed)
+--          drop      notice id or "" for any (ends these codes, but keeps the fact that they existed)
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look      notice id or "" for any
@@ -18,9 +18,10 @@
 --          remember: 1 pending, 0 current at once, because there was no other code
 --          settle: 1 if the code is current now, -1 if the owner has no code
 --          forget, drop, takeBack: 1 if there was something
---          guess: a notice id, or {notice id, data}, if right (the code is used up); otherwise the tries left of a wrong
---          guess (at 0 the code cannot pass any more), or -1 if there is no such code
---          look: "<tries left> <ends, ms since 1970>" of the current code, -1 if there is none
+--          guess: a notice id, or {notice id, data}, if right (the code is used up); the tries left of a wrong guess;
+--          {0, notice id} for the guess that took the last try; or why nothing was compared: -1 there is no such code,
+--          -2 it is out of tries, -3 it was used or ended
+--          look: "<tries left> <ends, ms since 1970>" of the current code; -1 or -3 as above
 --          note: 1 | scenes: scenes whose code may live
 local clock, steps, lists, answers, at = redis.call('TIME'), {}, {}, {}, 1
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -57,18 +58,30 @@ function steps.forget(codes, id)
   return place and 1 or 0, place and table.remove(codes, place)
 end
 
-function steps.drop(codes)
-  -- Takers are removed, so that taking back a guess does not bring back a code.
-  for _, code in ipairs(codes) do code.state, code.takers, code.digest = 'used', ',', '' end
-  return #codes > 0 and 1 or 0, #codes > 0
+function steps.drop(codes, wanted)
+  local count = 0
+  for _, code in ipairs(codes) do
+    if wanted == '' or wanted == code.id then
+      -- Takers are removed, so that taking back a guess does not bring back a code.
+      code.state, code.takers, code.digest, count = 'used', ',', '', count + 1
+    end
+  end
+  return count > 0 and 1 or 0, count > 0
+end
+
+-- Why there is no current code: see the answers of guess.
+local function whyGone(code, wanted)
+  if not code or code.state == 'pending' or wanted ~= '' and wanted ~= code.id then return -1 end
+  return code.state == 'used' and -3 or nil
 end
 
 function steps.guess(codes, request, wanted, ...)
   local code = codes[1]
-  if not code or code.state ~= 'current' or code.tries == 0 or wanted ~= '' and wanted ~= code.id then return -1 end
+  local gone = whyGone(code, wanted) or code.tries == 0 and -2
+  if gone then return gone end
   code.tries, code.takers = code.tries - 1, code.takers .. request .. ','
   for _, digest in ipairs({ ... }) do if digest == code.digest then code.state = 'used' end end
-  if code.state ~= 'used' then return code.tries, true end
+  if code.state ~= 'used' then return code.tries > 0 and code.tries or { 0, code.id }, true end
   return code.onPass and { code.id, code.onPass } or code.id, true
 end
 
@@ -87,7 +100,8 @@ end
 
 function steps.look(codes, wanted)
   local code = codes[1]
-  if not code or code.state ~= 'current' or wanted ~= '' and wanted ~= code.id then return -1 end
+  local gone = whyGone(code, wanted)
+  if gone then return gone end
   return string.format('%d %.0f', code.tries, code.ends)
 end
 

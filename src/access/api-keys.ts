@@ -3,7 +3,7 @@
  *
  * Every request carries a key, so PostgreSQL's answer is cached for a moment. A revoked key works for less than a
  * second more. While PostgreSQL is away or slow, its last answer for a known key stays valid: codes are in Redis and
- * must stay checkable.
+ * must stay checkable. PostgreSQL returns the time that is left until the end of a key, so no key outlives its end.
  *
  * Any stranger can cause look-ups. Made-up keys fail their checksum. The rest share one statement at a time on one
  * connection of the pool, and the number of waiting keys is limited. So a flood of them can't take PostgreSQL from
@@ -14,7 +14,7 @@ import { createBatcher } from '../base/batcher.ts'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { Overloaded, Unavailable } from '../base/problems.ts'
 import type { Database } from '../storage/database.ts'
-import { createKeyStore, hashOf, type NewKey } from './key-store.ts'
+import { createKeyStore, endsAt, hashOf, isActive, type NewKey } from './key-store.ts'
 import { type KeyKind, keyKindOf } from './key-token.ts'
 import { createLastUse } from './last-use.ts'
 
@@ -26,6 +26,9 @@ export interface ApiKey {
   /** Origins where a publishable key may be used, as browsers spell them. */
   origins: readonly string[]
 }
+
+/** `endsInMs`: null for a key without an end. */
+type FoundKey = ApiKey & { endsInMs: number | null }
 
 /** Cache time for a valid key. Together with `patienceMs` it is less than a second. */
 const defaultFreshMs = 700
@@ -50,14 +53,16 @@ export function createApiKeys(
   const store = createKeyStore(database)
   const noteUse = createLastUse(database)
   // Separate, so that no flood of wrong keys can push out a right key.
-  const known = new Map<string, { key: ApiKey; freshUntilMs: number }>()
+  const known = new Map<string, { key: ApiKey; freshUntilMs: number; endsAtMs: number }>()
   const wrong = createBoundedMap<{ freshUntilMs: number }>(maxWrong)
   const asking = new Map<string, Promise<ApiKey | null>>()
   /** Keys from the operator's environment. They may have any form, so they need no checksum. */
   const given = new Set<string>()
 
-  const lookUp = async (hashes: readonly Buffer[]): Promise<(ApiKey | null)[]> => {
-    const rows = await database.query<ApiKey & { hash: Buffer }>('api-key-find', findSql, [hashes])
+  const lookUp = async (hashes: readonly Buffer[]): Promise<(FoundKey | null)[]> => {
+    const rows = await database.query<FoundKey & { hash: Buffer }>('api-key-find', findSql, [
+      hashes,
+    ])
     const keys = new Map(rows.map(({ hash, ...key }) => [hash.toString('hex'), key]))
     return hashes.map((hash) => keys.get(hash.toString('hex')) ?? null)
   }
@@ -75,10 +80,12 @@ export function createApiKeys(
     // The answer counts from the time of the question.
     const askedAtMs = performance.now()
     const hash = hashOf(token)
-    const key = await (isKnown ? lookUpKnown(hash) : lookUpStranger(hash))
-    if (key) {
+    const found = await (isKnown ? lookUpKnown(hash) : lookUpStranger(hash))
+    if (found) {
+      const { endsInMs, ...key } = found
+      const endsAtMs = askedAtMs + (endsInMs ?? Number.POSITIVE_INFINITY)
       wrong.delete(token)
-      known.set(token, { key, freshUntilMs: askedAtMs + freshMs })
+      known.set(token, { key, freshUntilMs: askedAtMs + freshMs, endsAtMs })
       return key
     }
     known.delete(token)
@@ -90,6 +97,7 @@ export function createApiKeys(
   async function look(token: string): Promise<ApiKey | null> {
     const nowMs = performance.now()
     const right = known.get(token)
+    if (right && right.endsAtMs <= nowMs) return null
     if (right && right.freshUntilMs > nowMs) return right.key
     const isWrong = wrong.get(token)
     if (isWrong && isWrong.freshUntilMs > nowMs) return null
@@ -134,5 +142,5 @@ export function createApiKeys(
 }
 
 const findSql = `
-  SELECT id, app, kind, origins, hash FROM api_key
-  WHERE hash = ANY($1::bytea[]) AND (revoked_at IS NULL OR revoked_at > now())`
+  SELECT id, app, kind, origins, hash, (extract(epoch FROM ${endsAt} - now()) * 1000)::float8 AS "endsInMs"
+  FROM api_key WHERE hash = ANY($1::bytea[]) AND ${isActive}`

@@ -6,6 +6,7 @@ export interface ListedKey {
   readonly kind: KeyKind
   readonly origins: readonly string[]
   readonly isRevoked: boolean
+  readonly endsSoon: boolean
 }
 
 const local = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/
@@ -25,5 +26,14 @@ export function examineKeys(all: readonly ListedKey[]): Finding[] {
         return warning(message, 'in production list only https:// origins')
       }),
   )
-  return plain.length > 0 ? plain : [ok(`${active.length} active, no page without TLS`)]
+  const ending = active
+    .filter(({ endsSoon }) => endsSoon)
+    .map(({ name }) =>
+      warning(
+        `the key "${name}" ends within a week`,
+        'npm run keys -- rotate ID, with the id of list',
+      ),
+    )
+  const found = [...plain, ...ending]
+  return found.length > 0 ? found : [ok(`${active.length} active, no page without TLS`)]
 }

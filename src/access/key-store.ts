@@ -20,6 +20,8 @@ export interface NewKey {
   kind?: KeyKind
   /** Spelled as by `parseOrigins`. Required for publishable keys. */
   origins?: readonly string[]
+  /** The key ends after this time; never if absent. */
+  livesMs?: number | undefined
 }
 
 export interface KeyFacts {
@@ -31,9 +33,11 @@ export interface KeyFacts {
   /** The start of the key; empty for a key from the operator's environment. */
   prefix: string
   createdAt: Date
-  /** May be in the future. */
+  /** The end of the key: by `revoke` or `rotate`, or as set when it was made. May be in the future. */
   revokedAt: Date | null
   isRevoked: boolean
+  /** It ends within a week, as set when it was made. */
+  endsSoon: boolean
   /** Rounded to the minute. */
   lastUsedAt: Date | null
 }
@@ -49,13 +53,13 @@ export function createKeyStore(database: Database) {
 
   /** Does nothing if the key exists already, also if another process makes it meanwhile. */
   async function insert(token: string, key: NewKey): Promise<string> {
-    const { name, app, kind = 'secret', origins = [] } = key
+    const { name, app, kind = 'secret', origins = [], livesMs = null } = key
     if ((kind === 'publishable') !== origins.length > 0) {
       throw new Error('a publishable key needs origins, and other keys have none')
     }
     const id = idNow()
     const prefix = keyKindOf(token) ? shownPrefixOf(token) : ''
-    const values = [id, app, name, kind, hashOf(token), prefix, origins]
+    const values = [id, app, name, kind, hashOf(token), prefix, origins, livesMs]
     await database.query('api-key-insert', insertSql, values)
     return id
   }
@@ -91,7 +95,7 @@ export function createKeyStore(database: Database) {
       return (await database.query('api-key-revoke', revokeSql, [id])).length > 0
     },
 
-    /** Makes a new key of the same kind, app, name and origins, and ends this one after `overlapMs`. */
+    /** Makes a new key of the same kind, app, name, origins and time to live, and ends this one after `overlapMs`. */
     async rotate(id: string, overlapMs: number): Promise<Rotation> {
       const before = await findById(id)
       if (!before) return { kind: 'unknown' }
@@ -110,16 +114,23 @@ export function createKeyStore(database: Database) {
 
 export const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')
 
+/** The end of a key. LEAST ignores NULL, and is NULL for a key without an end. */
+export const endsAt = 'LEAST(revoked_at, expires_at)'
+/** True for a key that has not ended. */
+export const isActive = `(${endsAt} IS NULL OR ${endsAt} > now())`
+
 const factsSql = `
-  SELECT id, app, kind, origins, name, prefix, created_at AS "createdAt", revoked_at AS "revokedAt",
-         coalesce(revoked_at <= now(), false) AS "isRevoked", last_used_at AS "lastUsedAt"
+  SELECT id, app, kind, origins, name, prefix, created_at AS "createdAt", ${endsAt} AS "revokedAt",
+         NOT ${isActive} AS "isRevoked", last_used_at AS "lastUsedAt",
+         coalesce(expires_at <= now() + interval '7 days', false) AS "endsSoon"
   FROM api_key`
 
 const appsSql = 'SELECT DISTINCT app FROM api_key WHERE app <> $1 ORDER BY app'
 
 const insertSql = `
-  INSERT INTO api_key (id, app, name, kind, hash, prefix, origins, created_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, now()) ON CONFLICT (hash) DO NOTHING`
+  INSERT INTO api_key (id, app, name, kind, hash, prefix, origins, created_at, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, now(), now() + $8::float8 * interval '1 millisecond')
+  ON CONFLICT (hash) DO NOTHING`
 
 // LEAST ignores NULL. An earlier end of a key stays, unless it is in the future. The column has whole milliseconds.
 // Without date_trunc, now() would be rounded up half of the time, and the key would still work for that moment.
@@ -131,9 +142,9 @@ const revokeSql = `
 const rotateSql = `
   WITH old AS (
     UPDATE api_key SET revoked_at = now() + $2 * interval '1 millisecond'
-    WHERE id = $1 AND revoked_at IS NULL
-    RETURNING app, name, kind, origins
+    WHERE id = $1 AND revoked_at IS NULL AND ${isActive}
+    RETURNING app, name, kind, origins, expires_at - created_at AS lives
   )
-  INSERT INTO api_key (id, app, name, kind, origins, hash, prefix, created_at)
-  SELECT $3, app, name, kind, origins, $4, $5, now() FROM old
+  INSERT INTO api_key (id, app, name, kind, origins, hash, prefix, created_at, expires_at)
+  SELECT $3, app, name, kind, origins, $4, $5, now(), now() + lives FROM old
   RETURNING id`

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../storage/database.ts'
+import { isActive } from './key-store.ts'
 
 const defaultFreshMs = 1_000
 /** How long a request waits for a fresh answer if there is an older one. */
@@ -45,4 +46,4 @@ export function createListedOrigins(database: Database, options: { freshMs?: num
 
 const listedSql = `
   SELECT DISTINCT unnest(origins) AS origin FROM api_key
-  WHERE kind = 'publishable' AND (revoked_at IS NULL OR revoked_at > now())`
+  WHERE kind = 'publishable' AND ${isActive}`

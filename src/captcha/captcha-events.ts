@@ -1,13 +1,15 @@
 /**
- * Events about codes. A check lives in Redis, so its event can't be written in the same step. It is written right
- * after the check, and tried again for a minute while PostgreSQL is away. If the process dies in that time, the event
- * is lost (docs/events.md).
+ * Events about codes, and the ends of codes in their rows. A check lives in Redis, so these can't be written in the same
+ * step. They are written right after the check, and tried again for a minute while PostgreSQL is away. If the process dies
+ * in that time, they are lost (docs/events.md).
  */
 import { randomUUID } from 'node:crypto'
+import { orLate } from '../base/deadline.ts'
 import type { EventType } from '../base/event-types.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import type { CodeEnd } from '../notice/code-end.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { Refusal } from '../rules/quota.ts'
 import type { CodeOwner } from './code-store.ts'
@@ -23,6 +25,9 @@ export type CaptchaEvents = ReturnType<typeof createCaptchaEvents>
 /** Limits of the repeated writes: time and number of events. */
 const patience = { maxAgeMs: 60_000, maxEntries: 10_000, isOnceEnough: true }
 
+/** A caller that reads the notice right after the check sees the end, unless PostgreSQL is slower than this. */
+const endWithinMs = 100
+
 export function createCaptchaEvents(deps: {
   redis: RedisClient
   secrets: Secrets
@@ -30,6 +35,7 @@ export function createCaptchaEvents(deps: {
   /** The types that a receiver wants. Events of other types are not written. */
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
+  endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
 }) {
   const { redis, secrets, keyPrefix, types } = deps
   const unanswered = createUntilAnswered(patience)
@@ -40,16 +46,22 @@ export function createCaptchaEvents(deps: {
     scene,
   })
 
-  async function write(event: CaptchaEvent): Promise<void> {
-    const run = () => deps.write(event)
+  async function untilDone(run: () => Promise<void>): Promise<void> {
     await run().catch(() => unanswered.add(randomUUID(), run))
   }
+
+  const write = (event: CaptchaEvent) => untilDone(() => deps.write(event))
 
   return {
     passed(owner: CodeOwner, noticeId: string): void {
       if (!types.includes('captcha.passed')) return
       const data = { id: noticeId, ...factsOf(owner) }
       void write({ app: owner.app, type: 'captcha.passed', data })
+    },
+
+    async ended(noticeId: string, end: CodeEnd): Promise<void> {
+      const writing = untilDone(() => deps.endCode({ id: noticeId, end }))
+      await orLate(writing, endWithinMs, () => {})
     },
 
     /** Writes one event per lock and recipient, however many checks the lock refuses. */

@@ -23,7 +23,8 @@ import {
 import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
-import type { CodeOwner, CodeStore, GuessResult } from './code-store.ts'
+import type { GoneReason, GuessResult } from './code-answers.ts'
+import type { CodeOwner, CodeStore } from './code-store.ts'
 import type { Passes } from './passes.ts'
 
 /** The request for a check, by HTTP or in process. */
@@ -32,7 +33,10 @@ export interface CheckAsked {
   /** In any spelling. */
   to: string
   scene: string
+  /** Compared as it is: upper and lower case are different. */
   code: string
+  /** A code of the wrong form is a wrong code and counts, for callers that do not know the form. */
+  anyForm?: boolean | undefined
   /** With an id, only the code of this notice passes. */
   id?: string | undefined
   /** The address of the person, if the caller is a server. */
@@ -62,23 +66,31 @@ type Checked =
   | (Mismatch & { lockedForMs?: number })
   | { result: 'refused'; refusal: Refusal }
 
+/** The form of a typed code. */
+function codeForm({ length, own }: { length: number; own: boolean }) {
+  return own
+    ? { pattern: /^[A-Za-z0-9]{4,10}$/, message: 'has 4 to 10 letters or digits' }
+    : { pattern: new RegExp(`^[0-9]{${length}}$`), message: `has ${length} digits` }
+}
+
 export function createCheckCaptcha(deps: {
   normaliseRecipient: NormaliseRecipient
   challenges: Pick<Challenges, 'enter' | 'refuse'>
   quota: Quota
   limits: CheckLimits
   codes: CodeStore
-  codeLength: number
+  code: { length: number; own: boolean }
   passes: Pick<Passes, 'issue'>
   metrics: Pick<Metrics, 'checks'>
-  events: Pick<CaptchaEvents, 'passed' | 'locked'>
+  events: Pick<CaptchaEvents, 'passed' | 'ended' | 'locked'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
   /** PostgreSQL's time. */
   nowMs: () => number
   /** Called after each check, for records. Must not throw, and is not awaited. */
   onChecked?: (owner: CodeOwner, requestId: string, checked: Checked) => void
 }) {
-  const { challenges, quota, limits, codes, codeLength, passes, metrics, events, nowMs } = deps
+  const { challenges, quota, limits, codes, passes, metrics, events, nowMs } = deps
+  const form = codeForm(deps.code)
 
   /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
   return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
@@ -86,7 +98,7 @@ export function createCheckCaptcha(deps: {
     const { app } = caller
     const recipient = deps.normaliseRecipient(channel, asked.to)
     if (recipient.kind !== 'ok') return refusedRecipient(recipient)
-    if (code.length !== codeLength) return invalidRequest('code', `has ${codeLength} digits`)
+    if (!asked.anyForm && !form.pattern.test(code)) return invalidRequest('code', form.message)
     const { to, country } = recipient
     const origin = originOf(caller, asked.ip, country)
     const guess = { app, channel, to, scene, code, id, origin }
@@ -102,9 +114,9 @@ export function createCheckCaptcha(deps: {
       case 'refused':
         return challenges.refuse(caller, limitedBy('check', checked.refusal))
       case 'gone':
-        return { outcome: 'code_gone' }
+        return { outcome: 'code_gone', reason: checked.reason }
       case 'mismatch': {
-        const { result: _, ...members } = checked
+        const { result: _, noticeId: __, ...members } = checked
         return { outcome: 'code_mismatch', ...members }
       }
       case 'passed': {
@@ -126,6 +138,9 @@ export function createCheckCaptcha(deps: {
     metrics.checks.inc({ result: checked.result })
     deps.onChecked?.(guess, requestId, checked)
     if (checked.result === 'passed') events.passed(guess, checked.noticeId)
+    if ('noticeId' in checked && checked.noticeId) {
+      await events.ended(checked.noticeId, checked.result === 'passed' ? 'passed' : 'tries')
+    }
     if (checked.result === 'refused') announceLock(guess, checked.refusal)
     return checked
   }
@@ -136,7 +151,8 @@ export function createCheckCaptcha(deps: {
 
   async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {
     const live = await codes.look(guess, guess.id)
-    if (!live || live.triesLeft === 0) return answerWithoutCode(guess, isHuman)
+    if (live.result === 'gone') return answerWithoutCode(guess, live.reason, isHuman)
+    if (live.triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
     const { policy, fields } = limits.guessOf(guess, guess.origin)
     const decision = await quota.acquire(policy, fields, requestId, isHuman)
     if (!decision.admitted) return { result: 'refused', refusal: decision }
@@ -160,11 +176,15 @@ export function createCheckCaptcha(deps: {
     return lockedForMs > 0 ? { ...compared, lockedForMs } : compared
   }
 
-  async function answerWithoutCode(guess: Guess, isHuman: boolean): Promise<Checked> {
+  async function answerWithoutCode(
+    guess: Guess,
+    reason: GoneReason,
+    isHuman: boolean,
+  ): Promise<Checked> {
     const { origin } = guess
     const refusal =
       (await limits.visit(guess, origin, isHuman)) ?? (await limits.findLock(guess, origin))
-    return refusal ? { result: 'refused', refusal } : { result: 'gone' }
+    return refusal ? { result: 'refused', refusal } : { result: 'gone', reason }
   }
 
   /**

@@ -22,6 +22,7 @@ import { reachRedis } from '../base/reach-redis.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import { type Gone, type GuessResult, goneBy, type LiveCode } from './code-answers.ts'
 
 /** The owner of a code: a code for one owner never passes for another. */
 export interface CodeOwner {
@@ -30,12 +31,6 @@ export interface CodeOwner {
   channel: Channel
   to: string
 }
-
-export type GuessResult =
-  /** `onPass`: the data that `remember` stored with the code. */
-  | { result: 'passed'; noticeId: string; onPass?: string }
-  | { result: 'mismatch'; triesLeft: number }
-  | { result: 'gone' }
 
 export type SettleResult =
   /** This code passes. */
@@ -61,12 +56,16 @@ type Step =
   | ['settle' | 'forget', noticeId: string]
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
-  | ['look', noticeId: string]
-  | ['drop']
+  | ['look' | 'drop', noticeId: string]
   | ['note', scene: string, ttlMs: string]
   | ['scenes']
 
-type Answer = string | number | [noticeId: string, sealed: string] | string[]
+type Answer =
+  | string
+  | number
+  | [noticeId: string, sealed: string]
+  | [0, noticeId: string]
+  | string[]
 
 const script = loadScript('codes-N')
 const maxUnanswered = 10_000
@@ -86,6 +85,9 @@ export function createCodeStore(
   /** One key per secret in use, the current secret first. */
   const keysOf = (owner: CodeOwner) =>
     secrets.subjectHashes(partsOf(owner)).map((hash) => `${options.keyPrefix}code:${hash}`)
+
+  const digestOf = (owner: CodeOwner, code: string) =>
+    secrets.codeDigests([...partsOf(owner), code])[0] as string
 
   const listKeysOf = ({ app, channel, to }: Omit<CodeOwner, 'scene'>) =>
     secrets
@@ -139,6 +141,9 @@ export function createCodeStore(
   }
 
   return {
+    /** The keyed hash of a code, for texts that must not contain the code. */
+    digestOf,
+
     /**
      * Stores a new code. True if it is pending: then the old code stays valid until `settle`. `onPass` is stored
      * sealed, and returned when the code passes.
@@ -150,7 +155,7 @@ export function createCodeStore(
       onPass?: string,
     ): Promise<boolean> {
       const [key = '', ...previousKeys] = keysOf(owner)
-      const digest = secrets.codeDigests([...partsOf(owner), code])[0] as string
+      const digest = digestOf(owner, code)
       const hasOthers = previousKeys.length > 0 ? '1' : '0'
       const tries = String(triesPerCode)
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
@@ -180,36 +185,38 @@ export function createCodeStore(
       const digests = secrets.codeDigests([...partsOf(owner), code])
       const step: Step = ['guess', requestId, noticeId, ...digests]
       try {
+        let gone = -1
         for (const key of keysOf(owner)) {
           const answer = await take({ key, step })
           if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
           if (typeof answer === 'object') {
-            return { result: 'passed', ...unsealed(answer as [string, string]) }
+            const [first, second = ''] = answer
+            return first === 0
+              ? { result: 'mismatch', triesLeft: 0, noticeId: second }
+              : { result: 'passed', ...unsealed(answer as [string, string]) }
           }
           if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
+          gone = Math.min(gone, answer)
         }
-        return { result: 'gone' }
+        return goneBy(gone)
       } catch (error) {
         undo(owner, ['takeBack', requestId])
         throw error
       }
     },
 
-    /**
-     * The code that would pass now, without its digits; null if there is none. With an id, only the code of that
-     * notice.
-     */
-    async look(
-      owner: CodeOwner,
-      noticeId = '',
-    ): Promise<{ triesLeft: number; expiresAt: Date } | null> {
+    /** The current code, without its digits, even if it is out of tries. With an id, only the code of that notice. */
+    async look(owner: CodeOwner, noticeId = ''): Promise<LiveCode | Gone> {
+      let gone = -1
       for (const key of keysOf(owner)) {
         const answer = await take({ key, step: ['look', noticeId] })
-        if (typeof answer !== 'string') continue
-        const [triesLeft = 0, endsMs = 0] = answer.split(' ').map(Number)
-        return { triesLeft, expiresAt: new Date(endsMs) }
+        if (typeof answer === 'string') {
+          const [triesLeft = 0, endsMs = 0] = answer.split(' ').map(Number)
+          return { result: 'live', triesLeft, expiresAt: new Date(endsMs) }
+        }
+        gone = Math.min(gone, Number(answer))
       }
-      return null
+      return goneBy(gone)
     },
 
     /** Every scene with a live or pending code, and some scenes whose code is used. */
@@ -219,9 +226,9 @@ export function createCodeStore(
       return [...new Set((lists as string[][]).flat())]
     },
 
-    /** Ends every code of the owner. A pending code becomes `gone`, not `lost`. */
-    async drop(owner: CodeOwner): Promise<void> {
-      await takeUnderEveryName(owner, ['drop'])
+    /** Ends every code of the owner, or the code of one notice. A pending code becomes `gone`, not `lost`. */
+    async drop(owner: CodeOwner, noticeId = ''): Promise<void> {
+      await takeUnderEveryName(owner, ['drop', noticeId])
     },
 
     /** Undoes `remember` for a notice that was not made, now or when Redis answers again. */

@@ -23,7 +23,7 @@ import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CheckLimits } from '../rules/check-limits.ts'
 import { pagePolicy } from '../rules/policies.ts'
 import { type Caller, type Fields, type Origin, originOf, type Quota } from '../rules/quota.ts'
-import { limitedBy } from '../rules/refused.ts'
+import { invalidRequest, limitedBy } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
 import type { CodeStore } from './code-store.ts'
 import { createValidity } from './validity.ts'
@@ -31,6 +31,10 @@ import { createValidity } from './validity.ts'
 export interface CaptchaAsked extends SendAsked {
   /** The purpose of the code. */
   scene: string
+  /** A code of the caller's own: 4 to 10 ASCII letters or digits. It is sent and kept in place of a drawn one. */
+  code?: string | undefined
+  /** The policy of the limit check; `captcha` if absent. */
+  policy?: string | undefined
   /** The answer to a challenge, from callers in pages. */
   challenge?: string | undefined
 }
@@ -46,6 +50,8 @@ interface Sending {
   policy: string
   fields: Fields
   answerBy: number
+  /** The code, if it is not drawn: of a test recipient, or the caller's own. */
+  given: string | undefined
 }
 
 export function createSendCaptcha(deps: {
@@ -57,7 +63,7 @@ export function createSendCaptcha(deps: {
   codes: CodeStore
   createNotice: CreateNotice
   store: Pick<NoticeStore, 'adopt'>
-  code: { length: number; ttlMs: number }
+  code: { length: number; ttlMs: number; own: boolean }
   testRecipients: Pick<TestRecipients, 'codeOf'>
   canReach: CanReach
 }) {
@@ -69,14 +75,20 @@ export function createSendCaptcha(deps: {
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app, isPage } = caller
-    const { channel, scene, template, challenge, idempotencyKey } = asked
+    const { channel, scene, template, challenge, idempotencyKey, code: own } = asked
+    if (own !== undefined && !code.own) {
+      return invalidRequest(
+        'code',
+        'is drawn by Postern, unless code.own is set in the policy file',
+      )
+    }
     const message = readMessage('captcha', asked, app)
     if ('outcome' in message) return message
     const { to, locale, country, params } = message
     const ttlMs = code.ttlMs
     const draft = { app, kind: 'captcha', channel, to, scene, template, locale, ttlMs } as const
     const origin = originOf(caller, asked.ip, country)
-    const policy = isPage ? pagePolicy : 'captcha'
+    const policy = isPage ? pagePolicy : (asked.policy ?? 'captcha')
     const fields = quota.fieldsOf(draft, params, origin)
 
     if (isPage && idempotencyKey !== undefined) {
@@ -87,9 +99,12 @@ export function createSendCaptcha(deps: {
       const refusal = isNew ? await quota.findRefusal(policy, fields, isHuman) : undefined
       if (refusal) return challenges.refuse(caller, limitedBy('captcha', refusal))
     }
-    const reservation = await oncePerKey.begin('captcha', asked, caller, answerBy)
+    // The key's row lives longer than the code, and must not show it.
+    const shown = own === undefined ? asked : { ...asked, code: codes.digestOf(draft, own) }
+    const reservation = await oncePerKey.begin('captcha', shown, caller, answerBy)
     if ('outcome' in reservation) return reservation
-    const sending = { draft, params, origin, policy, fields, answerBy }
+    const given = testRecipients.codeOf(channel, to) ?? own
+    const sending = { draft, params, origin, policy, fields, answerBy, given }
     let outcome: SendOutcome | undefined
     try {
       outcome =
@@ -102,7 +117,7 @@ export function createSendCaptcha(deps: {
 
   /** The answer to an earlier request with this key, if its notice was sent or will be. Takes no quota. */
   async function adopt(
-    { draft, origin, policy, fields }: Sending,
+    { draft, origin, policy, fields, given }: Sending,
     { earlierId: id }: Reservation,
   ): Promise<Accepted | undefined> {
     const row = id ? await store.adopt(draft.app, id) : null
@@ -110,11 +125,11 @@ export function createSendCaptcha(deps: {
     // Without its code, the notice will not be sent.
     if (row.isOpen && (await codes.settle(draft, id)) !== 'current') return undefined
     const resendAtMs = Date.now() + (await quota.nextInMs(policy, fields))
-    return acceptedOf({ ...draft, ...row, id }, resendAtMs, await lockOf(draft, origin))
+    return acceptedOf({ ...draft, ...row, id }, given, resendAtMs, await lockOf(draft, origin))
   }
 
   async function send(
-    { draft, params, origin, policy, fields, answerBy }: Sending,
+    { draft, params, origin, policy, fields, answerBy, given }: Sending,
     reservation: Reservation,
     caller: Caller,
     challenge: string | undefined,
@@ -131,8 +146,9 @@ export function createSendCaptcha(deps: {
       const lock = lockOf(draft, origin)
       if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }
       const refund = checkLimits.refundOf(policy, fields)
-      created = await makeCode(notice, params, refund, answerBy)
-      return acceptedOf(created, created.createdAt.getTime() + decision.nextInMs, await lock)
+      created = await makeCode(notice, params, given, refund, answerBy)
+      const resendAtMs = created.createdAt.getTime() + decision.nextInMs
+      return acceptedOf(created, given, resendAtMs, await lock)
     } finally {
       if (!created) entry.giveBack()
       if (!created && isTaken) {
@@ -146,23 +162,24 @@ export function createSendCaptcha(deps: {
   async function makeCode(
     notice: PreparedCaptcha,
     params: Params,
+    given: string | undefined,
     refund: string | undefined,
     answerBy: number,
   ): Promise<CreatedNotice> {
     const { id, locale } = notice
-    const testCode = testRecipients.codeOf(notice.channel, notice.to)
-    const digits = testCode ?? drawCode(code.length)
-    const isPending = await codes.remember(notice, id, digits, testCode ? undefined : refund)
+    const isTest = testRecipients.codeOf(notice.channel, notice.to) !== undefined
+    const made = given ?? drawCode(code.length)
+    const isPending = await codes.remember(notice, id, made, isTest ? undefined : refund)
     // A test recipient has no worker that would settle the code.
-    if (isPending && testCode) await codes.settle(notice, id)
+    if (isPending && isTest) await codes.settle(notice, id)
     const own = {
-      code: digits,
+      code: made,
       minutes: Math.ceil(code.ttlMs / 60_000),
       validity: validityIn(locale),
     }
     const created = await createNotice(notice, { ...params, ...own }, answerBy - performance.now())
     // The promise is given. If the process dies here, the worker settles the code before it sends the message.
-    if (isPending && !testCode) {
+    if (isPending && !isTest) {
       await codes.settle(notice, id).catch(() => codes.settleSoon(notice, id))
     }
     return created
@@ -179,11 +196,13 @@ export function createSendCaptcha(deps: {
 
   function acceptedOf(
     notice: Omit<CreatedNotice, 'createdAt'>,
+    given: string | undefined,
     resendAtMs: number,
     lock: { lockedForMs?: number },
   ): Accepted {
     const { scene = '' } = notice
-    return { ...acceptedAs(notice, resendAtMs), scene, codeLength: code.length, ...lock }
+    const codeLength = given?.length ?? code.length
+    return { ...acceptedAs(notice, resendAtMs), scene, codeLength, ...lock }
   }
 }
 

@@ -13,6 +13,7 @@ const usage = `Usage:
   npm run keys -- create --name NAME [--app APP] [--kind secret]
   npm run keys -- create --name NAME [--app APP] --kind publishable --origin https://shop.example [--origin …]
   npm run keys -- create --name NAME [--app APP] --kind operator
+  npm run keys -- create --name NAME … --expires 30d
   npm run keys -- list
   npm run keys -- revoke ID
   npm run keys -- rotate ID [--overlap 24h]
@@ -22,17 +23,18 @@ publishable  for pages of its origins: only sends and checks codes
 operator     for people: only opens the console at the admin port
 
 A key sees only the data of its app. Without --app, the app has the name of the key, and an operator key sees
-every app. rotate creates a new key with the same kind, app, name and origins. The old key ends after the
-overlap (0s: at once).`
+every app. With --expires, the key ends after that time. rotate creates a new key with the same kind, app,
+name, origins and time to live. The old key ends after the overlap (0s: at once).`
 
 /** Options of each command. */
 const optionsOf: Readonly<Record<string, readonly string[]>> = {
-  create: ['name', 'app', 'kind', 'origin'],
+  create: ['name', 'app', 'kind', 'origin', 'expires'],
   list: [],
   revoke: [],
   rotate: ['overlap'],
 }
-const maxOverlapMs = 90 * 86_400_000
+const dayMs = 86_400_000
+const maxOverlapMs = 90 * dayMs
 
 loadEnvFile()
 const databaseUrl = databaseUrlOrStop()
@@ -56,6 +58,7 @@ function readArguments() {
       app: { type: 'string' },
       kind: { type: 'string' },
       origin: { type: 'string', multiple: true },
+      expires: { type: 'string' },
       overlap: { type: 'string' },
     },
   })
@@ -98,8 +101,12 @@ function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
   if (kind !== 'publishable' && origins.length > 0) {
     stop(`Only publishable keys have origins. Never put a ${kind} key in a page; remove --origin.`)
   }
+  const livesMs = given.expires === undefined ? undefined : parseDurationMs(given.expires)
+  if (given.expires !== undefined && livesMs === undefined) {
+    stop(notDuration('expires', given.expires, 3_650 * dayMs))
+  }
   return async () => {
-    const made = await keys.create({ name, app, kind, origins })
+    const made = await keys.create({ name, app, kind, origins, livesMs })
     for (const { from, to } of respelled) console.log(`Browsers write ${from} as ${to}.`)
     show({ ...made, kind, app, origins })
   }
@@ -128,9 +135,7 @@ async function revoke(id: string): Promise<void> {
 function rotate(id: string, overlap: string): () => Promise<void> {
   const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
   if (overlapMs === undefined || overlapMs > maxOverlapMs) {
-    return stop(
-      `--overlap "${overlap}" is not a duration such as 30m, 24h or 7d, at most ${formatDuration(maxOverlapMs)}.`,
-    )
+    return stop(notDuration('overlap', overlap, maxOverlapMs))
   }
   return async () => {
     const rotation = await keys.rotate(id, overlapMs)
@@ -147,6 +152,10 @@ function rotate(id: string, overlap: string): () => Promise<void> {
     show({ ...old, id: rotation.id, token })
     console.log(`\n${id} ${old.isRevoked ? 'has ended' : `ends ${old.revokedAt?.toISOString()}`}.`)
   }
+}
+
+function notDuration(option: string, text: string, maxMs: number): string {
+  return `--${option} "${text}" is not a duration such as 30m, 24h or 7d, at most ${formatDuration(maxMs)}.`
 }
 
 function noSuchKey(id: string): string {
@@ -175,5 +184,5 @@ async function list(): Promise<void> {
 
 function stateOf({ revokedAt, isRevoked }: KeyFacts): string {
   if (!revokedAt) return 'active'
-  return `${isRevoked ? 'revoked' : 'ends'} ${revokedAt.toISOString()}`
+  return `${isRevoked ? 'ended' : 'ends'} ${revokedAt.toISOString()}`
 }

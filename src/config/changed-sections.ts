@@ -29,7 +29,7 @@ export interface Reloaded {
   readonly needRestart: string[]
 }
 
-/** Applies the policies, their prices, and `pace` and `quotas` of providers that existed before. */
+/** Applies the policies, their prices, refused recipients, and `pace` and `quotas` of providers that existed before. */
 export function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
     const { pace, quotas } = next.providers[name] ?? entry
@@ -38,7 +38,11 @@ export function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
   const { rules, checkRules } = next.browser
   const browser = { ...running.browser, rules, checkRules }
   const { policies, prices } = next
-  const file = { ...running, policies, browser, prices, providers: Object.fromEntries(providers) }
+  const recipients = { ...running.recipients, refuse: next.recipients.refuse }
+  const file = {
+    ...{ ...running, policies, browser, prices, recipients },
+    providers: Object.fromEntries(providers),
+  }
   return {
     file,
     taken: changedSections(running, file),

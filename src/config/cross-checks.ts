@@ -23,6 +23,10 @@ import {
 export interface SectionChecks {
   /** Loads a plugin, named in the file at `path`, before all other checks. Returns the problem, or undefined. */
   plugin(specifier: string, path: string): Promise<string | undefined>
+  /** Sets up a façade of `compat`. Paths are relative to its section. `codes` is the section `code`. */
+  facade(name: string, settings: unknown, codes: { readonly own?: unknown }): FileProblem[]
+  /** The policies of the plugins and façades so far. */
+  ownPolicies(): Readonly<Record<string, unknown>>
   /** Paths are relative to the provider's section. */
   provider(name: string, entry: ProviderEntry): FileProblem[]
   channelsOf(kind: string): readonly string[]
@@ -40,7 +44,8 @@ export async function crossCheck(
   const sections = soundSections(raw)
   const found = [
     ...(await pluginProblems(sections, checks, path)),
-    ...problemsOfPolicies(sections),
+    ...facadeProblems(asRecord(raw), checks),
+    ...policyProblems(sections, checks.ownPolicies()),
     ...providerProblems(sections, checks),
     ...routeProblems(sections, checks),
     ...testingProblems(sections, checks),
@@ -68,6 +73,31 @@ async function pluginProblems(
     if (message !== undefined) found.push({ path: ['plugins', index], message })
   }
   return found
+}
+
+function facadeProblems(
+  { compat, code }: Readonly<Record<string, unknown>>,
+  checks: SectionChecks,
+): FileProblem[] {
+  return Object.entries(asRecord(compat)).flatMap(([name, settings]) =>
+    checks
+      .facade(name, settings, asRecord(code))
+      .map(({ path, message }) => ({ path: ['compat', name, ...path], message })),
+  )
+}
+
+/** The policies of plugins are checked together with the file's policies, which they may include. */
+function policyProblems(sections: Sections, ofPlugins: Readonly<Record<string, unknown>>) {
+  const { policies } = sections
+  if (!policies) return []
+  const taken = Object.keys(ofPlugins).filter((name) => Object.hasOwn(policies, name))
+  return [
+    ...taken.map((name) => ({
+      path: ['policies', name],
+      message: 'is the name of a policy of a plugin; choose another name',
+    })),
+    ...problemsOfPolicies({ ...sections, policies: { ...policies, ...ofPlugins } }),
+  ]
 }
 
 function providerProblems({ providers }: Sections, checks: SectionChecks): FileProblem[] {

@@ -11,6 +11,7 @@ import type { z } from 'zod'
 import { crossCheck, type SectionChecks } from './cross-checks.ts'
 import { type FileProblem, parseLocatedYaml } from './located-yaml.ts'
 import { type PolicyFile, policyFileSchema } from './policy-schema.ts'
+import { readRefused } from './refused-recipients.ts'
 
 export type PolicyFileResult = { ok: true; file: PolicyFile } | { ok: false; problems: string[] }
 
@@ -42,11 +43,25 @@ export async function parsePolicyFile(
   if (!yaml.ok) return yaml
   const parsed = policyFileSchema.safeParse(yaml.value)
   const { found, templateProblems } = await crossCheck(yaml.value, checks, path)
-  for (const problem of [...schemaProblems(parsed.error), ...found]) yaml.report(problem)
-  const problems = [...yaml.problems, ...templateProblems]
+  const { recipients } = parsed.data ?? {}
+  const refused = readRefused(recipients?.refuse ?? [], dirname(path), (to) =>
+    checks.readRecipient(to, recipients?.defaultCountry),
+  )
+  for (const problem of [...schemaProblems(parsed.error), ...found, ...refused.found]) {
+    yaml.report(problem)
+  }
+  const problems = [...yaml.problems, ...templateProblems, ...refused.problems]
   if (!parsed.success || problems.length > 0) return { ok: false, problems }
-  const { templates, ...file } = parsed.data
-  return { ok: true, file: { ...file, templatesFolder: resolve(dirname(path), templates) } }
+  const { templates, policies, ...file } = parsed.data
+  return {
+    ok: true,
+    file: {
+      ...file,
+      policies: { ...policies, ...checks.ownPolicies() },
+      recipients: { ...file.recipients, refuse: refused.list },
+      templatesFolder: resolve(dirname(path), templates),
+    },
+  }
 }
 
 /** The problems of a schema; each unknown key is a separate problem. */

@@ -112,6 +112,8 @@ export const policyFileSchema = z.strictObject({
   code: z
     .strictObject({
       length: codeLength,
+      /** Callers with secret keys may bring the codes that are sent. */
+      own: z.boolean().default(false),
       ttl: duration.default(300_000),
       triesPerCode: z.int().min(1).max(10).default(3),
     })
@@ -125,6 +127,11 @@ export const policyFileSchema = z.strictObject({
       countries: z.array(country).min(1).optional(),
       /** Number types that get SMS; a default list if absent. */
       types: z.array(z.enum(numberTypes)).min(1).optional(),
+      /** Numbers and addresses that get no messages, and files with one of them a line. */
+      refuse: z
+        .union([z.string(), z.array(z.string())])
+        .default([])
+        .transform((value): readonly string[] => [value].flat()),
       mail: z
         .strictObject({
           /** Domains that get no mail, with all their subdomains. */
@@ -163,6 +170,8 @@ export const policyFileSchema = z.strictObject({
   templates: templatesFolder,
   /** Modules with provider kinds or routes: paths from the file, or names of packages. */
   plugins: z.array(z.string().min(1)).default([]),
+  /** Settings of the façades for other people's clients. */
+  compat: z.record(z.string(), z.unknown()).default({}),
   providers,
   routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
   events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),

@@ -21,7 +21,7 @@ export interface Diagnosis {
 export interface Told
   extends Pick<Story, 'lockedForMs' | 'lockedElsewhereForMs' | 'refusals' | 'checks' | 'notices'> {
   /** `allowed`, or the part of the recipient that the policy file does not allow. */
-  destination: 'allowed' | 'country' | 'type' | 'mail_domain'
+  destination: 'allowed' | 'country' | 'type' | 'mail_domain' | 'recipient'
   isTestRecipient: boolean
 }
 

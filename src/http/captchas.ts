@@ -38,6 +38,8 @@ const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
     "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
 })
 
+const code = z.string().regex(/^[A-Za-z0-9]{4,10}$/, 'is 4 to 10 letters or digits, as a string')
+
 export const sendCaptchaBody = z
   .strictObject({
     channel,
@@ -47,6 +49,10 @@ export const sendCaptchaBody = z
     template: template.default('captcha'),
     params,
     locale: locale.optional(),
+    code: code.optional().meta({
+      description:
+        'A code that the caller made, sent in place of a drawn one. Only where the policy file sets `code.own`.',
+    }),
     challenge: challengeAnswer,
   })
   .meta({ id: 'SendCaptcha' })
@@ -57,10 +63,10 @@ export const checkCaptchaBody = z
     ip: ip.optional(),
     to: recipient,
     scene: scene.default('default'),
-    code: z
-      .string()
-      .regex(/^[0-9]{4,10}$/, 'is the digits of the code, as a string')
-      .meta({ description: 'The code that the person typed.' }),
+    code: code.meta({
+      description:
+        'The code that the person typed. Only digits, unless the policy file sets `code.own`; upper and lower case differ.',
+    }),
     id: id.optional().meta({ description: 'With it, only the code of this send passes.' }),
     challenge: challengeAnswer,
   })
@@ -73,6 +79,7 @@ const notForPages = z.never('a publishable key may not set it')
 const sendCaptchaPageBody = (templates: readonly string[]) =>
   sendCaptchaBody.extend({
     ip: notForPages.optional(),
+    code: notForPages.optional(),
     params: notForPages.default({} as never),
     template: template
       .refine((name) => templates.includes(name), 'a publishable key may not name it')

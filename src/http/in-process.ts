@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { Problem, Unavailable } from '../base/problems.ts'
+import type { CancelCaptcha, CancelOutcome, FindCaptcha } from '../captcha/cancel.ts'
 import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { SendOutcome } from '../notice/message.ts'
@@ -12,7 +13,16 @@ import type { Caller } from '../rules/quota.ts'
 import type { Limited } from '../rules/refused.ts'
 import { checked } from './body.ts'
 import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
+import {
+  countNoticesBody,
+  type NoticePage,
+  type NoticeReads,
+  type NoticeView,
+  searchNoticesBody,
+} from './notice-reads.ts'
 import { sendNoticeBody } from './notices.ts'
+import type { Key } from './route.ts'
+import { channel, id, plainText, recipient } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
 
 /** The name of an app, as in keys. */
@@ -22,10 +32,24 @@ const idempotencyKey = z
   .regex(/^[\x21-\x7e]{1,255}$/, 'is 1 to 255 visible ASCII characters')
   .optional()
 
+/** The caller's API key, for rules by `{keyId}`. */
+const keyId = plainText(64).min(1).optional()
+
 /** Calls in process never get a challenge. */
-const captchaInput = sendCaptchaBody.omit({ challenge: true }).extend({ app, idempotencyKey })
-const checkInput = checkCaptchaBody.omit({ challenge: true }).extend({ app })
-const noticeInput = sendNoticeBody.extend({ app, idempotencyKey })
+const captchaInput = sendCaptchaBody
+  .omit({ challenge: true })
+  .extend({ app, keyId, idempotencyKey, policy: z.string().optional() })
+const checkInput = checkCaptchaBody
+  .omit({ challenge: true })
+  // The check itself decides about the form of the code.
+  .extend({ app, keyId, code: plainText(320), anyForm: z.boolean().optional() })
+/** Without a recipient, the id names the code. */
+const checkByIdInput = checkInput
+  .omit({ scene: true })
+  .extend({ id, channel: channel.optional(), to: recipient.optional() })
+const noticeInput = sendNoticeBody.extend({ app, keyId, idempotencyKey })
+const findInput = z.strictObject({ app, id })
+const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })
 
 /** `outcome` is `accepted`, `passed` or the error code that HTTP would answer, with the members of that answer. */
 export type CallOutcome<Outcome> =
@@ -34,37 +58,77 @@ export type CallOutcome<Outcome> =
   /** Redis or PostgreSQL is out of reach, or this Postern is closed. Nothing was taken. */
   | { outcome: 'unavailable' }
 
+type Wrong = Extract<SendOutcome, { outcome: 'invalid_request' | 'invalid_recipient' }>
+type Found<Members> = ({ outcome: 'found' } & Members) | Wrong
+
 /**
  * The fields of the HTTP body, and the `app`. `ip` is the person's address. Calls without it share one count in limits
- * by address.
+ * by address. `keyId` is the caller's key, for rules by `{keyId}`.
  */
 export interface PosternCalls {
+  /** `policy` decides in place of `captcha`: a policy that includes `captcha`. */
   sendCaptcha(asked: z.input<typeof captchaInput>): Promise<CallOutcome<SendOutcome>>
-  checkCaptcha(asked: z.input<typeof checkInput>): Promise<CallOutcome<CheckOutcome>>
+  /**
+   * The code of a recipient, or of an id alone. `anyForm`: a code of the wrong form is a wrong code and counts. Otherwise it
+   * is `invalid_request`.
+   */
+  checkCaptcha(
+    asked: z.input<typeof checkInput> | z.input<typeof checkByIdInput>,
+  ): Promise<CallOutcome<CheckOutcome>>
+  /**
+   * Ends a code. It passes no more, and a message that no provider has yet is not sent. `isPassed`: the app has verified
+   * the person in another way, so the code counts as passed.
+   */
+  cancelCaptcha(asked: z.input<typeof cancelInput>): Promise<CallOutcome<CancelOutcome | Wrong>>
   sendNotice(asked: z.input<typeof noticeInput>): Promise<CallOutcome<SendOutcome>>
+  /** The notice, if this app sent it. */
+  findNotice(
+    asked: z.input<typeof findInput>,
+  ): Promise<CallOutcome<Found<{ notice: NoticeView }> | { outcome: 'not_found' }>>
+  /** A page of the app's notices, newest first. */
+  searchNotices(
+    asked: z.input<typeof searchNoticesBody> & { app: string },
+  ): Promise<CallOutcome<Found<NoticePage>>>
+  /** `passed`: notices whose code passed. Reads every row that matches, so give a time for a large table. */
+  countNotices(
+    asked: z.input<typeof countNoticesBody> & { app: string },
+  ): Promise<CallOutcome<Found<{ total: number; passed: number }>>>
+  /** The app of an API key, for routers that check keys as the HTTP calls do. */
+  authenticate(
+    key: string,
+  ): Promise<
+    | { outcome: 'authenticated'; app: string; keyId: string; kind: Key['kind'] }
+    | { outcome: 'unauthorized' }
+    | { outcome: 'unavailable' }
+  >
 }
 
 export function createCalls(deps: {
   sendCaptcha: SendCaptcha
   checkCaptcha: CheckCaptcha
   sendNotice: SendNotice
+  findCaptcha: FindCaptcha
+  cancelCaptcha: CancelCaptcha
+  reads: NoticeReads
+  findKey: (token: string) => Promise<Key | null>
   underWay: UnderWay
 }): PosternCalls {
-  const { sendCaptcha, checkCaptcha, sendNotice, underWay } = deps
+  const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay } = deps
 
   /** A call with any fields, because callers in JavaScript have no types. */
   const inProcess =
-    <Input extends { app: string }, Outcome extends { outcome: string }>(
+    <
+      Input extends { app: string; keyId?: string | undefined },
+      Outcome extends { outcome: string },
+    >(
       schema: z.ZodType<Input>,
-      work: (asked: Omit<Input, 'app'>, caller: Caller) => Promise<Outcome>,
+      work: (asked: Omit<Input, 'app' | 'keyId'>, caller: Caller) => Promise<Outcome>,
     ) =>
     async (given: unknown): Promise<CallOutcome<Outcome>> => {
       if (!underWay.begin()) return { outcome: 'unavailable' }
       try {
-        const { app, ...asked } = checked(schema, given, '') as Input
-        return shown(
-          await work(asked, { app, keyId: inProcessKey, ip: '', isPage: false, origins: [] }),
-        )
+        const { app, keyId = inProcessKey, ...asked } = checked(schema, given, '') as Input
+        return shown(await work(asked, { app, keyId, ip: '', isPage: false, origins: [] }))
       } catch (error) {
         if (error instanceof Unavailable) return { outcome: 'unavailable' }
         if (error instanceof Problem) return { outcome: error.code, ...error.members } as never
@@ -74,12 +138,52 @@ export function createCalls(deps: {
       }
     }
 
+  const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
+  const checkById = inProcess(checkByIdInput, async ({ channel: _, to: __, ...asked }, caller) => {
+    const owner = await deps.findCaptcha(caller.app, asked.id)
+    return owner
+      ? deps.checkCaptcha({ ...asked, ...owner }, caller)
+      : ({ outcome: 'code_gone', reason: 'unknown' } as const)
+  })
+
   // Plugins share this object.
   return Object.freeze({
     sendCaptcha: inProcess(captchaInput, sendCaptcha),
-    checkCaptcha: inProcess(checkInput, checkCaptcha),
+    checkCaptcha: (asked) =>
+      asked?.to === undefined && asked?.id !== undefined
+        ? checkById(asked)
+        : checkByRecipient(asked),
+    cancelCaptcha: inProcess(cancelInput, ({ id, isPassed }, { app }) =>
+      cancelCaptcha(app, id, isPassed),
+    ),
     sendNotice: inProcess(noticeInput, sendNotice),
-  })
+    findNotice: inProcess(findInput, async ({ id }, { app }) => {
+      const notice = await reads.findNotice(app, id)
+      return notice ? { outcome: 'found', notice } : { outcome: 'not_found' }
+    }),
+    searchNotices: inProcess(searchNoticesBody.extend({ app }), async (asked, { app }) => ({
+      outcome: 'found',
+      ...(await reads.searchNotices(app, asked)),
+    })),
+    countNotices: inProcess(countNoticesBody.extend({ app }), async (asked, { app }) => ({
+      outcome: 'found',
+      ...(await reads.countNotices(app, asked)),
+    })),
+    async authenticate(token) {
+      if (typeof token !== 'string' || !/^[\x21-\x7e]{1,200}$/.test(token) || !underWay.begin())
+        return { outcome: underWay.isClosing() ? 'unavailable' : 'unauthorized' }
+      try {
+        const key = await findKey(token)
+        if (!key) return { outcome: 'unauthorized' }
+        return { outcome: 'authenticated', app: key.app, keyId: key.id, kind: key.kind }
+      } catch (error) {
+        if (error instanceof Unavailable) return { outcome: 'unavailable' }
+        throw error
+      } finally {
+        underWay.end()
+      }
+    },
+  } satisfies PosternCalls as PosternCalls)
 }
 
 /** Rules may count by `{keyId}`. No key has this id. */

@@ -1,16 +1,13 @@
 /** Routes of notices: send one, read its state, search. */
 import { z } from 'zod'
-import type { Channel } from '../base/channel.ts'
 import { duration } from '../base/durations.ts'
-import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problems.ts'
+import { codeEnds } from '../notice/code-end.ts'
 import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
-import { attemptOutcomes, noticeStates } from '../notice/states.ts'
-import type { NoticeStore } from '../notice/store.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
-import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
-import { invalid, problemOf } from './problem.ts'
+import { attemptOutcomes, noticeKinds, noticeStates } from '../notice/states.ts'
+import { type NoticeReads, searchNoticesBody } from './notice-reads.ts'
+import { invalid } from './problem.ts'
 import type { RouteResult } from './respond.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'
 import { channel, id, ip, locale, params, recipient, scene, template, time } from './schemas.ts'
@@ -32,18 +29,6 @@ export const sendNoticeBody = z
   })
   .meta({ id: 'SendNotice' })
 
-export const searchNoticesBody = z
-  .strictObject({
-    to: recipient.optional(),
-    channel: channel.optional(),
-    state: z.enum(noticeStates).optional().meta({ description: 'Only notices in this state.' }),
-    cursor: z.string().min(1).max(200).optional().meta({
-      description: '`nextCursor` of the page before.',
-    }),
-    limit: z.int().min(1).max(100).default(20).meta({ description: 'Items on a page.' }),
-  })
-  .meta({ id: 'SearchNotices' })
-
 export const acceptedNotice = z
   .object({
     id,
@@ -61,10 +46,14 @@ export const noticeView = z
     id,
     channel,
     to: z.string().nullable().meta({ description: 'Masked; null once erased.' }),
-    kind: z.enum(['captcha', 'notice']),
+    kind: z.enum(noticeKinds),
     scene: scene.optional(),
     template,
     state: z.enum(noticeStates),
+    codeEnd: z.enum(codeEnds).optional().meta({
+      description:
+        'How the code ended: it passed, used up its tries or was canceled. Absent before, and for a code that expired or was replaced.',
+    }),
     provider: z.string().optional(),
     providerMessageId: z.string().optional(),
     attempts: z.array(
@@ -99,14 +88,10 @@ const noticePage = z
 
 export function noticeRoutes(deps: {
   sendNotice: SendNotice
-  store: Pick<NoticeStore, 'find' | 'search'>
-  normaliseRecipient: NormaliseRecipient
-  /** All hashes of a recipient that rows may carry, one per secret in use. */
-  recipientHashes: (channel: Channel, to: string) => Buffer[]
-  cursorMarks: CursorMarks
+  findNotice: NoticeReads['findNotice']
+  searchNotices: NoticeReads['searchNotices']
 }): Route[] {
-  const { sendNotice, store, normaliseRecipient, recipientHashes } = deps
-  const cursors = createCursors(deps.cursorMarks)
+  const { sendNotice, findNotice, searchNotices } = deps
 
   return [
     defineRoute({
@@ -134,10 +119,9 @@ export function noticeRoutes(deps: {
       answers: { 200: { description: 'The notice.', schema: noticeView } },
       problems: ['not_found'],
       async run({ caller: { app }, params }) {
-        const id = params.id ?? ''
-        const row = isId(id) ? await store.find(app, id) : null
-        if (!row) throw new Problem('not_found')
-        return { status: 200, body: viewOf(row) }
+        const notice = await findNotice(app, params.id ?? '')
+        if (!notice) throw new Problem('not_found')
+        return { status: 200, body: notice }
       },
     }),
 
@@ -150,31 +134,10 @@ export function noticeRoutes(deps: {
       body: searchNoticesBody,
       answers: { 200: { description: 'One page.', schema: noticePage } },
       problems: ['invalid_recipient'],
-      async run({ caller: { app }, body }) {
-        const { to, channel, state, cursor, limit } = body
-        if (to !== undefined && channel === undefined) throw invalid('channel', 'is needed with to')
-        const hashes =
-          to !== undefined && channel !== undefined
-            ? recipientHashes(channel, recipientNamed(normaliseRecipient, channel, to).to)
-            : undefined
-        const rows = await store.search({
-          app,
-          ...(hashes ? { recipientHashes: hashes } : {}),
-          ...(channel ? { channel } : {}),
-          ...(state ? { state } : {}),
-          ...(cursor ? { before: cursors.read(app, cursor) } : {}),
-          limit: limit + 1,
-        })
-        const items = rows.slice(0, limit)
-        const last = items.at(-1)
-        return {
-          status: 200,
-          body: {
-            items: items.map(viewOf),
-            ...(rows.length > limit && last ? { nextCursor: cursors.write(app, last.id) } : {}),
-          },
-        }
-      },
+      run: async ({ caller: { app }, body }) => ({
+        status: 200,
+        body: await searchNotices(app, body),
+      }),
     }),
   ]
 }
@@ -183,13 +146,6 @@ export function idempotencyKeyOf({ headers }: Pick<RouteRequest, 'headers'>): st
   const key = headers['idempotency-key'] as string | undefined
   if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
   throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
-}
-
-/** Accepts also recipients that get no messages, because support may look them up. */
-export function recipientNamed(normalise: NormaliseRecipient, channel: Channel, to: string) {
-  const result = normalise(channel, to)
-  if (result.kind === 'invalid') throw problemOf(refusedRecipient(result))
-  return result
 }
 
 /** The 202 answer to a send. */
@@ -202,47 +158,4 @@ export function acceptedAnswer(
   const { id, channel } = accepted
   note({ noticeId: id, channel, template: body.template })
   return { status: 202, headers: { location: `${basePath}/v1/notices/${id}` }, body: accepted }
-}
-
-type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
-
-/** A row in the form for callers: recipient masked, empty members left out. */
-export function viewOf(row: NoticeRow) {
-  return {
-    id: row.id,
-    channel: row.channel,
-    to: row.recipient === null ? null : maskRecipient(row.channel, row.recipient),
-    kind: row.kind,
-    scene: row.scene ?? undefined,
-    template: row.template,
-    state: row.state,
-    provider: row.provider ?? undefined,
-    providerMessageId: row.providerMessageId ?? undefined,
-    attempts: row.attempts,
-    createdAt: row.createdAt.toISOString(),
-    sendAt: row.sendAt?.toISOString(),
-    expiresAt: row.expiresAt.toISOString(),
-    sentAt: row.sentAt?.toISOString(),
-    finishedAt: row.finishedAt?.toISOString(),
-    error: row.error ?? undefined,
-  }
-}
-
-/** The marks of these values by every secret in use, newest first. */
-type CursorMarks = (values: readonly string[]) => string[]
-
-function createCursors(marks: CursorMarks) {
-  const marksOf = (app: string, id: string) => marks([app, id])
-  return {
-    write: (app: string, id: string): string => `${id}.${marksOf(app, id)[0]}`,
-
-    /** Returns the id. Throws Problem if this app was never given the cursor. */
-    read(app: string, cursor: string): string {
-      const [id = '', mark = '', ...rest] = cursor.split('.')
-      if (!isId(id) || rest.length > 0 || !marksOf(app, id).includes(mark)) {
-        throw invalid('cursor', 'is not a cursor of this app')
-      }
-      return id
-    },
-  }
 }

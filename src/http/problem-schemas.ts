@@ -47,9 +47,10 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     ...{ policy, rule, retryAfterMs },
   },
   destination_not_allowed: {
-    reason: z
-      .enum(['country', 'type', 'mail'])
-      .meta({ description: 'Its country, the type of number, or the domain of the mail address.' }),
+    reason: z.enum(['country', 'type', 'mail', 'refused']).meta({
+      description:
+        'Its country, the type of number, the domain of the mail address, or this recipient.',
+    }),
   },
   challenge_required: {
     policy: policy.optional(),

@@ -56,9 +56,10 @@ export function problemOf(refused: Refused): Problem {
       : new Problem(outcome, { ...shown, window }, rateLimitHeaders(policy, refused))
   }
   if (refused.outcome === 'invalid_recipient') {
-    return new Problem(outcome, refused.because ? { message: noCountry } : {})
+    return new Problem(outcome, refused.because === 'no_country' ? { message: noCountry } : {})
   }
-  return new Problem(outcome, members)
+  // A stranger must not learn from an answer whether a code exists for this recipient.
+  return new Problem(outcome, refused.outcome === 'code_gone' ? {} : members)
 }
 
 const noCountry = {

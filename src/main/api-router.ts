@@ -6,6 +6,7 @@ import { createUntilAnswered } from '../base/until-answered.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { createCalls } from '../http/in-process.ts'
 import { limitRoutes } from '../http/limits.ts'
+import { createNoticeReads } from '../http/notice-reads.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { passRoutes } from '../http/passes.ts'
@@ -35,6 +36,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const sending = composeSending(shared, requests)
   const checking = await composeChecking(shared, requests)
   const support = composeSupport(shared, requests)
+  const reads = createNoticeReads({ ...secrets, store: notices, normaliseRecipient })
   const routes = [
     ...captchaRoutes({
       ...sending,
@@ -43,13 +45,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
       pageTemplates: file.browser.templates,
     }),
     ...passRoutes({ ...checking, normaliseRecipient }),
-    ...noticeRoutes({
-      ...sending,
-      store: notices,
-      normaliseRecipient,
-      recipientHashes: secrets.recipientHashes,
-      cursorMarks: secrets.cursorMarks,
-    }),
+    ...noticeRoutes({ ...sending, ...reads }),
     ...recipientRoutes({ ...support, normaliseRecipient, isTestRecipient }),
     receiptRoute({
       readers: createReceiptReaders(shared.config.providers),
@@ -74,7 +70,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     })
   }
   const underWay = createUnderWay()
-  const calls = createCalls({ ...sending, ...checking, underWay })
+  const calls = createCalls({ ...sending, ...checking, reads, findKey: keys.find, underWay })
   const pluginRouters = await openRouters(shared.config.plugins, calls)
   const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],

@@ -1,4 +1,5 @@
 /** Builds the check of typed codes, and the passes of right codes. */
+import { createCancelCaptcha, createFindCaptcha } from '../captcha/cancel.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createPasses } from '../captcha/passes.ts'
@@ -8,7 +9,7 @@ import type { Shared } from './shared.ts'
 export async function composeChecking(shared: Shared, requests: Requests) {
   const { closers, metrics, secrets } = shared
   const { database, redis, keyPrefix } = shared.servers
-  const { events, wantedEvents, codes } = shared.stores
+  const { events, wantedEvents, codes, notices } = shared.stores
   const { recorder, checkLimits } = requests
   const { nowMs } = database
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
@@ -17,18 +18,21 @@ export async function composeChecking(shared: Shared, requests: Requests) {
     ...{ redis, secrets, keyPrefix },
     types: wantedEvents,
     write: events.add,
+    endCode: notices.endCode,
   })
   closers.onClose(() => captchaEvents.close())
   const checkCaptcha = createCheckCaptcha({
     ...requests,
     limits: checkLimits,
     codes,
-    codeLength: shared.config.file.code.length,
+    code: shared.config.file.code,
     passes,
     metrics,
     nowMs,
     events: captchaEvents,
     onChecked: recorder.checked,
   })
-  return { checkCaptcha, passes }
+  const findCaptcha = createFindCaptcha(notices)
+  const cancelCaptcha = createCancelCaptcha({ findCaptcha, codes, endCode: notices.endCode })
+  return { checkCaptcha, findCaptcha, cancelCaptcha, passes }
 }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { channels } from '../base/channel.ts'
+import { facades } from '../compat/facades.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import type { FileProblem } from '../config/located-yaml.ts'
@@ -77,6 +78,17 @@ export function createSectionChecks(extensions = createExtensions()) {
         () => undefined,
         ({ message }: Error) => message,
       ),
+    facade(name, settings, codes) {
+      const facade = Object.hasOwn(facades, name) ? facades[name] : undefined
+      if (!facade)
+        return [{ path: [], message: `is not one of ${Object.keys(facades).join(', ')}` }]
+      const parsed = facade.settings.safeParse(settings)
+      if (!parsed.success) return schemaProblems(parsed.error)
+      extensions.addFacade(facade.create(parsed.data))
+      const lacksCodes = facade.needsOwnCodes && codes.own !== true
+      return lacksCodes ? [{ path: [], message: 'needs code: { own: true }' }] : []
+    },
+    ownPolicies: () => Object.assign({}, ...plugins.map(({ policies }) => policies)),
     provider(name, { kind, pace, quotas, settings }) {
       const known = kinds.find(kind)
       if (!known) {

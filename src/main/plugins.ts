@@ -17,6 +17,11 @@ export interface Plugin {
   // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
   readonly providerKinds?: Readonly<Record<string, ProviderKind<any>>>
   /**
+   * Policies by name, as under `policies` in the policy file. One that includes `captcha` can be named in `sendCaptcha`,
+   * and then decides in its place.
+   */
+  readonly policies?: Readonly<Record<string, readonly unknown[]>>
+  /**
    * Called once per API, before it listens. The router runs after all paths of Postern, and its errors become the problem
    * `internal`. Workers and commands never call it.
    */
@@ -62,7 +67,7 @@ export function createExtensions({ withinMs = startWithinMs } = {}) {
       kinds.add(given)
       return
     }
-    const { providerKinds, router } = given
+    const { providerKinds, policies, router } = given as Partial<Plugin>
     if (!isPluginName(name)) throw new Error('its name is not 1 to 200 visible characters')
     if (plugins.some((other) => other.name === name)) {
       throw new Error('there is a plugin of this name already')
@@ -73,8 +78,13 @@ export function createExtensions({ withinMs = startWithinMs } = {}) {
     if (router !== undefined && typeof router !== 'function') {
       throw new Error('router is not a function')
     }
+    if (policies !== undefined && !isObject(policies)) throw new Error('policies is not an object')
     if (providerKinds !== undefined) addKinds(providerKinds)
-    plugins.push({ name, ...(router ? { router: router.bind(given) } : {}) })
+    plugins.push({
+      name,
+      ...(policies ? { policies } : {}),
+      ...(router ? { router: router.bind(given) } : {}),
+    })
   }
 
   /** `load` returns a value of the host, or the default export of a module. `name` is used if the plugin has none. */
@@ -91,6 +101,8 @@ export function createExtensions({ withinMs = startWithinMs } = {}) {
   return {
     kinds,
     plugins: plugins as readonly Plugin[],
+    /** Adds a plugin of this package. */
+    addFacade: (plugin: Plugin) => void plugins.push(plugin),
     async addOfHost({ providerKinds = {}, plugins: given = [] }: Additions): Promise<void> {
       addKinds(providerKinds)
       if (!Array.isArray(given)) throw new Error('plugins is not a list')

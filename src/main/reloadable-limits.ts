@@ -1,6 +1,6 @@
 /**
- * The limiter, and the settings that a SIGHUP changes without a restart: the policies, their prices, and `pace` and
- * `quotas` of providers. Counts are kept. Changes in other sections are reported, because they need a restart.
+ * The limiter, and the settings that a SIGHUP changes without a restart: the policies, their prices, refused recipients,
+ * and `pace` and `quotas` of providers. Counts are kept. Changes in other sections are reported, because they need a restart.
  */
 
 import type { Closers } from '../base/closers.ts'

@@ -16,13 +16,17 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
   const { closers, metrics, secrets, config } = shared
   const { redis, keyPrefix } = shared.servers
   const { nowMs } = shared.servers.database
-  const { limiter, policies, prices } = shared.limits
+  const { limiter, policies, prices, onReload } = shared.limits
   const { recipients, testing, code } = config.file
   const testRecipients = createTestRecipients(testing, {
     defaultCountry: recipients.defaultCountry,
     nowMs,
   })
   const { isTestRecipient } = testRecipients
+  let refused = new Set(recipients.refuse)
+  onReload((next) => {
+    refused = new Set(next.recipients.refuse)
+  })
   warnOfTestRecipients(shared, testRecipients)
   const recorder = createRecorder({
     ...{ redis, secrets, keyPrefix, policies },
@@ -51,7 +55,9 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
   return {
     testRecipients,
     isTestRecipient,
-    normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient),
+    normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient, (to) =>
+      refused.has(to),
+    ),
     recorder,
     quota,
     checkLimits: createCheckLimits({ quota, limiter, policies }),

@@ -45,7 +45,7 @@ export function composeSending(shared: Shared, requests: Requests) {
       challenges: requests.challenges,
       checkLimits: requests.checkLimits,
       codes,
-      code: { length: file.code.length, ttlMs: file.code.ttl },
+      code: { ...file.code, ttlMs: file.code.ttl },
       testRecipients: requests.testRecipients,
     }),
     sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl }),

@@ -28,6 +28,8 @@ export const noticeStates = [
   'expired',
 ] as const
 
+export const noticeKinds = ['captcha', 'notice'] as const
+
 export type NoticeState = (typeof noticeStates)[number]
 
 /**

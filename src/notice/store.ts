@@ -7,6 +7,7 @@
 import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
 import { createClaim, createFindOpen } from './claim.ts'
+import { createEndCode } from './code-end.ts'
 import { createFinder } from './find.ts'
 import { createHourCounts } from './hour-counts.ts'
 import { createInsert } from './insert.ts'
@@ -30,6 +31,7 @@ export function createNoticeStore(
     findOpen: createFindOpen(database),
     claim: createClaim(database, options.claimMs),
     record: createRecord(database, options.wantedEvents),
+    endCode: createEndCode(database),
     ...createOverdue(database),
     ...createUnanswered(database),
     ...createFinder(database),

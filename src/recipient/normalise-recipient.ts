@@ -21,27 +21,33 @@ export interface RecipientRules {
 
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
-  /** No message can go there. `no_country`: the country of the number is unknown. */
-  | { kind: 'invalid'; because?: 'no_country' }
+  /** No message can go there. `no_country`: the country of the number is unknown. `type`: a landline, for example. */
+  | { kind: 'invalid'; because?: 'no_country' | 'type' }
   /** The operator's settings forbid this recipient. */
   | { kind: 'not_allowed'; to: string; country: string; because: NotAllowedBecause }
 
 /** The settings that can forbid a recipient. */
-export const notAllowedBecause = ['country', 'type', 'mail_domain'] as const
+export const notAllowedBecause = ['country', 'type', 'mail_domain', 'recipient'] as const
 export type NotAllowedBecause = (typeof notAllowedBecause)[number]
 
 /** The same in the form of an outcome. */
 export type RefusedRecipient =
-  | { outcome: 'invalid_recipient'; because?: 'no_country' }
-  | { outcome: 'destination_not_allowed'; reason: 'country' | 'type' | 'mail' }
+  | { outcome: 'invalid_recipient'; because?: 'no_country' | 'type' }
+  | { outcome: 'destination_not_allowed'; reason: 'country' | 'type' | 'mail' | 'refused' }
+
+const reasonOf = {
+  country: 'country',
+  type: 'type',
+  mail_domain: 'mail',
+  recipient: 'refused',
+} as const
 
 export function refusedRecipient(
   result: Exclude<RecipientResult, { kind: 'ok' }>,
 ): RefusedRecipient {
   const { kind, because } = result
   if (kind === 'invalid') return { outcome: 'invalid_recipient', ...(because ? { because } : {}) }
-  const reason = because === 'mail_domain' ? 'mail' : because
-  return { outcome: 'destination_not_allowed', reason }
+  return { outcome: 'destination_not_allowed', reason: reasonOf[because] }
 }
 
 export type NormaliseRecipient = ReturnType<typeof createRecipientNormaliser>
@@ -53,6 +59,8 @@ export function createRecipientNormaliser(
   rules: RecipientRules,
   /** Test recipients pass all of these rules: nothing is sent to them. */
   isTestRecipient: (channel: Channel, to: string) => boolean = () => false,
+  /** Takes the normal form of a number or an address. */
+  isRefused: (to: string) => boolean = () => false,
 ) {
   const readPhoneNumber = createPhoneReader(rules.defaultCountry)
   const countries = rules.countries && new Set(rules.countries)
@@ -62,8 +70,9 @@ export function createRecipientNormaliser(
   function normaliseEmail(text: string): RecipientResult {
     const to = readEmailAddress(text)
     if (to === undefined) return { kind: 'invalid' }
-    const isRefused = isWithin(refusedDomains, domainOf(to))
-    return isRefused && !isTestRecipient('email', to)
+    if (isTestRecipient('email', to)) return { kind: 'ok', to, country: '' }
+    if (isRefused(to)) return { kind: 'not_allowed', to, country: '', because: 'recipient' }
+    return isWithin(refusedDomains, domainOf(to))
       ? { kind: 'not_allowed', to, country: '', because: 'mail_domain' }
       : { kind: 'ok', to, country: '' }
   }
@@ -76,8 +85,10 @@ export function createRecipientNormaliser(
       return isNational(text) ? { kind: 'invalid', because: 'no_country' } : { kind: 'invalid' }
     const { to, country, type } = number
     if (isTestRecipient('sms', to)) return { kind: 'ok', to, country }
+    if (isRefused(to)) return { kind: 'not_allowed', to, country, because: 'recipient' }
     // Without a setting of the operator this is no question of permission: such a number can't get messages.
-    if (type === undefined || (!rules.types && !types.has(type))) return { kind: 'invalid' }
+    if (type === undefined) return { kind: 'invalid' }
+    if (!rules.types && !types.has(type)) return { kind: 'invalid', because: 'type' }
     if (countries && !countries.has(country)) {
       return { kind: 'not_allowed', to, country, because: 'country' }
     }

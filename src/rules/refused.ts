@@ -22,7 +22,9 @@ export type Refused =
   | Limited
   | RefusedRecipient
   | ChallengeRequired
-  | { outcome: 'idempotency_in_progress' | 'idempotency_key_reused' | 'code_gone' }
+  | { outcome: 'idempotency_in_progress' | 'idempotency_key_reused' }
+  /** `reason` is for callers in process; over HTTP all of these are one answer. `unknown`: there is no such notice. */
+  | { outcome: 'code_gone'; reason: 'expired' | 'tries' | 'used' | 'unknown' }
   /** `lockedForMs`: this guess used up the limit, and no guess is compared for that time. */
   | { outcome: 'code_mismatch'; triesLeft: number; lockedForMs?: number }
 

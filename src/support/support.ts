@@ -116,7 +116,9 @@ export function createSupport(deps: {
         Promise.all(
           scenes.map(async (scene) => {
             const code = await codes.look({ app, scene, channel, to })
-            return code && { scene, ...code }
+            if (code.result === 'gone') return []
+            const { triesLeft, expiresAt } = code
+            return [{ scene, expiresAt, triesLeft }]
           }),
         ),
       ])
@@ -131,7 +133,7 @@ export function createSupport(deps: {
         limits,
         ...(lockedForMs === undefined ? {} : { lockedForMs }),
         ...(lockedElsewhereForMs === undefined ? {} : { lockedElsewhereForMs }),
-        codes: live.filter((code) => code !== null).slice(0, maxShown),
+        codes: live.flat().slice(0, maxShown),
       }
     },
 

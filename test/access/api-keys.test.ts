@@ -260,6 +260,7 @@ test('list: every key with its facts, newest first, revoked ones too, and no has
     origins: [],
     prefix: second.token.slice(0, 10),
     lastUsedAt: null,
+    endsSoon: false,
   })
   expect(older).toMatchObject({ id: first.id, name: 'first', revokedAt: expect.any(Date) })
   expect(Math.abs(Date.now() - (newest?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)

@@ -36,6 +36,7 @@ function announcer(types: readonly EventType[] = eventTypes, failures = 0) {
     secrets,
     keyPrefix: server.prefix,
     types,
+    endCode: async () => {},
     async write(event) {
       left -= 1
       if (left >= 0) throw new Error('away')

@@ -63,7 +63,7 @@ async function openRoom(
     return { ...notice, createdAt, expiresAt: new Date(createdAt.getTime() + notice.ttlMs) }
   }
   const store = { adopt: async () => adopted } as unknown as NoticeStore
-  const code = { length: 6, ttlMs: 290_000 }
+  const code = { length: 6, ttlMs: 290_000, own: false }
   const policies = () => checkedPolicies({ captcha: rules })
   const canReach = async () => isReached
   const waits = { ms: 0 }
@@ -297,7 +297,7 @@ test('the commit fails: the quota is back, the new code is gone, and the one bef
   const other = request()
   await expect(sendCaptcha(other)).rejects.toThrow('away')
   await eventually(async () => expect(await codes.settle(other, other.id)).toBe('lost'))
-  expect(await codes.guess(other, lost)).toEqual({ result: 'gone' })
+  expect(await codes.guess(other, lost)).toMatchObject({ result: 'gone' })
 })
 
 test('an earlier request’s notice is there and open, but its code is not: this one makes its own', async () => {

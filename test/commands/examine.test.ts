@@ -179,6 +179,7 @@ test('keys: none, a page without TLS, a page of this machine, all well; revoked 
     kind: 'publishable',
     origins: [] as string[],
     isRevoked: false,
+    endsSoon: false,
   } as const
   expect(told(examineKeys([{ ...key, isRevoked: true }]))).toEqual(['warning: there is no API key'])
   const plain = examineKeys([

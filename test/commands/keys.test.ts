@@ -36,7 +36,7 @@ test('keys: create shows a key that works once, list never shows it, revoke ends
   expect(listed.stdout).not.toContain(token)
 
   expect(await keys('revoke', id as string)).toMatchObject({ code: 0 })
-  expect((await keys('list')).stdout).toMatch(/ revoked \d{4}-/)
+  expect((await keys('list')).stdout).toMatch(/ ended \d{4}-/)
   expect(await createApiKeys(database).find(token as string)).toBe(null)
   const missing = await keys('revoke', '019aa000-0000-7000-8000-000000000000')
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no key') })

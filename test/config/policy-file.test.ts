@@ -5,6 +5,8 @@ import { parsePolicyFile, readPolicyFile } from '../../src/config/policy-file.ts
 
 const noChecks: SectionChecks = {
   plugin: async () => undefined,
+  facade: () => [],
+  ownPolicies: () => ({}),
   provider: () => [],
   readRecipient: (to) => to,
   channelsOf: () => ['sms', 'email'],

@@ -23,6 +23,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   upkeep: ['crypto', 'types:notice', 'types:storage'],
   support: ['limiter', 'rules', 'types:captcha', 'types:crypto', 'types:notice', 'types:storage'],
   http: ['captcha', 'limiter', 'notice', 'recipient', 'rules', 'support'],
+  compat: ['crypto', 'types:http'],
   console: [
     'crypto',
     'notice',

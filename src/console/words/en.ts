@@ -186,6 +186,10 @@ export const en = {
       'Messages to this type of number are not allowed',
       'Tell the person. The policy file decides this in recipients.types.',
     ],
+    recipient: [
+      'Messages to this recipient are not allowed',
+      'Tell the person. The policy file decides this in recipients.refuse.',
+    ],
     mail_domain: [
       'Messages to this mail domain are not allowed',
       'Tell the person. The policy file decides this in recipients.mail.',

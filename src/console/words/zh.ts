@@ -157,6 +157,7 @@ export const zh: typeof en = {
     test: ['这是测试收件人', 'Postern 不会向它发送消息，固定验证码见策略文件。请使用其他号码。'],
     country: ['不允许向该国家或地区发送', '请告知用户。由策略文件的 recipients.countries 决定。'],
     type: ['不允许向该类号码发送', '请告知用户。由策略文件的 recipients.types 决定。'],
+    recipient: ['不允许向该收件人发送', '请告知用户。由策略文件的 recipients.refuse 决定。'],
     mail_domain: ['不允许向该邮箱域名发送', '请告知用户。由策略文件的 recipients.mail 决定。'],
     locked: (ms) => [
       `验证码错误次数过多，锁定 ${duration(ms)}`,

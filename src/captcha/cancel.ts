@@ -1,0 +1,62 @@
+/**
+ * Ends a code before its time. The row is written first, so a repeat of a call that died completes it. A message that no
+ * provider has yet is not sent, because a worker asks for its code right before the call.
+ */
+import { isId } from '../base/ids.ts'
+import type { CodeEnd } from '../notice/code-end.ts'
+import type { NoticeStore } from '../notice/store.ts'
+import type { Refused } from '../rules/refused.ts'
+import type { CodeOwner, CodeStore } from './code-store.ts'
+
+export type CancelOutcome =
+  | { outcome: 'canceled' }
+  | { outcome: 'not_found' }
+  | Extract<Refused, { outcome: 'code_gone' }>
+
+export type FindCaptcha = ReturnType<typeof createFindCaptcha>
+export type CancelCaptcha = ReturnType<typeof createCancelCaptcha>
+
+/** Finds the owner of a code by the id of its notice. Null for an unknown id, or once the recipient is erased. */
+export function createFindCaptcha(store: Pick<NoticeStore, 'find'>) {
+  return async function findCaptcha(
+    app: string,
+    id: string,
+  ): Promise<(CodeOwner & { codeEnd: string | null }) | null> {
+    const row = isId(id) ? await store.find(app, id) : null
+    if (row?.kind !== 'captcha' || row.recipient === null) return null
+    const { recipient: to, scene, codeEnd } = row
+    return {
+      app,
+      scene: scene ?? 'default',
+      channel: row.channel as CodeOwner['channel'],
+      to,
+      codeEnd,
+    }
+  }
+}
+
+export function createCancelCaptcha(deps: {
+  findCaptcha: FindCaptcha
+  codes: Pick<CodeStore, 'look' | 'drop'>
+  endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
+}) {
+  const { findCaptcha, codes, endCode } = deps
+
+  /** `isPassed`: the app has verified the person in another way. Throws Unavailable. */
+  return async function cancelCaptcha(
+    app: string,
+    id: string,
+    isPassed: boolean,
+  ): Promise<CancelOutcome> {
+    const captcha = await findCaptcha(app, id)
+    if (!captcha) return { outcome: 'not_found' }
+    const end = isPassed ? 'passed' : 'canceled'
+    const live = await codes.look(captcha, id)
+    if (live.result === 'gone' && captcha.codeEnd !== end) {
+      return { outcome: 'code_gone', reason: live.reason }
+    }
+    await endCode({ id, end })
+    await codes.drop(captcha, id)
+    return { outcome: 'canceled' }
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * A façade answers other people's clients by the calls in process. It is a plugin that this package brings: all that it
+ * knows of Postern is `PosternCalls`.
+ */
+import type { Router } from 'express'
+import type { z } from 'zod'
+import type { PosternCalls } from '../http/in-process.ts'
+
+export interface Facade<Settings = unknown> {
+  /** The schema of its section under `compat` in the policy file. */
+  readonly settings: z.ZodType<Settings>
+  /** It sends codes that its clients made, so the policy file must allow them. */
+  readonly needsOwnCodes?: true
+  /** Makes the plugin. Must have no effects: the policy file may be read again at any time. */
+  create(settings: Settings): {
+    readonly name: string
+    readonly policies?: Readonly<Record<string, readonly unknown[]>>
+    router(postern: PosternCalls): Router
+  }
+}
+
+/** Takes the type of the settings from the schema, and erases it for the list. */
+export function defineFacade<Settings>(facade: Facade<Settings>): Facade {
+  return facade as unknown as Facade
+}

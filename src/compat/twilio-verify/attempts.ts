@@ -1,0 +1,167 @@
+/** Lists of verification attempts, and their sums. A notice with a code is one attempt. */
+import type { PosternCalls } from '../../http/in-process.ts'
+import type { Asked, Services } from './asked.ts'
+import { type Answer, fault, faultOf } from './faults.ts'
+import { noticeIdOf, sidOf } from './sids.ts'
+
+type Item = Extract<
+  Awaited<ReturnType<PosternCalls['searchNotices']>>,
+  { outcome: 'found' }
+>['items'][number]
+
+const maxPageSize = 100
+const defaultPageSize = 50
+
+/** Notices have no country, so a list that ignores it would be wrong. */
+const unsupported = ['Country', 'DestinationPrefix']
+
+export function createAttempts(postern: PosternCalls, services: Services) {
+  /** The service of each scene of an app. */
+  const servicesOf = (app: string, wanted: string | undefined) =>
+    new Map(
+      Object.entries(services)
+        .filter(([sid, service]) => service.app === app && (wanted ?? sid) === sid)
+        .map(([sid, { scene }]) => [scene, sid]),
+    )
+
+  /** The filter for searches; the answer, if the query is wrong. */
+  function filterOf({ account: { app }, query }: Asked) {
+    const texts: Record<string, string> = {}
+    for (const [name, value] of Object.entries(query)) {
+      if (unsupported.includes(name)) return fault(60200, `${name} is not supported`)
+      if (typeof value !== 'string') return fault(60200, `${name.slice(0, 100)} is there twice`)
+      texts[name] = value
+    }
+    const { Channel, Status, DateCreatedAfter: from, DateCreatedBefore: before } = texts
+    const to = texts['ChannelData.To']
+    const channel = Channel ?? (to && (to.includes('@') ? 'email' : 'sms'))
+    const scenes = servicesOf(app, texts.VerifyServiceSid)
+    const isConverted = Status?.toLowerCase()
+    if (isConverted && isConverted !== 'converted' && isConverted !== 'unconverted') {
+      return fault(60200, 'Status')
+    }
+    return {
+      texts,
+      scenes,
+      // No attempt was ever made on another channel, or for another service.
+      isEmpty: scenes.size === 0 || (channel !== undefined && !/^(sms|email)$/.test(channel)),
+      filter: {
+        app,
+        kind: 'captcha' as const,
+        scenes: [...scenes.keys()],
+        ...(channel ? { channel: channel as 'sms' } : {}),
+        ...(to ? { to } : {}),
+        ...(from ? { from: timeIn(from) } : {}),
+        ...(before ? { before: timeIn(before) } : {}),
+        ...(isConverted ? { hasPassed: isConverted === 'converted' } : {}),
+      },
+    }
+  }
+
+  async function list(asked: Asked): Promise<Answer> {
+    const found = filterOf(asked)
+    if ('status' in found) return found
+    const { texts, scenes, filter, isEmpty } = found
+    const { PageSize = String(defaultPageSize), Page = '0', PageToken, VerificationSid } = texts
+    if (!/^[1-9]\d{0,3}$/.test(PageSize)) return fault(60200, 'PageSize')
+    if (!/^\d{1,9}$/.test(Page)) return fault(60200, 'Page')
+    const limit = Math.min(Number(PageSize), maxPageSize)
+    if (isEmpty) return pageOf(asked, texts, limit, [])
+    if (VerificationSid !== undefined) {
+      const one = await findOne(asked, scenes, VerificationSid)
+      return 'status' in one ? one : pageOf(asked, texts, limit, one.items)
+    }
+    const page = await postern.searchNotices({
+      ...filter,
+      limit,
+      ...(PageToken ? { cursor: PageToken } : {}),
+    })
+    if (page.outcome !== 'found') return faultOf(page, 60202)
+    const items = page.items.map((item) => attemptOf(asked, scenes, item))
+    return pageOf(asked, texts, limit, items, page.nextCursor)
+  }
+
+  async function findOne(asked: Asked, scenes: Map<string, string>, sid: string) {
+    const { app } = asked.account
+    const found = await postern.findNotice({ app, id: noticeIdOf('VE', sid) ?? 'none' })
+    if (found.outcome === 'unavailable') return fault(20503)
+    const isOurs = found.outcome === 'found' && scenes.has(found.notice.scene ?? '')
+    return { items: isOurs ? [attemptOf(asked, scenes, found.notice)] : [] }
+  }
+
+  async function summary(asked: Asked): Promise<Answer> {
+    const found = filterOf(asked)
+    if ('status' in found) return found
+    const counted = found.isEmpty
+      ? ({ outcome: 'found', total: 0, passed: 0 } as const)
+      : await postern.countNotices(found.filter)
+    if (counted.outcome !== 'found') return faultOf(counted, 60202)
+    const { total, passed } = counted
+    return {
+      status: 200,
+      body: {
+        total_attempts: total,
+        total_converted: passed,
+        total_unconverted: total - passed,
+        conversion_rate_percentage: String(
+          total === 0 ? 0 : Math.round((passed / total) * 10_000) / 100,
+        ),
+        url: asked.urlOf('/v2/Attempts/Summary'),
+      },
+    }
+  }
+
+  return { list, summary }
+}
+
+/** Twilio's own form has seconds. Other forms of RFC 3339 are read too; a wrong one is refused by the search. */
+function timeIn(text: string): string {
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? text : new Date(ms).toISOString()
+}
+
+function attemptOf({ account, urlOf }: Asked, scenes: Map<string, string>, item: Item) {
+  const sid = sidOf('VL', item.id)
+  return {
+    sid,
+    account_sid: account.sid,
+    service_sid: scenes.get(item.scene ?? '') ?? null,
+    verification_sid: sidOf('VE', item.id),
+    date_created: item.createdAt,
+    date_updated: item.finishedAt ?? item.sentAt ?? item.createdAt,
+    conversion_status: item.codeEnd === 'passed' ? 'converted' : 'unconverted',
+    channel: item.channel,
+    price: null,
+    channel_data: { to: item.to, message_status: item.state },
+    url: urlOf(`/v2/Attempts/${sid}`),
+  }
+}
+
+function pageOf(
+  { urlOf }: Asked,
+  texts: Readonly<Record<string, string>>,
+  limit: number,
+  attempts: readonly unknown[],
+  nextCursor?: string,
+): Answer {
+  const { Page = '0', PageToken: _, ...filter } = texts
+  const page = Number(Page)
+  const at = (more: Readonly<Record<string, string>>) =>
+    urlOf(`/v2/Attempts?${new URLSearchParams({ ...filter, PageSize: String(limit), ...more })}`)
+  const next = nextCursor && at({ Page: String(page + 1), PageToken: nextCursor })
+  return {
+    status: 200,
+    body: {
+      attempts,
+      meta: {
+        key: 'attempts',
+        page,
+        page_size: limit,
+        first_page_url: at({ Page: '0' }),
+        previous_page_url: null,
+        next_page_url: next ?? null,
+        url: at(texts.PageToken ? { Page, PageToken: texts.PageToken } : { Page }),
+      },
+    },
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Twilio Verify, version 2: a program that uses Twilio's client needs another address, and a secret key of Postern in
+ * place of its auth token. Postern's limits, routes, templates and receipts apply.
+ *
+ * A verification is a notice: the `VE…` and `VL…` SIDs contain the digits of its id. A service is an app and a scene.
+ */
+import express, {
+  type ErrorRequestHandler,
+  type NextFunction,
+  type Request,
+  type Response,
+  Router,
+} from 'express'
+import { z } from 'zod'
+import type { PosternCalls } from '../../http/in-process.ts'
+import { defineFacade } from '../facade.ts'
+import type { Asked, Services } from './asked.ts'
+import { createAttempts } from './attempts.ts'
+import { type Answer, fault } from './faults.ts'
+import { createVerifications } from './verifications.ts'
+
+const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+
+const settings = z.strictObject({
+  services: z
+    .record(
+      z.string().regex(/^VA[0-9a-f]{32}$/, 'is VA and 32 hex digits in lower case'),
+      z.strictObject({ app: name, scene: name.default('default') }),
+    )
+    .refine((services) => {
+      const places = Object.values(services).map(({ app, scene }) => `${app} ${scene}`)
+      return new Set(places).size === places.length
+    }, 'two services have the same app and scene'),
+})
+
+export const twilioVerify = defineFacade({
+  settings,
+  create: ({ services }) => ({
+    name: 'twilioVerify',
+    router: (postern) => createTwilioRouter(postern, services),
+  }),
+})
+
+type Handle = (asked: Asked) => Promise<Answer>
+
+function createTwilioRouter(postern: PosternCalls, services: Services): Router {
+  const verifications = createVerifications(postern, services)
+  const attempts = createAttempts(postern, services)
+  const ofService = '/v2/Services/:service'
+  const paths: Record<string, { get?: Handle; post?: Handle }> = {
+    [`${ofService}/Verifications`]: { post: verifications.send },
+    [`${ofService}/Verifications/:sid`]: { get: verifications.fetch, post: verifications.update },
+    [`${ofService}/VerificationCheck`]: { post: verifications.check },
+    '/v2/Attempts': { get: attempts.list },
+    '/v2/Attempts/Summary': { get: attempts.summary },
+  }
+  const router = Router({ caseSensitive: true })
+  for (const [path, { get, post }] of Object.entries(paths)) {
+    if (get) router.get(path, answering(get))
+    if (post) router.post(path, answering(post))
+    const allow = [...(get ? ['GET', 'HEAD'] : []), ...(post ? ['POST'] : [])].join(', ')
+    router.all(path, (_, response) => write(response, fault(20004, undefined, { allow })))
+  }
+  router.all(/^\/v2\/(Services|Attempts)(\/|$)/, (_, response) => write(response, fault(20404)))
+  return router.use(answerUnreadable)
+
+  function answering(handle: Handle) {
+    return async (request: Request, response: Response, next: NextFunction) => {
+      const account = await accountOf(request)
+      if ('status' in account) return write(response, account)
+      // No byte of a body is read before its key is known.
+      readForm(request, response, async (error) => {
+        if (error) return next(error)
+        try {
+          write(response, await handle(askedBy(request, account)))
+        } catch (thrown) {
+          next(thrown)
+        }
+      })
+    }
+  }
+
+  async function accountOf({ headers }: Request): Promise<Asked['account'] | Answer> {
+    const [, encoded = ''] =
+      /^Basic ([A-Za-z0-9+/=]{1,500})$/i.exec(headers.authorization ?? '') ?? []
+    const [, sid, token = ''] = /^(AC[!-9;-~]*):(.*)$/s.exec(atob64(encoded)) ?? []
+    if (sid === undefined) return unauthorized()
+    const key = await postern.authenticate(token)
+    if (key.outcome === 'unavailable') return fault(20503)
+    if (key.outcome !== 'authenticated' || key.kind !== 'secret') return unauthorized()
+    const isSid = /^AC[0-9a-fA-F]{32}$/.test(sid)
+    return { app: key.app, keyId: key.keyId, sid: isSid ? sid : null }
+  }
+}
+
+const unauthorized = () => fault(20003, undefined, { 'www-authenticate': 'Basic realm="Postern"' })
+
+const atob64 = (text: string) => Buffer.from(text, 'base64').toString('latin1')
+
+const readForm = express.urlencoded({ extended: false, limit: '16kb', parameterLimit: 100 })
+
+function askedBy(request: Request, account: Asked['account']): Asked {
+  const { protocol, headers, baseUrl } = request
+  const origin = URL.parse(`${protocol}://${headers.host}`)?.origin ?? 'http://localhost'
+  return {
+    account,
+    params: request.params as Record<string, string>,
+    query: request.query,
+    form: typeof request.body === 'object' && request.body !== null ? request.body : {},
+    ip: request.ip,
+    urlOf: (path) => `${origin}${baseUrl}${path}`,
+  }
+}
+
+function write(response: Response, { status, headers, body }: Answer): void {
+  response.status(status).set({ 'cache-control': 'no-store', ...headers })
+  response.json(body)
+}
+
+/** Answers a path or a body that can't be read. Other errors are faults of this program. */
+const answerUnreadable: ErrorRequestHandler = (error, _, response, next) => {
+  const { status, type } = error as { status?: number; type?: string }
+  const isBody = /^(entity|encoding|charset|request|parameters)\./.test(String(type))
+  if (!isBody && !(error instanceof URIError)) return next(error)
+  // Bytes of the body that were not read must not become the next request.
+  const headers = { connection: 'close' }
+  if (status === 413) return write(response, fault(60200, 'The body is too large', headers))
+  write(response, fault(60200, 'The request can not be read', headers))
+}

@@ -1,0 +1,155 @@
+/** Reads notices, for HTTP and for calls in process: one by its id, pages, and counts. */
+import { z } from 'zod'
+import type { Channel } from '../base/channel.ts'
+import { idFloor, isId } from '../base/ids.ts'
+import type { CodeEnd } from '../notice/code-end.ts'
+import { type NoticeState, noticeKinds, noticeStates } from '../notice/states.ts'
+import type { NoticeStore } from '../notice/store.ts'
+import { maskRecipient } from '../recipient/mask-recipient.ts'
+import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
+import { invalid, problemOf } from './problem.ts'
+import { channel, recipient, scene, time } from './schemas.ts'
+
+const foundBy = {
+  to: recipient.optional(),
+  channel: channel.optional(),
+  state: z.enum(noticeStates).optional().meta({ description: 'Only notices in this state.' }),
+  kind: z.enum(noticeKinds).optional().meta({ description: 'Only codes, or only notices.' }),
+  scenes: z.array(scene).min(1).max(100).optional().meta({ description: 'Only codes for these.' }),
+  from: time.optional().meta({ description: 'Only notices made at this time or later.' }),
+  before: time.optional().meta({ description: 'Only notices made before this time.' }),
+  hasPassed: z.boolean().optional().meta({ description: 'Whether the code has passed.' }),
+}
+
+export const searchNoticesBody = z
+  .strictObject({
+    ...foundBy,
+    cursor: z.string().min(1).max(200).optional().meta({
+      description: '`nextCursor` of the page before.',
+    }),
+    limit: z.int().min(1).max(100).default(20).meta({ description: 'Items on a page.' }),
+  })
+  .meta({ id: 'SearchNotices' })
+
+export const countNoticesBody = z.strictObject(foundBy)
+
+export type NoticeReads = ReturnType<typeof createNoticeReads>
+
+export type NoticeView = ReturnType<typeof viewOf>
+
+export interface NoticePage {
+  items: NoticeView[]
+  nextCursor?: string
+}
+
+export function createNoticeReads(deps: {
+  store: Pick<NoticeStore, 'find' | 'search' | 'countNotices'>
+  normaliseRecipient: NormaliseRecipient
+  /** All hashes of a recipient that rows may carry, one per secret in use. */
+  recipientHashes: (channel: Channel, to: string) => Buffer[]
+  cursorMarks: CursorMarks
+}) {
+  const { store, normaliseRecipient, recipientHashes } = deps
+  const cursors = createCursors(deps.cursorMarks)
+
+  function filterOf(app: string, asked: z.output<typeof countNoticesBody>) {
+    const { to, from, before, ...same } = asked
+    if (to === undefined) return { app, ...same, ...rangeOf(from, before) }
+    const { channel } = asked
+    if (channel === undefined) throw invalid('channel', 'is needed with to')
+    const known = recipientNamed(normaliseRecipient, channel, to)
+    return {
+      app,
+      ...same,
+      ...rangeOf(from, before),
+      recipientHashes: recipientHashes(channel, known.to),
+    }
+  }
+
+  return {
+    /** Throws Unavailable, like the others. */
+    async findNotice(app: string, id: string): Promise<NoticeView | undefined> {
+      const row = isId(id) ? await store.find(app, id) : null
+      return row ? viewOf(row) : undefined
+    },
+
+    /** Throws Problem for a cursor that this app was never given. */
+    async searchNotices(
+      app: string,
+      asked: z.output<typeof searchNoticesBody>,
+    ): Promise<NoticePage> {
+      const { cursor, limit, ...filter } = asked
+      const rows = await store.search({
+        ...filterOf(app, filter),
+        ...(cursor ? { cursorId: cursors.read(app, cursor) } : {}),
+        limit: limit + 1,
+      })
+      const items = rows.slice(0, limit)
+      const last = items.at(-1)
+      return {
+        items: items.map(viewOf),
+        ...(rows.length > limit && last ? { nextCursor: cursors.write(app, last.id) } : {}),
+      }
+    },
+
+    countNotices: (app: string, asked: z.output<typeof countNoticesBody>) =>
+      store.countNotices(filterOf(app, asked)),
+  }
+}
+
+/** Ids begin with their time, so times are a range of ids. */
+const rangeOf = (from: string | undefined, before: string | undefined) => ({
+  ...(from ? { from: idFloor(Date.parse(from)) } : {}),
+  ...(before ? { before: idFloor(Date.parse(before)) } : {}),
+})
+
+/** Accepts also recipients that get no messages, because support may look them up. */
+export function recipientNamed(normalise: NormaliseRecipient, channel: Channel, to: string) {
+  const result = normalise(channel, to)
+  if (result.kind === 'invalid') throw problemOf(refusedRecipient(result))
+  return result
+}
+
+type NoticeRow = NonNullable<Awaited<ReturnType<NoticeStore['find']>>>
+
+/** A row in the form for callers: recipient masked, empty members left out. */
+export function viewOf(row: NoticeRow) {
+  return {
+    id: row.id,
+    channel: row.channel as Channel,
+    to: row.recipient === null ? null : maskRecipient(row.channel, row.recipient),
+    kind: row.kind as (typeof noticeKinds)[number],
+    scene: row.scene ?? undefined,
+    template: row.template,
+    state: row.state as NoticeState,
+    codeEnd: (row.codeEnd as CodeEnd | null) ?? undefined,
+    provider: row.provider ?? undefined,
+    providerMessageId: row.providerMessageId ?? undefined,
+    attempts: row.attempts,
+    createdAt: row.createdAt.toISOString(),
+    sendAt: row.sendAt?.toISOString(),
+    expiresAt: row.expiresAt.toISOString(),
+    sentAt: row.sentAt?.toISOString(),
+    finishedAt: row.finishedAt?.toISOString(),
+    error: row.error ?? undefined,
+  }
+}
+
+/** The marks of these values by every secret in use, newest first. */
+type CursorMarks = (values: readonly string[]) => string[]
+
+function createCursors(marks: CursorMarks) {
+  const marksOf = (app: string, id: string) => marks([app, id])
+  return {
+    write: (app: string, id: string): string => `${id}.${marksOf(app, id)[0]}`,
+
+    /** Returns the id. Throws Problem if this app was never given the cursor. */
+    read(app: string, cursor: string): string {
+      const [id = '', mark = '', ...rest] = cursor.split('.')
+      if (!isId(id) || rest.length > 0 || !marksOf(app, id).includes(mark)) {
+        throw invalid('cursor', 'is not a cursor of this app')
+      }
+      return id
+    },
+  }
+}

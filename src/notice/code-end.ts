@@ -1,0 +1,27 @@
+/**
+ * Records how the code of a notice ended. Codes are in Redis, which forgets them at their end. The row keeps the fact, for
+ * look-ups and for counts of codes that passed.
+ */
+import { createBatcher } from '../base/batcher.ts'
+import type { Database } from '../storage/database.ts'
+import { byIndex } from './claim.ts'
+import { columns } from './columns.ts'
+
+/** `tries`: no tries are left. A code that expired, or was replaced, has no end of these. */
+export const codeEnds = ['passed', 'tries', 'canceled'] as const
+export type CodeEnd = (typeof codeEnds)[number]
+
+/** The first end stays, except that a code which passed has passed. */
+export function createEndCode(database: Database) {
+  return createBatcher<{ id: string; end: CodeEnd }, void>({
+    maxItems: 100,
+    maxConcurrent: 1,
+    run: async (ends) =>
+      void (await database.query('notice-code-end', endSql, columns(ends, ['id', 'end']))),
+  })
+}
+
+const endSql = `
+  UPDATE notice n SET code_end = ended.code_end
+  FROM unnest($1::uuid[], $2::text[]) AS ended (id, code_end)
+  WHERE n.id = ended.id AND ${byIndex} AND (n.code_end IS NULL OR ended.code_end = 'passed')`

@@ -1,0 +1,240 @@
+/** The calls in process that routers of plugins need: keys, codes of the caller's own, reads, ends of codes. */
+import { describe, expect, test } from 'vitest'
+import { createKeyStore } from '../../src/access/key-store.ts'
+import { createPostern } from '../../src/main/create-postern.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { noLimits, posternEnv, startPostern } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const on = { redis: await testRedis(), database: await testDatabase() }
+const app = 'default'
+let people = 0
+const newPhone = () => `+86138002${String(++people).padStart(5, '0')}`
+
+async function open(policyFile: Record<string, unknown> = {}, plugins: never[] = []) {
+  const environment = posternEnv({ ...on, policyFile: { policies: noLimits, ...policyFile } })
+  const postern = await createPostern({ environment, keyPrefix: on.redis.prefix, plugins })
+  releaseLater(() => postern.close())
+  return postern
+}
+const own = { code: { length: 4, own: true } }
+
+describe('codes of the caller', () => {
+  test('kept, checked and shown by its length; another case of a letter is a wrong code', async () => {
+    const postern = await open(own)
+    const asked = { app, channel: 'sms', to: newPhone() } as const
+    const sent = await postern.sendCaptcha({ ...asked, code: 'aB3dE' })
+    expect(sent).toMatchObject({ outcome: 'accepted', codeLength: 5 })
+    const check = (code: string) => postern.checkCaptcha({ ...asked, code })
+    expect(await check('ab3de')).toMatchObject({ outcome: 'code_mismatch', triesLeft: 2 })
+    expect(await check('aB3d')).toMatchObject({ outcome: 'code_mismatch', triesLeft: 1 })
+    expect(await check('aB3dE')).toMatchObject({ outcome: 'passed' })
+  })
+
+  test.each(['abc', 'abcdefghijk', 'ab 12', '１２３４', 'abcé', '', 'ab\n12'])(
+    'the code %j → invalid_request, for a send and for a check, and no try',
+    async (code) => {
+      const postern = await open(own)
+      const asked = { app, channel: 'sms', to: newPhone() } as const
+      await postern.sendCaptcha({ ...asked, code: '1234' })
+      const wrong = { outcome: 'invalid_request', errors: [{ path: 'code' }] }
+      expect(await postern.sendCaptcha({ ...asked, code })).toMatchObject(wrong)
+      expect(await postern.checkCaptcha({ ...asked, code })).toMatchObject(wrong)
+      const last = await postern.checkCaptcha({ ...asked, code: '1235' })
+      expect(last).toMatchObject({ outcome: 'code_mismatch', triesLeft: 2 })
+    },
+  )
+
+  test('without code.own: a code is refused, and a check takes exactly the digits', async () => {
+    const postern = await open({ code: { length: 6 } })
+    const asked = { app, channel: 'sms', to: newPhone() } as const
+    const wrong = { outcome: 'invalid_request', errors: [{ path: 'code' }] }
+    expect(await postern.sendCaptcha({ ...asked, code: '123456' })).toMatchObject(wrong)
+    for (const code of ['1234', '1234567', 'abcdef']) {
+      expect(await postern.checkCaptcha({ ...asked, code })).toMatchObject(wrong)
+    }
+  })
+
+  test('an idempotencyKey: the same code repeats, another code is reused; the row has no hash of it alone', async () => {
+    const postern = await open(own)
+    const asked = { app, channel: 'sms', to: newPhone(), idempotencyKey: `k${people}` } as const
+    const first = await postern.sendCaptcha({ ...asked, code: '1234' })
+    expect(await postern.sendCaptcha({ ...asked, code: '1234' })).toEqual(first)
+    const other = await postern.sendCaptcha({ ...asked, code: '1235' })
+    expect(other).toEqual({ outcome: 'idempotency_key_reused' })
+  })
+
+  test('by HTTP: a secret key may, a publishable one may not; the message has it', async () => {
+    const { post, codeFor } = await startPostern({ policyFile: { policies: noLimits, ...own } })
+    const to = newPhone()
+    const sent = await post('/v1/captchas', { channel: 'sms', to, code: '90210' })
+    expect(sent).toMatchObject({ status: 202, body: { codeLength: 5 } })
+    expect(await codeFor(to)).toBe('90210')
+    const check = await post('/v1/captchas/check', { channel: 'sms', to, code: '90210' })
+    expect(check.status).toBe(200)
+  })
+})
+
+test('anyForm: a code of the wrong form is a wrong code, and the last one ends the tries', async () => {
+  const postern = await open()
+  const asked = { app, channel: 'sms', to: newPhone(), anyForm: true } as const
+  const { anyForm: _, ...send } = asked
+  await postern.sendCaptcha(send)
+  const check = (code: string) => postern.checkCaptcha({ ...asked, code })
+  expect(await check('abc')).toMatchObject({ outcome: 'code_mismatch', triesLeft: 2 })
+  expect(await check('1'.repeat(300))).toMatchObject({ outcome: 'code_mismatch', triesLeft: 1 })
+  expect(await check('')).toMatchObject({ outcome: 'code_mismatch', triesLeft: 0 })
+  expect(await check('1234')).toEqual({ outcome: 'code_gone', reason: 'tries' })
+})
+
+describe('the end of a code', () => {
+  test('tries, passed and canceled are told apart and stand in the row; by HTTP all are one answer', async () => {
+    const { post, get, codeFor, url } = await startPostern({ policyFile: { policies: noLimits } })
+    expect(url).toContain('http')
+    const end = async (finish: (to: string) => Promise<unknown>) => {
+      const to = newPhone()
+      const { body } = await post('/v1/captchas', { channel: 'sms', to })
+      await finish(to)
+      const after = await post('/v1/captchas/check', { channel: 'sms', to, code: '0000' })
+      const { codeEnd } = (await get(`/v1/notices/${body.id}`)).body
+      return [codeEnd, after.status, Object.keys(after.body).sort().join()]
+    }
+    const members = 'code,detail,status,title,type'
+    const wrong = async (to: string) => {
+      const code = (await codeFor(to)) === '0000' ? '1111' : '0000'
+      for (let n = 0; n < 3; n++) await post('/v1/captchas/check', { channel: 'sms', to, code })
+    }
+    expect(await end(wrong)).toEqual(['tries', 410, members])
+    const right = async (to: string) =>
+      post('/v1/captchas/check', { channel: 'sms', to, code: await codeFor(to) })
+    expect(await end(right)).toEqual(['passed', 410, members])
+  })
+
+  test('checkCaptcha by an id alone; another app’s id is unknown', async () => {
+    const postern = await open(own)
+    const sent = await postern.sendCaptcha({ app, channel: 'sms', to: newPhone(), code: '2468' })
+    const { id } = sent as { id: string }
+    const elsewhere = await postern.checkCaptcha({ app: 'other', id, code: '2468' })
+    expect(elsewhere).toEqual({ outcome: 'code_gone', reason: 'unknown' })
+    expect(await postern.checkCaptcha({ app, id, code: '2468' })).toMatchObject({
+      outcome: 'passed',
+    })
+    const again = await postern.checkCaptcha({ app, id, code: '2468' })
+    expect(again).toEqual({ outcome: 'code_gone', reason: 'used' })
+  })
+
+  test('cancelCaptcha: the code passes no more, its message is not sent, a repeat is the same, others are not found', async () => {
+    const postern = await open(own)
+    const asked = { app, channel: 'sms', to: newPhone() } as const
+    const sent = await postern.sendCaptcha({ ...asked, code: '1357' })
+    const { id } = sent as { id: string }
+    expect(await postern.cancelCaptcha({ app: 'other', id })).toEqual({ outcome: 'not_found' })
+    expect(await postern.cancelCaptcha({ app, id: 'x' })).toEqual({ outcome: 'not_found' })
+    expect(await postern.cancelCaptcha({ app, id })).toEqual({ outcome: 'canceled' })
+    expect(await postern.cancelCaptcha({ app, id })).toEqual({ outcome: 'canceled' })
+    const checked = await postern.checkCaptcha({ ...asked, code: '1357' })
+    expect(checked).toEqual({ outcome: 'code_gone', reason: 'used' })
+    postern.startWorker()
+    await eventually(async () => {
+      const found = await postern.findNotice({ app, id })
+      expect(found).toMatchObject({ notice: { state: 'expired', codeEnd: 'canceled' } })
+    })
+  })
+
+  test('cancelCaptcha of an earlier send leaves the newer code', async () => {
+    const postern = await open(own)
+    const asked = { app, channel: 'sms', to: newPhone() } as const
+    const { id } = (await postern.sendCaptcha({ ...asked, code: '1357' })) as { id: string }
+    await postern.sendCaptcha({ ...asked, code: '2468' })
+    expect(await postern.cancelCaptcha({ app, id })).toEqual({
+      outcome: 'code_gone',
+      reason: 'expired',
+    })
+    expect(await postern.checkCaptcha({ ...asked, code: '2468' })).toMatchObject({
+      outcome: 'passed',
+    })
+  })
+})
+
+test('searchNotices and countNotices: by scene, kind, time and whether the code passed', async () => {
+  const postern = await open(own)
+  const scene = 'counted'
+  for (const code of ['1111', '2222', '3333']) {
+    const asked = { app, channel: 'sms', to: newPhone(), scene, code } as const
+    await postern.sendCaptcha(asked)
+    if (code === '1111') await postern.checkCaptcha(asked)
+  }
+  const filter = { app, scenes: [scene], kind: 'captcha' as const }
+  expect(await postern.countNotices(filter)).toEqual({ outcome: 'found', total: 3, passed: 1 })
+  const ofOthers = await postern.countNotices({ ...filter, app: 'other' })
+  expect(ofOthers).toEqual({ outcome: 'found', total: 0, passed: 0 })
+  const from = new Date(Date.now() + 3_600_000).toISOString()
+  expect(await postern.countNotices({ ...filter, from })).toMatchObject({ total: 0 })
+  expect(await postern.countNotices({ ...filter, before: from })).toMatchObject({ total: 3 })
+  const passed = await postern.searchNotices({ ...filter, hasPassed: true })
+  expect(passed).toMatchObject({ outcome: 'found', items: [{ codeEnd: 'passed', scene }] })
+  const others = await postern.searchNotices({ ...filter, hasPassed: false, limit: 1 })
+  expect(others).toMatchObject({ items: [{ scene }], nextCursor: expect.any(String) })
+  const { nextCursor: cursor } = others as { nextCursor: string }
+  const last = await postern.searchNotices({ ...filter, hasPassed: false, cursor })
+  expect(last).toMatchObject({ items: [{ scene }] })
+  expect(last).not.toHaveProperty('nextCursor')
+  const foreign = await postern.searchNotices({ ...filter, app: 'other', cursor })
+  expect(foreign).toMatchObject({ outcome: 'invalid_request', errors: [{ path: 'cursor' }] })
+})
+
+test('authenticate: app and kind of a key; a made-up, a revoked and an ended one are unauthorized', async () => {
+  const postern = await open()
+  const database = openDatabase(on.database.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  const keys = createKeyStore(database)
+  const { id, token } = await keys.create({ name: 'shop', app: 'shop' })
+  expect(await postern.authenticate(token)).toEqual({
+    outcome: 'authenticated',
+    app: 'shop',
+    keyId: id,
+    kind: 'secret',
+  })
+  const unauthorized = { outcome: 'unauthorized' }
+  for (const wrong of ['', 'x', 'a b', 'psk_\n', 7, undefined, 'x'.repeat(100_000)]) {
+    expect(await postern.authenticate(wrong as string)).toEqual(unauthorized)
+  }
+  const short = await keys.create({ name: 'short', app: 'shop', livesMs: 400 })
+  expect(await postern.authenticate(short.token)).toMatchObject({ outcome: 'authenticated' })
+  await eventually(async () =>
+    expect(await postern.authenticate(short.token)).toEqual(unauthorized),
+  )
+  await postern.close()
+  expect(await postern.authenticate(token)).toEqual({ outcome: 'unavailable' })
+})
+
+test("a plugin's policy includes captcha's rules and decides in one step with them", async () => {
+  const plugin = {
+    name: 'few',
+    policies: {
+      few: [{ include: 'captcha' }, { name: 'two', key: '{app}:{to}', sliding: '2 per 1h' }],
+    },
+  }
+  const rule = { name: 'three', key: '{app}:{channel}:{to}', sliding: '3 per 1h' }
+  const environment = posternEnv({
+    ...on,
+    policyFile: { policies: { ...noLimits, captcha: [rule] } },
+  })
+  const keyPrefix = `${on.redis.prefix}few:`
+  const routed = {
+    ...plugin,
+    router: () => ((_: unknown, __: unknown, next: () => void) => next()) as never,
+  }
+  const postern = await createPostern({ environment, keyPrefix, plugins: [routed as never] })
+  releaseLater(() => postern.close())
+  const asked = { app, channel: 'sms', to: newPhone() } as const
+  const send = (policy?: string) => postern.sendCaptcha({ ...asked, ...(policy ? { policy } : {}) })
+  expect(await send('few')).toMatchObject({ outcome: 'accepted' })
+  expect(await send('few')).toMatchObject({ outcome: 'accepted' })
+  expect(await send('few')).toMatchObject({ outcome: 'limited', rule: 'two' })
+  expect(await send()).toMatchObject({ outcome: 'accepted' })
+  expect(await send()).toMatchObject({ outcome: 'limited', rule: 'three' })
+})
