@@ -7,7 +7,8 @@
  *
  * If a request never answered (its process died, or its answer was not stored), a repeat takes the key over after a
  * while. It gets the id of the first request's notice. If that notice was sent or will be, it is the answer. If not,
- * the repeat continues with a new id, so that no late undo of the first request can reach it.
+ * the repeat continues with a new id, so that no late undo of the first request can reach it. A repeat after an answer
+ * also continues with a new id if the notice ended unsent meanwhile (I26).
  */
 import { createHash } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -15,6 +16,7 @@ import { newId } from '../base/ids.ts'
 import { Overloaded } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Database } from '../storage/database.ts'
+import { endedUnsent } from './unanswered.ts'
 
 export type ReserveResult =
   | { kind: 'proceed' }
@@ -144,24 +146,30 @@ export function createIdempotency(database: Database) {
   }
 }
 
-// The insert succeeds if the key is new, a day old, or reserved by a request that must have died.
+/**
+ * A key that a request may have: it is a day old, reserved by a request that must have died, or answered for a notice that
+ * ended unsent. A notice without a row counts as sent: test recipients have none.
+ */
+const isFree = `(old.created_at < now() - $6 * interval '1 millisecond' OR (old.request_hash = $3 AND
+    CASE WHEN old.answer IS NULL THEN old.created_at < now() - $5 * interval '1 millisecond'
+         ELSE EXISTS (SELECT FROM notice n WHERE n.id = old.notice_id AND ${endedUnsent}) END))`
+
+// The last part sees the table before this statement. There a key can be free that another request has just reserved.
 const reserveSql = `
   WITH mine AS (
     INSERT INTO idempotency_key AS old (app, key_hash, request_hash, notice_id, created_at)
     VALUES ($1, $2, $3, $4, now())
     ON CONFLICT (app, key_hash) DO UPDATE
     SET created_at = now(), answer = NULL, request_hash = excluded.request_hash,
-        notice_id = CASE WHEN old.created_at < now() - $6 * interval '1 millisecond'
-                         THEN excluded.notice_id ELSE old.notice_id END
-    WHERE old.created_at < now() - $6 * interval '1 millisecond'
-       OR (old.answer IS NULL AND old.request_hash = excluded.request_hash
-           AND old.created_at < now() - $5 * interval '1 millisecond')
+        notice_id = CASE WHEN old.answer IS NULL AND old.created_at >= now() - $6 * interval '1 millisecond'
+                         THEN old.notice_id ELSE excluded.notice_id END
+    WHERE ${isFree}
     RETURNING request_hash, notice_id
   )
   SELECT request_hash AS "requestHash", notice_id AS "noticeId", NULL AS answer, true AS "isNew" FROM mine
   UNION ALL
-  SELECT request_hash, notice_id, answer, false FROM idempotency_key
-  WHERE app = $1 AND key_hash = $2 AND NOT EXISTS (SELECT FROM mine)`
+  SELECT request_hash, notice_id, answer, false FROM idempotency_key AS old
+  WHERE app = $1 AND key_hash = $2 AND NOT EXISTS (SELECT FROM mine) AND NOT ${isFree}`
 
 const lookSql = `
   SELECT place FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY AS asked (app, key_hash, place)

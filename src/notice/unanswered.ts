@@ -31,6 +31,10 @@ export function createUnanswered(database: Database) {
   }
 }
 
+/** The notice `n` ended, and its message surely did not reach the person. */
+export const endedUnsent = `(n.state IN ('failed', 'expired') AND n.sent_at IS NULL
+                             AND n.error IS DISTINCT FROM 'outcome_unknown')`
+
 const abandonSql = `
   UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now()
   WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
@@ -40,7 +44,5 @@ const adoptSql = `
   UPDATE notice SET claims = claims + 1 WHERE app = $1 AND id = $2 AND state = 'pending'`
 
 const adoptedSql = `
-  SELECT state IN ('pending', 'sending') AS "isOpen", created_at AS "createdAt", expires_at AS "expiresAt"
-  FROM notice
-  WHERE app = $1 AND id = $2 AND (state IN ('pending', 'sending', 'sent', 'delivered')
-                                  OR sent_at IS NOT NULL OR error = 'outcome_unknown')`
+  SELECT n.state IN ('pending', 'sending') AS "isOpen", n.created_at AS "createdAt", n.expires_at AS "expiresAt"
+  FROM notice n WHERE n.app = $1 AND n.id = $2 AND NOT ${endedUnsent}`

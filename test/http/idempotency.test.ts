@@ -196,6 +196,60 @@ const dropTrigger = (name: string) =>
     return true
   })
 
+const ended = (state: string, error: string) =>
+  `UPDATE notice SET state = '${state}', error = '${error}', due_at = NULL, sealed_params = NULL, finished_at = now() WHERE id = $1`
+const endings = {
+  'was abandoned': ended('failed', 'abandoned'),
+  'is expired': ended('expired', 'too_late'),
+  'is not there': 'DELETE FROM notice WHERE id = $1',
+}
+
+/** Sends a notice that no worker takes, and gives it this end. */
+async function sendAndEnd(send: () => Promise<Reply>, sql: string): Promise<Reply> {
+  await postern.database.pool.query(holdNotices)
+  try {
+    const first = await send()
+    await postern.database.pool.query(sql, [first.body.id])
+    return first
+  } finally {
+    await dropTrigger('hold_notice')
+  }
+}
+
+describe('a repeat after a 202 whose notice has ended (I26)', () => {
+  const { 'was abandoned': _, 'is not there': isGone, ...unsent } = endings
+  test.each(Object.entries({ ...unsent, failed: ended('failed', 'rejected') }))(
+    'unsent: it %s → ten repeats at once make one other notice, and later repeats get that',
+    async (what, sql) => {
+      const send = () => notice(`unsent, ${what}`.replaceAll(/\W+/g, '-'))
+      const first = await sendAndEnd(send, sql)
+      const repeats = await Promise.all(Array.from({ length: 10 }, send))
+      const accepted = repeats.filter(({ status }) => status === 202)
+      expect(repeats.every(({ status }) => status === 202 || status === 409)).toBe(true)
+      const [id, ...more] = new Set(accepted.map(({ body }) => body.id))
+      expect([id === first.body.id, more]).toEqual([false, []])
+      expect(await postern.messageFor(id)).toMatchObject({ noticeId: id })
+      expect((await send()).body.id).toBe(id)
+      // The key still belongs to the first content.
+      const other = { ...welcome, params: { name: 'Eve', order: 7 } }
+      expect((await notice(`unsent, ${what}`.replaceAll(/\W+/g, '-'), other)).status).toBe(422)
+    },
+  )
+
+  test.each([
+    ['it may have been sent', ended('failed', 'outcome_unknown')],
+    [
+      'it was sent and not delivered',
+      `UPDATE notice SET state = 'failed', error = 'not_delivered', due_at = NULL, sealed_params = NULL, sent_at = now(), finished_at = now() WHERE id = $1`,
+    ],
+    ['its row is gone, or it was for a test recipient', isGone],
+  ])('%s → the same answer', async (what, sql) => {
+    const send = () => notice(`ended, ${what}`.replaceAll(/\W+/g, '-'))
+    const first = await sendAndEnd(send, sql)
+    expect(await send()).toMatchObject({ status: 202, body: first.body })
+  })
+})
+
 describe('a key whose first request never answered is taken over after 30 s', () => {
   const captcha = (headers: Record<string, string>, to: string) =>
     postern.post('/v1/captchas', { channel: 'sms', to }, { headers })
@@ -227,26 +281,11 @@ describe('a key whose first request never answered is taken over after 30 s', ()
     expect(Math.abs(Date.parse(repeat.body.resendAt) - Date.now())).toBeLessThan(5_000)
   })
 
-  const endings = {
-    'was abandoned':
-      "UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now() WHERE id = $1",
-    'is expired':
-      "UPDATE notice SET state = 'expired', error = 'too_late', due_at = NULL, sealed_params = NULL, finished_at = now() WHERE id = $1",
-    'is not there': 'DELETE FROM notice WHERE id = $1',
-  }
   test.each(Object.entries(endings))(
     'the notice %s: the repeat makes another, later repeats get its id and never the first one (I26)',
     async (what, sql) => {
       const send = () => notice(`taken over, ${what}`.replaceAll(/\W+/g, '-'))
-      // No worker takes it: its state is what this test makes of it.
-      await postern.database.pool.query(holdNotices)
-      let first: Reply
-      try {
-        first = await send()
-        await postern.database.pool.query(sql, [first.body.id])
-      } finally {
-        await dropTrigger('hold_notice')
-      }
+      const first = await sendAndEnd(send, sql)
       await loseAnswer(31_000)
       const repeat = await send()
       expect(repeat.status).toBe(202)

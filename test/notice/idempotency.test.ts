@@ -83,6 +83,39 @@ test('reserve: one app knows nothing of the keys of another', async () => {
   })
 })
 
+test('reserve: a key whose notice expired, and that another request has just reserved and used: never the old answer (I26)', async () => {
+  const key = newKey()
+  const [id, nextId] = [newId(), newId()]
+  await idempotency.reserve('app', key, 'request', id)
+  await idempotency.keep('app', key, id, { outcome: 'accepted', id })
+  await store.insert(newNotice(id))
+  await pool.query(
+    `UPDATE notice SET state = 'expired', due_at = NULL, sealed_params = NULL, finished_at = now() WHERE id = $1`,
+    [id],
+  )
+  const other = await pool.connect()
+  try {
+    await other.query('BEGIN')
+    await other.query(
+      'UPDATE idempotency_key SET notice_id = $2, answer = $3 WHERE notice_id = $1',
+      [id, nextId, { outcome: 'accepted', id: nextId }],
+    )
+    const waiting = idempotency.reserve('app', key, 'request', newId())
+    await eventually(async () => {
+      const { rows } = await pool.query(
+        `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%idempotency_key%' AND datname = current_database()`,
+      )
+      return rows.length > 0
+    })
+    await other.query('COMMIT')
+    expect(await waiting).toEqual({ kind: 'in_progress' })
+  } finally {
+    other.release()
+  }
+  const answered = await idempotency.reserve('app', key, 'request', newId())
+  expect(answered).toEqual({ kind: 'answered', answer: { outcome: 'accepted', id: nextId } })
+})
+
 test('free: a refused request frees its key, an answered one keeps it, and never frees the key of another', async () => {
   const [key, first, second] = [newKey(), newId(), newId()]
   await idempotency.reserve('app', key, 'request', first)
