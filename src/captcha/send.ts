@@ -16,7 +16,7 @@ import {
   type SendAsked,
   type SendOutcome,
 } from '../notice/message.ts'
-import type { OncePerKey, Reservation } from '../notice/once-per-key.ts'
+import type { OncePerKey } from '../notice/once-per-key.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
@@ -44,7 +44,6 @@ export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 type PreparedCaptcha = PreparedNotice & { readonly scene: string }
 
 interface Sending {
-  draft: Omit<PreparedCaptcha, 'id'>
   params: Params
   origin: Origin
   policy: string
@@ -101,40 +100,33 @@ export function createSendCaptcha(deps: {
     }
     // The key's row lives longer than the code, and must not show it.
     const shown = own === undefined ? asked : { ...asked, code: codes.digestOf(draft, own) }
-    const reservation = await oncePerKey.begin('captcha', shown, caller, answerBy)
-    if ('outcome' in reservation) return reservation
     const given = testRecipients.codeOf(channel, to) ?? own
-    const sending = { draft, params, origin, policy, fields, answerBy, given }
-    let outcome: SendOutcome | undefined
-    try {
-      outcome =
-        (await adopt(sending, reservation)) ?? (await send(sending, reservation, caller, challenge))
-      return outcome
-    } finally {
-      await reservation.end(outcome)
-    }
+    const sending = { params, origin, policy, fields, answerBy, given }
+    return oncePerKey.carryOut('captcha', shown, caller, answerBy, {
+      adopt: (id) => adopt({ ...draft, id }, sending),
+      make: (id) => make({ ...draft, id }, sending, caller, challenge),
+    })
   }
 
-  /** The answer to an earlier request with this key, if its notice was sent or will be. Takes no quota. */
+  /** The answer for the notice of an earlier request, if it was sent or will be. Takes no quota. */
   async function adopt(
-    { draft, origin, policy, fields, given }: Sending,
-    { earlierId: id }: Reservation,
+    notice: PreparedCaptcha,
+    { origin, policy, fields, given }: Sending,
   ): Promise<Accepted | undefined> {
-    const row = id ? await store.adopt(draft.app, id) : null
-    if (!id || !row) return undefined
+    const row = await store.adopt(notice.app, notice.id)
+    if (!row) return undefined
     // Without its code, the notice will not be sent.
-    if (row.isOpen && (await codes.settle(draft, id)) !== 'current') return undefined
+    if (row.isOpen && (await codes.settle(notice, notice.id)) !== 'current') return undefined
     const resendAtMs = Date.now() + (await quota.nextInMs(policy, fields))
-    return acceptedOf({ ...draft, ...row, id }, given, resendAtMs, await lockOf(draft, origin))
+    return acceptedOf({ ...notice, ...row }, given, resendAtMs, await lockOf(notice, origin))
   }
 
-  async function send(
-    { draft, params, origin, policy, fields, answerBy, given }: Sending,
-    reservation: Reservation,
+  async function make(
+    notice: PreparedCaptcha,
+    { params, origin, policy, fields, answerBy, given }: Sending,
     caller: Caller,
     challenge: string | undefined,
   ): Promise<SendOutcome> {
-    const notice = { ...draft, id: await reservation.claimId() }
     const entry = await challenges.enter(caller, challenge)
     if ('outcome' in entry) return entry
     let isTaken = false
@@ -143,7 +135,7 @@ export function createSendCaptcha(deps: {
       const decision = await quota.acquire(policy, fields, notice.id, entry.isHuman)
       if (!decision.admitted) return await challenges.refuse(caller, limitedBy('captcha', decision))
       isTaken = true
-      const lock = lockOf(draft, origin)
+      const lock = lockOf(notice, origin)
       if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }
       const refund = checkLimits.refundOf(policy, fields)
       created = await makeCode(notice, params, given, refund, answerBy)
@@ -189,8 +181,8 @@ export function createSendCaptcha(deps: {
    * A lock of checks does not refuse a send, but the answer reports the lock. Without an answer from Redis it is left
    * out.
    */
-  async function lockOf(draft: Sending['draft'], origin: Origin) {
-    const waitMs = await checkLimits.waitMsOf(draft, origin).catch(() => 0)
+  async function lockOf(notice: PreparedCaptcha, origin: Origin) {
+    const waitMs = await checkLimits.waitMsOf(notice, origin).catch(() => 0)
     return waitMs > 0 ? { lockedForMs: waitMs } : {}
   }
 

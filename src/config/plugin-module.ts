@@ -38,8 +38,13 @@ function addressOf(policyPath: string, specifier: string): string {
 }
 
 /** The folder of a package. Files that are no package may share a folder, so such a file stands alone. */
-const homeOf = (file: string) =>
-  /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+\//.exec(file)?.[0] ?? `${file}:`
+function homeOf(file: string): string {
+  const parts = file.split('/')
+  const packages = parts.lastIndexOf('node_modules')
+  if (packages === -1) return `${file}:`
+  const isScoped = parts[packages + 1]?.startsWith('@')
+  return `${parts.slice(0, packages + (isScoped ? 3 : 2)).join('/')}/`
+}
 
 /** The plugin whose code is in the stack of an error; undefined if there is none. */
 export function pluginIn(error: unknown): string | undefined {

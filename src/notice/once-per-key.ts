@@ -12,7 +12,6 @@ import { orLate } from '../base/deadline.ts'
 import { createTurns } from '../base/turns.ts'
 import { Overloaded, Unavailable } from '../base/unavailable.ts'
 import type { Caller } from '../rules/quota.ts'
-import type { Refused } from '../rules/refused.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 
@@ -20,16 +19,12 @@ import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
-/** The reservation of a request to make a notice. */
-export interface Reservation {
-  /**
-   * The notice of an earlier request with this key that never answered. If that was sent or will be, it is the answer.
-   */
-  earlierId?: string
-  /** Returns the id of the notice to make. From then on the key is bound to it. */
-  claimId(): Promise<string>
-  /** Must be called last. Stores an accepted answer; frees the key after anything else. Never throws. */
-  end(outcome: SendOutcome | undefined): Promise<void>
+/** The two ways to the outcome of a send. */
+interface Ways {
+  /** The answer for the notice of an earlier request that never answered. Undefined if it was not sent and will not be. */
+  adopt(earlierId: string): Promise<Accepted | undefined>
+  /** Makes the notice with this id. */
+  make(id: string): Promise<SendOutcome>
 }
 
 export type OncePerKey = ReturnType<typeof createOncePerKey>
@@ -48,17 +43,19 @@ export function createOncePerKey(idempotency: Idempotency) {
     },
 
     /**
-     * The stored answer for a repeat, or a new reservation. Without a key every request is new. The answer to a challenge
-     * is not compared: a request that died has used it up, and its repeat must bring another.
+     * Returns the stored answer for a repeat. Otherwise carries out the send, stores an accepted answer, and frees the key
+     * after anything else. Without a key every request is new. The answer to a challenge is not compared: a request that
+     * died has used it up, and its repeat must bring another.
      */
-    async begin(
+    async carryOut(
       kind: 'captcha' | 'notice',
       { idempotencyKey, challenge: _, ...asked }: SendAsked & { challenge?: string | undefined },
       caller: Caller,
       answerBy: number,
-    ): Promise<Reservation | Accepted | Refused> {
+      { adopt, make }: Ways,
+    ): Promise<SendOutcome> {
       const id = idempotency.newNoticeId()
-      if (idempotencyKey === undefined) return { claimId: async () => id, end: async () => {} }
+      if (idempotencyKey === undefined) return make(id)
       const { app } = caller
       const key = scopedKey(idempotencyKey, caller)
       let isTried = false
@@ -66,37 +63,40 @@ export function createOncePerKey(idempotency: Idempotency) {
         isTried = true
         return idempotency.reserve(app, key, textOf(kind, asked), id)
       }
-      const free = (standsFor: string) =>
-        untilLate(idempotency.free(app, key, standsFor), answerBy, () => {})
+      const free = (boundTo: string) =>
+        untilLate(idempotency.free(app, key, boundTo), answerBy, () => {})
       const reserving = caller.isPage
         ? inTurn({ app, caller: caller.ip }, reserve, noTurn)
         : reserve()
-      const reservation = await untilLate(reserving, answerBy, notInTime).catch(async (error) => {
+      const reserved = await untilLate(reserving, answerBy, notInTime).catch(async (error) => {
         // Frees a reservation without an answer too, because it may exist.
         if (isTried) await free(id)
         throw error
       })
-      if (reservation.kind === 'in_progress') return { outcome: 'idempotency_in_progress' }
-      if (reservation.kind === 'reused') return { outcome: 'idempotency_key_reused' }
-      if (reservation.kind === 'answered') {
+      if (reserved.kind === 'in_progress') return { outcome: 'idempotency_in_progress' }
+      if (reserved.kind === 'reused') return { outcome: 'idempotency_key_reused' }
+      if (reserved.kind === 'answered') {
         // Builds before the first release stored the HTTP answer.
-        const { body, ...kept } = reservation.answer as Accepted & { body?: Accepted }
+        const { body, ...kept } = reserved.answer as Accepted & { body?: Accepted }
         return body ? { ...body, outcome: 'accepted' } : kept
       }
-      const earlierId = reservation.kind === 'taken_over' ? reservation.earlierId : undefined
-      let standsFor = earlierId ?? id
-      return {
-        ...(earlierId ? { earlierId } : {}),
-        async claimId() {
-          if (standsFor !== id) await idempotency.rename(app, key, standsFor, id)
-          standsFor = id
-          return id
-        },
-        async end(outcome) {
-          if (outcome?.outcome !== 'accepted') return free(standsFor)
-          // A sent message is never answered with an error. If this fails, a repeat finds the notice.
-          await untilLate(idempotency.keep(app, key, standsFor, outcome), answerBy, () => {})
-        },
+      const earlierId = reserved.kind === 'taken_over' ? reserved.earlierId : undefined
+      /** The notice to which the key is bound. */
+      let boundTo = earlierId ?? id
+      let outcome: SendOutcome | undefined
+      try {
+        if (earlierId) {
+          outcome = await adopt(earlierId)
+          if (outcome) return outcome
+          await idempotency.rename(app, key, earlierId, id)
+          boundTo = id
+        }
+        outcome = await make(id)
+        return outcome
+      } finally {
+        // A sent message is never answered with an error. If the answer is not stored, a repeat finds the notice.
+        if (outcome?.outcome !== 'accepted') await free(boundTo)
+        else await untilLate(idempotency.keep(app, key, boundTo, outcome), answerBy, () => {})
       }
     },
   }

@@ -5,7 +5,7 @@
 import type { CanReach } from '../recipient/can-reach.ts'
 import { type Caller, type Fields, originOf, type Quota } from '../rules/quota.ts'
 import { invalidRequest, limitedBy } from '../rules/refused.ts'
-import type { CreatedNotice, CreateNotice, NoticeDraft, Params } from './create.ts'
+import type { CreatedNotice, CreateNotice, Params, PreparedNotice } from './create.ts'
 import {
   type Accepted,
   acceptedAs,
@@ -13,7 +13,7 @@ import {
   type SendAsked,
   type SendOutcome,
 } from './message.ts'
-import type { OncePerKey, Reservation } from './once-per-key.ts'
+import type { OncePerKey } from './once-per-key.ts'
 import type { NoticeStore } from './store.ts'
 
 export interface NoticeAsked extends SendAsked {
@@ -24,13 +24,6 @@ export interface NoticeAsked extends SendAsked {
 }
 
 export type SendNotice = ReturnType<typeof createSendNotice>
-
-interface Sending {
-  draft: NoticeDraft
-  params: Params
-  fields: Fields
-  answerBy: number
-}
 
 const furthestAheadMs = 7 * 86_400_000
 
@@ -62,33 +55,25 @@ export function createSendNotice(deps: {
     const ahead = aheadMs > 0 ? { sendAt } : {}
     const draft = { app, kind: 'notice', channel, to, template, locale, ttlMs, ...ahead } as const
     const fields = quota.fieldsOf(draft, params, originOf(caller, asked.ip, country))
-    const reservation = await oncePerKey.begin('notice', asked, caller, answerBy)
-    if ('outcome' in reservation) return reservation
-    const sending = { draft, params, fields, answerBy }
-    let outcome: SendOutcome | undefined
-    try {
-      outcome = (await adopt(sending, reservation)) ?? (await send(sending, reservation))
-      return outcome
-    } finally {
-      await reservation.end(outcome)
-    }
+    return oncePerKey.carryOut('notice', asked, caller, answerBy, {
+      adopt: (id) => adopt({ ...draft, id }, fields),
+      make: (id) => make({ ...draft, id }, params, fields, answerBy),
+    })
   }
 
-  /** The answer to an earlier request with this key, if its notice was sent or will be. Takes no quota. */
-  async function adopt(
-    { draft, fields }: Sending,
-    { earlierId: id }: Reservation,
-  ): Promise<Accepted | undefined> {
-    const row = id ? await store.adopt(draft.app, id) : null
-    if (!id || !row) return undefined
-    return acceptedOf({ ...draft, ...row, id }, Date.now() + (await quota.nextInMs(policy, fields)))
+  /** The answer for the notice of an earlier request, if it was sent or will be. Takes no quota. */
+  async function adopt(notice: PreparedNotice, fields: Fields): Promise<Accepted | undefined> {
+    const row = await store.adopt(notice.app, notice.id)
+    if (!row) return undefined
+    return acceptedOf({ ...notice, ...row }, Date.now() + (await quota.nextInMs(policy, fields)))
   }
 
-  async function send(
-    { draft, params, fields, answerBy }: Sending,
-    reservation: Reservation,
+  async function make(
+    notice: PreparedNotice,
+    params: Params,
+    fields: Fields,
+    answerBy: number,
   ): Promise<SendOutcome> {
-    const notice = { ...draft, id: await reservation.claimId() }
     const decision = await quota.acquire(policy, fields, notice.id)
     if (!decision.admitted) return limitedBy(policy, decision)
     let created: CreatedNotice | undefined

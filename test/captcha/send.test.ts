@@ -6,7 +6,7 @@ import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { checkedPolicies } from '../../src/limiter/policy/parse.ts'
 import type { CreatedNotice, Params, PreparedNotice } from '../../src/notice/create.ts'
-import type { SendOutcome } from '../../src/notice/message.ts'
+import type { Accepted, SendOutcome } from '../../src/notice/message.ts'
 import type { OncePerKey } from '../../src/notice/once-per-key.ts'
 import { createSendNotice } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
@@ -86,16 +86,18 @@ async function openRoom(
     oncePerKey: {
       answerBy: () => performance.now() + 2_000,
       isNew: async (key: string) => !answered.has(key),
-      async begin(_: string, { idempotencyKey: id = '' }: { idempotencyKey?: string }) {
+      async carryOut(_, { idempotencyKey: id = '' }, __, ___, { adopt, make }) {
         begun.push(id)
-        if (answered.has(id)) return { outcome: 'accepted', id }
-        return {
-          ...(adopted ? { earlierId: id } : {}),
-          claimId: async () => id,
-          end: async (outcome?: { outcome: string }) => void ended.push(outcome?.outcome),
+        if (answered.has(id)) return { outcome: 'accepted', id } as Accepted
+        let outcome: SendOutcome | undefined
+        try {
+          outcome = (adopted ? await adopt(id) : undefined) ?? (await make(id))
+          return outcome
+        } finally {
+          ended.push(outcome?.outcome)
         }
       },
-    } as unknown as OncePerKey,
+    } satisfies OncePerKey,
     quota,
     createNotice,
     store,

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import express from 'express'
 import { expect, inject, test } from 'vitest'
+import { pluginIn } from '../../src/config/plugin-module.ts'
 import { loadConfig } from '../../src/main/load-config.ts'
 import { createExtensions, openRouters, type Plugin } from '../../src/main/plugins.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
@@ -313,4 +314,29 @@ test('what a host hands over in the wrong shape → an Error that names it', asy
   await expect(add({ plugins: [twice, () => twice] })).rejects.toThrow(
     'plugin twice: there is a plugin of this name already',
   )
+})
+
+test('pluginIn: an error of a plugin file or of any file of its package is its; another error is of none', async () => {
+  const thrower = 'export const fail = () => new Error("inside")'
+  const folder = folderOf(
+    {
+      'a.js': `${thrower}\nexport default { name: 'a', providerKinds: {}, fail }`,
+      'other.js': thrower,
+      'node_modules/@acme/carrier/package.json': '{ "type": "module", "exports": "./it.js" }',
+      'node_modules/@acme/carrier/it.js': 'export default { providerKinds: {} }',
+      'node_modules/@acme/carrier/lib/deep.js': thrower,
+      'node_modules/@acme/other/deep.js': thrower,
+    },
+    [],
+  )
+  const extensions = createExtensions()
+  for (const name of ['./a.js', '@acme/carrier']) {
+    await extensions.addModule(name, join(folder, 'postern.yaml'))
+  }
+  const ofFile = async (file: string) => pluginIn((await import(join(folder, file))).fail())
+  expect(await ofFile('a.js')).toBe('./a.js')
+  expect(await ofFile('node_modules/@acme/carrier/lib/deep.js')).toBe('@acme/carrier')
+  expect(await ofFile('other.js')).toBeUndefined()
+  expect(await ofFile('node_modules/@acme/other/deep.js')).toBeUndefined()
+  expect(pluginIn('a word')).toBeUndefined()
 })

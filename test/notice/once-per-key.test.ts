@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { canonicalRecord } from '../../src/base/canonical.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createIdempotency, type Idempotency } from '../../src/notice/idempotency.ts'
-import type { Accepted, SendAsked } from '../../src/notice/message.ts'
+import type { Accepted, SendAsked, SendOutcome } from '../../src/notice/message.ts'
 import { createOncePerKey } from '../../src/notice/once-per-key.ts'
 import type { Caller } from '../../src/rules/quota.ts'
 import { openDatabase } from '../../src/storage/database.ts'
@@ -28,42 +28,77 @@ const accepted = (id: string): Accepted => ({
 })
 
 const keys = createOncePerKey(idempotency)
-const begin = (key: string | undefined, more: object = {}, caller = server, on = keys) =>
-  on.begin('captcha', asked(key, more), caller, on.answerBy())
-/** An attempt, or a fault of the test. */
-async function attempt(...args: Parameters<typeof begin>) {
+const carryOut = (
+  ways: Parameters<typeof keys.carryOut>[4],
+  key: string | undefined,
+  more: object = {},
+  caller = server,
+  on = keys,
+) => on.carryOut('captcha', asked(key, more), caller, on.answerBy(), ways)
+
+/** A send that goes on until it is ended: with an outcome, or with the error of a server that is away. */
+interface Attempt {
+  id: string
+  end(outcome: SendOutcome | undefined): Promise<void>
+}
+type Args = Parameters<typeof carryOut> extends [unknown, ...infer Rest] ? Rest : never
+
+/** The attempt that this request begins, or the outcome that it gets at once. */
+async function begin(...args: Args): Promise<Attempt | SendOutcome> {
+  const ending = Promise.withResolvers<SendOutcome | undefined>()
+  const making = Promise.withResolvers<Attempt>()
+  const carried = carryOut(
+    {
+      adopt: async () => undefined,
+      async make(id) {
+        const end = async (outcome: SendOutcome | undefined) => {
+          ending.resolve(outcome)
+          await carried.catch(() => {})
+        }
+        making.resolve({ id, end })
+        const outcome = await ending.promise
+        if (!outcome) throw new Error('a server is away')
+        return outcome
+      },
+    },
+    ...args,
+  )
+  carried.catch(() => {})
+  return Promise.race([making.promise, carried])
+}
+async function attempt(...args: Args): Promise<Attempt> {
   const begun = await begin(...args)
   return 'outcome' in begun ? expect.unreachable(begun.outcome) : begun
 }
-const outcomeOf = async (...args: Parameters<typeof begin>) => {
+const outcomeOf = async (...args: Args) => {
   const begun = await begin(...args)
   return 'outcome' in begun ? begun.outcome : 'to be made'
 }
 
 test('without a key: an id each time, and nothing is kept', async () => {
   const [first, second] = [await attempt(undefined), await attempt(undefined)]
-  const id = await first.claimId()
-  expect(await second.claimId()).not.toBe(id)
-  await first.end(accepted(id))
+  expect(second.id).not.toBe(first.id)
+  await first.end(accepted(first.id))
   expect((await pool.query('SELECT 1 FROM idempotency_key')).rows).toEqual([])
 })
 
 test('an accepted outcome is the repeat’s outcome; before that it is in progress; another content is another request', async () => {
   const first = await attempt('accepted')
   expect(await outcomeOf('accepted')).toBe('idempotency_in_progress')
-  const id = await first.claimId()
+  const { id } = first
   await first.end(accepted(id))
   expect(await begin('accepted')).toEqual(accepted(id))
   // Neither what was left out nor the answer to a challenge makes it another.
   expect(await begin('accepted', { locale: undefined, challenge: 'x' })).toEqual(accepted(id))
   expect(await outcomeOf('accepted', { to: '+8613800138001' })).toBe('idempotency_key_reused')
-  const notice = await keys.begin('notice', asked('accepted'), server, keys.answerBy())
+  const ways = { adopt: async () => undefined, make: async () => expect.unreachable() }
+  const notice = await keys.carryOut('notice', asked('accepted'), server, keys.answerBy(), ways)
   expect(notice).toEqual({ outcome: 'idempotency_key_reused' })
 })
 
 test('an answer that an earlier build kept as it went out is the same outcome', async () => {
   const first = await attempt('by HTTP')
-  const id = await first.claimId()
+  const { id } = first
   await first.end(accepted(id))
   const { outcome: _, ...body } = accepted(id)
   const answer = { status: 202, headers: { location: `/v1/notices/${id}` }, body }
@@ -81,14 +116,13 @@ test.each([
   ['failed', undefined],
 ] as const)('a request that was %s frees its key', async (what, outcome) => {
   const first = await attempt(what)
-  await first.claimId()
   await first.end(outcome)
   expect(await outcomeOf(what, { to: '+8613800138001' })).toBe('to be made')
 })
 
 test('a server’s key belongs to its app, a page’s only to its API key', async () => {
   const first = await attempt('whose')
-  await first.end(accepted(await first.claimId()))
+  await first.end(accepted(first.id))
   expect(await outcomeOf('whose', {}, { ...server, keyId: 'rotated' })).toBe('accepted')
   expect(await outcomeOf('whose', {}, { ...server, app: 'bank' })).toBe('to be made')
   expect(await outcomeOf('whose', {}, page)).toBe('to be made')
@@ -98,20 +132,27 @@ test('a server’s key belongs to its app, a page’s only to its API key', asyn
   expect(await keys.isNew('whose', { ...page, keyId: 'third' }, late)).toBe(true)
 })
 
-test('a request that never answered: a repeat gets its id; after the repeat claims a new id, the key is bound to that', async () => {
-  const earlier = await (await attempt('died')).claimId()
+test('a request that never answered: a repeat is asked to adopt its notice; a repeat that can not is bound to a new one', async () => {
+  const { id: earlier } = await attempt('died')
   const letPass = () =>
     pool.query("UPDATE idempotency_key SET created_at = created_at - interval '31 s'")
   await letPass()
-  const second = await attempt('died')
-  expect(second.earlierId).toBe(earlier)
-  const id = await second.claimId()
+  const { id } = await attempt('died')
   expect(id).not.toBe(earlier)
   await letPass()
-  const third = await attempt('died')
-  expect(third.earlierId).toBe(id)
+  const offered: string[] = []
+  const adopted = await carryOut(
+    {
+      async adopt(earlierId) {
+        offered.push(earlierId)
+        return accepted(earlierId)
+      },
+      make: async () => expect.unreachable(),
+    },
+    'died',
+  )
+  expect([adopted, offered]).toEqual([accepted(id), [id]])
   // The earlier notice is the answer: the key goes on standing for it.
-  await third.end(accepted(id))
   expect(await begin('died')).toEqual(accepted(id))
 })
 
@@ -137,8 +178,7 @@ test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at
       },
     }),
   )
-  const sendAs = async (caller: Caller, key: string) =>
-    (await attempt(key, {}, caller, once)).claimId()
+  const sendAs = async (caller: Caller, key: string) => (await attempt(key, {}, caller, once)).id
   const pages = Promise.allSettled(
     Array.from({ length: 250 }, (_, at) => sendAs(page, `flood-${at}`)),
   )
@@ -167,7 +207,8 @@ test('PostgreSQL does not answer in time: unavailable, and a possible reservatio
       free: async (_app: string, _key: string, id: string) => void freed.push(id),
     }),
   )
-  const late = once.begin('captcha', asked('late'), server, performance.now() + 50)
+  const ways = { adopt: async () => undefined, make: async () => expect.unreachable() }
+  const late = once.carryOut('captcha', asked('late'), server, performance.now() + 50, ways)
   await expect(late).rejects.toMatchObject({ part: 'postgresql' })
   await eventually(() => freed.length > 0)
   expect(freed).toEqual(['an id'])
