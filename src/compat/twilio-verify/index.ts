@@ -97,7 +97,10 @@ const unauthorized = () => fault(20003, undefined, { 'www-authenticate': 'Basic 
 
 const atob64 = (text: string) => Buffer.from(text, 'base64').toString('latin1')
 
-const readForm = express.urlencoded({ extended: false, limit: '16kb', parameterLimit: 100 })
+/** A compressed body can be a bomb, and no client of Twilio sends one. */
+const readForm = express.urlencoded({
+  ...{ extended: false, inflate: false, limit: '16kb', parameterLimit: 100 },
+})
 
 function askedBy(request: Request, account: Asked['account']): Asked {
   const { protocol, headers, baseUrl } = request
