@@ -3,8 +3,7 @@ import type { Metrics } from '../base/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { Attempt } from '../notice/states.ts'
 import type { SendResult } from '../providers/provider.ts'
-import { meanings } from './meaning.ts'
-import { unknowns } from './retry.ts'
+import { meanings, unknowns } from './retry.ts'
 
 /** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
 export interface AttemptLog {

@@ -12,17 +12,19 @@
  * Each process has its own circuit: a broken connection of one worker does not concern the others.
  */
 import type { SendResult } from '../providers/provider.ts'
-import { meanings } from './meaning.ts'
+import { meanings } from './retry.ts'
 
 const failuresToOpen = 5
 /** A shorter call is never slow. */
 const leastSlowMs = 1_500
 const probeEveryMs = 3_000
 
-/** Permission for one call. It must be used or given up. */
+/** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none. */
 export interface Passage {
-  /** The call receives `onAlive`, and calls it when the provider has shown that it lives. */
-  run(call: (onAlive: () => void) => Promise<SendResult>): Promise<SendResult>
+  begin(): void
+  /** The provider has shown that it lives. */
+  alive(): void
+  end(result: SendResult): void
   giveUp(): void
 }
 
@@ -57,56 +59,60 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
     onChange(false)
   }
 
-  async function run(call: (onAlive: () => void) => Promise<SendResult>): Promise<SendResult> {
-    const startMs = performance.now()
+  function createOrdinary(): Passage {
+    let startMs = 0
+    let timer: NodeJS.Timeout | undefined
     let isOverdue = false
     let isExcused = false
-    const timer = setTimeout(
-      () => {
-        isOverdue = true
-        overdue++
-        failed()
-      },
-      Math.max(leastSlowMs, usualMs * 2),
-    )
     const endTimer = () => {
       clearTimeout(timer)
       if (isOverdue) overdue--
       isOverdue = false
     }
-    try {
-      const result = await call(() => {
+    return {
+      begin() {
+        startMs = performance.now()
+        const slowAfterMs = Math.max(leastSlowMs, usualMs * 2)
+        timer = setTimeout(() => {
+          isOverdue = true
+          overdue++
+          failed()
+        }, slowAfterMs)
+      },
+      alive() {
         endTimer()
         isExcused = true
         lives()
-      })
-      // A call that waited for its recipient does not count for the usual time.
-      if (!isFailure(result)) succeeded(isExcused ? 0 : performance.now() - startMs)
-      // A slow call was counted when it became too slow.
-      else if (!isOverdue) failed()
-      return result
-    } finally {
-      endTimer()
+      },
+      end(result) {
+        // A slow call was counted when it became too slow.
+        const isCounted = isOverdue
+        endTimer()
+        // A call that waited for its recipient does not count for the usual time.
+        if (!isFailure(result)) succeeded(isExcused ? 0 : performance.now() - startMs)
+        else if (!isCounted) failed()
+      },
+      giveUp() {},
     }
   }
 
-  const ordinary: Passage = { run, giveUp() {} }
-
-  const probe: Passage = {
-    async run(call) {
-      const startMs = performance.now()
-      try {
-        const result = await call(lives)
-        if (!isFailure(result)) succeeded(performance.now() - startMs)
-        return result
-      } finally {
+  function createProbe(): Passage {
+    let startMs = 0
+    isProbing = true
+    return {
+      begin() {
+        startMs = performance.now()
+      },
+      alive: lives,
+      end(result) {
         isProbing = false
+        if (!isFailure(result)) succeeded(performance.now() - startMs)
         if (probeAtMs !== undefined) probeAtMs = performance.now() + probeEveryMs
-      }
-    },
-    giveUp() {
-      isProbing = false
-    },
+      },
+      giveUp() {
+        isProbing = false
+      },
+    }
   }
 
   return {
@@ -122,10 +128,8 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
 
     /** Undefined while the circuit is open and no probe is due. */
     enter(): Passage | undefined {
-      if (probeAtMs === undefined) return ordinary
-      if (isProbing || performance.now() < probeAtMs) return undefined
-      isProbing = true
-      return probe
+      if (probeAtMs === undefined) return createOrdinary()
+      return isProbing || performance.now() < probeAtMs ? undefined : createProbe()
     },
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Delivers one notice: read it → settle unknown attempts → check the time → render → try the providers in order. For each
- * provider: wait for a slot → claim the notice and check its code → call → write the outcome.
+ * provider: wait for a turn → claim the notice and check its code → call → write the outcome.
  *
  * The process may die at every await. Before the claim, nothing has happened, however long the wait was. Between claim
  * and record, the row is `sending` until the claim ends. Then another worker claims it, with one attempt of unknown
@@ -14,9 +14,9 @@ import type { NoticeStore } from '../notice/store.ts'
 import type { Templates } from '../notice/templates.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
-import type { Deferred, GuardedProvider } from './guarded-provider.ts'
-import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './outcome.ts'
+import type { GuardedProvider } from './guarded-provider.ts'
 import type { Routable } from './provider-order.ts'
+import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
 import type { RetryPolicy } from './retry.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
@@ -76,7 +76,7 @@ export function createDeliver(deps: {
 
   /** Offers a message to one provider after the other, until one has it or may have it. */
   async function offer(round: Round, message: Message): Promise<Verdict> {
-    const { providers, attemptLog, isUrgent, begin, record } = round
+    const { providers, attemptLog, isUrgent, record } = round
     const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
     /** Shortest time until a provider may accept it. */
     let waitMs = Number.POSITIVE_INFINITY
@@ -85,21 +85,20 @@ export function createDeliver(deps: {
       if (leftMs <= 0) return record(round.outOfTime())
       if (!round.mayTryAgain()) break
       const hasOther = index < open.length - 1
-      const result = await provider.send(message, { isUrgent, leftMs, hasOther, begin })
-      if (result.kind === 'withdrawn') {
-        const stopped = round.stopped()
-        return stopped ? record(stopped) : done
+      const turn = await provider.takeTurn(message, { isUrgent, leftMs, hasOther })
+      if (turn.kind === 'deferred') {
+        metrics.deferred.inc({ provider: provider.name, reason: turn.reason })
+        waitMs = Math.min(waitMs, turn.retryInMs)
+        // The message waits only for the pace or a slot. In other cases, the next provider can send it.
+        if (turn.reason === 'pace' || turn.reason === 'busy') break
+        continue
       }
-      if (result.kind === 'deferred') {
-        metrics.deferred.inc({ provider: provider.name, reason: result.reason })
-      } else {
-        attemptLog.add(provider.name, result, round.startedAt())
-        const verdict = await concluded(round, provider, result)
-        if (verdict) return verdict
-      }
+      const result = await round.callIn(turn)
+      if ('stopped' in result) return result.stopped ? record(result.stopped) : done
+      const verdict = await concluded(round, provider, result)
+      if (verdict) return verdict
       waitMs = Math.min(waitMs, comesBackInMs(round, provider, result))
-      if (isNextHere(result)) break
-      if (hasOther && result.kind !== 'deferred') {
+      if (hasOther) {
         // The next provider may need a wait, and a waiting notice must not be claimed.
         const verdict = await record({ state: 'pending', retryInMs: round.pauseMs() })
         if (verdict.done) return verdict
@@ -131,14 +130,8 @@ export function createDeliver(deps: {
 }
 
 /** Time until the message is offered again to this provider. Infinite if the provider rejected it for good. */
-function comesBackInMs(
-  round: Round,
-  provider: GuardedProvider,
-  result: SendResult | Deferred,
-): number {
+function comesBackInMs(round: Round, provider: GuardedProvider, result: SendResult): number {
   switch (result.kind) {
-    case 'deferred':
-      return result.retryInMs
     case 'throttled':
       return result.retryAfterMs + giveWayMs
     case 'postponed':
@@ -151,10 +144,6 @@ function comesBackInMs(
     }
   }
 }
-
-/** Whether the message waits only for the pace or a slot of this provider. In other cases, the next provider can send it. */
-const isNextHere = (result: SendResult | Deferred): boolean =>
-  result.kind === 'deferred' && (result.reason === 'pace' || result.reason === 'busy')
 
 /** The outcome when no provider has the message, and no attempt is unknown. */
 function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {

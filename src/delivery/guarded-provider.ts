@@ -27,23 +27,22 @@ export interface Deferred {
   retryInMs: number
 }
 
-/** The slot was free, but the caller no longer wanted the call. */
-export interface Withdrawn {
-  kind: 'withdrawn'
+/** A slot of the provider and a use of its limits: one call is allowed now. The holder must end it in any case. */
+export interface Turn {
+  kind: 'turn'
+  provider: string
+  /** Calls the provider once with the message. The result comes at most a second after the time limit. */
+  call(timeoutMs: number): Promise<SendResult>
+  end(): Promise<void>
 }
 
-export interface GuardedCall {
+export interface Wish {
   /** Codes do not wait behind bulk. */
   isUrgent: boolean
   /** Time until the end of the message. It waits no longer than this. */
   leftMs: number
   /** Whether another provider can send the message. */
   hasOther: boolean
-  /**
-   * Called directly before the provider call. Returns the time limit of the call in milliseconds, or undefined to cancel
-   * it.
-   */
-  begin(): Promise<number | undefined>
 }
 
 export interface GuardedProvider {
@@ -51,7 +50,8 @@ export interface GuardedProvider {
   readonly channels: Provider['channels']
   /** The largest number of messages in calls, in line, or between queue and provider. */
   readonly capacity: number
-  send(message: Message, call: GuardedCall): Promise<SendResult | Deferred | Withdrawn>
+  /** Waits for a turn to send this message. */
+  takeTurn(message: Message, wish: Wish): Promise<Turn | Deferred>
   /** Why no call is allowed now, with the message's place in the line of returns; undefined if calls are allowed. */
   away(isUrgent: boolean): Deferred | undefined
   /** The outcome of an `unknown` send, if the provider supports queries. */
@@ -108,11 +108,8 @@ export function createGuardedProvider(
     }
   }
 
-  async function send(
-    message: Message,
-    call: GuardedCall,
-  ): Promise<SendResult | Deferred | Withdrawn> {
-    const { isUrgent, leftMs, hasOther } = call
+  async function takeTurn(message: Message, wish: Wish): Promise<Turn | Deferred> {
+    const { isUrgent, leftMs, hasOther } = wish
     const held = away(isUrgent)
     if (held) return held
     const weight = provider.slotsFor?.(message) ?? 1
@@ -120,46 +117,54 @@ export function createGuardedProvider(
     if (!slot.granted) {
       return away(isUrgent) ?? { kind: 'deferred', reason: 'busy', retryInMs: slot.retryInMs }
     }
+    let turn: Turn | Deferred | undefined
     try {
-      return await sendInSlot(message, call)
+      turn = await turnIn(slot, message, isUrgent)
+      return turn
     } finally {
-      slot.leave()
+      if (turn?.kind !== 'turn') slot.leave()
     }
   }
 
-  async function sendInSlot(message: Message, call: GuardedCall) {
+  async function turnIn(
+    slot: { leave(): void },
+    message: Message,
+    isUrgent: boolean,
+  ): Promise<Turn | Deferred> {
     // While the message waited, the provider may have failed or throttled.
-    const held = away(call.isUrgent)
+    const held = away(isUrgent)
     if (held) return held
-    const permit = await acquireSendPermit(message.to, call.isUrgent)
+    const permit = await acquireSendPermit(message.to, isUrgent)
     if (!permit.granted) {
-      return { kind: 'deferred', reason: permit.reason, retryInMs: permit.retryInMs } as const
+      return { kind: 'deferred', reason: permit.reason, retryInMs: permit.retryInMs }
     }
     const passage = circuit.enter()
+    if (!passage) {
+      await permit.release()
+      return away(isUrgent) ?? { kind: 'deferred', reason: 'circuit', retryInMs: 0 }
+    }
     let result: SendResult | undefined
-    try {
-      const timeoutMs = passage && (await call.begin())
-      if (passage && timeoutMs !== undefined) {
-        result = await passage.run((onAlive) =>
-          withinTime(timeoutMs, message.noticeId, (signal) =>
-            provider.send(message, signal, onAlive),
-          ),
+    return {
+      kind: 'turn',
+      provider: provider.name,
+      async call(timeoutMs) {
+        passage.begin()
+        result = await withinTime(timeoutMs, message.noticeId, (signal) =>
+          provider.send(message, signal, passage.alive),
         )
-      }
-    } finally {
-      if (!result) passage?.giveUp()
-      // The provider did not receive this message, so it does not count for its limits.
-      if (!result || result.kind === 'unavailable') await permit.release()
+        passage.end(result)
+        if (result.kind === 'throttled') {
+          pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
+        }
+        return result
+      },
+      async end() {
+        if (!result) passage.giveUp()
+        // The provider did not receive this message, so it does not count for its limits.
+        if (!result || result.kind === 'unavailable') await permit.release()
+        slot.leave()
+      },
     }
-    if (!result) {
-      return passage
-        ? ({ kind: 'withdrawn' } as const)
-        : (away(call.isUrgent) ?? ({ kind: 'deferred', reason: 'circuit', retryInMs: 0 } as const))
-    }
-    if (result.kind === 'throttled') {
-      pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
-    }
-    return result
   }
 
   async function query(sent: SentMessage, timeoutMs: number): Promise<SendResult> {
@@ -206,7 +211,7 @@ export function createGuardedProvider(
     name: provider.name,
     channels: provider.channels,
     capacity: slots.count + maxWaiting,
-    send,
+    takeTurn,
     away,
     ...(provider.query ? { query } : {}),
     state() {

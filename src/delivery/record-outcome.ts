@@ -5,14 +5,31 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
+import type { Metrics, UnsentReason } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
 import type { Attempt } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { AttemptLog } from './attempt-log.ts'
-import type { ClaimOutcome } from './outcome.ts'
+
+/** The outcome of a claim, without the bookkeeping. */
+export type ClaimOutcome = Pick<NoticeOutcome, 'provider' | 'providerMessageId'> &
+  (
+    | { state: 'pending'; retryInMs: number; error?: never }
+    | { state: 'sent'; error?: never }
+    | { state: 'failed' | 'expired'; error: UnsentReason }
+  )
+
+/** The notice or its code ended before a provider accepted it. */
+export const expired = (error: UnsentReason): ClaimOutcome => ({ state: 'expired', error })
+
+/** The message may have reached the person, and the policy allows no further repeat. */
+export const outcomeUnknown: ClaimOutcome = { state: 'failed', error: 'outcome_unknown' }
+
+export function sentBy(provider: string, messageId: string | undefined): ClaimOutcome {
+  return { state: 'sent', provider, ...(messageId ? { providerMessageId: messageId } : {}) }
+}
 
 export function createRecordOutcome(deps: {
   store: Pick<NoticeStore, 'record'>

@@ -8,7 +8,7 @@ import type { OpenNotice } from '../notice/claim.ts'
 import type { SentMessage } from '../providers/provider.ts'
 import type { AttemptLog } from './attempt-log.ts'
 import type { GuardedProvider } from './guarded-provider.ts'
-import { type ClaimOutcome, sentBy } from './outcome.ts'
+import { type ClaimOutcome, sentBy } from './record-outcome.ts'
 
 export type ResolveUnknown = ReturnType<typeof createResolveUnknown>
 

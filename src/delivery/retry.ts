@@ -1,7 +1,7 @@
 /**
  * When a notice is tried again, and when it ends.
  *
- * - A call whose message was surely not accepted uses up nothing (meaning.ts). It is repeated with growing pauses until
+ * - A call whose message was surely not accepted uses up nothing. It is repeated with growing pauses until
  *   the time of the notice ends. So a provider that is away delays messages, but loses none.
  * - An attempt of unknown outcome (`unknown`: an answer lost after the hand-over, a worker that died) may have reached
  *   the person. The provider is queried first, if it supports that. An attempt that stays unknown is repeated at most
@@ -9,8 +9,34 @@
  * - An answer about the message itself (`rejected`) uses up one of `tries`.
  */
 import { backoffMs } from '../base/backoff.ts'
-import type { Attempt } from '../notice/states.ts'
-import { meanings } from './meaning.ts'
+import type { Attempt, AttemptOutcome } from '../notice/states.ts'
+
+/**
+ * The meaning of an outcome for the message, its tries and the circuit breaker of the provider. Only failures of the
+ * provider itself count for its breaker, so the answer about one recipient stops no other message.
+ */
+export interface Meaning {
+  /** It uses up one of `delivery.tries`. */
+  usesTry: boolean
+  /** The provider surely did not accept the message, but may accept it later. */
+  waits: boolean
+  /** The provider failed. Five of these in a row open its breaker. */
+  isOutage: boolean
+}
+
+const isFinal: Meaning = { usesTry: true, waits: false, isOutage: false }
+const waits: Meaning = { usesTry: false, waits: true, isOutage: false }
+
+export const meanings: Readonly<Record<AttemptOutcome, Meaning>> = {
+  accepted: isFinal,
+  rejected: isFinal,
+  invalid_recipient: isFinal,
+  postponed: waits,
+  throttled: waits,
+  unavailable: { ...waits, isOutage: true },
+  unknown: { usesTry: true, waits: false, isOutage: true },
+  not_taken: { usesTry: false, waits: false, isOutage: false },
+}
 
 export interface RetryPolicy {
   tries: number

@@ -9,10 +9,10 @@ import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { SendResult } from '../providers/provider.ts'
 import { createAttemptLog } from './attempt-log.ts'
-import type { GuardedProvider } from './guarded-provider.ts'
-import { type ClaimOutcome, expired } from './outcome.ts'
-import { createRecordOutcome } from './record-outcome.ts'
+import type { GuardedProvider, Turn } from './guarded-provider.ts'
+import { type ClaimOutcome, createRecordOutcome, expired } from './record-outcome.ts'
 import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
 
 /** The next step of the queue with this job. */
@@ -42,8 +42,6 @@ export function createRounds(deps: {
     const isUrgent = notice.kind === 'captcha'
     let { claims } = notice
     let deadlineMs = performance.now() + notice.remainingMs
-    let startedAt = new Date()
-    let stopped: ClaimOutcome | undefined
 
     /** Time until the end of the notice. */
     const leftMs = () => deadlineMs - performance.now()
@@ -83,26 +81,29 @@ export function createRounds(deps: {
       /** Pause before another query about a call with unknown outcome. */
       askAgainMs: retry.askAgainMs,
 
-      /** Claims the notice for one call and returns its time limit. Undefined if there must be no call. */
-      async begin(): Promise<number | undefined> {
-        const [claim, whyNot] = await Promise.all([
-          store.claim({ id: notice.id, claims }),
-          whyNotSend(),
-        ])
-        if (!claim) return undefined
-        claims = claim.claims
-        deadlineMs = performance.now() + claim.remainingMs
-        stopped = claim.remainingMs <= 0 ? outOfTime() : whyNot
-        if (stopped) return undefined
-        startedAt = new Date()
-        return Math.ceil(Math.min(timeoutMs, claim.remainingMs))
+      /**
+       * Claims the notice, calls the provider and ends the turn. `stopped`: there must be no call; it is the outcome, or
+       * undefined if another worker has the notice.
+       */
+      async callIn(turn: Turn): Promise<SendResult | { stopped: ClaimOutcome | undefined }> {
+        try {
+          const [claim, whyNot] = await Promise.all([
+            store.claim({ id: notice.id, claims }),
+            whyNotSend(),
+          ])
+          if (!claim) return { stopped: undefined }
+          claims = claim.claims
+          deadlineMs = performance.now() + claim.remainingMs
+          const stopped = claim.remainingMs <= 0 ? outOfTime() : whyNot
+          if (stopped) return { stopped }
+          const startedAt = new Date()
+          const result = await turn.call(Math.ceil(Math.min(timeoutMs, claim.remainingMs)))
+          attemptLog.add(turn.provider, result, startedAt)
+          return result
+        } finally {
+          await turn.end()
+        }
       },
-
-      /** The outcome that stopped the call at the last moment; undefined if another worker has the notice. */
-      stopped: () => stopped,
-
-      /** Beginning of the latest call. */
-      startedAt: () => startedAt,
 
       /** Writes the outcome. Returns done if the notice has ended, or if another worker has claimed it since. */
       async record(outcome: ClaimOutcome): Promise<Verdict> {

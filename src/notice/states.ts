@@ -34,7 +34,7 @@ export type NoticeState = (typeof noticeStates)[number]
 
 /**
  * The result of a call of a provider. `not_taken`, and sometimes `accepted`, are later reports on a call with outcome
- * `unknown`. `src/delivery/meaning.ts` defines the consequences of each.
+ * `unknown`. `src/delivery/retry.ts` defines the consequences of each.
  */
 export const attemptOutcomes = [
   'accepted',

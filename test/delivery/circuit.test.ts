@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createCircuit } from '../../src/delivery/circuit.ts'
+import { createCircuit, type Passage } from '../../src/delivery/circuit.ts'
 import type { SendResult } from '../../src/providers/provider.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -8,12 +8,26 @@ afterEach(() => void vi.useRealTimers())
 const accepted: SendResult = { kind: 'accepted' }
 const unavailable: SendResult = { kind: 'unavailable', detail: 'no' }
 
+/** A call that is answered so after so long, and shows before that it lives; undefined when it was kept out. */
+function callThrough(
+  passage: Passage | undefined,
+  result: SendResult,
+  afterMs: number,
+  aliveAfterMs?: number,
+): Promise<void> | undefined {
+  if (!passage) return undefined
+  passage.begin()
+  if (aliveAfterMs !== undefined) setTimeout(passage.alive, aliveAfterMs)
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(passage.end(result)), afterMs)
+  })
+}
+
 function open(slots = 100) {
   const changes: boolean[] = []
   const circuit = createCircuit(slots, (isOpen) => changes.push(isOpen))
   /** A call that is answered so after so long; undefined when it was kept out. */
-  const call = (result: SendResult, afterMs = 0) =>
-    circuit.enter()?.run(() => new Promise((resolve) => setTimeout(() => resolve(result), afterMs)))
+  const call = (result: SendResult, afterMs = 0) => callThrough(circuit.enter(), result, afterMs)
   return { changes, circuit, call }
 }
 
@@ -116,10 +130,7 @@ function aliveAfter(
   aliveMs: number,
   answerMs: number,
 ) {
-  return circuit.enter()?.run((onAlive) => {
-    setTimeout(onAlive, aliveMs)
-    return new Promise((resolve) => setTimeout(() => resolve(postponed), answerMs))
-  })
+  return callThrough(circuit.enter(), postponed, answerMs, aliveMs)
 }
 
 test('circuit: a far end that shows that it lives is not overdue, and its silence is not its usual time (I30)', async () => {

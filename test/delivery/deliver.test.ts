@@ -6,7 +6,11 @@ import { createLog } from '../../src/base/log.ts'
 import { createMetrics, type Metrics } from '../../src/base/metrics.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
-import { createGuardedProvider, type GuardedProvider } from '../../src/delivery/guarded-provider.ts'
+import {
+  createGuardedProvider,
+  type GuardedProvider,
+  type Turn,
+} from '../../src/delivery/guarded-provider.ts'
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
 import type { Verdict } from '../../src/delivery/round.ts'
@@ -102,6 +106,14 @@ function worker(
   })
 }
 
+/** A turn at once for every message. */
+const turns = (provider: string, call: Turn['call']) => async (): Promise<Turn> => ({
+  kind: 'turn',
+  provider,
+  call,
+  async end() {},
+})
+
 /** The same without its gate: no breaker and no pause keeps a message away, so every pass is a call. */
 function gateless(name: string, answers: readonly SendResult[]) {
   let calls = 0
@@ -109,10 +121,7 @@ function gateless(name: string, answers: readonly SendResult[]) {
     name,
     channels: ['sms'],
     capacity: 10,
-    async send(_, { begin }) {
-      await begin()
-      return answers[Math.min(calls++, answers.length - 1)] as SendResult
-    },
+    takeTurn: turns(name, async () => answers[Math.min(calls++, answers.length - 1)] as SendResult),
     away: () => undefined,
     stopWaiting() {},
   }
@@ -435,12 +444,12 @@ describe('a code that was replaced', () => {
     const id = newId()
     await created(captcha(id))
     let isInLine = false
-    const send: GuardedProvider['send'] = (...message) => {
-      const result = guarded.send(...message)
+    const takeTurn: GuardedProvider['takeTurn'] = (...wish) => {
+      const turn = guarded.takeTurn(...wish)
       isInLine = true
-      return result
+      return turn
     }
-    const waiting = worker([{ ...guarded, send }], { settleCode: async () => settled })(id)
+    const waiting = worker([{ ...guarded, takeTurn }], { settleCode: async () => settled })(id)
     await eventually(() => isInLine)
     settled = 'gone'
     free()
@@ -644,12 +653,13 @@ describe('what a provider says', () => {
     const seen: unknown[] = []
     const second: GuardedProvider = {
       ...guardedOf('second', [accepted]).guarded,
-      async send(message, { begin }) {
-        const { state, claims, attempts } = await rowOf(message.noticeId)
+      async takeTurn({ noticeId }) {
+        const { state, claims, attempts } = await rowOf(noticeId)
         seen.push({ state, claims, attempts: attempts.length })
-        await begin()
-        seen.push((await rowOf(message.noticeId)).state)
-        return accepted
+        return turns('second', async () => {
+          seen.push((await rowOf(noticeId)).state)
+          return accepted
+        })()
       },
     }
     await worker([first.guarded, second])(await created())
@@ -736,10 +746,12 @@ describe('what a provider says', () => {
       name,
       channels: ['sms'],
       capacity: 10,
-      async send(_, { isUrgent, leftMs, hasOther, begin }) {
+      async takeTurn(_, { isUrgent, leftMs, hasOther }) {
         told.push({ name, isUrgent, hasOther, isLong: leftMs > 50_000 && leftMs <= 60_000 })
-        expect(await begin()).toBe(1_000)
-        return unavailable
+        return turns(name, async (timeoutMs) => {
+          expect(timeoutMs).toBe(1_000)
+          return unavailable
+        })()
       },
       away: () => undefined,
       stopWaiting() {},
@@ -768,10 +780,10 @@ describe('what a provider says', () => {
       name: 'a',
       channels: ['sms'],
       capacity: 10,
-      async send(_, { begin }) {
-        timeoutMs = (await begin()) as number
+      takeTurn: turns('a', async (limitMs) => {
+        timeoutMs = limitMs
         return accepted
-      },
+      }),
       away: () => undefined,
       stopWaiting() {},
     }
@@ -789,7 +801,7 @@ describe('what a provider says', () => {
       name,
       channels: ['sms'],
       capacity: 10,
-      send: async () => ({ kind: 'deferred', reason, retryInMs }),
+      takeTurn: async () => ({ kind: 'deferred', reason, retryInMs }),
       away: () => undefined,
       stopWaiting() {},
     })

@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createGuardedProvider, type GuardedCall } from '../../src/delivery/guarded-provider.ts'
+import {
+  createGuardedProvider,
+  type Deferred,
+  type Wish,
+} from '../../src/delivery/guarded-provider.ts'
 import type { SendPermit } from '../../src/delivery/provider-limits.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -19,6 +23,8 @@ function messageTo(to: string): Message {
   }
 }
 
+type Begin = () => Promise<number | undefined>
+
 function open(
   send: (message: Message) => Promise<SendResult>,
   more: Partial<Provider> & { acquireSendPermit?: (to: string) => Promise<SendPermit> } = {},
@@ -36,14 +42,21 @@ function open(
     },
   )
   releaseLater(() => guarded.stopWaiting())
-  const sendTo = (to: string, call: Partial<GuardedCall> = {}) =>
-    guarded.send(messageTo(to), {
-      isUrgent: false,
-      leftMs: 60_000,
-      hasOther: false,
-      begin: async () => 1_000,
-      ...call,
-    })
+  /** `begin`: what is done in the turn before the call. Its result is the time limit, or undefined for no call. */
+  async function sendTo(
+    to: string,
+    { begin = async () => 1_000, ...more }: Partial<Wish> & { begin?: Begin } = {},
+  ): Promise<SendResult | Deferred | { kind: 'withdrawn' }> {
+    const wish = { isUrgent: false, leftMs: 60_000, hasOther: false, ...more }
+    const turn = await guarded.takeTurn(messageTo(to), wish)
+    if (turn.kind === 'deferred') return turn
+    try {
+      const timeoutMs = await begin()
+      return timeoutMs === undefined ? { kind: 'withdrawn' } : await turn.call(timeoutMs)
+    } finally {
+      await turn.end()
+    }
+  }
   return { guarded, sendTo, circuit, faults }
 }
 

@@ -4,7 +4,7 @@ import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
-import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
+import type { Deferred, GuardedProvider } from '../../src/delivery/guarded-provider.ts'
 import type { OpenNotice } from '../../src/notice/claim.ts'
 import type { NoticeOutcome } from '../../src/notice/record.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
@@ -16,7 +16,10 @@ const secrets = createSecrets('a secret of at least thirty-two bytes')
 const log = createLog({ level: 'silent', process: 'test' })
 const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }
 
-function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: SendResult = accepted) {
+function open(
+  record: (outcome: NoticeOutcome) => Promise<boolean>,
+  answer: SendResult | Deferred = accepted,
+) {
   const notice: OpenNotice = {
     id: '019aa000-0000-7000-8000-000000000000',
     app: 'shop',
@@ -38,10 +41,13 @@ function open(record: (outcome: NoticeOutcome) => Promise<boolean>, answer: Send
     name: 'a',
     channels: ['sms'],
     capacity: 1,
-    async send(_, { begin }) {
-      await begin()
-      calls += 1
-      return answer
+    async takeTurn() {
+      if (answer.kind === 'deferred') return answer
+      async function call() {
+        calls += 1
+        return answer as SendResult
+      }
+      return { kind: 'turn', provider: 'a', call, async end() {} }
     },
     away: () => undefined,
     stopWaiting() {},
@@ -152,7 +158,7 @@ test('PostgreSQL away when nothing was called: the pause need not be known, and 
       writes++
       throw new Unavailable('postgresql', undefined)
     },
-    { kind: 'deferred', reason: 'circuit', retryInMs: 1_000 } as unknown as SendResult,
+    { kind: 'deferred', reason: 'circuit', retryInMs: 1_000 },
   )
   expect(await run()).toEqual({ done: false, againInMs: 1_000 })
   expect(writes).toBe(1)
