@@ -110,6 +110,15 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
+/** The problem types of draft-ietf-httpapi-ratelimit-headers. A lock follows a suspicious pattern. */
+const registeredTypes: Partial<Record<ProblemCode, string>> = {
+  limited: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+  locked: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
+}
+
+export const problemType = (code: ProblemCode): string =>
+  registeredTypes[code] ?? `urn:postern:problem:${code}`
+
 /** A wrong field of a request and the reason. `path` is as in `params.name`, empty for the body itself. */
 export interface FieldError {
   path: string

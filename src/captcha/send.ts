@@ -75,7 +75,7 @@ export function createSendCaptcha(deps: {
     const answerBy = oncePerKey.answerBy()
     const { app, isPage } = caller
     const { channel, scene, template, challenge, idempotencyKey, code: own } = asked
-    if (own !== undefined && !code.own) {
+    if (own !== undefined && !(code.own || caller.sendsOwnCodes)) {
       return invalidRequest(
         'code',
         'is drawn by Postern, unless code.own is set in the policy file',

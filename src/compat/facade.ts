@@ -9,14 +9,20 @@ import type { PosternCalls } from '../http/in-process.ts'
 export interface Facade<Settings = unknown> {
   /** The schema of its section under `compat` in the policy file. */
   readonly settings: z.ZodType<Settings>
-  /** It sends codes that its clients made, so the policy file must allow them. */
-  readonly needsOwnCodes?: true
   /** Makes the plugin. Must have no effects: the policy file may be read again at any time. */
   create(settings: Settings): {
     readonly name: string
     readonly policies?: Readonly<Record<string, readonly unknown[]>>
+    /** Templates for SMS by name, in every language. */
+    readonly templates?: Readonly<Record<string, { readonly sms: SmsTemplate }>>
+    readonly sendsOwnCodes?: true
     router(postern: PosternCalls): Router
   }
+}
+
+interface SmsTemplate {
+  readonly variables: ReadonlySet<string>
+  render(variables: Readonly<Record<string, string>>): { text: string }
 }
 
 /** Takes the type of the settings from the schema, and erases it for the list. */

@@ -23,8 +23,8 @@ import {
 export interface SectionChecks {
   /** Loads a plugin, named in the file at `path`, before all other checks. Returns the problem, or undefined. */
   plugin(specifier: string, path: string): Promise<string | undefined>
-  /** Sets up a façade of `compat`. Paths are relative to its section. `codes` is the section `code`. */
-  facade(name: string, settings: unknown, codes: { readonly own?: unknown }): FileProblem[]
+  /** Sets up a façade of `compat`. Paths are relative to its section. */
+  facade(name: string, settings: unknown): FileProblem[]
   /** The policies of the plugins and façades so far. */
   ownPolicies(): Readonly<Record<string, unknown>>
   /** Paths are relative to the provider's section. */
@@ -76,12 +76,12 @@ async function pluginProblems(
 }
 
 function facadeProblems(
-  { compat, code }: Readonly<Record<string, unknown>>,
+  { compat }: Readonly<Record<string, unknown>>,
   checks: SectionChecks,
 ): FileProblem[] {
   return Object.entries(asRecord(compat)).flatMap(([name, settings]) =>
     checks
-      .facade(name, settings, asRecord(code))
+      .facade(name, settings)
       .map(({ path, message }) => ({ path: ['compat', name, ...path], message })),
   )
 }

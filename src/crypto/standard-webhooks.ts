@@ -37,8 +37,8 @@ export function isSignedWebhook(
   const signed = signedHead(headers, nowMs)
   if (!signed) return false
   const expected = `v1,${digest(secret, signed.id, signed.timestamp, body)}`
-  // Providers send several signatures while they change their secret.
-  return signed.signatures.split(' ', 10).some((one) => isSameSecret(one, expected))
+  // Senders sign with several secrets while they change one. Supabase writes a comma behind each signature too.
+  return signed.signatures.split(/,? /, 10).some((one) => isSameSecret(one, expected))
 }
 
 /** False if no body can make the request valid: missing headers, or a time too far from now. */

@@ -24,7 +24,7 @@ export type BodyShare = ReturnType<BodyRoom['open']>
  * Limits the bytes of bodies that a process keeps at a time, so that slow senders can't fill its memory. Bytes count
  * when they arrive; an announced length takes no room.
  */
-export function createBodyRoom(maxBytes: number) {
+export function createBodyRoom(maxBytes = 16_777_216) {
   let takenBytes = 0
   let isClosed = false
   const readers = new Set<() => void>()

@@ -2,6 +2,7 @@
  * The HTTP calls as functions, for host apps and plugins: the same checks, limits, rows and records, without a key.
  * Every expected result is a value; only an unexpected error is thrown.
  */
+import type { Request } from 'express'
 import { z } from 'zod'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { CancelCaptcha, CancelOutcome, FindCaptcha } from '../captcha/cancel.ts'
@@ -11,7 +12,7 @@ import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { Caller } from '../rules/quota.ts'
 import type { Limited } from '../rules/refused.ts'
-import { checked } from './body.ts'
+import { type BodyRoom, checked, readBytes } from './body.ts'
 import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
 import {
   countNoticesBody,
@@ -101,6 +102,11 @@ export interface PosternCalls {
     | { outcome: 'unauthorized' }
     | { outcome: 'unavailable' }
   >
+  /**
+   * The bytes of a request's body, for routers that check a signature over them. All such bodies share a limited room.
+   * Rejects with the problem to answer: 413 above `maxBytes`, 400 if the body ends early, 503 without room.
+   */
+  readBody(request: Request, maxBytes: number): Promise<Buffer>
 }
 
 export function createCalls(deps: {
@@ -111,9 +117,14 @@ export function createCalls(deps: {
   cancelCaptcha: CancelCaptcha
   reads: NoticeReads
   findKey: (token: string) => Promise<Key | null>
+  /** A plugin sends codes of its clients. */
+  sendsOwnCodes: boolean
+  /** The room for bodies of senders without a key. */
+  bodies: BodyRoom
   underWay: UnderWay
 }): PosternCalls {
   const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay } = deps
+  const { sendsOwnCodes, bodies } = deps
 
   /** A call with any fields, because callers in JavaScript have no types. */
   const inProcess =
@@ -128,7 +139,8 @@ export function createCalls(deps: {
       if (!underWay.begin()) return { outcome: 'unavailable' }
       try {
         const { app, keyId = inProcessKey, ...asked } = checked(schema, given, '') as Input
-        return shown(await work(asked, { app, keyId, ip: '', isPage: false, origins: [] }))
+        const caller = { app, keyId, ip: '', isPage: false, origins: [], sendsOwnCodes }
+        return shown(await work(asked, caller))
       } catch (error) {
         if (error instanceof Unavailable) return { outcome: 'unavailable' }
         if (error instanceof Problem) return { outcome: error.code, ...error.members } as never
@@ -182,6 +194,13 @@ export function createCalls(deps: {
       } finally {
         underWay.end()
       }
+    },
+    readBody(request, maxBytes) {
+      const share = bodies.open()
+      const { res: response } = request
+      if (!response || response.closed) share.close()
+      else response.once('close', share.close)
+      return readBytes(request, maxBytes, share)
     },
   } satisfies PosternCalls as PosternCalls)
 }

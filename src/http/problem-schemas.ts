@@ -1,6 +1,6 @@
 /** The schema of every problem of the catalogue, by its code. Generated clients narrow by these. */
 import { z } from 'zod'
-import { type ProblemCode, problems } from '../base/problems.ts'
+import { type ProblemCode, problems, problemType } from '../base/problems.ts'
 import { challengeOffer } from './captchas.ts'
 import { lockedForMs } from './schemas.ts'
 
@@ -14,11 +14,7 @@ const violatedPolicies = z.array(z.string()).meta({
   description: 'The rule that refused, by its name in `RateLimit-Policy`.',
 })
 
-/** A registered type, from draft-ietf-httpapi-ratelimit-headers. */
-const registered = (name: string) =>
-  z.literal(`https://iana.org/assignments/http-problem-types#${name}`)
-
-/** Members of a problem besides title, status, detail and code. Without a `type` here, the problem has Postern's. */
+/** Members of a problem besides type, title, status, detail and code. */
 const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
   invalid_request: {
     errors: z
@@ -32,7 +28,6 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
       .meta({ description: 'Every field that is wrong, and why.' }),
   },
   limited: {
-    type: registered('quota-exceeded'),
     'violated-policies': violatedPolicies,
     policy,
     rule,
@@ -41,11 +36,7 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
     }),
     retryAfterMs,
   },
-  locked: {
-    type: registered('abnormal-usage-detected'),
-    'violated-policies': violatedPolicies,
-    ...{ policy, rule, retryAfterMs },
-  },
+  locked: { 'violated-policies': violatedPolicies, policy, rule, retryAfterMs },
   destination_not_allowed: {
     reason: z.enum(['country', 'type', 'mail', 'refused']).meta({
       description:
@@ -84,7 +75,7 @@ function schemaOf(code: ProblemCode) {
   const { status, title } = problems[code]
   return z
     .object({
-      type: z.literal(`urn:postern:problem:${code}`),
+      type: z.literal(problemType(code)),
       title: z.string(),
       status: z.literal(status),
       detail: z

@@ -1,5 +1,5 @@
 import { preferredLanguage } from '../base/preferred-language.ts'
-import { Problem, problems } from '../base/problems.ts'
+import { Problem, problems, problemType } from '../base/problems.ts'
 import { rateLimitHeaders, rateLimitProblem } from '../limiter/index.ts'
 import type { Refused } from '../rules/refused.ts'
 
@@ -35,7 +35,7 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
   return {
     status,
     headers: Object.assign(headers, problem.headers),
-    body: { type: `urn:postern:problem:${code}`, title, status, detail, code, ...shown },
+    body: { type: problemType(code), title, status, detail, code, ...shown },
   }
 }
 
@@ -48,9 +48,8 @@ export function problemOf(refused: Refused): Problem {
   const { outcome, ...members } = refused
   if (refused.outcome === 'limited' || refused.outcome === 'locked') {
     const { policy, rule, window, retryAfterMs, message } = refused
-    // The `type` of the draft replaces Postern's.
-    const registered = rateLimitProblem(policy, refused)
-    const shown = { ...registered, policy, rule, retryAfterMs, ...(message ? { message } : {}) }
+    const named = rateLimitProblem(policy, refused)
+    const shown = { ...named, policy, rule, retryAfterMs, ...(message ? { message } : {}) }
     return outcome === 'locked'
       ? new Problem(outcome, shown)
       : new Problem(outcome, { ...shown, window }, rateLimitHeaders(policy, refused))

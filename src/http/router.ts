@@ -27,7 +27,15 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import type { Caller } from '../rules/quota.ts'
-import { type BodyShare, checked, createBodyRoom, givenJson, readBytes, readJson } from './body.ts'
+import {
+  type BodyRoom,
+  type BodyShare,
+  checked,
+  createBodyRoom,
+  givenJson,
+  readBytes,
+  readJson,
+} from './body.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
@@ -51,13 +59,15 @@ export function createRouter(deps: {
   underWay?: UnderWay
   /** Routers of plugins, in this order, after all paths of Postern. */
   pluginRouters?: readonly NamedRouter[]
-  /** Bytes of bodies kept at a time: one limit for requests with a key, the same again for requests without. */
+  /** Bytes of bodies kept at a time from callers with a key. */
   maxHeldBodyBytes?: number
+  /** The room for bodies of callers without a key; as large, unless given. */
+  openBodies?: BodyRoom
 }): Router {
-  const { routes, findKey, metrics, maxHeldBodyBytes = 16_777_216 } = deps
+  const { routes, findKey, metrics, maxHeldBodyBytes } = deps
   // Two rooms, so that a stranger's slow receipts can't fill the room of sends.
   const keyedBodies = createBodyRoom(maxHeldBodyBytes)
-  const openBodies = createBodyRoom(maxHeldBodyBytes)
+  const { openBodies = createBodyRoom(maxHeldBodyBytes) } = deps
   deps.underWay?.onLateBodies(() => {
     keyedBodies.close()
     openBodies.close()

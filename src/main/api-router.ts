@@ -3,6 +3,7 @@ import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
+import { createBodyRoom } from '../http/body.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { createCalls } from '../http/in-process.ts'
 import { limitRoutes } from '../http/limits.ts'
@@ -70,8 +71,14 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     })
   }
   const underWay = createUnderWay()
-  const calls = createCalls({ ...sending, ...checking, reads, findKey: keys.find, underWay })
-  const pluginRouters = await openRouters(shared.config.plugins, calls)
+  const { plugins } = shared.config
+  const openBodies = createBodyRoom()
+  const calls = createCalls({
+    ...{ ...sending, ...checking, reads, findKey: keys.find, underWay },
+    sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
+    bodies: openBodies,
+  })
+  const pluginRouters = await openRouters(plugins, calls)
   const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],
     findKey: keys.find,
@@ -80,6 +87,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     log,
     underWay,
     pluginRouters,
+    openBodies,
   })
   closers.onClose(() => underWay.close())
   return { router, underWay, calls, keys, requests, support }

@@ -8,7 +8,7 @@ import { parsePolicyFile, readPolicyFile, schemaProblems } from '../config/polic
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { parsePolicies } from '../limiter/index.ts'
-import { loadTemplates, type Templates } from '../notice/templates.ts'
+import { type GivenTemplates, loadTemplates, type Templates } from '../notice/templates.ts'
 import type { ProviderSetUp } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
@@ -78,15 +78,14 @@ export function createSectionChecks(extensions = createExtensions()) {
         () => undefined,
         ({ message }: Error) => message,
       ),
-    facade(name, settings, codes) {
+    facade(name, settings) {
       const facade = Object.hasOwn(facades, name) ? facades[name] : undefined
       if (!facade)
         return [{ path: [], message: `is not one of ${Object.keys(facades).join(', ')}` }]
       const parsed = facade.settings.safeParse(settings)
       if (!parsed.success) return schemaProblems(parsed.error)
       extensions.addFacade(facade.create(parsed.data))
-      const lacksCodes = facade.needsOwnCodes && codes.own !== true
-      return lacksCodes ? [{ path: [], message: 'needs code: { own: true }' }] : []
+      return []
     },
     ownPolicies: () => Object.assign({}, ...plugins.map(({ policies }) => policies)),
     provider(name, { kind, pace, quotas, settings }) {
@@ -107,7 +106,8 @@ export function createSectionChecks(extensions = createExtensions()) {
     readRecipient: (to, defaultCountry) => readTestRecipient(to, defaultCountry)?.to,
     channelsOf: (kind) => kinds.find(kind)?.channels ?? channels,
     templates(folder) {
-      const checked = readTemplates(folder)
+      const ofPlugins = Object.assign({}, ...plugins.map(({ templates }) => templates))
+      const checked = readTemplates(folder, ofPlugins)
       if ('has' in checked) templates = checked
       return checked
     },
@@ -115,9 +115,12 @@ export function createSectionChecks(extensions = createExtensions()) {
   return { ...checks, found: () => ({ providers, plugins, templates }) }
 }
 
-function readTemplates(folder: string): Templates | { problems: string[] } {
+function readTemplates(
+  folder: string,
+  ofPlugins: GivenTemplates,
+): Templates | { problems: string[] } {
   try {
-    return loadTemplates(folder)
+    return loadTemplates(folder, ofPlugins)
   } catch (error) {
     const [, ...problems] = (error as Error).message.split('\n')
     return { problems: problems.map((problem) => resolve(folder, problem)) }

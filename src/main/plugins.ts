@@ -7,6 +7,7 @@ import { isObject } from '../base/json.ts'
 import { importPlugin, pluginError, startPlugin } from '../config/plugin-module.ts'
 import type { PosternCalls } from '../http/in-process.ts'
 import type { NamedRouter } from '../http/plugin-router.ts'
+import type { GivenTemplates } from '../notice/templates.ts'
 import { createProviderKinds } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 
@@ -21,6 +22,10 @@ export interface Plugin {
    * and then decides in its place.
    */
   readonly policies?: Readonly<Record<string, readonly unknown[]>>
+  /** Templates by name. The folder must not have a template of the same name. */
+  readonly templates?: GivenTemplates
+  /** `sendCaptcha` accepts codes of the caller's own in process, also if the policy file does not set `code.own`. */
+  readonly sendsOwnCodes?: true
   /**
    * Called once per API, before it listens. The router runs after all paths of Postern, and its errors become the problem
    * `internal`. Workers and commands never call it.
@@ -67,7 +72,7 @@ export function createExtensions({ withinMs = startWithinMs } = {}) {
       kinds.add(given)
       return
     }
-    const { providerKinds, policies, router } = given as Partial<Plugin>
+    const { providerKinds, policies, templates, sendsOwnCodes, router } = given as Partial<Plugin>
     if (!isPluginName(name)) throw new Error('its name is not 1 to 200 visible characters')
     if (plugins.some((other) => other.name === name)) {
       throw new Error('there is a plugin of this name already')
@@ -78,11 +83,15 @@ export function createExtensions({ withinMs = startWithinMs } = {}) {
     if (router !== undefined && typeof router !== 'function') {
       throw new Error('router is not a function')
     }
-    if (policies !== undefined && !isObject(policies)) throw new Error('policies is not an object')
+    for (const [part, value] of Object.entries({ policies, templates })) {
+      if (value !== undefined && !isObject(value)) throw new Error(`${part} is not an object`)
+    }
     if (providerKinds !== undefined) addKinds(providerKinds)
     plugins.push({
       name,
       ...(policies ? { policies } : {}),
+      ...(templates ? { templates } : {}),
+      ...(sendsOwnCodes ? { sendsOwnCodes } : {}),
       ...(router ? { router: router.bind(given) } : {}),
     })
   }

@@ -15,8 +15,11 @@ type Variants = Record<Channel, Map<string, Variant>>
 
 export type Templates = ReturnType<typeof loadTemplates>
 
-/** Throws an Error that lists all problems with their files. */
-export function loadTemplates(folder: string) {
+/** Templates of plugins, by name: one variant per channel, for every locale. */
+export type GivenTemplates = Readonly<Record<string, Readonly<Partial<Record<Channel, Variant>>>>>
+
+/** `given`: templates of plugins. Throws an Error that lists all problems with their files. */
+export function loadTemplates(folder: string, given: GivenTemplates = {}) {
   const problems: string[] = []
   const variants = new Map<string, Variants>()
   const digest = createHash('sha256')
@@ -44,6 +47,14 @@ export function loadTemplates(folder: string) {
       }
     }
     variants.set(template, found)
+  }
+  for (const [template, byChannel] of Object.entries(given)) {
+    const inAnyLocale = (channel: Channel) => {
+      const variant = byChannel[channel]
+      return new Map(variant ? [[defaultLocale, variant]] : [])
+    }
+    if (variants.has(template)) problems.push(`${template}: is the name of a plugin's template`)
+    variants.set(template, { sms: inAnyLocale('sms'), email: inAnyLocale('email') })
   }
   if (problems.length > 0) throw new Error(`templates have problems:\n${problems.join('\n')}`)
 

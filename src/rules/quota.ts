@@ -23,6 +23,8 @@ export interface Caller {
   isPage: boolean
   /** Origins of the pages that may use the key. */
   origins: readonly string[]
+  /** May make the codes, also if the policy file does not allow that to keys. */
+  sendsOwnCodes?: boolean
 }
 
 /** Facts of a request that only limits need. */

@@ -66,8 +66,16 @@ export function subjectsOf(
     return [...subjects.values()]
   }
 
-  return declaringPolicies.flatMap((name) =>
+  return [...policiesOfSends(policies)].flatMap((name) =>
     // A policy has the rules of included policies too. They count where they are declared.
     (policies[name] ?? []).filter(({ policy }) => policy === name).flatMap(subjectsOfRule),
   )
+}
+
+/** Postern's policies, and those that a plugin can name for a send: they include `captcha`. */
+function policiesOfSends(policies: Policies): Set<string> {
+  const joining = Object.keys(policies).filter((name) =>
+    policies[name]?.some(({ policy }) => policy === 'captcha'),
+  )
+  return new Set([...declaringPolicies, ...joining])
 }

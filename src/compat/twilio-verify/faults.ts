@@ -33,7 +33,7 @@ export function fault(code: FaultCode, reason?: string, headers?: Answer['header
   return { status, headers: code === 20503 ? { 'retry-after': '2' } : headers, body }
 }
 
-type Outcome = Awaited<ReturnType<PosternCalls[keyof PosternCalls]>>
+type Outcome = Exclude<Awaited<ReturnType<PosternCalls[keyof PosternCalls]>>, Buffer>
 
 /** The fault for an outcome. `whenLimited`: the code for a refusal by a limit of this call. */
 export function faultOf(outcome: Outcome, whenLimited: 60202 | 60203): Answer {

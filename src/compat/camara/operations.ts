@@ -1,0 +1,124 @@
+/** The two operations of the definition. */
+import { z } from 'zod'
+import type { PosternCalls } from '../../http/in-process.ts'
+import { type Answer, fault, tooMany, unavailable } from './faults.ts'
+import { messageParams } from './message.ts'
+
+/** The names under which the façade sends. */
+export const own = {
+  policy: 'camara',
+  rule: 'camara-max-codes',
+  template: 'camara',
+  scene: 'camara',
+}
+
+/** The caller: the app of a secret key. */
+export interface Caller {
+  app: string
+  keyId: string
+}
+
+const maxMessageLength = 160
+
+const sendBody = z.object({
+  phoneNumber: z.string().regex(/^\+[1-9][0-9]{4,14}$/, 'is not + and 5 to 15 digits'),
+  message: z
+    .string()
+    .refine((text) => [...text].length <= maxMessageLength, 'has more than 160 characters')
+    .refine((text) => text.includes('{{code}}'), 'does not contain {{code}}'),
+})
+
+const validateBody = z.object({
+  authenticationId: z.string().min(1).max(36),
+  code: z.string().min(1).max(10),
+})
+
+export type Operation = (caller: Caller, body: unknown) => Promise<Answer>
+
+/** Other members of a body are allowed by the definition. */
+const reading =
+  <Body>(schema: z.ZodType<Body>, run: (caller: Caller, body: Body) => Promise<Answer>) =>
+  async (caller: Caller, body: unknown): Promise<Answer> => {
+    const { success, data, error } = schema.safeParse(body)
+    if (success) return run(caller, data)
+    const [issue] = error.issues
+    const name = issue?.path.join('.') || 'The body'
+    return fault('INVALID_ARGUMENT', `${name} ${issue?.message.replace(/\.?$/, '.')}`)
+  }
+
+export function createOperations(postern: PosternCalls): { send: Operation; validate: Operation } {
+  return {
+    send: reading(sendBody, async ({ app, keyId }, { phoneNumber, message }) => {
+      const params = messageParams(message)
+      if (!params) return fault('INVALID_ARGUMENT', 'message contains a control character.')
+      const { policy, template, scene } = own
+      const asked = { app, keyId, channel: 'sms', to: phoneNumber, scene, policy } as const
+      const sent = await postern.sendCaptcha({ ...asked, template, params })
+      return sent.outcome === 'accepted'
+        ? { status: 200, body: { authenticationId: sent.id } }
+        : refusalOf(sent)
+    }),
+
+    validate: reading(validateBody, async ({ app, keyId }, { authenticationId: id, code }) => {
+      const found = await postern.findNotice({ app, id })
+      if (found.outcome === 'unavailable') return unavailable()
+      if (found.outcome !== 'found' || found.notice.scene !== own.scene) return fault('NOT_FOUND')
+      // The row keeps the end of a code longer than Redis, and a lock must not hide it.
+      const { codeEnd } = found.notice
+      if (codeEnd) return codeEnd === 'tries' ? failed() : expired()
+      const checked = await postern.checkCaptcha({ app, keyId, id, code, anyForm: true })
+      switch (checked.outcome) {
+        case 'passed':
+          return { status: 204 }
+        case 'code_mismatch':
+          return checked.triesLeft > 0 ? fault('ONE_TIME_PASSWORD_SMS.INVALID_OTP') : failed()
+        case 'code_gone':
+          return checked.reason === 'tries' ? failed() : expired()
+        case 'limited':
+        case 'locked':
+          return isOver(found.notice) ? expired() : tooMany(checked.retryAfterMs)
+        case 'unavailable':
+          return unavailable()
+        case 'invalid_request':
+          return fault('INVALID_ARGUMENT')
+        // The policy file has changed since the code was sent.
+        default:
+          return expired()
+      }
+    }),
+  }
+}
+
+const isOver = ({ expiresAt }: { expiresAt: string }) => Date.parse(expiresAt) < Date.now()
+
+const failed = () => fault('ONE_TIME_PASSWORD_SMS.VERIFICATION_FAILED')
+const expired = () => fault('ONE_TIME_PASSWORD_SMS.VERIFICATION_EXPIRED')
+
+type NotSent = Exclude<Awaited<ReturnType<PosternCalls['sendCaptcha']>>, { outcome: 'accepted' }>
+
+function refusalOf(refused: NotSent): Answer {
+  switch (refused.outcome) {
+    case 'limited':
+    case 'locked':
+      return refused.rule === own.rule
+        ? fault('ONE_TIME_PASSWORD_SMS.MAX_OTP_CODES_EXCEEDED')
+        : tooMany(refused.retryAfterMs)
+    // The form of the number is right, so this is a landline, a premium number, or not in use.
+    case 'invalid_recipient':
+      return fault('ONE_TIME_PASSWORD_SMS.PHONE_NUMBER_NOT_ALLOWED')
+    case 'destination_not_allowed':
+      if (refused.reason === 'country') return fault('NOT_FOUND', 'This network is not served.')
+      return refused.reason === 'refused'
+        ? fault('ONE_TIME_PASSWORD_SMS.PHONE_NUMBER_BLOCKED')
+        : fault('ONE_TIME_PASSWORD_SMS.PHONE_NUMBER_NOT_ALLOWED')
+    case 'invalid_request': {
+      const [{ path, message } = { path: '', message: '' }] = refused.errors
+      if (path === 'channel') return fault('NOT_FOUND', 'This network is not served.')
+      return fault('INVALID_ARGUMENT', `${path} ${message}.`)
+    }
+    case 'unavailable':
+      return unavailable()
+    default:
+      throw new Error(`no answer is known for ${refused.outcome}`)
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Hooks of identity products at `POST /v1/hooks/<name>`. The product makes a code, keeps it and checks it. Postern sends
+ * it, by its limits, routes, templates and receipts.
+ *
+ * Any stranger can call the address (I21). So a request is refused by its headers where that is possible, and its body is
+ * bounded. Nothing is parsed before the signature is known to be right.
+ */
+import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
+import { type Request, type Response, Router } from 'express'
+import { z } from 'zod'
+import { parseJson } from '../../base/json.ts'
+import { Problem } from '../../base/problems.ts'
+import type { PosternCalls } from '../../http/in-process.ts'
+import { defineFacade } from '../facade.ts'
+import type { CodeToSend, HookKind, HookMessage, HookRequest } from './hook-kind.ts'
+import { logto } from './logto.ts'
+import { problemOf, refusalIn200 } from './refusals.ts'
+import { supabase } from './supabase.ts'
+import { zitadel } from './zitadel.ts'
+
+const kinds: Readonly<Record<string, HookKind>> = { supabase, zitadel, logto }
+
+const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+
+const hook = z
+  .strictObject({
+    kind: z.enum(Object.keys(kinds) as [string, ...string[]]),
+    secret: z.string(),
+    app: name,
+    scene: name.default('default'),
+  })
+  .check(({ value: { kind, secret }, issues }) => {
+    const message = kinds[kind]?.findMistake(secret)
+    if (message) issues.push({ code: 'custom', message, path: ['secret'], input: '' })
+  })
+
+type Hook = z.output<typeof hook>
+
+/** I21: without proof of the sender, a body takes no more memory than a receipt. */
+const maxBodyBytes = 49_152
+
+export const hooks = defineFacade({
+  settings: z.record(name, hook),
+  create: (settings) => ({
+    name: 'hooks',
+    sendsOwnCodes: true,
+    router(postern) {
+      const router = Router({ caseSensitive: true })
+      for (const [name, one] of Object.entries(settings)) {
+        router.post(`/v1/hooks/${name}`, createHook(postern, name, one))
+        router.all(`/v1/hooks/${name}`, () => {
+          throw new Problem('method_not_allowed', {}, { allow: 'POST' })
+        })
+      }
+      return router
+    },
+  }),
+})
+
+function createHook(postern: PosternCalls, name: string, { kind, secret, app, scene }: Hook) {
+  const reader = (kinds[kind] as HookKind).create(secret)
+
+  return async (request: Request, response: Response): Promise<void> => {
+    const genuine = await receive(request)
+    const message = reader.read(parseJson(genuine.rawBody.toString()), genuine)
+    const refusal = message ? await refusalOf(message) : invalid(`is not a message of ${kind}`)
+    if (refusal && !(reader.refusesIn200 && refusal.code !== 'unavailable')) throw refusal
+    response.set('cache-control', 'no-store').json(refusal ? refusalIn200(refusal) : {})
+  }
+
+  /** Throws Problem for a request that is not genuine. */
+  async function receive(request: Request): Promise<HookRequest> {
+    const head = { headers: request.headers, receivedAt: Date.now() }
+    if (!reader.mayBeGenuine(head)) throw notGenuine()
+    const received = { ...head, rawBody: await postern.readBody(request, maxBodyBytes) }
+    if (!reader.isGenuine(received)) throw notGenuine()
+    return received
+  }
+
+  /** Sends the codes of a message. Undefined if all were accepted. */
+  async function refusalOf({ id, codes }: HookMessage): Promise<Problem | undefined> {
+    if (codes.length === 0) return invalid('contains no code')
+    for (const [index, code] of codes.entries()) {
+      const idempotencyKey = id === undefined ? undefined : keyOf(`${name} ${index} ${id}`)
+      const sent = await postern.sendCaptcha({ app, scene, idempotencyKey, ...askedBy(code) })
+      if (sent.outcome !== 'accepted') return problemOf(sent)
+    }
+    return undefined
+  }
+}
+
+/** A repeat of the call sends no second message. */
+const keyOf = (text: string) => `hook:${createHash('sha256').update(text).digest('hex')}`
+
+/** Products can write a number without `+`, but always with the country code. */
+function askedBy({ channel, to, code, locale, ip }: CodeToSend) {
+  return {
+    ...{ channel, to: /^[1-9]\d{5,14}$/.test(to) ? `+${to}` : to, code },
+    ...(locale ? { locale } : {}),
+    ...(ip && isIP(ip) ? { ip } : {}),
+  }
+}
+
+const notGenuine = () =>
+  new Problem('unauthorized', {
+    message: {
+      en: 'The signature or the secret of this hook is wrong, or its time is too far from now.',
+      zh: '该钩子的签名或密钥有误，或时间偏差过大。',
+    },
+  })
+
+const invalid = (message: string) =>
+  new Problem('invalid_request', { errors: [{ path: '', message }] })

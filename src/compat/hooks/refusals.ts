@@ -1,0 +1,28 @@
+/** The answers for a code that was not sent. */
+import { Problem, problems } from '../../base/problems.ts'
+import type { PosternCalls } from '../../http/in-process.ts'
+
+type NotSent = Exclude<Awaited<ReturnType<PosternCalls['sendCaptcha']>>, { outcome: 'accepted' }>
+
+/** `unavailable`: the product can repeat the call, also if its first call is not answered yet. */
+export function problemOf({ outcome, ...members }: NotSent): Problem {
+  if (outcome === 'unavailable' || outcome === 'idempotency_in_progress') {
+    return new Problem('unavailable', {}, { 'Retry-After': '2' })
+  }
+  return new Problem(outcome, outcome === 'invalid_recipient' ? {} : members)
+}
+
+/** For products that take every other status as a fault of the hook. They show the message to the person. */
+export function refusalIn200({ code, members }: Problem): object {
+  const { status, en } = problems[code]
+  const { message = en, retryAfterMs = 0, errors = [] } = members as Shown
+  const text = message.replace('{seconds}', String(Math.ceil(retryAfterMs / 1_000)))
+  const details = errors.map((each) => ` ${each.path} ${each.message}.`).join('')
+  return { error: { http_code: status, message: text + details } }
+}
+
+interface Shown {
+  message?: string
+  retryAfterMs?: number
+  errors?: readonly { path: string; message: string }[]
+}

@@ -1,0 +1,261 @@
+/** CAMARA OTP Validation beyond its own scenarios: texts, limits, keys, and ids of others. */
+import { randomUUID } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { apiKey } from '../tools/api-key.ts'
+import { noLimits, type RequestOptions, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
+
+const lockout = { limit: 3, window: '5m', lock: '15m' }
+const postern = await startPostern({
+  policyFile: {
+    compat: { camara: { maxCodes: 3, window: '24h' } },
+    policies: { ...noLimits, check: [{ name: 'guesses', key: '{channel}:{to}:{ip}', lockout }] },
+  },
+})
+const base = '/one-time-password-sms/v1'
+const ofProduct = (code: string) => `ONE_TIME_PASSWORD_SMS.${code}`
+
+let people = 0
+const newPhone = () => `+86138003${String(++people).padStart(5, '0')}`
+
+const sendTo = (
+  phoneNumber: string,
+  message = '{{code}} is your code',
+  options?: RequestOptions,
+  on = postern,
+) => on.post(`${base}/send-code`, { phoneNumber, message }, options)
+const validate = (authenticationId: string, code: string, options?: RequestOptions) =>
+  postern.post(`${base}/validate-code`, { authenticationId, code }, options)
+
+async function sent(to = newPhone()): Promise<{ to: string; id: string; code: string }> {
+  const { authenticationId: id } = (await sendTo(to)).body
+  return { to, id, code: await postern.codeFor(id) }
+}
+
+const wrongFor = (code: string) => (code === '0000' ? '1111' : '0000')
+
+async function failed(to?: string) {
+  const made = await sent(to)
+  for (const _ of [1, 2]) {
+    expect((await validate(made.id, wrongFor(made.code))).body.code).toBe(ofProduct('INVALID_OTP'))
+  }
+  expect((await validate(made.id, wrongFor(made.code))).body.code).toBe(
+    ofProduct('VERIFICATION_FAILED'),
+  )
+  return made
+}
+
+describe('the text', () => {
+  test.each([
+    ['{{code}} is your code', '#### is your code'],
+    ['Code {{code}}\n\n@shop.example #{{code}}', 'Code ####\n\n@shop.example #####'],
+    ['Code\r\n{{code}}', 'Code\n####'],
+    [
+      '{{{code}}} {{#if code}}{{code}}{{/if}} {{../code}} {{minutes}}',
+      '{####} {{#if code}}####{{/if}} {{../code}} {{minutes}}',
+    ],
+    ['<b>{{code}}</b> & "quotes" \\n $& $1 %s', '<b>####</b> & "quotes" \\n $& $1 %s'],
+    ['验证码 {{code}} 👋', '验证码 #### 👋'],
+  ])('%j → sent as it is, with the code', async (message, shown) => {
+    const to = newPhone()
+    const { body } = await sendTo(to, message)
+    const { text } = await postern.messageFor(body.authenticationId)
+    const code = /\d{4}/.exec(text)?.[0] ?? ''
+    expect(text.replaceAll(code, '####')).toBe(shown)
+    expect((await validate(body.authenticationId, code)).status).toBe(204)
+  })
+
+  test.each([
+    ['{{ code }} is your code'],
+    ['code'],
+    [''],
+    [`{{code}}${'x'.repeat(153)}`],
+    ['{{code}}\u0000'],
+    ['{{code}}\u001b[31m'],
+    ['{{code}}\u202e'],
+    ['{{code}}\ud800'],
+    [1],
+    [null],
+    [['{{code}}']],
+  ])('%j → 400, nothing sent', async (message) => {
+    const to = newPhone()
+    const { status, body } = await sendTo(to, message as string)
+    expect([status, body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+    expect(await postern.messages(to)).toEqual([])
+  })
+
+  test('160 characters, each of two units → sent', async () => {
+    expect((await sendTo(newPhone(), `{{code}}${'👋'.repeat(152)}`)).status).toBe(200)
+  })
+})
+
+describe('limits', () => {
+  test('20 concurrent sends to one number: as many codes as maxCodes, the others are MAX_OTP_CODES_EXCEEDED', async () => {
+    const to = newPhone()
+    const replies = await Promise.all(Array.from({ length: 20 }, () => sendTo(to)))
+    const told = replies.map(({ status, body }) => [status, body.code])
+    expect(told.filter(([status]) => status === 200)).toHaveLength(3)
+    const refused = [403, ofProduct('MAX_OTP_CODES_EXCEEDED')]
+    expect(told.filter(([status]) => status !== 200)).toEqual(Array(17).fill(refused))
+    expect((await sendTo(newPhone())).status).toBe(200)
+  })
+
+  test('another rule → 429 TOO_MANY_REQUESTS with Retry-After, and what it refuses takes no use', async () => {
+    const rule = { name: 'recipient', key: '{channel}:{to}:{scene}', sliding: '1 per 1h' }
+    const other = await startPostern({
+      policyFile: {
+        compat: { camara: { maxCodes: 2, window: '24h' } },
+        policies: { ...noLimits, captcha: [rule] },
+      },
+    })
+    const to = newPhone()
+    const send = () => sendTo(to, undefined, {}, other)
+    expect((await send()).status).toBe(200)
+    for (const _ of [1, 2, 3]) {
+      const { status, body, headers } = await send()
+      expect([status, body.code]).toEqual([429, 'TOO_MANY_REQUESTS'])
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(3_500)
+    }
+    const { body: found } = await other.post('/v1/recipients/lookup', { channel: 'sms', to })
+    const used = found.limits.find(({ rule }: { rule: string }) => rule === 'camara-max-codes')
+    expect(used).toMatchObject({ policy: 'camara', used: 1, limit: 2 })
+    const reset = { channel: 'sms', to, what: ['limits'], reason: 'asked by phone' }
+    expect((await other.post('/v1/recipients/reset', reset)).status).toBe(204)
+    expect((await send()).status).toBe(200)
+  })
+})
+
+describe('ids', () => {
+  test('out of tries: the right code and every later call are VERIFICATION_FAILED, through lock, new code and expiry', async () => {
+    const { to, id, code } = await failed()
+    const expectFailed = async () => {
+      for (const typed of [code, wrongFor(code), 'ABC123']) {
+        const { status, body } = await validate(id, typed)
+        expect([status, body.code]).toEqual([400, ofProduct('VERIFICATION_FAILED')])
+      }
+    }
+    await expectFailed()
+    const { id: newer, code: newCode } = await sent(to)
+    await expectFailed()
+    const locked = await validate(newer, newCode)
+    expect([locked.status, locked.body.code]).toEqual([429, 'TOO_MANY_REQUESTS'])
+    const { client, prefix } = postern.redis
+    for (const key of await client.keys(`${prefix}*`)) await client.del(key)
+    await expectFailed()
+  })
+
+  test('a wrong code of any form counts as a try', async () => {
+    const { id } = await sent()
+    for (const [typed, told] of [
+      ['ABCDEFGHIJ', 'INVALID_OTP'],
+      ['１２３４', 'INVALID_OTP'],
+      ["' OR 1=1", 'VERIFICATION_FAILED'],
+    ] as const) {
+      expect((await validate(id, typed)).body.code).toBe(ofProduct(told))
+    }
+  })
+
+  test('50 concurrent right codes: one 204, the others refused', async () => {
+    const { id, code } = await sent()
+    const replies = await Promise.all(Array.from({ length: 50 }, () => validate(id, code)))
+    expect(replies.filter(({ status }) => status === 204)).toHaveLength(1)
+    const others = replies.filter(({ status }) => status !== 204).map(({ body }) => body.code)
+    // Guesses are counted before they are compared, so the lock can be full while the right one is under way.
+    expect([ofProduct('VERIFICATION_EXPIRED'), 'TOO_MANY_REQUESTS']).toEqual(
+      expect.arrayContaining([...new Set(others)]),
+    )
+  })
+
+  test('of another app, of a code sent by /v1, of a notice, made up → 404, and they use up nothing', async () => {
+    const { id, code } = await sent()
+    const key = await apiKey(postern.database, { app: 'other' })
+    const byV1 = await postern.post('/v1/captchas', {
+      channel: 'sms',
+      to: newPhone(),
+      scene: 'login',
+    })
+    const asked = { channel: 'sms', to: newPhone(), template: 'welcome', params: { name: 'Ada' } }
+    const notice = await postern.post('/v1/notices', asked)
+    expect(notice.status).toBe(202)
+    const refused = [
+      ...(await Promise.all(Array.from({ length: 5 }, () => validate(id, code, { key })))),
+      await validate(byV1.body.id, await postern.codeFor(byV1.body.id)),
+      await validate(notice.body.id, '1234'),
+      ...(await Promise.all(
+        [randomUUID(), 'x', '../..', "'; --"].map((made) => validate(made, '1234')),
+      )),
+    ]
+    for (const { status, body } of refused) expect([status, body.code]).toEqual([404, 'NOT_FOUND'])
+    expect((await validate(id, code)).status).toBe(204)
+  })
+
+  test('a notice whose recipient is erased is an old id, not an unknown one', async () => {
+    const { id, code } = await sent()
+    await eventually(async () =>
+      expect((await postern.get(`/v1/notices/${id}`)).body.state).toBe('sent'),
+    )
+    await postern.database.pool.query('UPDATE notice SET recipient = NULL WHERE id = $1', [id])
+    expect((await validate(id, code)).body.code).toBe(ofProduct('VERIFICATION_EXPIRED'))
+  })
+})
+
+describe('callers', () => {
+  test.each([
+    ['publishable', { origins: ['https://shop.example'] }],
+    ['operator', {}],
+  ] as const)('a %s key → 403 PERMISSION_DENIED', async (kind, more) => {
+    const key = await apiKey(postern.database, { kind, ...more })
+    const { status, body } = await sendTo(newPhone(), undefined, { key })
+    expect([status, body.code]).toEqual([403, 'PERMISSION_DENIED'])
+  })
+
+  test('the key is checked before a byte of the body: 10 MB without a key → 401; with one → 400', async () => {
+    const big = JSON.stringify({ phoneNumber: newPhone(), message: 'x'.repeat(10_000_000) })
+    const reply = (key: string | null) =>
+      postern.post(`${base}/send-code`, big, { key }).catch(() => undefined)
+    expect((await reply(null))?.status ?? 401).toBe(401)
+    expect((await reply(postern.key))?.body.code ?? 'INVALID_ARGUMENT').toBe('INVALID_ARGUMENT')
+  })
+
+  test.each(['{', '[]', 'null', '1', '"x"', '{"phoneNumber":', '\ufeff{}', '[['.repeat(5_000)])(
+    'the body %j → 400 INVALID_ARGUMENT',
+    async (text) => {
+      const { status, body } = await postern.post(`${base}/send-code`, text)
+      expect([status, body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+    },
+  )
+
+  test.each([
+    ['application/x-www-form-urlencoded', 'identity'],
+    ['text/plain', 'identity'],
+    ['application/json', 'gzip'],
+    ['application/json; charset=utf-7', 'identity'],
+  ])('%s, %s → 400 INVALID_ARGUMENT', async (type, encoding) => {
+    const headers = { 'content-type': type, 'content-encoding': encoding }
+    const sending = { phoneNumber: newPhone(), message: '{{code}}' }
+    const { status, body } = await postern.post(`${base}/send-code`, sending, { headers })
+    expect([status, body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+  })
+
+  test('x-correlator: on 404, 405, 500 and 503 too; a new one if there is none; of another form → 400', async () => {
+    const headers = { 'x-correlator': 'a-1' }
+    const unknown = await postern.post(`${base}/other`, {}, { headers })
+    expect([unknown.status, unknown.body.code]).toEqual([404, 'NOT_FOUND'])
+    const read = await postern.get(`${base}/send-code`, { headers })
+    expect([read.status, read.headers.get('allow')]).toEqual([405, 'POST'])
+    for (const reply of [unknown, read]) expect(reply.headers.get('x-correlator')).toBe('a-1')
+    const { headers: made } = await sendTo(newPhone())
+    expect(made.get('x-correlator')).toMatch(/^[0-9a-f-]{36}$/)
+    const wrong = { 'x-correlator': 'a b' }
+    const refused = await sendTo(newPhone(), undefined, { headers: wrong })
+    expect([refused.status, refused.body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+  })
+})
+
+test('the settings: a window or a count that is none, and an unknown member, are refused with their line', async () => {
+  for (const camara of [{ window: '1 day' }, { maxCodes: 0 }, { max: 1 }]) {
+    await expect(startPostern({ policyFile: { compat: { camara } } })).rejects.toThrow(
+      /compat\.camara\.(window|maxCodes|max)\b/,
+    )
+  }
+})

@@ -1,0 +1,367 @@
+/** Hooks of identity products: what each product sends, what it gets, and what strangers get. */
+import { createHmac, randomUUID } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
+
+const secretOf = (seed: string) => `whsec_${Buffer.from(seed.padEnd(32, '.')).toString('base64')}`
+const [first, second] = [secretOf('first'), secretOf('second')]
+const zitadelKey = 'a signing key of Zitadel'
+const bearer = 'a token that Logto sends'
+const onePerHour = [{ name: 'recipient', key: '{channel}:{to}', sliding: '3 per 1h' }]
+
+const hooks = {
+  supabase: { kind: 'supabase', secret: `v1,${first}|v1,${second}`, app: 'web', scene: 'signup' },
+  commas: { kind: 'supabase', secret: `v1,${first}, v1,${second}`, app: 'web' },
+  zitadel: { kind: 'zitadel', secret: zitadelKey, app: 'web', scene: 'login' },
+  logto: { kind: 'logto', secret: bearer, app: 'shop', scene: 'login' },
+}
+const postern = await startPostern({
+  policyFile: {
+    code: { own: true },
+    compat: { hooks },
+    policies: { ...noLimits, captcha: onePerHour },
+    recipients: { countries: ['CN', 'US'], refuse: ['+8613900139000'] },
+  },
+})
+
+let people = 0
+const newPhone = () => `86138002${String(++people).padStart(5, '0')}`
+const newMail = () => `person${++people}@example.com`
+const seconds = (agoMs = 0) => Math.floor((Date.now() - agoMs) / 1_000)
+
+type Headers = Record<string, string>
+const call = (name: string, body: unknown, headers: Headers) =>
+  postern.post(`/v1/hooks/${name}`, JSON.stringify(body), { key: null, headers })
+
+function supabaseHeaders(
+  body: unknown,
+  options: { id?: string; secret?: string; agoMs?: number } = {},
+) {
+  const { id = randomUUID(), secret = first, agoMs = 0 } = options
+  return { ...signWebhook(secret, id, Date.now() - agoMs, JSON.stringify(body)) }
+}
+
+function zitadelHeaders(body: unknown, { key = zitadelKey, agoMs = 0 } = {}): Headers {
+  const at = seconds(agoMs)
+  return { 'zitadel-signature': `t=${at},v1=${zitadelSignature(at, JSON.stringify(body), key)}` }
+}
+
+const zitadelSignature = (at: number, text: string, key = zitadelKey) =>
+  createHmac('sha256', key).update(`${at}.${text}`).digest('hex')
+
+const supabase = (body: unknown, options?: Parameters<typeof supabaseHeaders>[1]) =>
+  call('supabase', body, supabaseHeaders(body, options))
+const zitadel = (body: unknown, options?: Parameters<typeof zitadelHeaders>[1]) =>
+  call('zitadel', body, zitadelHeaders(body, options))
+const logto = (body: unknown, authorization = `Bearer ${bearer}`) =>
+  call('logto', body, { authorization })
+
+async function textsTo(to: string, count = 1): Promise<string[]> {
+  await eventually(async () => expect(await postern.messages(to)).toHaveLength(count))
+  return (await postern.messages(to)).map(({ text }) => text)
+}
+
+describe('Supabase', () => {
+  test('send SMS: its code goes to the number without +, in the app and scene of the hook; the answer is {}', async () => {
+    const phone = newPhone()
+    const sent = await supabase({ user: { phone, email: '' }, sms: { otp: '561166' } })
+    expect(sent).toMatchObject({ status: 200, body: {} })
+    expect(sent.headers.get('content-type')).toMatch(/^application\/json\b/)
+    expect(await textsTo(`+${phone}`)).toEqual([expect.stringContaining('561166')])
+    const { rows } = await postern.database.pool.query(
+      'SELECT app, scene, kind FROM notice WHERE recipient = $1',
+      [`+${phone}`],
+    )
+    expect(rows).toEqual([{ app: 'web', scene: 'signup', kind: 'captcha' }])
+  })
+
+  test('a number that is changed: the code goes to the new number; the address of the person counts', async () => {
+    const [old, now] = [newPhone(), newPhone()]
+    const metadata = { uuid: randomUUID(), ip_address: '192.0.2.7' }
+    const body = {
+      metadata,
+      user: { phone: old, new_phone: now },
+      sms: { otp: '111222', phone: now },
+    }
+    expect((await supabase(body)).body).toEqual({})
+    await textsTo(`+${now}`)
+    expect(await postern.messages(`+${old}`)).toEqual([])
+    const wrongAddress = { ...body, metadata: { ip_address: 'unknown' } }
+    expect((await supabase(wrongAddress)).body).toEqual({})
+  })
+
+  test('send email: the token; a changed address gets token_new, or the only token', async () => {
+    const [email, now] = [newMail(), newMail()]
+    const mail = (email_data: object, user: object = { email }) => supabase({ user, email_data })
+    expect((await mail({ token: '305805', email_action_type: 'signup' })).body).toEqual({})
+    expect((await textsTo(email))[0]).toContain('305805')
+    const change = { email_action_type: 'email_change' }
+    const user = { email, new_email: now }
+    expect((await mail({ ...change, token: '111111', token_new: '222222' }, user)).body).toEqual({})
+    expect((await textsTo(email, 2))[0]).toContain('111111')
+    expect((await textsTo(now))[0]).toContain('222222')
+    expect((await mail({ ...change, token: '333333', token_new: '' }, user)).body).toEqual({})
+    expect((await textsTo(now, 2))[0]).toContain('333333')
+  })
+
+  test.each([
+    ['the other secret of two', (body: unknown) => supabaseHeaders(body, { secret: second })],
+    [
+      'two signatures, in the form that Supabase writes',
+      (body: unknown) => {
+        const headers = supabaseHeaders(body)
+        const signature = `v1,d3Jvbmc=, ${headers['webhook-signature']}, v1,d3Jvbmc=`
+        return { ...headers, 'webhook-signature': signature }
+      },
+    ],
+    [
+      'two signatures, in the form of Standard Webhooks',
+      (body: unknown) => {
+        const headers = supabaseHeaders(body)
+        return { ...headers, 'webhook-signature': `v1,d3Jvbmc= ${headers['webhook-signature']}` }
+      },
+    ],
+    ['a time 299 s ago', (body: unknown) => supabaseHeaders(body, { agoMs: 299_000 })],
+  ])('%s → sent', async (_, headersOf) => {
+    for (const name of ['supabase', 'commas']) {
+      const body = { user: { phone: newPhone() }, sms: { otp: '561166' } }
+      expect(await call(name, body, headersOf(body))).toMatchObject({ status: 200, body: {} })
+    }
+  })
+
+  test.each([
+    ['the number is invalid', { phone: '123' }, 422, 'not a number'],
+    ['there is no number', { phone: '' }, 400, 'to'],
+    ['the country gets no messages', { phone: '447400123456' }, 403, 'destination'],
+    ['the number is refused', { phone: '8613900139000' }, 403, 'destination'],
+  ])('%s → 200 with the error, nothing sent', async (_, user, http_code, words) => {
+    const { status, body } = await supabase({ user, sms: { otp: '561166' } })
+    expect(status).toBe(200)
+    expect(body).toEqual({ error: { http_code, message: expect.stringContaining(words) } })
+  })
+
+  test.each(['12', '12345678901', '12 34', '<b>12', '', '{{code}}'])(
+    'the code %j → 200 with the error, nothing sent',
+    async (otp) => {
+      const phone = newPhone()
+      const { status, body } = await supabase({ user: { phone }, sms: { otp } })
+      expect([status, body.error.http_code]).toEqual([200, 400])
+      expect(await postern.messages(`+${phone}`)).toEqual([])
+    },
+  )
+
+  test('limits: the refusal says how long to wait', async () => {
+    const phone = newPhone()
+    const send = () => supabase({ user: { phone }, sms: { otp: '561166' } })
+    for (let sent = 0; sent < 3; sent++) expect((await send()).body).toEqual({})
+    const { status, body } = await send()
+    expect(status).toBe(200)
+    expect(body.error).toEqual({ http_code: 429, message: expect.stringMatching(/\d+ s\.$/) })
+  })
+
+  test('a message without a code, and one that is not of Supabase → the error, nothing sent', async () => {
+    const user = { email: newMail() }
+    const warning = {
+      user,
+      email_data: { token: '', email_action_type: 'password_changed_notification' },
+    }
+    for (const body of [warning, {}, [], null, 1, { user }, { user, sms: { otp: 1234 } }]) {
+      const reply = await supabase(body)
+      expect([reply.status, reply.body.error.http_code]).toEqual([200, 400])
+    }
+    expect(await postern.messages(user.email)).toEqual([])
+  })
+
+  test('20 concurrent deliveries of one call: one message, and each answer is a success or asks to repeat', async () => {
+    const phone = newPhone()
+    const body = { metadata: { uuid: randomUUID() }, user: { phone }, sms: { otp: '561166' } }
+    const replies = await Promise.all(Array.from({ length: 20 }, () => supabase(body)))
+    for (const { status, body: told, headers } of replies) {
+      if (status === 503) expect(headers.get('retry-after')).toBe('2')
+      else expect([status, told]).toEqual([200, {}])
+    }
+    expect((await supabase(body)).body).toEqual({})
+    await textsTo(`+${phone}`)
+  })
+
+  test('a repeat with the same webhook-id sends once; another code under that id is refused', async () => {
+    const phone = newPhone()
+    const id = randomUUID()
+    const body = { user: { phone }, sms: { otp: '561166' } }
+    for (const _ of [1, 2, 3]) expect((await supabase(body, { id })).body).toEqual({})
+    await textsTo(`+${phone}`)
+    const other = await supabase({ user: { phone }, sms: { otp: '999999' } }, { id })
+    expect(other.body.error.http_code).toBe(422)
+    await textsTo(`+${phone}`)
+  })
+})
+
+describe('Zitadel', () => {
+  const sms = (phone: string, args: object) => ({
+    contextInfo: { eventType: 'user.human.phone.code.added', recipientPhoneNumber: phone },
+    templateData: { text: 'Your code is 0M53RF' },
+    args,
+  })
+
+  test.each([
+    ['code', { code: '0M53RF' }],
+    ['oTP', { oTP: '12345678' }],
+  ])('SMS: args.%s', async (_, args) => {
+    const phone = `+${newPhone()}`
+    expect(await zitadel(sms(phone, args))).toMatchObject({ status: 200 })
+    expect((await textsTo(phone))[0]).toContain(Object.values(args)[0])
+  })
+
+  test('mail', async () => {
+    const email = newMail()
+    const body = { contextInfo: { recipientEmailAddress: email }, args: { code: 'A1B2C3' } }
+    expect((await zitadel(body)).status).toBe(200)
+    expect((await textsTo(email))[0]).toContain('A1B2C3')
+  })
+
+  test('several signatures: one is enough; a repeat of the same call sends once, also with others added', async () => {
+    const phone = `+${newPhone()}`
+    const body = sms(phone, { code: '0M53RF' })
+    const at = seconds()
+    const right = zitadelSignature(at, JSON.stringify(body))
+    const wrong = zitadelSignature(at, JSON.stringify(body), 'another key')
+    for (const signature of [
+      `t=${at},v1=${wrong},v1=${right}`,
+      `t=${at},v1=${right}`,
+      `v1=${right},t=${at}`,
+    ]) {
+      expect((await call('zitadel', body, { 'zitadel-signature': signature })).status).toBe(200)
+    }
+    await textsTo(phone)
+  })
+
+  test('a refusal is a problem with its status', async () => {
+    const refused = await zitadel(sms('+447400123456', { code: '0M53RF' }))
+    expect(refused).toMatchObject({ status: 403, body: { code: 'destination_not_allowed' } })
+    const phone = `+${newPhone()}`
+    const send = (code: string) => zitadel(sms(phone, { code }))
+    for (const code of ['AAAA11', 'AAAA12', 'AAAA13']) expect((await send(code)).status).toBe(200)
+    const limited = await send('AAAA14')
+    expect(limited).toMatchObject({ status: 429, body: { code: 'limited', rule: 'recipient' } })
+    expect(limited.body.type).toMatch(/#quota-exceeded$/)
+    expect(limited.headers.get('retry-after')).toMatch(/^\d+$/)
+    for (const body of [sms(phone, {}), { contextInfo: {} }, {}, null]) {
+      expect(await zitadel(body)).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
+    }
+  })
+})
+
+describe('Logto', () => {
+  test('SMS and mail: by the address in `to`; the language of the payload', async () => {
+    const [phone, email] = [newPhone(), newMail()]
+    const payload = { code: '123456', locale: 'zh-CN' }
+    expect((await logto({ to: phone, type: 'SignIn', payload })).status).toBe(200)
+    expect((await textsTo(`+${phone}`))[0]).toMatch(
+      /\p{Script=Han}.*123456|123456.*\p{Script=Han}/u,
+    )
+    const mail = { to: email, type: 'Register', payload: { code: '654321' }, ip: '192.0.2.9' }
+    expect((await logto(mail)).status).toBe(200)
+    expect((await textsTo(email))[0]).toContain('654321')
+    const { rows } = await postern.database.pool.query(
+      'SELECT DISTINCT app FROM notice WHERE recipient = $1',
+      [email],
+    )
+    expect(rows).toEqual([{ app: 'shop' }])
+  })
+
+  test('a message without a code (an invitation) → 400', async () => {
+    const body = {
+      to: newMail(),
+      type: 'OrganizationInvitation',
+      payload: { link: 'https://x.test' },
+    }
+    expect(await logto(body)).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
+  })
+})
+
+describe('strangers', () => {
+  const phone = newPhone()
+  const ofSupabase = { user: { phone }, sms: { otp: '561166' } }
+  const ofZitadel = { contextInfo: { recipientPhoneNumber: `+${phone}` }, args: { code: '561166' } }
+  const ofLogto = { to: phone, type: 'SignIn', payload: { code: '561166' } }
+  const sign = (more: Headers) => ({ ...supabaseHeaders(ofSupabase), ...more })
+  const at = seconds()
+  const right = zitadelSignature(at, JSON.stringify(ofZitadel))
+
+  test.each<[string, string, unknown, Headers]>([
+    ['no headers', 'supabase', ofSupabase, {}],
+    ['another body', 'supabase', { ...ofSupabase, more: 1 }, sign({})],
+    ['another id', 'supabase', ofSupabase, sign({ 'webhook-id': 'forged' })],
+    ['another time', 'supabase', ofSupabase, sign({ 'webhook-timestamp': String(seconds() - 1) })],
+    [
+      'another secret',
+      'supabase',
+      ofSupabase,
+      supabaseHeaders(ofSupabase, { secret: secretOf('other') }),
+    ],
+    ['301 s ago', 'supabase', ofSupabase, supabaseHeaders(ofSupabase, { agoMs: 302_000 })],
+    ['301 s ahead', 'supabase', ofSupabase, supabaseHeaders(ofSupabase, { agoMs: -302_000 })],
+    ['an empty signature', 'supabase', ofSupabase, sign({ 'webhook-signature': 'v1,' })],
+    [
+      'a thousand signatures',
+      'supabase',
+      ofSupabase,
+      sign({ 'webhook-signature': 'v1,eA== '.repeat(1_000) }),
+    ],
+    ['no headers', 'zitadel', ofZitadel, {}],
+    [
+      'another body',
+      'zitadel',
+      { ...ofZitadel, more: 1 },
+      { 'zitadel-signature': `t=${at},v1=${right}` },
+    ],
+    ['another time', 'zitadel', ofZitadel, { 'zitadel-signature': `t=${at - 1},v1=${right}` }],
+    ['two times', 'zitadel', ofZitadel, { 'zitadel-signature': `t=${at},t=${at - 1},v1=${right}` }],
+    ['301 s ago', 'zitadel', ofZitadel, zitadelHeaders(ofZitadel, { agoMs: 302_000 })],
+    ['another key', 'zitadel', ofZitadel, zitadelHeaders(ofZitadel, { key: 'another' })],
+    ['no time', 'zitadel', ofZitadel, { 'zitadel-signature': `v1=${right}` }],
+    ['the version v0', 'zitadel', ofZitadel, { 'zitadel-signature': `t=${at},v0=${right}` }],
+    ['no headers', 'logto', ofLogto, {}],
+    ['a part of the token', 'logto', ofLogto, { authorization: `Bearer ${bearer.slice(0, -1)}` }],
+    ['more than the token', 'logto', ofLogto, { authorization: `Bearer ${bearer}x` }],
+    ['a secret key', 'logto', ofLogto, { authorization: `Bearer ${postern.key}` }],
+    ['the signature of Supabase', 'zitadel', ofSupabase, sign({})],
+  ])('%s at %s → 401, nothing sent', async (_, name, body, headers) => {
+    expect(await call(name, body, headers)).toMatchObject({
+      status: 401,
+      body: { code: 'unauthorized' },
+    })
+    expect(await postern.messages(`+${phone}`)).toEqual([])
+  })
+
+  test('a body of 10 MB → 413 before it is parsed, with or without a length', async () => {
+    const text = JSON.stringify({ ...ofSupabase, more: 'x'.repeat(10_000_000) })
+    const headers = {
+      ...signWebhook(first, 'big', Date.now(), text),
+      'content-type': 'application/json',
+    }
+    const url = `${postern.url}/v1/hooks/supabase`
+    const stream = () => new Blob([text]).stream()
+    for (const body of [text, stream()]) {
+      const reply = await fetch(url, {
+        method: 'POST',
+        headers,
+        body,
+        duplex: 'half',
+      } as RequestInit)
+        .then(({ status }) => status)
+        // The server closes the connection while bytes still arrive.
+        .catch(() => 413)
+      expect(reply).toBe(413)
+    }
+    expect(await postern.messages(`+${phone}`)).toEqual([])
+  })
+
+  test('an unknown name → 404; another method → 405', async () => {
+    expect((await call('nobody', ofSupabase, sign({}))).status).toBe(404)
+    const reply = await postern.get('/v1/hooks/supabase', { key: null })
+    expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'POST'])
+  })
+})
