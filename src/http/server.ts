@@ -1,12 +1,13 @@
 import {
   createServer,
-  type IncomingMessage,
+  IncomingMessage,
   type RequestListener,
   type Server,
-  type ServerResponse,
+  ServerResponse,
 } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import type { Express } from 'express'
 import { answerClientError } from './client-error.ts'
 import { invalid, problemAnswer } from './problem.ts'
 
@@ -80,6 +81,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
 
   const server = createServer(
     {
+      ...classesOf(app),
       headersTimeout: patience.headersMs,
       requestTimeout: patience.requestMs,
       connectionsCheckingInterval: patience.checkEveryMs,
@@ -183,6 +185,20 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
   }
 
   return Object.assign(server, { stop })
+}
+
+/**
+ * Classes of requests and answers that have the methods of an Express app. Express sets the prototype of both for every
+ * request. That costs a fifth to a third of a short answer, and nothing if the prototype is there from the start.
+ */
+function classesOf(app: RequestListener | Express) {
+  if (!('request' in app)) return {}
+  class AppRequest extends IncomingMessage {}
+  class AppResponse extends ServerResponse {}
+  Object.setPrototypeOf(AppRequest.prototype, app.request)
+  Object.setPrototypeOf(AppResponse.prototype, app.response)
+  Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype })
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
 }
 
 /** True for exactly one Host header (RFC 9112, 3.2). With two, a proxy in front may have used the other. */
