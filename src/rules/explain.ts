@@ -29,7 +29,7 @@ export function sentenceOf(rule: Rule, language: Language = 'en'): string {
   const words = ruleWords[language]
   const { kind, mode, own } = rule
   const subject = subjectOf(rule.fields, language)
-  const isNothing = rule.windows.every(({ limit }) => limit === 0)
+  const isNothing = rule.windows.some(({ limit }) => limit === 0)
   if (isNothing && mode === 'enforce') return words.nothing(subject)
   const lock = kind === 'lockout' && mode === 'enforce' ? (own as Lock) : undefined
   const limit =

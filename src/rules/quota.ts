@@ -160,7 +160,7 @@ export function createQuota(deps: {
     async findRefusal(
       policy: string,
       fields: Fields,
-      isSolved = true,
+      isSolved: boolean,
       isSilent = false,
     ): Promise<Refusal | undefined> {
       const requestId = randomUUID()

@@ -59,11 +59,14 @@ async function openRoom(
   const parsed = parsePolicies(policies)
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   const keyPrefix = `${server.prefix}${roomCount}:`
+  /** Rules whose refusals of callers were counted. */
+  const refused: string[] = []
   const limiter = createLimiter({
     policies,
     redis: await server.connect('limiter'),
     keyPrefix,
     deadlineMs: 2_000,
+    onRefused: ({ rule }) => refused.push(rule),
   })
   releaseLater(() => limiter.close())
   const store = createCodeStore(await server.connect('code'), secrets, {
@@ -115,6 +118,7 @@ async function openRoom(
     gaveBack,
     decided,
     recorded,
+    refused,
     limits,
     keys: () => keysOf(keyPrefix),
     drop: (owner: CodeOwner) => store.drop(owner),
@@ -142,6 +146,7 @@ async function openRoom(
 }
 
 const byRecipient = { name: 'guesses', key: '{channel}:{to}:{ip}', lockout }
+const roomy = { name: 'budget', key: '{to}', sliding: '20 per 24h' }
 
 test('each result is returned and counted; a pass is recorded with its notice', async () => {
   const { remember, guess, results, announced } = await openRoom([byRecipient])
@@ -170,7 +175,7 @@ test('each result is returned and counted; a pass is recorded with its notice', 
 })
 
 test('the wrong guess that fills a lock-out begins its lock, reports its length and writes one event', async () => {
-  const { remember, guess, announced } = await openRoom([byRecipient])
+  const { remember, guess, announced, refused } = await openRoom([byRecipient, roomy])
   const owner = newOwner()
   await remember(owner, '0042')
   expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
@@ -179,17 +184,20 @@ test('the wrong guess that fills a lock-out begins its lock, reports its length 
   const last = await guess(owner, '0000')
   expect(last).toEqual({ outcome: 'code_mismatch', triesLeft: 2, lockedForMs: 900_000 })
   expect(announced).toEqual([`locked ${owner.to} guesses`])
+  expect(refused).toEqual([])
   const next = await guess(owner, '0042')
   expect(next).not.toMatchObject({ isNewLock: true })
   const { retryAfterMs } = next as Refusal
   expect(retryAfterMs).toBeLessThanOrEqual(900_000)
   expect(retryAfterMs).toBeGreaterThan(800_000)
   expect(announced).toHaveLength(1)
+  expect(refused).toEqual(['guesses'])
 })
 
 test('the guess that fills a rule of another kind reports the wait, and writes no event', async () => {
-  const { remember, guess, announced, used } = await openRoom([
+  const { remember, guess, announced, decided, used } = await openRoom([
     { name: 'r', key: '{to}', sliding: '2 per 1h' },
+    byRecipient,
   ])
   const owner = newOwner()
   await remember(owner, '0042')
@@ -198,7 +206,8 @@ test('the guess that fills a rule of another kind reports the wait, and writes n
   expect(last).toEqual({ outcome: 'code_mismatch', triesLeft: 3 })
   expect(lockedForMs).toBeLessThanOrEqual(3_600_000)
   expect(lockedForMs).toBeGreaterThan(3_500_000)
-  expect(await used(owner)).toEqual([2])
+  expect(await used(owner)).toEqual([2, 2])
+  expect(decided).toEqual(['check', 'check'])
   expect(await guess(owner, '0042')).toMatchObject({ outcome: 'limited', rule: 'r' })
   expect(announced).toEqual([])
 })
@@ -207,6 +216,7 @@ test('rules that only observe, or ask for a challenge, are no lock, so a wrong g
   const { remember, guess, limits } = await openRoom([
     { ...byRecipient, name: 'seen', mode: 'observe' },
     { name: 'asks', key: '{to}', sliding: '1 per 1h', mode: 'challenge' },
+    roomy,
   ])
   const owner = newOwner()
   await remember(owner, '0042')
@@ -263,7 +273,7 @@ test.each(gone)(
   async (_, prepare) => {
     const { keys, guess, used, announced, decided, ...room } = await openRoom([
       byRecipient,
-      { name: 'budget', key: '{to}', sliding: '20 per 24h' },
+      roomy,
     ])
     const owner = newOwner()
     await prepare({ keys, guess, used, announced, decided, ...room }, owner)
@@ -288,7 +298,7 @@ test.each(gone)(
 )
 
 test('a code that is gone while a lock holds: locked, to its end', async () => {
-  const { remember, guess, drop, announced } = await openRoom([byRecipient])
+  const { remember, guess, drop, announced, refused } = await openRoom([byRecipient, roomy])
   const owner = newOwner()
   await remember(owner, '0042')
   for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
@@ -298,6 +308,7 @@ test('a code that is gone while a lock holds: locked, to its end', async () => {
     policy: 'check',
     rule: 'guesses',
   })
+  expect(refused).toEqual(['guesses'])
   expect(await guess(owner, '0000', { ip: '203.0.113.2' })).toMatchObject({ outcome: 'code_gone' })
   expect(announced).toEqual([`locked ${owner.to} guesses`])
 })
@@ -332,8 +343,18 @@ test('a page is asked its own rule for every check, of codes that live and of ot
   expect(await guess(newOwner(), '0000', { origin: { ...page, ip: '203.0.113.2' } })).toMatchObject(
     { outcome: 'code_gone' },
   )
+  expect(await guess(newOwner(), '0000')).toMatchObject({ outcome: 'code_gone' })
   expect(await guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
   expect(decided).toEqual(['browser-guess', 'browser-guess', 'check'])
+})
+
+test('a page that has solved a challenge: the rule that asks for one does not refuse checks without a code', async () => {
+  const { guess } = await openRoom([], {
+    checkRules: [{ name: 'asks', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }],
+  })
+  for (let guesses = 0; guesses < 3; guesses++) {
+    expect(await guess(newOwner(), '0000', { origin: page })).toMatchObject({ outcome: 'code_gone' })
+  }
 })
 
 test('right codes take nothing from a rule with `refund: passed`: a crowd behind one address signs in', async () => {

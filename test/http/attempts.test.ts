@@ -21,6 +21,7 @@ const postern = await startPostern({
       ],
       address: [{ name: 'tries', key: '{ip}', lockout: { limit: 3, window: '5m', lock: '15m' } }],
       open: [],
+      counted: [{ name: 'tries', key: '{subject}', sliding: '3 per 1h' }],
       watched: [
         { name: 'seen', key: '{subject}', sliding: '1 per 1h', mode: 'observe' },
         { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
@@ -85,7 +86,7 @@ describe('attempts', () => {
     }
   })
 
-  test.each(['reports', 'address', 'open'])(
+  test.each(['reports', 'address', 'counted', 'open'])(
     'clear of %s, which locks no subject: 400 says so instead of doing nothing',
     async (policy) => {
       const reply = await postern.post('/v1/attempts/clear', { policy, subject: 'ada' })

@@ -4,6 +4,7 @@
  *
  *     npm run mutants -- captcha                                 a room
  *     npm run mutants -- captcha src/captcha/check.ts:20-40      a file of it, or lines of a file
+ *     npm run mutants -- captcha src/captcha/check.ts test/captcha/check.test.ts    on these tests alone
  *     npm run mutants -- lua/codes-N.lua                         a script, on the tests of the room that loads it
  *     npm run mutants -- lua/codes-N.lua test/captcha/co*.ts     a script, on these tests
  *
@@ -25,10 +26,11 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
     'test/upkeep/{reconcile,retention}.test.ts',
   ],
   rules: [
-    'test/captcha/{check-captcha,send}.test.ts',
+    'test/captcha/{check-captcha,refund,send}.test.ts',
     'test/config/policy-file.test.ts',
     'test/contract/policies.test.ts',
-    'test/http/attempts.test.ts',
+    'test/http/{attempts,test-recipients}.test.ts',
+    'test/main/load-config.test.ts',
     'test/notice/test-policies.test.ts',
     'test/support/recorder.test.ts',
   ],
@@ -37,9 +39,11 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
 const [what = '', ...parts] = process.argv.slice(2)
 const isScript = what.endsWith('.lua')
 const room = isScript ? roomOfScript(what) : what
-const files = parts.length > 0 && !isScript ? parts : globSync(`src/${room}/**/*.ts`).sort()
+const testsGiven = parts.filter((part) => part.startsWith('test/'))
+const filesGiven = parts.filter((part) => !testsGiven.includes(part))
+const files = filesGiven.length > 0 ? filesGiven : globSync(`src/${room}/**/*.ts`).sort()
 if (!room || files.length === 0) {
-  console.error('npm run mutants -- ROOM [FILE[:LINE-LINE] …]; a room is a folder of src/')
+  console.error('npm run mutants -- ROOM [FILE[:LINE-LINE] …] [TEST …]; a room is a folder of src/')
   console.error('npm run mutants -- lua/SCRIPT.lua [TEST …]')
   process.exit(2)
 }
@@ -62,7 +66,7 @@ const options = {
   ignoreStatic: true,
   incremental: true,
   incrementalFile: `${results}/${room}.json`,
-  concurrency: 2,
+  concurrency: 1,
   timeoutMS: 20_000,
   timeoutFactor: 2,
   dryRunTimeoutMinutes: 10,
@@ -84,13 +88,13 @@ process.once('exit', () => removeRunFolder(folder))
 /** One of each for all mutants: a start would take longer than most tests. */
 const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPostgres(folder)])
 const tests =
-  isScript && parts.length > 0
-    ? parts
+  testsGiven.length > 0
+    ? testsGiven
     : [`test/${room}/**/*.test.ts`, ...(testsElsewhere[room] ?? [])]
 const env = {
   ...process.env,
   DATABASE_URL: postgres.url,
-  TEST_WAIT_MS: '6000',
+  TEST_WAIT_MS: process.env.TEST_WAIT_MS ?? '6000',
   MUTANTS_TESTS: JSON.stringify(tests),
 }
 if (isScript) {

@@ -15,7 +15,7 @@ export default defineConfig({
     isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    expect: { poll: { timeout: 6_000 } },
+    expect: { poll: { timeout: Number(process.env.TEST_WAIT_MS) } },
     teardownTimeout: 20_000,
   },
 })

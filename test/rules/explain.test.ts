@@ -3,7 +3,12 @@ import { parsePolicies, type RawRule } from '../../src/limiter/index.ts'
 import { explain, sentenceOf } from '../../src/rules/explain.ts'
 
 function policiesOf(captcha: readonly RawRule[]) {
-  const parsed = parsePolicies({ captcha, browser: [{ include: 'captcha' }] })
+  const parsed = parsePolicies({
+    captcha,
+    browser: [{ include: 'captcha' }],
+    'browser-guess': [],
+    export: [],
+  })
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   return parsed.policies
 }
@@ -51,6 +56,23 @@ test.each([
     'After 1 try within 5m by one {order}, the next one locks for 90 s, each further lock 2 times longer, up to 1 d.',
   ],
   [{ key: '{country}', sliding: '0 per 1h' }, 'Nothing passes for one country.'],
+  [{ key: '{country}', sliding: ['0 per 1h', '9 per 24h'] }, 'Nothing passes for one country.'],
+  [
+    { key: '{channel}', sliding: '0 per 1h', mode: 'observe' },
+    'At most 0 per 1h for one channel; more are counted and reported, and pass.',
+  ],
+  [
+    { key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' }, mode: 'observe' },
+    'After 3 tries within 5m by one recipient; more are counted and reported, and pass.',
+  ],
+  [
+    { key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' }, refund: 'passed' },
+    'After 3 tries within 5m by one recipient, the next one locks for 15 min.',
+  ],
+  [
+    { key: '{app}', sliding: '9 per 1h', permits: 'amount' },
+    'At most 9 per 1h for one app; more are refused. Each counts with the value of its field amount.',
+  ],
 ] as const)('%j', (rule, sentence) => {
   const [parsed] = policiesOf([{ name: 'rule', ...rule } as RawRule]).captcha ?? []
   if (!parsed) throw new Error('no rule')
@@ -96,6 +118,10 @@ test.each([
     '同一 {order}在 5 分钟内尝试 1 次后，再次尝试会被锁定 90 秒，之后每次锁定延长为 2 倍，最长 1 天。',
   ],
   [{ key: '{country}', sliding: '0 per 1h' }, '同一国家或地区一律不放行。'],
+  [
+    { key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' }, mode: 'observe' },
+    '同一收件人在 5 分钟内尝试 3 次后，超出的仍放行，只计数并报告。',
+  ],
 ] as const)('in Chinese: %j', (rule, sentence) => {
   const [parsed] = policiesOf([{ name: 'rule', ...rule } as RawRule]).captcha ?? []
   expect(parsed && sentenceOf(parsed, 'zh')).toBe(sentence)
@@ -123,6 +149,9 @@ test('each policy once, with its use; included rules are where they are declared
   ip: At most 5 per 1h for one IP address; more are refused.
 
 browser, together with captcha's rules, for publishable keys (browser.rules):
+  No limits.
+
+export, for callers of the limiter and of login attempts:
   No limits.
 `,
   )

@@ -92,13 +92,57 @@ test('findRefusal: an admitted request is given back under its own id; a refusal
     priceOf: () => 0,
     isTestRecipient: () => false,
   })
-  expect(await asked.findRefusal('captcha', {})).toBeUndefined()
+  expect(await asked.findRefusal('captcha', {}, true)).toBeUndefined()
   const [[, id]] = calls as [[string, string]]
   expect(calls).toEqual([
     ['acquire', id],
     ['release', id],
   ])
   decision = refusal
-  expect(await asked.findRefusal('captcha', {})).toBe(refusal)
+  expect(await asked.findRefusal('captcha', {}, true)).toBe(refusal)
   expect(calls).toHaveLength(3)
+})
+
+test('records: decisions and releases, but none of a test recipient; giving back single rules is no release', async () => {
+  const asked: unknown[] = []
+  const recorded: unknown[] = []
+  const limiter = {
+    acquire: async (policy: string, _: object, options: object) => {
+      asked.push([policy, options])
+      return { admitted: true }
+    },
+    release: async (policy: string) => void asked.push(policy),
+    recall: (policy: string, _: object, options: object) => void asked.push([policy, options]),
+  } as unknown as Limiter
+  const { acquire, release, isRefused } = createQuota({
+    limiter,
+    secrets: createSecrets('a secret of at least thirty-two bytes'),
+    priceOf: () => 0,
+    isTestRecipient: (_, to) => to === '+15005550006',
+    onDecided: ({ policy, requestId }) => recorded.push(['decided', policy, requestId]),
+    onReleased: (_, requestId) => recorded.push(['released', requestId]),
+  })
+  const [person, tester] = [{ channel: 'sms', to: draft.to }, { channel: 'sms', to: '+15005550006' }]
+  await acquire('captcha', person, 'a')
+  await acquire('captcha', tester, 'b', false, true)
+  release('captcha', person, 'a', ['one rule'])
+  release('captcha', tester, 'b')
+  release('captcha', person, 'a')
+  isRefused('notice', person, true)
+  expect(recorded).toEqual([
+    ['decided', 'captcha', 'a'],
+    ['released', 'a'],
+  ])
+  const [byDefault, asGiven] = [
+    { requestId: 'a', isNewRequest: true, isSolved: true, isSilent: false },
+    { requestId: 'b', isNewRequest: true, isSolved: false, isSilent: true },
+  ]
+  expect(asked).toEqual([
+    ['captcha', byDefault],
+    ['captcha-test', asGiven],
+    'captcha',
+    'captcha-test',
+    'captcha',
+    ['notice', { isSolved: true }],
+  ])
 })
