@@ -271,10 +271,7 @@ const gone: [string, (room: Awaited<ReturnType<typeof openRoom>>, owner: CodeOwn
 test.each(gone)(
   'a code that is %s: gone, however often; nothing is counted, kept, locked or told',
   async (_, prepare) => {
-    const { keys, guess, used, announced, decided, ...room } = await openRoom([
-      byRecipient,
-      roomy,
-    ])
+    const { keys, guess, used, announced, decided, ...room } = await openRoom([byRecipient, roomy])
     const owner = newOwner()
     await prepare({ keys, guess, used, announced, decided, ...room }, owner)
     // What a pass forgives, it forgives behind its answer.

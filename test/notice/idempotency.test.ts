@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
 import { createIdempotency } from '../../src/notice/idempotency.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
@@ -194,4 +195,38 @@ test('the key itself is nowhere in the table, only its hash', async () => {
   expect(
     Buffer.concat(rows.flatMap((row) => [row.key_hash, row.request_hash])).includes('canary'),
   ).toBe(false)
+})
+
+test('keep and free with PostgreSQL away: neither fails, and both are done when it answers', async () => {
+  let isAway = false
+  const query: typeof database.query = async (...asked) => {
+    if (isAway) throw new Unavailable('postgresql', undefined, 'away')
+    return database.query(...asked)
+  }
+  const own = createIdempotency({ ...database, query })
+  releaseLater(() => own.close())
+  const [answered, freed, id] = [newKey(), newKey(), newId()]
+  await own.reserve('app', answered, 'request', id)
+  await own.reserve('app', freed, 'request', id)
+  isAway = true
+  await own.keep('app', answered, id, { status: 202 })
+  await own.free('app', freed, id)
+  isAway = false
+  const repeat = (key: string) => own.reserve('app', key, 'request', newId())
+  await eventually(async () => {
+    expect(await repeat(answered)).toEqual({ kind: 'answered', answer: { status: 202 } })
+  })
+  await eventually(async () => expect(await repeat(freed)).toEqual({ kind: 'proceed' }))
+})
+
+test('isKnown: 2,000 look-ups wait for PostgreSQL, more are refused until it answers', async () => {
+  const answer = Promise.withResolvers<never[]>()
+  const own = createIdempotency({ ...database, query: () => answer.promise })
+  releaseLater(() => own.close())
+  const isKnown = () => own.isKnown('app', newKey())
+  const waiting = Promise.all(Array.from({ length: 2_000 }, isKnown))
+  await expect(isKnown()).rejects.toThrow(Overloaded)
+  answer.resolve([])
+  expect(new Set(await waiting)).toEqual(new Set([false]))
+  expect(await isKnown()).toBe(false)
 })

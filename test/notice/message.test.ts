@@ -47,6 +47,9 @@ test('a message: one spelling of the recipient, an edition, and the variables th
   const inChinese = { to, country: 'CN', locale: 'zh', params: { order: 7 } }
   expect(read('notice', { locale: 'zh' })).toEqual(inChinese)
   expect(read('captcha', { locale: 'zh' })).toEqual({ ...inChinese, params: {} })
+  // Postern sets these variables in codes alone.
+  const ofCode = { template: 'captcha', params: { code: '0042', name: 'Ada' } }
+  expect(read('notice', ofCode)).toMatchObject({ params: ofCode.params })
   // Nothing is sent to one: it needs no route.
   expect(read('notice', { to: testRecipient })).toMatchObject({ to: testRecipient, params })
 })

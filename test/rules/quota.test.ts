@@ -122,7 +122,10 @@ test('records: decisions and releases, but none of a test recipient; giving back
     onDecided: ({ policy, requestId }) => recorded.push(['decided', policy, requestId]),
     onReleased: (_, requestId) => recorded.push(['released', requestId]),
   })
-  const [person, tester] = [{ channel: 'sms', to: draft.to }, { channel: 'sms', to: '+15005550006' }]
+  const [person, tester] = [
+    { channel: 'sms', to: draft.to },
+    { channel: 'sms', to: '+15005550006' },
+  ]
   await acquire('captcha', person, 'a')
   await acquire('captcha', tester, 'b', false, true)
   release('captcha', person, 'a', ['one rule'])
