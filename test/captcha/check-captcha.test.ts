@@ -350,7 +350,9 @@ test('a page that has solved a challenge: the rule that asks for one does not re
     checkRules: [{ name: 'asks', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }],
   })
   for (let guesses = 0; guesses < 3; guesses++) {
-    expect(await guess(newOwner(), '0000', { origin: page })).toMatchObject({ outcome: 'code_gone' })
+    expect(await guess(newOwner(), '0000', { origin: page })).toMatchObject({
+      outcome: 'code_gone',
+    })
   }
 })
 

@@ -116,7 +116,7 @@ test('records: decisions and releases, but none of a test recipient; giving back
   } as unknown as Limiter
   const { acquire, release, isRefused } = createQuota({
     limiter,
-    secrets: createSecrets('a secret of at least thirty-two bytes'),
+    dedupeHash: () => '',
     priceOf: () => 0,
     isTestRecipient: (_, to) => to === '+15005550006',
     onDecided: ({ policy, requestId }) => recorded.push(['decided', policy, requestId]),
