@@ -2,6 +2,7 @@
  * All checks of the doctor. Each check has a deadline and fails alone: a server that does not answer must not stop or hide
  * the other checks.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { examineKeys } from '../access/examine-keys.ts'
 import { createKeyStore } from '../access/key-store.ts'
 import { orLate } from '../base/deadline.ts'
@@ -14,8 +15,8 @@ import { examineMessages } from '../delivery/examine-messages.ts'
 import { type Config, loadConfig } from '../main/load-config.ts'
 import { defaultKeyPrefix } from '../main/shared.ts'
 import { examineProviders } from '../providers/examine-providers.ts'
-import { smtpSettings } from '../providers/smtp/settings.ts'
-import { examineCheckMx, examineMailDomain } from '../recipient/examine-mail-domain.ts'
+import type { SmtpSettings } from '../providers/smtp/settings.ts'
+import { examineCheckMx, examineMailDomain, type Signer } from '../recipient/examine-mail-domain.ts'
 import { domainOf } from '../recipient/facets.ts'
 import { createDnsResolver } from '../recipient/mail-domains.ts'
 import { createTestRecipients } from '../recipient/test-recipients.ts'
@@ -110,17 +111,28 @@ function configLooks(
   dkimSelector: string | undefined,
 ): Promise<Finding[]>[] {
   const resolver = createDnsResolver(dnsMs)
-  const senders = Object.values(file.providers).flatMap(({ kind, settings }) =>
-    kind === 'smtp' ? [domainOf(smtpSettings.parse(settings).from.address).toLowerCase()] : [],
-  )
   return [
     look('policy file', async () => examinePolicy(file, passingTestRecipients(file))),
     look('proxy', async () => examineProxy(environment)),
     look('routes', async () => examineMessages(file, templates)),
     look('providers', () => examineProviders(providers, providerMs)),
-    ...[...new Set(senders)].map((domain) =>
-      look(`mail from ${domain}`, () => examineMailDomain(resolver, domain, dkimSelector)),
+    ...[...signersOf(providers, dkimSelector)].map(([domain, signers]) =>
+      look(`mail from ${domain}`, () => examineMailDomain(resolver, domain, signers)),
     ),
     ...(file.recipients.mail.checkMx ? [look('checkMx', () => examineCheckMx(resolver))] : []),
   ]
+}
+
+/** The signatures on mails from each domain. `selector` is of a signature that the mail server adds. */
+function signersOf(providers: Config['providers'], selector: string | undefined) {
+  const signers = new Map<string, Signer[]>()
+  for (const { kind, settings } of providers.values()) {
+    if (kind.kind !== 'smtp') continue
+    const { from, dkim } = settings as SmtpSettings
+    const domain = domainOf(from.address).toLowerCase()
+    const known = signers.get(domain) ?? (selector === undefined ? [] : [{ domain, selector }])
+    const isKnown = known.some((signer) => isDeepStrictEqual(signer, dkim))
+    signers.set(domain, dkim && !isKnown ? [...known, dkim] : known)
+  }
+  return signers
 }

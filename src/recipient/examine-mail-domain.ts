@@ -3,20 +3,34 @@
  * 7489) records in DNS. Many refuse a sender whose domain accepts no mail.
  */
 
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { about, type Finding } from '../base/finding.ts'
 import { type DnsResolver, findMailServers } from './mail-domains.ts'
+import { type Dmarc, findDmarc, tagsOf, textsOf } from './mail-records.ts'
+
+/** A signature on the mails. DNS has no list of selectors. */
+export interface Signer {
+  readonly domain: string
+  readonly selector: string
+  /** The key that signs, if Postern has it. */
+  readonly privateKey?: KeyObject
+}
 
 export async function examineMailDomain(
   resolver: DnsResolver,
   domain: string,
-  /** The name under which the DKIM key is published. DNS has no list of these names. */
-  dkimSelector: string | undefined,
+  signers: readonly Signer[],
 ): Promise<Finding[]> {
+  const dmarc = findDmarc(resolver, domain)
   const found = await Promise.all([
     examineMx(resolver, domain),
     examineSpf(resolver, domain),
-    examineDkim(resolver, domain, dkimSelector),
-    examineDmarc(resolver, domain),
+    ...(signers.length > 0 ? [] : [dkimUnknown(domain)]),
+    ...signers.map((signer) => examineDkimKey(resolver, domain, signer)),
+    dmarc.then((record) => examineDmarc(domain, record)),
+    ...signers
+      .filter(({ privateKey }) => privateKey)
+      .map(async (signer) => examineAlignment(resolver, domain, signer, await dmarc)),
   ])
   return found
 }
@@ -45,65 +59,104 @@ async function examineSpf(resolver: DnsResolver, domain: string): Promise<Findin
   if (/\s\+?all(\s|$)/i.test(record)) {
     return error('its SPF record lets every server send', 'end it with -all or ~all')
   }
-  return ok('SPF record found; does it name your mail server?')
-}
-
-async function examineDkim(
-  resolver: DnsResolver,
-  domain: string,
-  selector: string | undefined,
-): Promise<Finding> {
-  const { ok, warning, error } = subjectOf(domain)
-  if (selector === undefined) {
-    const message = 'DKIM is not checked, because DNS does not list selectors'
-    return warning(message, 'npm run doctor -- --dkim-selector NAME, as in s= of DKIM-Signature')
-  }
-  const name = `${selector}._domainkey.${domain}`
-  const texts = await textsOf(resolver, name)
-  if (!texts) return warning(`DNS gave no answer for ${name}`, 'check the DNS resolver')
-  const record = texts.find((text) => tagOf(text, 'p') !== undefined)
-  if (record === undefined) return error(`no DKIM key at ${name}`, 'publish it')
-  if (tagOf(record, 'p') === '')
-    return error(`the DKIM key at ${name} is revoked`, 'publish a new one')
-  return ok(`DKIM key found at ${name}`)
-}
-
-async function examineDmarc(resolver: DnsResolver, domain: string): Promise<Finding> {
-  const { ok, warning, error } = subjectOf(domain)
-  // The record of the domain, or else of its nearest parent.
-  for (let at = domain; at.includes('.'); at = at.slice(at.indexOf('.') + 1)) {
-    const texts = await textsOf(resolver, `_dmarc.${at}`)
-    if (!texts)
-      return warning('DNS gave no answer about its DMARC record', 'check the DNS resolver')
-    const record = texts.find((text) => /^v=DMARC1\s*(;|$)/i.test(text))
-    if (record === undefined) continue
-    const policy = tagOf(record, 'p')?.toLowerCase()
-    if (!['none', 'quarantine', 'reject'].includes(policy ?? ''))
-      return error(`the DMARC record at _dmarc.${at} has no p=`, 'add p=quarantine')
-    return policy === 'none'
-      ? warning('DMARC has p=none: receivers accept forged senders', 'set p=quarantine or p=reject')
-      : ok(`DMARC has p=${policy}`)
-  }
-  return error(
-    'no DMARC record: large mail providers refuse bulk mail without one',
-    `publish _dmarc.${domain}: v=DMARC1; p=quarantine`,
+  return ok(
+    'SPF record found, and it aligns: the envelope has this domain. Does it name your mail server?',
   )
 }
 
-/** A value of a record such as `v=DMARC1; p=none`. */
-function tagOf(record: string, tag: string): string | undefined {
-  const tags = record.split(';').map((part) => part.split('=').map((side) => side.trim()))
-  return tags.find(([name]) => name?.toLowerCase() === tag)?.[1]
+function dkimUnknown(domain: string): Finding {
+  const message = 'DKIM is not checked, because DNS does not list selectors'
+  const option = 'npm run doctor -- --dkim-selector NAME, as in s= of DKIM-Signature'
+  return subjectOf(domain).warning(message, `set dkim of the provider, or: ${option}`)
 }
 
-/** Empty for no records, undefined without a clear answer. */
-async function textsOf(resolver: DnsResolver, name: string): Promise<string[] | undefined> {
-  try {
-    return (await resolver.resolveTxt(name)).map((pieces) => pieces.join(''))
-  } catch (error) {
-    const { code = '' } = error as { code?: string }
-    return ['ENODATA', 'ENOTFOUND'].includes(code) ? [] : undefined
+async function examineDkimKey(
+  resolver: DnsResolver,
+  domain: string,
+  signer: Signer,
+): Promise<Finding> {
+  const { ok, warning, error } = subjectOf(domain)
+  const name = `${signer.selector}._domainkey.${signer.domain}`
+  const texts = await textsOf(resolver, name)
+  if (!texts) return warning(`DNS gave no answer for ${name}`, 'check the DNS resolver')
+  const [record, ...others] = texts.map(tagsOf).filter((tags) => tags.has('p'))
+  const advice = adviceFor(signer)
+  if (record === undefined) return error(`no DKIM key at ${name}`, advice)
+  if (others.length > 0) return error(`two DKIM keys at ${name}`, advice)
+  if (record.get('p') === '') return error(`the DKIM key at ${name} is revoked`, advice)
+  const { privateKey } = signer
+  if (!privateKey) return ok(`DKIM key found at ${name}`)
+  if (!isPublished(privateKey, record.get('p') ?? '')) {
+    return error(`the DKIM key at ${name} is not the one that signs`, advice)
   }
+  const isForMails = allows(record.get('h'), 'sha256') && allows(record.get('s'), 'email')
+  if (!isForMails) return error(`the DKIM key at ${name} is not for mails with SHA-256`, advice)
+  return record.get('t')?.split(':').includes('y')
+    ? warning(`the DKIM key at ${name} is for tests (t=y): receivers ignore it`, 'remove t=y')
+    : ok(`the DKIM key at ${name} is the one that signs`)
+}
+
+/** Whether a list such as `sha1:sha256` has this value. No list allows everything. */
+const allows = (list = '*', value: string) =>
+  list.split(':').some((one) => ['*', value].includes(one.trim().toLowerCase()))
+
+function adviceFor({ privateKey }: Signer): string {
+  const key = privateKey && createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
+  return key ? `publish v=DKIM1; k=rsa; p=${key.toString('base64')}` : 'publish a new one'
+}
+
+/** RFC 6376 allows both forms of an RSA key. */
+function isPublished(privateKey: KeyObject, published: string): boolean {
+  const key = createPublicKey(privateKey)
+  const bytes = Buffer.from(published, 'base64')
+  return (['spki', 'pkcs1'] as const).some((type) =>
+    key.export({ type, format: 'der' }).equals(bytes),
+  )
+}
+
+function examineDmarc(domain: string, dmarc: Dmarc | undefined): Finding {
+  const { ok, warning, error } = subjectOf(domain)
+  if (!dmarc) return warning('DNS gave no answer about its DMARC record', 'check the DNS resolver')
+  if (!dmarc.record) {
+    return error(
+      'no DMARC record: large mail providers refuse bulk mail without one',
+      `publish _dmarc.${domain}: v=DMARC1; p=quarantine`,
+    )
+  }
+  const { at, tags } = dmarc.record
+  const ownTag = at === domain || !tags.has('sp') ? 'p' : 'sp'
+  const policy = tags.get(ownTag)?.toLowerCase() ?? ''
+  if (!['none', 'quarantine', 'reject'].includes(policy))
+    return error(`the DMARC record at _dmarc.${at} has no p=`, 'add p=quarantine')
+  const message = `DMARC has ${ownTag}=${policy}`
+  return policy === 'none'
+    ? warning(
+        `${message}: receivers accept forged senders`,
+        `set ${ownTag}=quarantine or ${ownTag}=reject`,
+      )
+    : ok(message)
+}
+
+/** Receivers count a signature for DMARC only if its domain is aligned with `from`. */
+async function examineAlignment(
+  resolver: DnsResolver,
+  domain: string,
+  signer: Signer,
+  dmarc: Dmarc | undefined,
+): Promise<Finding> {
+  const { ok, warning, error } = subjectOf(domain)
+  if (signer.domain === domain) return ok('DKIM aligns with it')
+  const isStrict = dmarc?.record?.tags.get('adkim')?.toLowerCase() === 's'
+  const other = isStrict ? dmarc : await findDmarc(resolver, signer.domain)
+  if (!dmarc || !other) {
+    return warning(`DNS gave no answer about DMARC of ${signer.domain}`, 'check the DNS resolver')
+  }
+  return !isStrict && other.organisation === dmarc.organisation
+    ? ok(`DKIM of ${signer.domain} aligns with it, because both belong to ${dmarc.organisation}`)
+    : error(
+        `DKIM of ${signer.domain} does not align with it${isStrict ? ' (adkim=s)' : ''}`,
+        `sign with domain: ${domain}`,
+      )
 }
 
 /** With `checkMx`, a resolver that sees no public domains would refuse every mail. */

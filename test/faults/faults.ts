@@ -1,5 +1,6 @@
 import { farEndFaults } from './far-end.ts'
 import type { Fault } from './fault.ts'
+import { mailServerFaults } from './mail-servers.ts'
 import { postgresqlFaults } from './postgresql.ts'
 import { processFaults } from './processes.ts'
 import { quotaFaults } from './quota.ts'
@@ -13,6 +14,7 @@ export const faults: readonly Fault[] = [
   ...redisFaults,
   ...postgresqlFaults,
   ...farEndFaults,
+  ...mailServerFaults,
   ...quotaFaults,
   ...rollingFaults,
   ...rotationFaults,

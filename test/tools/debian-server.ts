@@ -8,12 +8,12 @@ import { findOrInstall } from '../../src/dev/find-or-install.ts'
 import { readIfThere, startServerProcess, untilReady } from '../../src/dev/server-process.ts'
 import { releaseLater } from './release.ts'
 
-/** Debian's package of the same name is installed where the program is missing; throws elsewhere. */
-export function findProgram(name: 'nginx' | 'haproxy' | 'pgbouncer'): string {
+/** Debian's package is installed where the program is missing; throws elsewhere. */
+export function findProgram(name: string, debianPackage = name): string {
   return findOrInstall(
     [name],
-    name,
-    `No ${name} found: install it (Debian, Ubuntu: apt-get install ${name})`,
+    debianPackage,
+    `No ${name} found: install it (Debian, Ubuntu: apt-get install ${debianPackage})`,
   )
 }
 

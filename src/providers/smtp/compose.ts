@@ -4,12 +4,17 @@ import type { Mail } from './connection.ts'
 import type { Sender } from './settings.ts'
 import { subjectHeader } from './subject.ts'
 
+export interface MailFrame {
+  readonly from: Sender
+  readonly messageId: string
+  readonly headers: Readonly<Record<string, string | { value: string; prepared: boolean }>>
+  readonly sign?: ((mail: Buffer) => Promise<Buffer>) | undefined
+}
+
 /** The mail of a message, in one piece: nodemailer composes it in nine if it has text and HTML. */
 export async function composeMail(
   message: Message,
-  from: Sender,
-  messageId: string,
-  headers: Readonly<Record<string, string | { value: string; prepared: boolean }>>,
+  { from, messageId, headers, sign }: MailFrame,
 ): Promise<Mail> {
   const { text, html } = message
   const mail = new MailComposer({
@@ -30,5 +35,6 @@ export async function composeMail(
     disableFileAccess: true,
     disableUrlAccess: true,
   }).compile()
-  return { envelope: mail.getEnvelope(), bytes: await mail.build() }
+  const bytes = await mail.build()
+  return { envelope: mail.getEnvelope(), bytes: sign ? await sign(bytes) : bytes }
 }

@@ -6,6 +6,7 @@ import { accepted } from '../send-result.ts'
 import { composeMail } from './compose.ts'
 import { openConnection, type ServerSettings } from './connection.ts'
 import { createConnections } from './connections.ts'
+import { createSigner } from './dkim.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
 import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
 import { unsubscribeHeaders } from './unsubscribe.ts'
@@ -56,7 +57,8 @@ function serverOf({ url: server, ehlo }: SmtpSettings, timeoutMs: number): Serve
 
 function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): Provider {
   const { timeoutMs } = deps
-  const { from } = settings
+  const { from, dkim } = settings
+  const sign = dkim && createSigner(dkim)
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
   const connections = createConnections(serverOf(settings, timeoutMs))
 
@@ -93,7 +95,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
       if (isServerAlive && !isHandedOver) onAlive?.()
     }, quietMs)
     try {
-      const mail = await composeMail(message, from, messageId, unsubscribe)
+      const mail = await composeMail(message, { from, messageId, headers: unsubscribe, sign })
       const sent = await connections.send(mail, deadline.signal, () => {
         isHandedOver = true
       })

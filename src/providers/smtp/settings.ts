@@ -1,5 +1,6 @@
 import addressparser from 'nodemailer/lib/addressparser'
 import { z } from 'zod'
+import { dkimSettings } from './dkim.ts'
 
 /**
  * The policy-file entry of an SMTP provider, and the parser of its two strings. Errors name the fault but never repeat the
@@ -80,6 +81,7 @@ export const smtpSettings = z.strictObject({
     .optional(),
   /** Largest number of open connections per process. */
   connections: z.int().min(1).max(100).default(5),
+  dkim: dkimSettings.optional(),
 })
 
 export type SmtpSettings = z.infer<typeof smtpSettings>

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { mailServerFaults } from './mail-servers.ts'
+
+testFaults(mailServerFaults)
