@@ -1,7 +1,10 @@
 /** `npm run doctor` as a process: all findings at once, in time, and an exit code. */
+import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { Finding } from '../../src/base/finding.ts'
+import { examine } from '../../src/commands/examine.ts'
 import { migrate } from '../../src/storage/migrate.ts'
+import { startDns, useDns } from '../tools/dns.ts'
 import { ownPostgres, ownRedis } from '../tools/own-servers.ts'
 import { posternEnv } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
@@ -39,6 +42,25 @@ test('as text: each finding is a line, what to do stands below; exit code 1 for 
   expect(stdout).toMatch(/^\d+ ok, \d+ warnings, \d+ errors\n$/m)
   expect(stdout).not.toContain(SECRET)
   expect(code).toBe(1)
+})
+
+test('dkim of a provider: its key is compared with the published one, once for providers that share it', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
+  const published = publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
+  useDns(await startDns({ 's1._domainkey.acme.test': { txt: [`v=DKIM1; p=${published}`] } }))
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const dkim = { domain: 'acme.test', selector: 's1', privateKey: pem }
+  const mail = { kind: 'smtp', url: smtp.url, from: 'a@acme.test', dkim }
+  const other = { ...mail, dkim: { ...dkim, selector: 's2' } }
+  const findings = await examine(envOf({ providers: { mail, spare: mail, other } }))
+  const told = findings.flatMap(({ message }) => (message.includes('DKIM') ? [message] : []))
+  expect(told).toEqual([
+    'the DKIM key at s1._domainkey.acme.test is the one that signs',
+    'no DKIM key at s2._domainkey.acme.test',
+    'DKIM aligns with it',
+    'DKIM aligns with it',
+  ])
+  expect(JSON.stringify(findings)).not.toContain(pem.toString().split('\n')[1])
 })
 
 test('no error: exit code 0', async () => {

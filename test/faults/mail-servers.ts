@@ -81,6 +81,8 @@ async function throughBadDay(kind: MailServerKind, lab: Lab): Promise<void> {
   }
   await restarted
   await expectAllSent(fleet, ids)
+  // It was a bad day.
+  for (const sign of [/\b450 4\.7\.1 /, /\b421 4\.3\.2 /]) expect(server.log()).toMatch(sign)
   const doubled = await countDoubles(next, ids)
   if (lab.isFull) console.log(`${kind}: ${mails} mails, ${doubled} twice`)
   expect(doubled).toBeLessThanOrEqual(Math.ceil(mails * 0.005))

@@ -10,7 +10,7 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import {
   findFreePort,
@@ -56,6 +56,7 @@ export async function startMailServer(
   relayPort: number,
   judge: Judge,
 ): Promise<MailServer> {
+  if (process.getuid?.() !== 0) throw new Error(`${kind} can only be started by root`)
   const folder = serverFolder(kind)
   // The server's own users go through both.
   for (const each of [dirname(folder), folder]) chmodSync(each, 0o711)
@@ -79,9 +80,12 @@ export async function startMailServer(
 
 /** Both protocols of questions: Postfix's policy service, and one line with the recipient from Exim. */
 async function startJudge(judge: Judge): Promise<number> {
+  const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     let asked = ''
+    sockets.add(socket)
     socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
     socket.on('data', (bytes) => {
       asked += bytes
       const policy = /^recipient=(.*)$[\s\S]*\n\n$/m.exec(asked)
@@ -93,7 +97,10 @@ async function startJudge(judge: Judge): Promise<number> {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  releaseLater(() => server.close())
+  releaseLater(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
   return (server.address() as AddressInfo).port
 }
 
