@@ -66,13 +66,6 @@ type Checked =
   | (Mismatch & { lockedForMs?: number })
   | { result: 'refused'; refusal: Refusal }
 
-/** The form of a typed code. */
-function codeForm({ length, own }: { length: number; own: boolean }) {
-  return own
-    ? { pattern: /^[A-Za-z0-9]{4,10}$/, message: 'has 4 to 10 letters or digits' }
-    : { pattern: new RegExp(`^[0-9]{${length}}$`), message: `has ${length} digits` }
-}
-
 export function createCheckCaptcha(deps: {
   normaliseRecipient: NormaliseRecipient
   challenges: Pick<Challenges, 'enter' | 'refuse'>
@@ -90,7 +83,6 @@ export function createCheckCaptcha(deps: {
   onChecked?: (owner: CodeOwner, requestId: string, checked: Checked) => void
 }) {
   const { challenges, quota, limits, codes, passes, metrics, events, nowMs } = deps
-  const form = codeForm(deps.code)
 
   /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
   return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
@@ -98,7 +90,8 @@ export function createCheckCaptcha(deps: {
     const { app } = caller
     const recipient = deps.normaliseRecipient(channel, asked.to)
     if (recipient.kind !== 'ok') return refusedRecipient(recipient)
-    if (!asked.anyForm && !form.pattern.test(code)) return invalidRequest('code', form.message)
+    const wrongForm = asked.anyForm ? undefined : formProblem(code, deps.code)
+    if (wrongForm) return invalidRequest('code', wrongForm)
     const { to, country } = recipient
     const origin = originOf(caller, asked.ip, country)
     const guess = { app, channel, to, scene, code, id, origin }
@@ -200,4 +193,10 @@ export function createCheckCaptcha(deps: {
       return 0
     }
   }
+}
+
+/** Why the code can't be one that was sent; undefined if it can. */
+function formProblem(code: string, { length, own }: { length: number; own: boolean }) {
+  if (own) return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : 'has 4 to 10 letters or digits'
+  return code.length === length && /^[0-9]+$/.test(code) ? undefined : `has ${length} digits`
 }

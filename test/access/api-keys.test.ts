@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createKeyToken, keyKindOf } from '../../src/access/key-token.ts'
 import { Unavailable } from '../../src/base/problems.ts'
@@ -69,6 +69,31 @@ test('revoke: a process that knew the key asks again after 700 ms, and refuses i
   vi.useRealTimers()
   expect(await here.keys.revoke(id)).toBe(true)
   expect(await here.keys.revoke('019aa000-0000-7000-8000-000000000000')).toBe(false)
+})
+
+test('a key with an end: good until then, then null, also while PostgreSQL is away', async () => {
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const { keys } = openKeys(proxy.through(url))
+  const { keys: direct } = openKeys()
+  const { id, token } = await direct.create({ name: 'short', app: 'shop', livesMs: 600_000 })
+  const { token: endless } = await direct.create({ name: 'long', app: 'shop' })
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  expect(await keys.find(token)).toEqual({ id, app: 'shop', kind: 'secret', origins: [] })
+  expect(await keys.find(endless)).not.toBe(null)
+  proxy.cut()
+  // The machine may be slow, but the key was made ten minutes ago at most.
+  vi.advanceTimersByTime(500_000)
+  expect(await keys.find(token)).toMatchObject({ id })
+  vi.advanceTimersByTime(100_000)
+  expect(await keys.find(token)).toBe(null)
+  expect(await keys.find(endless)).not.toBe(null)
+})
+
+test('a key with an end: PostgreSQL refuses it in a process that never knew it', async () => {
+  const { keys } = openKeys()
+  const { token } = await keys.create({ name: 'over', app: 'shop', livesMs: 1 })
+  await eventually(async () => expect(await openKeys().keys.find(token)).toBe(null))
 })
 
 test('ensure: the same key from several processes at once is one row, and works in this process at once', async () => {

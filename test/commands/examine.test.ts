@@ -189,6 +189,9 @@ test('keys: none, a page without TLS, a page of this machine, all well; revoked 
     'warning: publishable key "shop" may be used by a page without TLS, http://shop.test',
     'warning: publishable key "shop" may be used by a page of this machine, http://localhost:5173',
   ])
+  expect(told(examineKeys([{ ...key, endsSoon: true }]))).toEqual([
+    'warning: the key "shop" ends within a week',
+  ])
   expect(told(examineKeys([{ ...key, origins: ['https://shop.test'] }]))).toEqual([
     'ok: 1 active, no page without TLS',
   ])

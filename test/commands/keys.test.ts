@@ -69,6 +69,24 @@ test('keys: an operator’s key opens the console for every app, or for the one 
   expect(await keys('create', '--name', 'web', '--app', '*')).toMatchObject({ code: 1 })
 })
 
+test('keys: --expires gives an end that list shows, and a successor lives as long', async () => {
+  const created = await keys('create', '--name', 'brief', '--expires', '30d')
+  const id = /id: +(\S+)/.exec(created.stdout)?.[1] as string
+  const endOf = async (name: string) => {
+    const line = new RegExp(`^${name} .* ends (\\S+)$`, 'm').exec((await keys('list')).stdout)
+    return Date.parse(line?.[1] as string) - Date.now()
+  }
+  expect(Math.abs((await endOf(id)) - 30 * 86_400_000)).toBeLessThan(60_000)
+  const rotated = await keys('rotate', id, '--overlap', '1h')
+  const successor = /id: +(\S+)/.exec(rotated.stdout)?.[1] as string
+  expect(Math.abs((await endOf(id)) - 3_600_000)).toBeLessThan(60_000)
+  expect(Math.abs((await endOf(successor)) - 30 * 86_400_000)).toBeLessThan(60_000)
+  for (const expires of ['0s', '30', 'never', '4000d']) {
+    const wrong = await keys('create', '--name', 'x', '--expires', expires)
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('--expires') })
+  }
+})
+
 test('keys: rotate shows another key of the same facts, and until when the old one passes', async () => {
   const created = await keys('create', '--name', 'turned', '--app', 'shop', '--kind', 'operator')
   const id = /id: +(\S+)/.exec(created.stdout)?.[1] as string

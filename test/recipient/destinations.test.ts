@@ -52,6 +52,23 @@ describe('types', () => {
   })
 })
 
+test('a refused recipient: before its country and type, also if it would get no SMS anyway; never a test recipient', () => {
+  const isRefused = (to: string) => to === numbers.fixed_line || to === 'ada@example.com'
+  const normalise = createRecipientNormaliser({ countries: ['CN'] }, undefined, isRefused)
+  const reason = (channel: 'sms' | 'email', to: string) => {
+    const result = normalise(channel, to)
+    return result.kind === 'ok' ? 'ok' : refusedRecipient(result)
+  }
+  const refused = { outcome: 'destination_not_allowed', reason: 'refused' }
+  expect(reason('sms', '+44 20 7123 4567')).toEqual(refused)
+  expect(reason('email', 'Ada@Example.com')).toEqual(refused)
+  expect(reason('email', 'bob@example.com')).toBe('ok')
+  expect(reason('sms', '+442071234568')).toEqual({ outcome: 'invalid_recipient', because: 'type' })
+  const tested = createRecipientNormaliser({}, () => true, isRefused)
+  expect(tested('sms', numbers.fixed_line).kind).toBe('ok')
+  expect(tested('email', 'ada@example.com').kind).toBe('ok')
+})
+
 describe('mail.refuse', () => {
   const rules = { mail: { refuse: ['tempmail.test', 'deep.mail.example', 'xn--e1afmkfd.test'] } }
 

@@ -24,7 +24,7 @@ const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-ca
 const settings = z.strictObject({
   services: z
     .record(
-      z.string().regex(/^VA[0-9a-f]{32}$/, 'is VA and 32 hex digits in lower case'),
+      z.string().regex(/^VA[0-9a-fA-F]{32}$/, 'is VA and 32 hex digits'),
       z.strictObject({ app: name, scene: name.default('default') }),
     )
     .refine((services) => {

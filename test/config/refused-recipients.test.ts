@@ -1,0 +1,83 @@
+/** `recipients.refuse`: in the policy file, in files beside it, and read again by a reload. */
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, inject, test } from 'vitest'
+import { readRefused } from '../../src/config/refused-recipients.ts'
+import { start } from '../../src/main/compose.ts'
+import { loadConfig } from '../../src/main/load-config.ts'
+import { readTestRecipient } from '../../src/recipient/test-recipients.ts'
+import { testDatabase } from '../tools/database.ts'
+import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+
+const folder = mkdtempSync(join(inject('runFolder'), 'refused-'))
+const read = (...entries: string[]) =>
+  readRefused(entries, folder, (to) => readTestRecipient(to, 'CN')?.to)
+
+test('numbers and addresses in any spelling become their normal form, each once', () => {
+  const { list, found, problems } = read('+86 138 0013 8000', '13800138000', 'Ada@EXAMPLE.com')
+  expect([list, found, problems]).toEqual([['+8613800138000', 'ada@example.com'], [], []])
+})
+
+test('a file: one a line, with comments, empty lines, CRLF and a byte order mark', () => {
+  mkdirSync(join(folder, 'lists'), { recursive: true })
+  writeFileSync(
+    join(folder, 'lists/a.txt'),
+    '\uFEFF+8613800138001\r\n\r\n# reported\r\n  bob@example.com  \r\n',
+  )
+  const { list, found, problems } = read('./lists/a.txt', join(folder, 'lists/a.txt'))
+  expect([list, found, problems]).toEqual([['+8613800138001', 'bob@example.com'], [], []])
+})
+
+test('what is no recipient is reported with its place: in the list, in the file, a file that is not there', () => {
+  writeFileSync(join(folder, 'b.txt'), '+8613800138001\nnobody\n')
+  const { found, problems } = read('ada', './b.txt', './none.txt')
+  expect(found).toEqual([
+    { path: ['recipients', 'refuse', 0], message: 'is neither a phone number nor a mail address' },
+    {
+      path: ['recipients', 'refuse', 2],
+      message: `${join(folder, 'none.txt')} can not be read (ENOENT)`,
+    },
+  ])
+  expect(problems).toEqual([
+    `${join(folder, 'b.txt')}:2: is neither a phone number nor a mail address`,
+  ])
+  writeFileSync(join(folder, 'c.txt'), 'x\n'.repeat(100_000))
+  expect(read('./c.txt').problems).toHaveLength(20)
+})
+
+test('403 with the reason, for sends and checks; a reload refuses others at once', async () => {
+  const [redis, database] = [await testRedis(), await testDatabase()]
+  const file = join(folder, 'live.txt')
+  writeFileSync(file, '+8613800138005\n')
+  const policyFile = { policies: noLimits, recipients: { refuse: [file, 'eve@example.com'] } }
+  const env = posternEnv({ redis, database, policyFile })
+  const configNow = async () => {
+    const loaded = await loadConfig(env)
+    return loaded.ok ? loaded.config : expect.unreachable()
+  }
+  const running = await start(
+    await configNow(),
+    { api: true, worker: false },
+    { keyPrefix: redis.prefix, quietMs: 0 },
+  )
+  releaseLater(() => running.close())
+  const { post } = clientOf(running.addresses.api as string, env.BOOTSTRAP_SECRET_KEY as string)
+  const send = async (to: string) => {
+    const channel = to.includes('@') ? 'email' : 'sms'
+    const { status, body } = await post('/v1/captchas', { channel, to })
+    return [status, body.reason]
+  }
+  expect(await send('+86 138-0013-8005')).toEqual([403, 'refused'])
+  expect(await send('EVE@example.com')).toEqual([403, 'refused'])
+  expect(await send('+8613800138006')).toEqual([202, undefined])
+  const check = { channel: 'sms', to: '+8613800138005', code: '1234' }
+  expect((await post('/v1/captchas/check', check)).body).toMatchObject({ reason: 'refused' })
+
+  writeFileSync(file, '+8613800138006\n')
+  expect(running.reload(await configNow())).toEqual({ reloaded: ['recipients'], needRestart: [] })
+  expect(await send('+8613800138005')).toEqual([202, undefined])
+  expect(await send('+8613800138006')).toEqual([403, 'refused'])
+  expect(await send('eve@example.com')).toEqual([403, 'refused'])
+})
