@@ -1,6 +1,5 @@
 /** `compat` in the policy file. */
 import { expect, test } from 'vitest'
-import { facades } from '../../src/compat/facades.ts'
 import { loadConfig } from '../../src/main/load-config.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 
@@ -47,16 +46,4 @@ test.each<[string, unknown, RegExp]>([
 ])('%s → a problem with its place', async (_, compat, expected) => {
   const { problems } = await load({ compat })
   expect(problems).toEqual([expect.stringMatching(expected)])
-})
-
-test('a façade that sends codes of its clients needs code.own', async () => {
-  const { problems } = await load({ compat: {} })
-  expect(problems).toEqual([])
-  for (const [name, { needsOwnCodes }] of Object.entries(facades)) {
-    if (!needsOwnCodes) continue
-    const compat = { [name]: {} }
-    const message = `compat.${name}: needs code: { own: true }`
-    expect((await load({ compat })).problems).toContain(message)
-    expect((await load({ compat, code: { own: true } })).problems).not.toContain(message)
-  }
 })

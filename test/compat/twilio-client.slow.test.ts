@@ -10,7 +10,7 @@ const twilio = createRequire(join(folder, 'package.json'))('twilio')
 
 const [account, va] = [`AC${'0'.repeat(32)}`, `VA${'a'.repeat(32)}`]
 const twilioVerify = { services: { [va]: { app: 'default', scene: 'signup' } } }
-const code = { length: 6, own: true }
+const code = { length: 6 }
 const postern = await startPostern({
   policyFile: { policies: noLimits, code, compat: { twilioVerify } },
 })

@@ -24,7 +24,7 @@ const services = {
   [vaLogin]: { app: 'default', scene: 'login' },
   [vaOfOther]: { app: 'other' },
 }
-const settings = { compat: { twilioVerify: { services } }, code: { length: 6, own: true } }
+const settings = { compat: { twilioVerify: { services } }, code: { length: 6 } }
 const on = { redis: await testRedis(), database: await testDatabase() }
 
 let people = 0

@@ -37,6 +37,7 @@ export const twilioVerify = defineFacade({
   settings,
   create: ({ services }) => ({
     name: 'twilioVerify',
+    sendsOwnCodes: true,
     router: (postern) => createTwilioRouter(postern, services),
   }),
 })
