@@ -36,7 +36,7 @@ const longest = [
   'http/random-requests.slow',
   'http/keyless.slow',
   'limiter/package.slow',
-  'contract/embedding.slow',
+  'contract/package.slow',
   'contract/deployment.slow',
   'web/postern-code.slow',
   'events/dispatcher.slow',

@@ -1,3 +1,4 @@
+import { commandLine } from '../base/command-line.ts'
 import { about, type Finding } from '../base/finding.ts'
 import type { KeyKind } from './key-token.ts'
 
@@ -15,7 +16,7 @@ export function examineKeys(all: readonly ListedKey[]): Finding[] {
   const { ok, warning } = about('keys')
   const active = all.filter(({ isRevoked }) => !isRevoked)
   if (active.length === 0) {
-    return [warning('there is no API key', 'npm run keys -- create --name web')]
+    return [warning('there is no API key', commandLine('keys', 'create --name web'))]
   }
   const plain = active.flatMap(({ name, origins }) =>
     origins

@@ -1,11 +1,12 @@
 /** `npm run doctor`: checks what a start needs and what production should have. Exit code 1 on an error. */
 import { parseArgs } from 'node:util'
+import { commandLine } from '../base/command-line.ts'
 import { reportOf } from '../base/finding.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { examine } from './examine.ts'
 import { orUsage } from './stop.ts'
 
-const usage = 'Usage: npm run doctor [-- --json] [--dkim-selector NAME]'
+const usage = `Usage: ${commandLine('doctor', '[--json] [--dkim-selector NAME]')}`
 
 const { json, selector } = orUsage(usage, readArguments)
 loadEnvFile()

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { createKeyStore, everyApp, type KeyFacts } from '../access/key-store.ts'
 import { type KeyKind, keyKinds } from '../access/key-token.ts'
 import { parseOrigins } from '../access/origins.ts'
+import { commandLine } from '../base/command-line.ts'
 import { formatDuration, parseDurationMs } from '../base/durations.ts'
 import { isId } from '../base/ids.ts'
 import { loadEnvFile } from '../config/env-file.ts'
@@ -10,13 +11,13 @@ import { openDatabase } from '../storage/database.ts'
 import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 const usage = `Usage:
-  npm run keys -- create --name NAME [--app APP] [--kind secret]
-  npm run keys -- create --name NAME [--app APP] --kind publishable --origin https://shop.example [--origin …]
-  npm run keys -- create --name NAME [--app APP] --kind operator
-  npm run keys -- create --name NAME … --expires 30d
-  npm run keys -- list
-  npm run keys -- revoke ID
-  npm run keys -- rotate ID [--overlap 24h]
+  ${keysWith('create --name NAME [--app APP] [--kind secret]')}
+  ${keysWith('create --name NAME [--app APP] --kind publishable --origin https://shop.example [--origin …]')}
+  ${keysWith('create --name NAME [--app APP] --kind operator')}
+  ${keysWith('create --name NAME … --expires 30d')}
+  ${keysWith('list')}
+  ${keysWith('revoke ID')}
+  ${keysWith('rotate ID [--overlap 24h]')}
 
 secret       for servers: all calls for its app
 publishable  for pages of its origins: only sends and checks codes
@@ -37,8 +38,9 @@ const dayMs = 86_400_000
 const maxOverlapMs = 90 * dayMs
 
 loadEnvFile()
+const given = orUsage(usage, readArguments)
 const databaseUrl = databaseUrlOrStop()
-const run = commandOf(orUsage(usage, readArguments))
+const run = commandOf(given)
 const database = openDatabase(databaseUrl, { maxConnections: 1, onError: () => {} })
 const keys = createKeyStore(database)
 try {
@@ -48,6 +50,10 @@ try {
   process.exitCode = 1
 } finally {
   await database.close()
+}
+
+function keysWith(args: string): string {
+  return commandLine('keys', args)
 }
 
 function readArguments() {
@@ -159,13 +165,13 @@ function notDuration(option: string, text: string, maxMs: number): string {
 }
 
 function noSuchKey(id: string): string {
-  return `There is no key ${id}. See npm run keys -- list.`
+  return `There is no key ${id}. See ${keysWith('list')}.`
 }
 
 async function list(): Promise<void> {
   const all = await keys.list()
   if (all.length === 0)
-    console.log('There are no keys. Create one: npm run keys -- create --name web')
+    console.log(`There are no keys. Create one: ${keysWith('create --name web')}`)
   for (const key of all) {
     const columns = [
       key.id,

@@ -1,5 +1,6 @@
 /** `npm run policy`: explains the policies of a file in words, and replays recorded requests with a changed file. */
 import { parseArgs } from 'node:util'
+import { commandLine } from '../base/command-line.ts'
 import { parseDurationMs } from '../base/durations.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { redisUrl } from '../config/environment.ts'
@@ -17,8 +18,8 @@ import { reportOf } from '../support/report.ts'
 import { orUsage, stop } from './stop.ts'
 
 const usage = `Usage:
-  npm run policy -- explain [--policy postern.yaml]
-  npm run policy -- replay --policy new.yaml [--since 24h] [--json]
+  ${commandLine('policy', 'explain [--policy postern.yaml]')}
+  ${commandLine('policy', 'replay --policy new.yaml [--since 24h] [--json]')}
 
 explain prints in words what each rule of a policy file does.
 replay decides the recorded requests again with the policies of another file, and prints which decisions would

@@ -4,8 +4,12 @@ export function stop(message: string): never {
   process.exit(1)
 }
 
-/** Returns what `read` makes of the arguments. If it throws, ends the command with the reason and the usage. */
+/** Returns what `read` makes of the arguments. Ends the command with the usage if it throws, or for `--help`. */
 export function orUsage<Result>(usage: string, read: () => Result): Result {
+  if (process.argv.includes('--help')) {
+    console.log(usage)
+    process.exit(0)
+  }
   try {
     return read()
   } catch (error) {

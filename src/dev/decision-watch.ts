@@ -3,7 +3,7 @@
  * rule, with its current uses and their times. The records stay in this process. They include records that the recorder
  * drops in a flood.
  */
-import type { Decided, DemoState, Lane } from '../../web/demo/demo-state.ts'
+import type { Channel } from '../base/channel.ts'
 import type { Limiter, Policies, Rule } from '../limiter/index.ts'
 import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
@@ -15,7 +15,7 @@ const maxRecords = 500
 const maxShown = 20
 
 const recipientIn = ({ fields: { channel, to } }: DecidedRecord) =>
-  ({ channel, to }) as NonNullable<DemoState['followed']>
+  ({ channel, to }) as { channel: Channel; to: string }
 
 export type DecisionWatch = ReturnType<typeof createDecisionWatch>
 
@@ -34,11 +34,11 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
   const latestFor = (policy: string) =>
     ofFollowed().find((one) => isCheckPolicy(one.policy) === isCheckPolicy(policy))?.fields
 
-  async function lanesOf(policy: string): Promise<Lane[]> {
+  async function lanesOf(policy: string) {
     const fields = latestFor(policy)
     const states = fields ? await limiter.peek(policy, fields) : []
     return (policies()[policy] ?? []).flatMap((rule) =>
-      rule.windows.map(({ window, windowMs = 0, limit }): Lane => {
+      rule.windows.map(({ window, windowMs = 0, limit }) => {
         const { used, resetsInMs, lockedForMs } = states.find(
           (state) => state.rule === rule.name && state.window === window,
         ) ?? { used: 0, resetsInMs: 0 }
@@ -69,7 +69,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
   return {
     onDecided,
 
-    /** Throws when Redis does not answer. */
+    /** A part of the state that the page reads (web/demo/demo-state.ts). Throws when Redis does not answer. */
     async look() {
       const lanes = await Promise.all([lanesOf(pagePolicy), lanesOf(pageGuessPolicy)])
       const [latest] = records
@@ -78,8 +78,8 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
         lanes: lanes.flat(),
         decisions: ofFollowed()
           .slice(0, maxShown)
-          .map(({ policy, atMs, refusal }): Decided => {
-            const asked = isCheckPolicy(policy) ? 'check' : 'send'
+          .map(({ policy, atMs, refusal }) => {
+            const asked: 'check' | 'send' = isCheckPolicy(policy) ? 'check' : 'send'
             return { asked, atMs, ...(refusal && { refusal }) }
           }),
       }

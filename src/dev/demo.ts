@@ -1,16 +1,18 @@
 /**
- * `npm run demo`: the whole product on one machine. It starts a private PostgreSQL and Redis unless DATABASE_URL and
+ * `npm run demo`, `postern demo`: the whole product on one machine. It starts a private PostgreSQL and Redis unless DATABASE_URL and
  * REDIS_URL name others, and applies migrations. The API with the demo page runs in this process, the worker in another.
- * All data is in `.postern/`, so a second start finds it. When all is ready, it builds the guide, unless the guide exists
- * or `--no-guide` is given.
+ * All data is in `.postern/`, so a second start finds it. When all is ready, a clone builds the guide, unless the guide
+ * exists or `--no-guide` is given.
  */
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import express from 'express'
 import { createKeyStore } from '../access/key-store.ts'
 import { createKeyToken } from '../access/key-token.ts'
 import { createClosers } from '../base/closers.ts'
+import { commandLine, isInstalled } from '../base/command-line.ts'
 import { endInOrder } from '../base/end-in-order.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import type { DemoParts } from '../main/api-role.ts'
@@ -31,9 +33,13 @@ loadEnvFile()
 const env: Record<string, string | undefined> = { ...process.env }
 env.HOST ||= '127.0.0.1'
 env.LOG_LEVEL ||= 'warn'
+// A clone has the file in its folder. Elsewhere the demo uses the file of the package.
+env.POSTERN_CONFIG ||= existsSync('postern.yaml')
+  ? './postern.yaml'
+  : fileURLToPath(new URL('../../postern.yaml', import.meta.url))
 const dataFolder = resolve(env.POSTERN_DATA || './.postern')
 
-const hasGuide = !process.argv.includes('--no-guide')
+const hasGuide = !isInstalled && !process.argv.includes('--no-guide')
 let guideBuild: GuideBuild | undefined
 
 // A signal during the start must stop the servers that already run.
@@ -171,8 +177,7 @@ function printWelcome(addresses: Readonly<Record<string, string>>): void {
 Postern is ready. Look at it:  http://localhost:${new URL(api ?? '').port}/
 
   API       ${api}          (its description: ${api}/openapi.json)
-  Guide     ${api}${guidePath}
-  Console   ${admin}/          (for support; its key is made below)
+${hasGuide ? `  Guide     ${api}${guidePath}\n` : ''}  Console   ${admin}/          (for support; its key is made below)
   Metrics   ${admin}/metrics          (the worker's: http://localhost:${workerAdminPort}/metrics)
   Messages  ${api}/sandbox/messages          (nothing leaves this machine)
   Data      ${dataFolder}
@@ -192,11 +197,11 @@ Read it:
 Make a key that may stand in a page (docs/start.md has the rest):
 
   DATABASE_URL='${env.DATABASE_URL}' \\
-    npm run keys -- create --kind publishable --name page --app default --origin http://localhost:8080
+    ${commandLine('keys', 'create --kind publishable --name page --app default --origin http://localhost:8080')}
 
 Make a key for the console:
 
-  DATABASE_URL='${env.DATABASE_URL}' npm run keys -- create --kind operator --name you
+  DATABASE_URL='${env.DATABASE_URL}' ${commandLine('keys', 'create --kind operator --name you')}
 
 Ctrl-C stops everything that was started.
 `)

@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { delimiter, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { runProgram } from './server-process.ts'
 
 /**
  * The first of these programs on the PATH. No npm package contains them. If none is found, root on Debian gets the Debian
@@ -47,4 +50,45 @@ export function findOnPath(...programs: string[]): string | undefined {
   return programs
     .flatMap((name) => folders.map((dir) => join(dir, name)))
     .find((file) => existsSync(file))
+}
+
+/**
+ * The module of an npm package. If Postern's own packages do not include it, npm installs it into `folder`, once. The
+ * package may run its install script.
+ */
+export async function importOrInstall<Module>(
+  wanted: { name: string; range: string; about: string },
+  folder: string,
+): Promise<Module> {
+  const { name } = wanted
+  try {
+    return await import(name)
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw error
+  }
+  if (!existsSync(folder)) await installInto(folder, wanted)
+  const { resolve } = createRequire(join(folder, 'package.json'))
+  return await import(pathToFileURL(resolve(name)).href)
+}
+
+/** The folder gets its name at the end, so that an interrupted install is never used. */
+async function installInto(
+  folder: string,
+  { name, range, about }: { name: string; range: string; about: string },
+): Promise<void> {
+  process.stderr.write(`${about}: npm installs ${name} into ${folder}, once\n`)
+  const unfinished = `${folder}.unfinished`
+  rmSync(unfinished, { recursive: true, force: true })
+  mkdirSync(unfinished)
+  const manifest = { private: true, allowScripts: { [name]: true } }
+  writeFileSync(join(unfinished, 'package.json'), JSON.stringify(manifest))
+  const quietly = ['--no-audit', '--no-fund', '--loglevel', 'error']
+  try {
+    await runProgram(['npm', 'install', '--prefix', unfinished, ...quietly, `${name}@${range}`])
+  } catch (error) {
+    const { stderr = '' } = error as { stderr?: string }
+    const reason = stderr.trim().split('\n').at(-1)
+    throw new Error(`npm could not install ${name} (${reason})`, { cause: error })
+  }
+  renameSync(unfinished, folder)
 }

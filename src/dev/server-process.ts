@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 
 /**
  * A server as a child process: started, awaited and stopped. No server is left behind, and no other program is ended.
@@ -49,6 +50,17 @@ export function startServerProcess(
     stop: () => endChild(child, stopSignal, stopDeadlineMs),
     kill: () => endChild(child, 'SIGKILL', stopDeadlineMs),
   }
+}
+
+/** Runs a program to its end. Throws if it fails. It never outlives this process. */
+export async function runProgram([program, ...args]: readonly [
+  string,
+  ...string[],
+]): Promise<void> {
+  const running = promisify(execFile)(program, args)
+  const endWithUs = () => running.child.kill()
+  process.on('exit', endWithUs)
+  await running.finally(() => process.off('exit', endWithUs))
 }
 
 const stopDeadlineMs = 15_000

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { endChild } from './server-process.ts'
 
@@ -37,7 +38,7 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
   process.on('exit', endWithUs)
 
   function begin(): ChildProcess {
-    return fork(fileURLToPath(new URL('demo-worker.ts', import.meta.url)), {
+    return fork(fileURLToPath(new URL(`demo-worker${extname(import.meta.url)}`, import.meta.url)), {
       // A separate process group: a Ctrl-C reaches only this process, which ends the worker in order.
       detached: true,
       env: { ...env },

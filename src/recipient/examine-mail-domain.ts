@@ -4,6 +4,7 @@
  */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
+import { commandLine } from '../base/command-line.ts'
 import { about, type Finding } from '../base/finding.ts'
 import { type DnsResolver, findMailServers } from './mail-domains.ts'
 import { type Dmarc, findDmarc, tagsOf, textsOf } from './mail-records.ts'
@@ -66,7 +67,7 @@ async function examineSpf(resolver: DnsResolver, domain: string): Promise<Findin
 
 function dkimUnknown(domain: string): Finding {
   const message = 'DKIM is not checked, because DNS does not list selectors'
-  const option = 'npm run doctor -- --dkim-selector NAME, as in s= of DKIM-Signature'
+  const option = `${commandLine('doctor', '--dkim-selector NAME')}, as in s= of DKIM-Signature`
   return subjectOf(domain).warning(message, `set dkim of the provider, or: ${option}`)
 }
 

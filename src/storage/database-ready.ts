@@ -1,4 +1,5 @@
 /** Checks if PostgreSQL works now, and explains its errors to operators. */
+import { commandLine } from '../base/command-line.ts'
 import type { Database } from './database.ts'
 import { pendingMigrations } from './migrate.ts'
 
@@ -8,7 +9,7 @@ export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>):
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) {
       return [
-        `migrations not applied: ${pending.length}, the first is ${pending[0]}; run npm run migrate`,
+        `migrations not applied: ${pending.length}, the first is ${pending[0]}; run ${commandLine('migrate')}`,
       ]
     }
     const { rows } = await pool.query({ name: 'ready', text: proofSql })

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { createDecisionWatch, type DecisionWatch } from '../../src/dev/decision-watch.ts'
 import { createLimiter, type MemoryLimiter, parsePolicies } from '../../src/limiter/index.ts'
+import type { DemoState } from '../../web/demo/demo-state.ts'
 
 const policies = {
   browser: [
@@ -29,7 +30,8 @@ async function ask(policy: string, to: string) {
   return decision
 }
 const laneOf = async (rule: string, window: string) => {
-  const { lanes } = await watch.look()
+  // The types of both sides meet only here.
+  const { lanes }: Pick<DemoState, 'followed' | 'lanes' | 'decisions'> = await watch.look()
   return lanes.find((lane) => lane.rule === rule && lane.window === window)
 }
 

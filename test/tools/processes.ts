@@ -33,6 +33,8 @@ export interface StartOptions {
   readonly args?: readonly string[]
   /** Where it starts, e.g. beside an `.env`; the repository by default. */
   readonly cwd?: string
+  /** A command line in place of our own `node src/…`. */
+  readonly command?: readonly [string, ...string[]]
   /** Another copy of the repository than this one. */
   readonly checkout?: string
   /** A file descriptor in place of the pipe that `output()` reads. */
@@ -65,22 +67,22 @@ export async function startProcess(
   options: StartOptions = {},
 ): Promise<PosternProcess> {
   const { isReady = readyzAnswers, withinMs = 120_000 } = options
-  const [port, adminPort] = [await findFreePort(), await findFreePort()]
-  const child = spawn(
+  const [program, ...args] = options.command ?? [
     process.execPath,
-    [entryPath(entryPoint, options.checkout), ...(options.args ?? [])],
-    {
-      cwd: options.cwd ?? options.checkout ?? root,
-      stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
-      env: {
-        ...commonEnv,
-        PORT: String(port),
-        ADMIN_PORT: String(adminPort),
-        HOST: '127.0.0.1',
-        ...options.env,
-      },
+    entryPath(entryPoint, options.checkout),
+  ]
+  const [port, adminPort] = [await findFreePort(), await findFreePort()]
+  const child = spawn(program, [...args, ...(options.args ?? [])], {
+    cwd: options.cwd ?? options.checkout ?? root,
+    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
+    env: {
+      ...commonEnv,
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      HOST: '127.0.0.1',
+      ...options.env,
     },
-  )
+  })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {

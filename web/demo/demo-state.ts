@@ -1,4 +1,4 @@
-/** The state that the demo server sends to its page. Only types, so that src/dev and the page can share them. */
+/** The state that the demo server (src/dev) sends to its page. */
 import type { Channel } from '../client.ts'
 
 export interface Message {

@@ -1,4 +1,5 @@
 /** Words of the console in English. */
+import { commandLine } from '../../base/command-line.ts'
 import { inRoughUnits } from '../../base/durations.ts'
 
 const unitNames = { d: 'd', h: 'h', m: 'min', s: 's' }
@@ -38,7 +39,7 @@ export const en = {
   signIn: {
     title: 'Sign in',
     label: 'Operator key',
-    hint: 'It begins with pok_. Create one: npm run keys -- create --kind operator --name YOU',
+    hint: `It begins with pok_. Create one: ${commandLine('keys', 'create --kind operator --name YOU')}`,
     button: 'Sign in',
     wrong: 'This key does not exist or is revoked.',
     notOperator: 'This key is for the API. The console needs an operator key (pok_…).',
@@ -109,7 +110,7 @@ export const en = {
   wrong: {
     noWorker: () => [
       'No worker is running',
-      'Nothing is sent. Start a worker: npm run start:worker.',
+      `Nothing is sent. Start a worker: ${commandLine('worker')}.`,
     ],
     breaker: ({ provider }: About) => [
       `Workers have stopped calling the provider ${provider}`,
@@ -364,7 +365,7 @@ export const en = {
     meaning: 'Meaning',
     other: 'Used by callers of the limiter and by login attempts',
     none: 'No limits.',
-    note: 'These rules are now in force in this process. npm run policy -- explain prints the same sentences.',
+    note: `These rules are now in force in this process. ${commandLine('policy', 'explain')} prints the same sentences.`,
   },
   keys: {
     name: 'Name',
@@ -379,8 +380,8 @@ export const en = {
     active: 'active',
     ends: 'ends',
     revoked: 'revoked',
-    note: 'Create, replace and revoke keys with npm run keys. This page shows no key in full.',
-    none: 'There are no keys. npm run keys -- create makes one, and it will be listed here.',
+    note: `Create, replace and revoke keys with ${commandLine('keys')}. This page shows no key in full.`,
+    none: `There are no keys. ${commandLine('keys', 'create')} makes one, and it will be listed here.`,
     ownSessions: 'Your sessions',
     everywhere: 'Sign out everywhere',
     everywhereHint:

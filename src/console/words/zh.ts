@@ -1,4 +1,5 @@
 /** Words of the console in Chinese. */
+import { commandLine } from '../../base/command-line.ts'
 import { inRoughUnits } from '../../base/durations.ts'
 import type { en } from './en.ts'
 
@@ -30,7 +31,7 @@ export const zh: typeof en = {
   signIn: {
     title: '登录',
     label: '操作员密钥',
-    hint: '以 pok_ 开头，创建命令：npm run keys -- create --kind operator --name 名字',
+    hint: `以 pok_ 开头，创建命令：${commandLine('keys', 'create --kind operator --name 名字')}`,
     button: '登录',
     wrong: '没有这个密钥，或已被吊销。',
     notOperator: '该密钥用于 API，不能打开控制台。请使用操作员密钥（pok_…）。',
@@ -98,7 +99,7 @@ export const zh: typeof en = {
   wrong: {
     noWorker: () => [
       '没有工作进程在运行',
-      '不会发送任何消息。请启动工作进程：npm run start:worker。',
+      `不会发送任何消息。请启动工作进程：${commandLine('worker')}。`,
     ],
     breaker: ({ provider }) => [
       `工作进程已停止调用服务商 ${provider}`,
@@ -310,7 +311,7 @@ export const zh: typeof en = {
     meaning: '含义',
     other: '由限流器的调用方和登录尝试使用',
     none: '没有限制。',
-    note: '这些规则在本进程中生效。npm run policy -- explain 用英文输出同样的说明。',
+    note: `这些规则在本进程中生效。${commandLine('policy', 'explain')} 用英文输出同样的说明。`,
   },
   keys: {
     name: '名称',
@@ -325,8 +326,8 @@ export const zh: typeof en = {
     active: '有效',
     ends: '将失效',
     revoked: '已吊销',
-    note: '用 npm run keys 创建、更换和吊销密钥。本页不显示完整密钥。',
-    none: '没有密钥。用 npm run keys -- create 创建后会列在这里。',
+    note: `用 ${commandLine('keys')} 创建、更换和吊销密钥。本页不显示完整密钥。`,
+    none: `没有密钥。用 ${commandLine('keys', 'create')} 创建后会列在这里。`,
     ownSessions: '您的会话',
     everywhere: '退出所有会话',
     everywhereHint:
