@@ -22,6 +22,8 @@ import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 
 const run = promisify(execFile)
+/** The npm of a test takes what `npm ci` has left in its cache. */
+const fromCache = { npm_config_prefer_offline: 'true' }
 const key = 'psk_embedded_of_a_test_and_long_enough'
 
 const typedPlugin = `
@@ -71,6 +73,7 @@ beforeAll(async () => {
     // The Node of the base image is the first one.
     PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
     HOME: process.env.HOME ?? '',
+    ...fromCache,
   })
   image = stages.get('image') as Stage
   const ours = JSON.parse(await readFile(join(repositoryRoot, 'package.json'), 'utf8'))
@@ -251,7 +254,7 @@ describe('its program', () => {
     const demo = await startProcess('demo', {
       command: [program, 'demo'],
       cwd: folder,
-      env: { ...node20, npm_config_prefer_offline: 'true' },
+      env: { ...node20, ...fromCache },
       isReady: (started) => started.output().includes('Ctrl-C stops'),
     })
     expect(demo.output()).toContain(`into ${folder}/.postern/postgres/programs, once`)

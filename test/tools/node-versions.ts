@@ -17,7 +17,15 @@ const machinePath = (process.env.PATH ?? '')
  * A PATH on which `node` is of this major version: the machine's own, otherwise one from the registry. A process gets
  * nothing of the npm that started the tests.
  */
-export async function environmentWithNode(major: number): Promise<Record<string, string>> {
+export function environmentWithNode(major: number): Promise<Record<string, string>> {
+  const found = environments.get(major) ?? findEnvironment(major)
+  environments.set(major, found)
+  return found
+}
+
+const environments = new Map<number, Promise<Record<string, string>>>()
+
+async function findEnvironment(major: number): Promise<Record<string, string>> {
   // Without a level Bash takes itself for a remote shell, and reads the start-up file of terminals.
   const env = { PATH: machinePath, HOME: process.env.HOME ?? '', SHLVL: '1' }
   const [own] = await versionOn(env.PATH)
