@@ -69,7 +69,7 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
   return {
     onDecided,
 
-    /** A part of the state that the page reads (web/demo/demo-state.ts). Throws when Redis does not answer. */
+    /** A part of `DemoState`, which the page reads. Throws when Redis does not answer. */
     async look() {
       const lanes = await Promise.all([lanesOf(pagePolicy), lanesOf(pageGuessPolicy)])
       const [latest] = records

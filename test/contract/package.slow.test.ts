@@ -50,7 +50,7 @@ const plugin: Plugin = {
   name: 'acme',
   router: (postern) => Router().get('/send', async (_, response) => void response.json(await postern.sendCaptcha(asked))),
 }
-const postern = await createPostern({ providerKinds: { acme }, plugins: [plugin, async () => plugin] })
+const postern = await createPostern({ providerKinds: { acme }, plugins: [plugin, async () => ({ ...plugin, name: 'other' })] })
 const sent = await postern.sendCaptcha(asked)
 if (sent.outcome === 'accepted') sent.id.trim()
 if (sent.outcome === 'limited') sent.retryAfterMs.toFixed()

@@ -98,7 +98,12 @@ const exportsIn = (source: string) =>
   })
 
 /** Files that are started, or bundled, by their path. */
-const started = ['src/dev/demo-worker.ts', 'src/limiter/build.ts', 'web/demo/page.ts']
+const started = [
+  'src/commands/postern.ts',
+  'src/dev/demo-worker.ts',
+  'src/limiter/build.ts',
+  'web/demo/page.ts',
+]
 const manifest = readSource('package.json')
 /** Others than our own files use it: a command, a process, somebody's import of the package. */
 const isEntry = (file: string) =>
