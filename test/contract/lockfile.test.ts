@@ -40,3 +40,14 @@ test('the limiter has the version of Postern, and asks for the same packages', (
   expect(repository).toEqual({ ...postern.repository, directory: 'src/limiter' })
   expect(packages['src/limiter']).toMatchObject({ version, dependencies })
 })
+
+test('every file that names an image of Postern names its version', () => {
+  const { version } = JSON.parse(readSource('package.json'))
+  const naming = /(?:\bpostern:|newTag: )(\d+\.\d+\.\d+)/g
+  const files = ['docker-compose.yml', 'deploy/kubernetes/kustomization.yaml', 'docs/operations.md']
+  for (const file of files) {
+    const named = [...readSource(file).matchAll(naming)].map(([, named]) => named)
+    expect(named.length, file).toBeGreaterThan(0)
+    expect([...new Set(named)], file).toEqual([version])
+  }
+})
