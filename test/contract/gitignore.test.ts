@@ -15,6 +15,8 @@ test('files that README and docs have a reader write into Postern’s folder are
   const commands = ['README.md', ...docsPages]
     .flatMap(fencesOf)
     .filter(({ language }) => language === 'sh')
+    // The package is installed in another folder.
+    .filter(({ text }) => !text.includes('npm i ./postern-'))
     .map(({ text }) => text.replaceAll(/ #.*$/gm, ''))
   const written = commands.flatMap((text) =>
     [...text.matchAll(/(?:\btee|>>?|\bcp (?:-r )?\S+) ([^\s&]+)/g)].map(([, file = '']) => file),
