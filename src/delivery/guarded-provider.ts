@@ -18,6 +18,7 @@ import type { AcquireSendPermit } from './provider-limits.ts'
 import { readResult } from './read-result.ts'
 import { captchaPauses, noticePauses } from './retry.ts'
 import { createSlots } from './slots.ts'
+import { faultWithoutQuotes, type Quotable } from './without-quotes.ts'
 import type { ProviderState } from './worker-notes.ts'
 
 /** The provider was not called. */
@@ -149,7 +150,7 @@ export function createGuardedProvider(
       provider: provider.name,
       async call(timeoutMs) {
         passage.begin()
-        result = await withinTime(timeoutMs, message.noticeId, (signal) =>
+        result = await withinTime(timeoutMs, message, (signal) =>
           provider.send(message, signal, passage.alive),
         )
         passage.end(result)
@@ -176,7 +177,7 @@ export function createGuardedProvider(
     try {
       return await withinTime(
         timeoutMs,
-        sent.noticeId,
+        sent,
         (signal) => provider.query?.(sent, signal) as Promise<SendResult>,
       )
     } finally {
@@ -186,7 +187,7 @@ export function createGuardedProvider(
 
   async function withinTime(
     timeoutMs: number,
-    noticeId: string,
+    message: Quotable & { noticeId: string },
     call: (signal: AbortSignal) => Promise<SendResult>,
   ): Promise<SendResult> {
     const controller = new AbortController()
@@ -196,11 +197,11 @@ export function createGuardedProvider(
         kind: 'unknown',
         detail: 'the provider did not end in time',
       }))
-      const result = readResult(answer)
+      const result = readResult(answer, message)
       if (!result) throw new TypeError(`provider ${provider.name} answered what is no result`)
       return result
     } catch (error) {
-      onFault(noticeId, error)
+      onFault(message.noticeId, faultWithoutQuotes(error, message))
       return { kind: 'unknown', detail: 'the provider failed inside' }
     } finally {
       clearTimeout(abort)

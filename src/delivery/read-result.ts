@@ -3,6 +3,7 @@ import { isForeignId } from '../base/ids.ts'
 import { isObject } from '../base/json.ts'
 import { textProblem } from '../base/text-problem.ts'
 import type { SendResult } from '../providers/provider.ts'
+import { type Quotable, withoutQuotes } from './without-quotes.ts'
 
 const maxDetail = 200
 /** Shorter waits would call the provider in a loop. */
@@ -14,13 +15,13 @@ const withDetail = ['rejected', 'invalid_recipient', 'postponed', 'unavailable',
 
 /**
  * Undefined for an invalid result. A message id or a detail that a row can't store is left out, because the outcome is
- * worth more.
+ * worth more. What the detail quotes of the message is hidden.
  */
-export function readResult(given: unknown): SendResult | undefined {
+export function readResult(given: unknown, message: Quotable): SendResult | undefined {
   if (!isObject(given)) return undefined
   const { kind: named, messageId } = given
   if (named === 'accepted') return { kind: named, ...(isForeignId(messageId) ? { messageId } : {}) }
-  const detail = detailIn(given.detail)
+  const detail = detailIn(given.detail, message)
   const retryAfterMs = waitIn(given.retryAfterMs)
   if (named === 'throttled') {
     return { kind: named, retryAfterMs: retryAfterMs ?? defaultRetryAfterMs, detail }
@@ -30,9 +31,12 @@ export function readResult(given: unknown): SendResult | undefined {
   return kind && { kind, detail }
 }
 
-function detailIn(given: unknown): string {
-  const isFit = typeof given === 'string' && !textProblem(given)
-  return isFit ? given.slice(0, maxDetail).toWellFormed() : 'no detail that can be kept'
+function detailIn(given: unknown, message: Quotable): string {
+  if (typeof given !== 'string' || textProblem(given)) return 'no detail that can be kept'
+  // More is read than kept, so that no quote is cut at the end before it is found.
+  return withoutQuotes(given.slice(0, 2 * maxDetail), message)
+    .slice(0, maxDetail)
+    .toWellFormed()
 }
 
 function waitIn(given: unknown): number | undefined {

@@ -126,6 +126,11 @@ const columnsOf = (rows: readonly Row[]) =>
 const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
     WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, n)`
 
+/** A provider may name the recipient in its reason, which events and logs would show. Numbers are written in many ways. */
+const namesRecipient = `CASE notice.channel
+    WHEN 'sms' THEN strpos(regexp_replace(first.detail, '[^0-9]', '', 'g'), right(notice.recipient, 8)) > 0
+    ELSE strpos(lower(first.detail), lower(notice.recipient)) > 0 END`
+
 /** One row per receipt whose notice was found, in any state that `sent` leads to. */
 const applyMove = `
   WITH found AS (
@@ -146,7 +151,8 @@ const applyMove = `
     UPDATE notice
     SET state = first.outcome, finished_at = now(),
         error = CASE WHEN first.outcome = 'failed'
-                     THEN 'not_delivered' || coalesce(' (' || first.detail || ')', '') END
+                     THEN 'not_delivered' || CASE WHEN ${namesRecipient} THEN ''
+                                                  ELSE coalesce(' (' || first.detail || ')', '') END END
     FROM first WHERE notice.id = first.id AND notice.state = 'sent'
     RETURNING first.n, notice.*
   )`

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { readResult } from '../../src/delivery/read-result.ts'
 
+const message = { to: '+8613800138000', text: 'Your code is 004217', variables: { code: '004217' } }
 const detail = 'acme 42'
 const none = 'no detail that can be kept'
 
@@ -14,7 +15,7 @@ test.each([
   { kind: 'postponed', detail, retryAfterMs: 5_000 },
   { kind: 'throttled', detail, retryAfterMs: 5_000 },
 ])('%j is kept as it is', (given) => {
-  expect(readResult(given)).toEqual(given)
+  expect(readResult(given, message)).toEqual(given)
 })
 
 test.each([
@@ -22,6 +23,15 @@ test.each([
   [{ kind: 'accepted', messageId: 'a\nb' }, { kind: 'accepted' }],
   [{ kind: 'accepted', messageId: 7, more: true }, { kind: 'accepted' }],
   [{ kind: 'rejected' }, { kind: 'rejected', detail: none }],
+  // Rows, logs and operators must not get what only the recipient may read.
+  [
+    { kind: 'rejected', detail: 'no such number: 8613800138000, 004217' },
+    { kind: 'rejected', detail: 'no such number: ***, ***' },
+  ],
+  [
+    { kind: 'throttled', detail: `${'x'.repeat(195)} 13800138000`, retryAfterMs: 5_000 },
+    { kind: 'throttled', detail: `${'x'.repeat(195)} ***`, retryAfterMs: 5_000 },
+  ],
   // PostgreSQL keeps no NUL, and no half of a character.
   [
     { kind: 'rejected', detail: 'a\u0000b' },
@@ -62,7 +72,7 @@ test.each([
     { kind: 'postponed', detail },
   ],
 ])('of %j only what can be kept is', (given, expected) => {
-  expect(readResult(given)).toEqual(expected)
+  expect(readResult(given, message)).toEqual(expected)
 })
 
 test.each([
@@ -76,5 +86,5 @@ test.each([
   { kind: 'not_taken', detail },
   { kind: 'constructor', detail },
 ])('%j is no result', (given) => {
-  expect(readResult(given)).toBeUndefined()
+  expect(readResult(given, message)).toBeUndefined()
 })

@@ -81,6 +81,15 @@ describe('a receipt for a sent notice', () => {
     expect(await stateOf(id)).toEqual({ state: 'failed', error: 'not_delivered (twilio 30003)' })
   })
 
+  test.each(['sms +86 138-0013-8000 blocked', 'invalid: 13800138000'])(
+    'failed, with a reason that names the recipient (%s): without it',
+    async (detail) => {
+      const id = await sent()
+      await receipts.take('a', [{ noticeId: id, outcome: 'failed', detail }])
+      expect(await stateOf(id)).toEqual({ state: 'failed', error: 'not_delivered' })
+    },
+  )
+
   test('the first word stands: what comes after it changes nothing', async () => {
     const id = await sent()
     await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { expect, inject, test } from 'vitest'
 import type { Provider } from '../../src/providers/provider.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
-import { type ConformanceCase, createSuite } from './conformance.ts'
+import { type ConformanceCase, createSuite, tryAll } from './conformance.ts'
 import { farEndTools } from './far-ends/http.ts'
 import { testConformance } from './test-conformance.ts'
 
@@ -181,6 +181,36 @@ test('the suite notices a far end that complains', async () => {
     /does: unavailable/,
   )
   expect(told).toContainEqual('the far end complained: wrong token')
+})
+
+test('a promise that does not end is broken, and no promise after it: each of those gets another far end', async () => {
+  const hasty = 300
+  const given: ConformanceCase = {
+    ...acme,
+    default: {
+      ...acme.default,
+      create(name, settings, deps) {
+        const provider = acme.default.create(name, settings, deps)
+        const never = () => new Promise<never>(() => {})
+        return deps.timeoutMs === hasty ? { ...provider, send: never, close: never } : provider
+      },
+    },
+    conformance: {
+      ...acme.conformance,
+      // The far end hangs when the promises begin that say nothing of it.
+      expected: { accept: 'accepted', postpone: 'postponed', hang: 'unknown' },
+    },
+  }
+  const told = new Map<string, string | undefined>()
+  const count = await tryAll(given, farEndTools, 3_000, (says, fault) =>
+    told.set(says, fault?.message),
+  )
+  const broken = [...told].filter(([, fault]) => fault !== undefined)
+  expect(broken).toEqual([
+    [expect.stringContaining('does: hang'), 'did not end within 3 s'],
+    [expect.stringContaining('its own time limit'), 'did not end within 3 s'],
+  ])
+  expect([count, told.size]).toEqual([2, createSuite(given, farEndTools).promises.length])
 })
 
 const run = promisify(execFile)

@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
+import { orLate } from '../../src/base/deadline.ts'
 import { newId } from '../../src/base/ids.ts'
 import { readResult } from '../../src/delivery/read-result.ts'
 import { createProvider } from '../../src/providers/kinds.ts'
@@ -67,6 +68,22 @@ export interface Conformance {
   readonly carriesReference?: boolean
 }
 
+/** The results of a kind over HTTP whose vendor has a word for every refusal. */
+export const expectedOverHttp = {
+  accept: 'accepted',
+  reject: 'rejected',
+  invalid_recipient: 'invalid_recipient',
+  throttle: 'throttled',
+  postpone: 'postponed',
+  unavailable: 'unavailable',
+  error_inside: 'unavailable',
+  hang: 'unknown',
+  refuse_talk: 'unknown',
+  reset_mid_answer: 'unknown',
+  lose_answer: 'unknown',
+  babble: 'unknown',
+} as const satisfies Conformance['expected']
+
 /** A file with a kind: ours in `cases`, or a plugin's. */
 export interface ConformanceCase {
   // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
@@ -128,9 +145,10 @@ export type Suite = ReturnType<typeof createSuite>
 export function createSuite(
   { default: kind, conformance: given }: ConformanceCase,
   tools: FarEndTools,
+  /** All results so far. */
+  results: SendResult[] = [],
 ) {
   const { message, expected } = given
-  const results: SendResult[] = []
   const never = new AbortController().signal
   const startFarEnd = () => given.startFarEnd(tools)
   let farEnd: FarEnd & { port: number }
@@ -148,7 +166,7 @@ export function createSuite(
       assert.fail(`send threw (${error}); whatever the far end does, a send ends with a result`),
     )
     assert.ok(
-      result && isDeepStrictEqual(result, readResult(result)),
+      result && isDeepStrictEqual(result, readResult(result, { to: '' })),
       `send answered ${JSON.stringify(result)}, which is none of the results, or has a detail or an id that can not be kept`,
     )
     results.push(result)
@@ -352,4 +370,48 @@ export function createSuite(
       await farEnd?.close()
     },
   }
+}
+
+/**
+ * Tries every promise and tells how each went. One that does not end may go on to use its provider and its far end, so
+ * the promises after it get others. Returns how many were broken.
+ */
+export async function tryAll(
+  given: ConformanceCase,
+  tools: FarEndTools,
+  withinMs: number,
+  tell: (says: string, fault?: Error) => void,
+): Promise<number> {
+  const results: SendResult[] = []
+  let isLate = false
+  const inTime = (work: Promise<void>) =>
+    orLate(work, withinMs, () => {
+      isLate = true
+      throw new Error(`did not end within ${withinMs / 1_000} s`)
+    })
+  async function open() {
+    const opened = createSuite(given, tools, results)
+    await inTime(opened.open())
+    return opened
+  }
+  let suite = await open()
+  let broken = 0
+  for (const at of suite.promises.keys()) {
+    const { says, keep } = suite.promises[at] as ProviderPromise
+    isLate = false
+    try {
+      await inTime(keep())
+      tell(says)
+    } catch (error) {
+      broken += 1
+      tell(says, error as Error)
+    }
+    if (isLate) {
+      // Closing may not end either.
+      void suite.close().catch(() => {})
+      suite = await open()
+    }
+  }
+  await inTime(suite.close()).catch(() => {})
+  return broken
 }

@@ -4,9 +4,8 @@
  */
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { orLate } from '../../src/base/deadline.ts'
 import { createProviderKinds } from '../../src/providers/kinds.ts'
-import { type ConformanceCase, createSuite } from './conformance.ts'
+import { type ConformanceCase, tryAll } from './conformance.ts'
 import { farEndTools } from './far-ends/http.ts'
 
 const usage = 'Usage: npm run conformance -- ./acme-provider.js'
@@ -49,27 +48,14 @@ async function readCase(path: string): Promise<ConformanceCase> {
 
 /** How many promises were broken. */
 async function run(given: ConformanceCase): Promise<number> {
-  const suite = createSuite(given, farEndTools)
-  const late = () => {
-    throw new Error(`did not end within ${promiseMs / 1_000} s`)
-  }
-  await orLate(suite.open(), promiseMs, late)
   console.log(`The kind ${given.default.kind}`)
-  let broken = 0
-  for (const { says, keep } of suite.promises) {
-    try {
-      await orLate(keep(), promiseMs, late)
-      console.log(`  kept    ${says}`)
-    } catch (error) {
-      broken += 1
-      console.log(`  BROKEN  ${says}\n          ${(error as Error).message}`)
-    }
-  }
-  const { length } = suite.promises
+  let count = 0
+  const broken = await tryAll(given, farEndTools, promiseMs, (says, fault) => {
+    count += 1
+    console.log(fault ? `  BROKEN  ${says}\n          ${fault.message}` : `  kept    ${says}`)
+  })
   console.log(
-    broken === 0
-      ? `All ${length} promises are kept.`
-      : `${broken} of ${length} promises are broken.`,
+    broken === 0 ? `All ${count} promises are kept.` : `${broken} of ${count} promises are broken.`,
   )
   return broken
 }

@@ -1,4 +1,4 @@
-import type { Conformance } from '../conformance.ts'
+import { type Conformance, expectedOverHttp } from '../conformance.ts'
 import { startAliyunFarEnd } from '../far-ends/aliyun.ts'
 
 export { aliyun as default } from '../../../src/providers/aliyun/index.ts'
@@ -27,18 +27,5 @@ export const conformance = {
     variables: { code: '738291' },
     text: '您的验证码是738291。',
   },
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'unavailable',
-    hang: 'unknown',
-    refuse_talk: 'unknown',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-    babble: 'unknown',
-  },
+  expected: expectedOverHttp,
 } satisfies Conformance

@@ -1,4 +1,4 @@
-import type { Conformance } from '../conformance.ts'
+import { type Conformance, expectedOverHttp } from '../conformance.ts'
 import { startTencentFarEnd } from '../far-ends/tencent.ts'
 
 export { tencent as default } from '../../../src/providers/tencent/index.ts'
@@ -25,18 +25,5 @@ export const conformance = {
     variables: { minutes: '05分', code: '738291' },
     text: '您的验证码是738291。',
   },
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'unavailable',
-    hang: 'unknown',
-    refuse_talk: 'unknown',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-    babble: 'unknown',
-  },
+  expected: expectedOverHttp,
 } satisfies Conformance

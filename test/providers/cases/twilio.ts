@@ -1,4 +1,4 @@
-import type { Conformance } from '../conformance.ts'
+import { type Conformance, expectedOverHttp } from '../conformance.ts'
 import { startTwilioFarEnd } from '../far-ends/twilio.ts'
 
 export { twilio as default } from '../../../src/providers/twilio/index.ts'
@@ -20,18 +20,5 @@ export const conformance = {
     variables: { code: '738291' },
     text: 'Your number is 738291 & nobody may ask for it.',
   },
-  expected: {
-    accept: 'accepted',
-    reject: 'rejected',
-    invalid_recipient: 'invalid_recipient',
-    throttle: 'throttled',
-    postpone: 'postponed',
-    unavailable: 'unavailable',
-    error_inside: 'invalid_recipient',
-    hang: 'unknown',
-    refuse_talk: 'unknown',
-    reset_mid_answer: 'unknown',
-    lose_answer: 'unknown',
-    babble: 'unknown',
-  },
+  expected: { ...expectedOverHttp, error_inside: 'invalid_recipient' },
 } satisfies Conformance
