@@ -110,10 +110,10 @@ export async function servePages(postern: Postern) {
 const replaced = (text: string, words: Files) =>
   Object.entries(words).reduce((result, [from, to]) => result.replaceAll(from, to), text)
 
-/** Copies of these, with what all of them need installed once. Returns the folder they lie in. */
-export async function installExamples(names: readonly string[]): Promise<string> {
+/** Copies of these, with what all of them need, and `more`, installed once. Returns the folder they lie in. */
+export async function installExamples(names: readonly string[], more: Files = {}): Promise<string> {
   const folder = mkdtempSync(join(inject('runFolder'), 'examples-'))
-  const dependencies = {}
+  const dependencies = { ...more }
   for (const name of names) {
     cpSync(join(examples, name), join(folder, name), { recursive: true })
     const text = readFileSync(join(examples, name, 'package.json'), 'utf8')
