@@ -24,8 +24,8 @@ const mounted = [
 const site = ['test/docs/site.test.ts', 'test/docs/panels.test.ts']
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
-/** It installs and builds a framework: only `npm run test:examples` runs it. */
-const big = 'test/examples/next.test.ts'
+/** They install large packages: only `npm run test:examples` runs them. */
+const big = ['test/examples/next.test.ts', 'test/examples/better-auth.test.ts']
 
 /**
  * A run without memory of an earlier one begins with the largest files, and the longest are not large. Begun
@@ -81,7 +81,7 @@ export default defineConfig({
         test: {
           name: 'rooms',
           include: ['test/**/*.test.ts'],
-          exclude: [slow, faults, ...site, big],
+          exclude: [slow, faults, ...site, ...big],
           ...overlapping,
         },
       },
@@ -106,7 +106,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'examples',
-          include: [big],
+          include: big,
           testTimeout: 400_000,
           sequence: { groupOrder: 5 },
         },

@@ -25,7 +25,10 @@ async function send(asked) {
 }
 
 const plugins = [
-  phoneNumber({ sendOTP: ({ phoneNumber: to, code }) => send({ channel: 'sms', to, code }) }),
+  phoneNumber({
+    sendOTP: ({ phoneNumber: to, code }) => send({ channel: 'sms', to, code }),
+    signUpOnVerification: { getTempEmail: (to) => `${to}@phone.example` },
+  }),
   emailOTP({
     sendVerificationOTP: ({ email: to, otp: code }) => send({ channel: 'email', to, code }),
   }),

@@ -1,7 +1,8 @@
 /**
- * Makes Postern the provider of Zitadel for SMS and mail, and prints the keys for the policy file. See docs/guides/zitadel.md.
+ * Makes Postern the provider of Zitadel for SMS and mail. See docs/guides/zitadel.md.
  *
  *   ZITADEL_URL=https://auth.example ZITADEL_TOKEN=… POSTERN_URL=https://codes.example node set-up.mjs
+ *   ZITADEL_URL=https://auth.example ZITADEL_TOKEN=… node set-up.mjs activate sms=<id> email=<id>
  */
 const { ZITADEL_URL, ZITADEL_TOKEN, POSTERN_URL } = process.env
 
@@ -14,10 +15,15 @@ async function call(path, body) {
 }
 
 // #region set-up
-for (const channel of ['sms', 'email']) {
+async function make(channel) {
   const endpoint = `${POSTERN_URL}/v1/hooks/zitadel-${channel}`
   const { id, signingKey } = await call(`/${channel}/http`, { endpoint, description: 'Postern' })
-  await call(`/${channel}/${id}/_activate`, {})
-  console.log(`ZITADEL_${channel.toUpperCase()}_KEY=${signingKey}`)
+  console.log(`ZITADEL_${channel.toUpperCase()}_KEY=${signingKey} # ${channel}=${id}`)
 }
+
+const activate = (channel, id) => call(`/${channel}/${id}/_activate`, {})
 // #endregion set-up
+
+const [step, ...providers] = process.argv.slice(2)
+if (step === 'activate') for (const provider of providers) await activate(...provider.split('='))
+else for (const channel of ['sms', 'email']) await make(channel)

@@ -102,15 +102,17 @@ test('examples/zitadel: two providers are made and activated, and a call signed 
   releaseLater(() => zitadel.close())
   const ZITADEL_URL = `http://127.0.0.1:${(zitadel.address() as AddressInfo).port}`
   const env = { ZITADEL_URL, ZITADEL_TOKEN: 'token', POSTERN_URL: postern.url }
-  const printed = await run(join(repositoryRoot, 'examples/zitadel/set-up.mjs'), [], env)
+  const program = join(repositoryRoot, 'examples/zitadel/set-up.mjs')
+  const printed = await run(program, [], env)
   expect(printed.split('\n')).toEqual([
-    `ZITADEL_SMS_KEY=${zitadelKeys.sms}`,
-    `ZITADEL_EMAIL_KEY=${zitadelKeys.email}`,
+    `ZITADEL_SMS_KEY=${zitadelKeys.sms} # sms=id-sms`,
+    `ZITADEL_EMAIL_KEY=${zitadelKeys.email} # email=id-email`,
   ])
+  await run(program, ['activate', 'sms=id-sms', 'email=id-email'], env)
   expect(calls).toEqual([
     'Bearer token /admin/v1/sms/http',
-    'Bearer token /admin/v1/sms/id-sms/_activate',
     'Bearer token /admin/v1/email/http',
+    'Bearer token /admin/v1/sms/id-sms/_activate',
     'Bearer token /admin/v1/email/id-email/_activate',
   ])
   const phone = `+${newPhone()}`

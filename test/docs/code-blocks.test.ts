@@ -122,6 +122,7 @@ const env = new Proxy<Record<string, string>>(
   {
     SMTP_URL: 'smtp://mail.example.com',
     SMPP_URL: 'smpp://user:secret@smsc.example.com',
+    SUPABASE_HOOK_SECRET: `v1,whsec_${Buffer.alloc(32).toString('base64')}`,
     TWILIO_ACCOUNT_SID: `AC${'0'.repeat(32)}`,
   },
   { get: (known, name: string) => known[name] ?? 'a secret of the vendor, long enough' },
