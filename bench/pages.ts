@@ -1,6 +1,7 @@
 /**
  * `npm run pages`: what each page of ours costs a browser that comes for the first time: bytes and requests as they
- * travel until it has loaded, and when something stands on the screen. Starts a demo of its own, or uses one:
+ * travel until it has loaded, when something stands on the screen, and how far it jumps in the second after that (its
+ * layout shift). Bytes of ours are without Swagger UI. Starts a demo of its own, or uses one:
  *
  *   npm run pages -- --demo http://localhost:3000 --admin http://localhost:9100
  */
@@ -28,6 +29,16 @@ const firstPaint = `new Promise((resolve) => {
   setTimeout(() => resolve(NaN), 20_000)
 })`
 
+/** In the page: its layout shift, a second after it was painted. */
+const layoutShift = `new Promise((resolve) => {
+  let sum = 0
+  const observer = new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) sum += value
+  })
+  observer.observe({ type: 'layout-shift', buffered: true })
+  setTimeout(() => resolve(sum), 1_000)
+})`
+
 const { values } = parseArgs({ options: { demo: { type: 'string' }, admin: { type: 'string' } } })
 const own = values.demo ? undefined : await startDemo()
 const demo = values.demo ?? own?.demo ?? ''
@@ -48,14 +59,26 @@ try {
     ),
     args: ['--no-sandbox', '--disable-gpu', '--no-proxy-server'],
   })
-  const row = openTable(`Page (median of ${visits} first visits)`, 'kB', 'requests', 'ms to paint')
+  const row = openTable(
+    `Page (median of ${visits} first visits)`,
+    'kB',
+    'kB of ours',
+    'requests',
+    'ms to paint',
+    'shift',
+  )
   for (const [name, url] of Object.entries(pages)) {
     const seen: Awaited<ReturnType<typeof look>>[] = []
     for (let visit = 0; visit < visits; visit++) seen.push(await look(browser, url))
     const status = seen[0]?.status
-    const of = (what: 'bytes' | 'requests' | 'paintMs') => median(seen.map((one) => one[what]))
-    if (status !== 200) row(`${name}: answers ${status}`, '-', '-', '-')
-    else row(name, (of('bytes') / 1_000).toFixed(1), of('requests'), of('paintMs').toFixed(0))
+    const of = (what: 'bytes' | 'ourBytes' | 'requests' | 'paintMs' | 'shift') =>
+      median(seen.map((one) => one[what]))
+    const kB = (what: 'bytes' | 'ourBytes') => (of(what) / 1_000).toFixed(1)
+    if (status !== 200) row(`${name}: answers ${status}`, '-', '-', '-', '-', '-')
+    else {
+      const paintMs = of('paintMs').toFixed(0)
+      row(name, kB('bytes'), kB('ourBytes'), of('requests'), paintMs, of('shift').toFixed(3))
+    }
   }
   await browser.close()
 } finally {
@@ -68,9 +91,15 @@ async function look(browser: Browser, url: string) {
   const page = await context.newPage()
   const network = await context.newCDPSession(page)
   let bytes = 0
+  let ourBytes = 0
   let requests = 0
-  network.on('Network.loadingFinished', ({ encodedDataLength }) => {
+  const foreign = new Set<string>()
+  network.on('Network.responseReceived', ({ requestId, response }) => {
+    if (/swagger-ui/.test(response.url)) foreign.add(requestId)
+  })
+  network.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
     bytes += encodedDataLength
+    if (!foreign.has(requestId)) ourBytes += encodedDataLength
     requests++
   })
   await network.send('Network.enable')
@@ -81,8 +110,10 @@ async function look(browser: Browser, url: string) {
   const found = {
     status: answer?.status(),
     bytes,
+    ourBytes,
     requests,
     paintMs,
+    shift: Number(await page.evaluate(layoutShift)),
   }
   await context.close()
   return found

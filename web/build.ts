@@ -11,10 +11,17 @@ import { build, type Plugin } from 'rolldown'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
 
+/**
+ * Properties that the bundle may shorten: only modules of `web/` use them. A name of an event, of the service's JSON, of a
+ * text or of the browser would break.
+ */
+export const ownProperties =
+  'about addressOf begin busyWith canLeave canSend carry changeAddress complain countryNow forget given hasOther isAutosubmit isBusy isFault isGone isNational isPassed isRequired keepInSight keyboardMoved lockMs maySubmit memory missing onAnswer onPassed onSent readMessage recall settings shownAgain sinceMs switchChannel textOf waitMs'
+
 /** Builds both files and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
 export async function buildBrowserScripts(): Promise<Buffer> {
   const [field] = await Promise.all([
-    bundle('postern-code.ts', 'postern-code.js'),
+    bundle('postern-code.ts', 'postern-code.js', ownProperties),
     bundle('demo/page.ts', 'demo-page.js'),
   ])
   writeIntoPages(integrityOf(field))
@@ -41,7 +48,8 @@ function writeInOneStep(file: string, content: string | Buffer): void {
   renameSync(`${file}.${process.pid}`, file)
 }
 
-async function bundle(input: string, name: string): Promise<Buffer> {
+async function bundle(input: string, name: string, own = ''): Promise<Buffer> {
+  const mangleProps = { include: new RegExp(`^(${own.replaceAll(' ', '|')})$`) }
   const { output } = await build({
     input: join(web, input),
     platform: 'browser',
@@ -50,7 +58,7 @@ async function bundle(input: string, name: string): Promise<Buffer> {
     transform: { target: 'es2022' },
     plugins: [compactStyle],
     write: false,
-    output: { format: 'esm', minify: true },
+    output: { format: 'esm', minify: { mangleProps }, comments: false },
   })
   const bytes = Buffer.from(output[0].code)
   mkdirSync(join(web, 'dist'), { recursive: true })
@@ -65,7 +73,10 @@ const compactStyle: Plugin = {
     filter: { id: /\/web\/style\.ts$/ },
     handler: (code) =>
       code.replace(/css = `[^`]+`/, (css) =>
-        css.replaceAll(/\s+/g, ' ').replaceAll(/ ?([{};,>]) ?/g, '$1'),
+        css
+          .replaceAll(/\s+/g, ' ')
+          .replaceAll(/ ?([{};,>]) ?|(?<=:) /g, '$1')
+          .replaceAll(';}', '}'),
       ),
   },
 }

@@ -2,26 +2,22 @@
  * The calling code of each country. A test compares this table with libphonenumber, the library of the service.
  */
 
-/** One word for each first letter of a country (ISO 3166): the second letters with their calling codes. */
+/**
+ * Runs of codes that follow one another: the first code, then the countries (ISO 3166) of it and of each code after it.
+ * Some codes have several countries.
+ */
 const table = `
-AC247D376E971F93G1I1L355M374O244R54S1T43U61W297X358Z994
-BA387B1D880E32F226G359H973I257J229L590M1N673O591Q599R55S1T975W267Y375Z501
-CA1C61D243F236G242H41I225K682L56M237N86O57R506U53V238W599X61Y357Z420 DE49J253K45M1O1Z213
-EC593E372G20H212R291S34T251 FI358J679K500M691O298R33
-GA241B44D1E995F594G44H233I350L299M220N224P590Q240R30T502U1W245Y592 HK852N504R385T509U36
-ID62E353L972M44N91O246Q964R98S354T39 JE44M1O962P81 KE254G996H855I686M269N1P850R82W965Y1Z7
-LA856B961C1I423K94R231S266T370U352V371Y218
-MA212C377D373E382F590G261H692K389L223M95N976O853P1Q596R222S1T356U230V960W265X52Y60Z258
-NA264C687E227F672G234I505L31O47P977R674U683Z64 OM968
-PA507E51F689G675H63K92L48M508R1S970T351W680Y595 QA974 RE262O40S381U7W250
-SA966B677C248D249E46G65H290I386J47K421L232M378N221O252R597S211T239V503X1Y963Z268
-TA290C1D235G228H66J992K690L670M993N216O676R90T1V688W886Z255 UA380G256S1Y598Z998
-VA39C1E58G1I1N84U678 WF681S685 XK383 YE967T262 ZA27M260W263`
+1us1ca1ag1ai1as1bb1bm1bs1dm1do1gd1gu1jm1kn1ky1lc1mp1ms1pr1sx1tc1tt1vc1vg1vi7ru7kz20eg27za30grnlbefres36hu39itroch43atgbdksenoplde39va
+44gg44im44je47sj51pemxcuarbrclcove60myauidphnzsgth61cc61cx81jpkr84vn86cn90trinpkaflkmm98ir211ssmadz212eh216tn218ly
+220gmsnmrmlgncibfnetgbjmulrslghngtdcfcmcvstgqgacgcdaogwioacscsdrwetsodjketzugbimz260zmmgrezwnamwlsbwszkm262yt290sher290ta297awfogl
+350giptluieisalmtcyfibg358ax370ltlveemdambyadmcsm380uarsmexk385hrsiba389mk420czsk423li500fkbzgtsvhnnicrpapmht
+590gpbogyecgfpymqsruycw590bl590mf599bq670tl672nfbnnrpgtosbvufjpwwfcknu685wskinctvpftkfmmh850kp852hkmo855khla880bd886tw
+960mvlbjosyiqkwsayeom970psaeilbhqabtmnnp992tjtmazgekg998uz`
 
 const codes = new Map<string, string>()
-for (const [, first, rest = ''] of table.matchAll(/([A-Z])([A-Z\d]+)/g)) {
-  for (const [, second, code = ''] of rest.matchAll(/([A-Z])(\d+)/g))
-    codes.set(`${first}${second}`, code)
+for (const [, first, countries = ''] of table.matchAll(/(\d+)(\D+)/g)) {
+  for (const [index, country] of (countries.match(/\w\w/g) ?? []).entries())
+    codes.set(country.toUpperCase(), `${Number(first) + index}`)
 }
 const known = new Set(codes.values())
 

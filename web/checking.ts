@@ -4,8 +4,8 @@ import type { Parts } from './parts.ts'
 import { codeIn, lifeOfPassMs } from './readings.ts'
 import { canType } from './state.ts'
 
-export function createChecking(parts: Parts & { passExpired: () => void }) {
-  const { settings, view, screen, memory, work, tell, refused, passExpired } = parts
+export function createChecking(parts: Parts & { onPassed: () => void; passExpired: () => void }) {
+  const { settings, view, screen, memory, work, tell, refused, onPassed, passExpired } = parts
   const { state, addressOf, change } = screen
   let messageReader = new AbortController()
   let passTimer: ReturnType<typeof setTimeout> | undefined
@@ -65,6 +65,7 @@ export function createChecking(parts: Parts & { passExpired: () => void }) {
     const lifeMs = pass && lifeOfPassMs(pass)
     if (lifeMs) passTimer = setTimeout(passExpired, lifeMs)
     tell('passed', { pass, id, scene, verifiedAt, channel, to })
+    onPassed()
   }
 
   /** Reads the code from the message if the browser supports it and the person agrees. */

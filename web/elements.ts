@@ -1,18 +1,13 @@
 /** Creates and changes elements with as few writes as possible. */
 
-export function make<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, className: string) {
-  const element = document.createElement(tag)
-  if (className) element.className = className
-  return element
-}
-
 export function add<Tag extends keyof HTMLElementTagNameMap>(
   parent: Element,
   tag: Tag,
   className: string,
   attributes: Readonly<Record<string, string>> = {},
 ) {
-  const element = make(tag, className)
+  const element = document.createElement(tag)
+  if (className) element.className = className
   setAttributes(element, attributes)
   parent.append(element)
   return element

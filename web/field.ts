@@ -15,13 +15,18 @@ import { createScreen } from './screen.ts'
 import { createSending } from './sending.ts'
 import type { Settings } from './settings.ts'
 import type { TextOf } from './texts.ts'
-import { createView, type View } from './view.ts'
+import { createView, type SetMissing, type View } from './view.ts'
 import { createWork, type Tell } from './work.ts'
 
 export type Field = ReturnType<typeof createField>
 
-export function createField(host: HTMLElement, settings: Settings, text: TextOf) {
-  const view = createView(host)
+export function createField(
+  host: HTMLElement,
+  settings: Settings,
+  text: TextOf,
+  setMissing: SetMissing,
+) {
+  const view = createView(host, setMissing)
   const screen = createScreen(view, settings, text)
   const memory = createMemory(screen, settings)
   const tell: Tell = (type, detail) =>
@@ -33,9 +38,11 @@ export function createField(host: HTMLElement, settings: Settings, text: TextOf)
 
   const checking = createChecking({
     ...parts,
+    // A page that listens may have emptied the field.
+    onPassed: () => settings.isAutosubmit && state.isPassed && form.submit(),
     passExpired() {
       moves.reset()
-      complain('passExpired')
+      change({ message: { name: 'passExpired', tone: 'wrong' } })
     },
   })
   const moves = createMoves({ ...parts, checking })
@@ -53,7 +60,7 @@ export function createField(host: HTMLElement, settings: Settings, text: TextOf)
       complain('required', state.step)
       if (state.step === 'code') view.code.focus()
     },
-    reset: moves.reset,
+    keyboardMoved: () => state.message?.tone === 'wrong' && view.hasFocus() && view.keepInSight(),
     online: () => state.message?.name === 'offline' && change({ message: undefined }),
     // The pass is used, so the field starts again.
     shownAgain: () => state.isPassed && moves.reset(),
@@ -99,14 +106,12 @@ function watchCode(
     on.pasted(data)
   })
   // `maxlength` would cut "Your code: 12 34" before its digits.
-  code.addEventListener('paste', (event) => {
+  const paste = (event: Event, data: DataTransfer | null) => {
     event.preventDefault()
-    on.pasted(event.clipboardData?.getData('text') ?? '')
-  })
-  code.addEventListener('drop', (event) => {
-    event.preventDefault()
-    on.pasted(event.dataTransfer?.getData('text') ?? '')
-  })
+    on.pasted(data?.getData('text') ?? '')
+  }
+  code.addEventListener('paste', (event) => paste(event, event.clipboardData))
+  code.addEventListener('drop', (event) => paste(event, event.dataTransfer))
 }
 
 /** Runs `run` on Enter, and keeps Enter from sending the surrounding form. */

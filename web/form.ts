@@ -7,26 +7,45 @@ export function watchForm(
     maySubmit(): boolean
     /** Called after the form was stopped. */
     held(): void
-    reset(): void
+    /** Called when a phone's keyboard opens or closes. */
+    keyboardMoved(): void
     online(): void
     /** Called when the browser shows the page again from its history. */
     shownAgain(): void
   },
-): { stop(): void } {
+) {
   const watching = new AbortController()
   const { signal } = watching
   const form = host.closest('form')
+  let isPressed = false
   // Runs before the handlers of the page.
   form?.addEventListener('submit', submitted, { capture: true, signal })
-  form?.addEventListener('reset', on.reset, { signal })
+  addEventListener('click', pressed, { capture: true, signal })
+  host.addEventListener('invalid', foundInvalid, { signal })
+  visualViewport?.addEventListener('resize', on.keyboardMoved, { signal })
   addEventListener('online', on.online, { signal })
   addEventListener('pageshow', ({ persisted }) => persisted && on.shownAgain(), { signal })
-  return { stop: () => watching.abort() }
+  return { stop: () => watching.abort(), submit: () => form?.requestSubmit() }
 
+  /** Only with `novalidate`: otherwise the browser finds the field invalid before. */
   function submitted(event: Event): void {
     if (on.maySubmit()) return
     event.preventDefault()
     event.stopImmediatePropagation()
+    on.held()
+  }
+
+  /** Until the end of this task, in which the browser checks the form of a pressed button. */
+  function pressed(): void {
+    isPressed = true
+    setTimeout(() => (isPressed = false))
+  }
+
+  /** Shows what is missing when a person wants to send the form, and not when a script asks whether it is valid. */
+  function foundInvalid(event: Event): void {
+    if (!isPressed) return
+    // The browser reports the first of several itself.
+    if (form?.querySelectorAll(':invalid:not(fieldset)').length === 1) event.preventDefault()
     on.held()
   }
 }

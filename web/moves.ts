@@ -67,6 +67,6 @@ export function createMoves({
     const { country, waits, locks } = state
     change({ ...emptyState(channel), country, waits, locks })
     memory.save()
-    ;(view.address.hidden ? view.send : view.address).focus()
+    view.entry().focus()
   }
 }

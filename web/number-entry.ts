@@ -1,9 +1,7 @@
 /**
- * The input of a phone number: groups the digits if the country is known, and has a list of countries. Text that is added
- * at the end is grouped at once. A change in the middle is grouped only when the person goes on, because grouping would
- * move the caret.
+ * The input of a phone number: groups the digits as they are typed if the country is known, and has a list of countries.
  */
-import { grouped, withoutCallingCode } from './phone-number.ts'
+import { caretIn, grouped, withoutCallingCode } from './phone-number.ts'
 import type { Screen } from './screen.ts'
 import type { View } from './view.ts'
 
@@ -11,9 +9,8 @@ export function watchNumber({ address, country }: View, screen: Screen): void {
   const { state, countryNow, change } = screen
 
   address.addEventListener('input', (event) => {
-    const { selectionStart, value } = address
-    const isAtEnd = selectionStart === value.length && !(event as InputEvent).isComposing
-    if (isAtEnd) group()
+    const { inputType, isComposing } = event as InputEvent
+    if (!isComposing) group(inputType)
     change({ wrong: '', message: undefined })
   })
   address.addEventListener('change', () => {
@@ -28,10 +25,16 @@ export function watchNumber({ address, country }: View, screen: Screen): void {
     change({ wrong: '', message: undefined })
   })
 
-  function group(): void {
+  /** `inputType`: the change that a person made at the caret. */
+  function group(inputType?: string): void {
     if (state.channel !== 'sms' || !countryNow()) return
-    const { value } = address
+    const { value, selectionStart } = address
     const text = grouped(value, countryNow())
-    if (text !== value) address.value = text
+    if (text === value) return
+    address.value = text
+    if (!inputType) return
+    const before = value.slice(0, selectionStart ?? undefined)
+    const caret = caretIn(text, before, inputType === 'deleteContentForward')
+    address.setSelectionRange(caret, caret)
   }
 }

@@ -5,41 +5,41 @@
 import { callingCodeIn, callingCodeOf } from './calling-codes.ts'
 import { asciiDigits, digitsIn } from './readings.ts'
 
-/** Trunk prefix: dialled within a country, left out from abroad. `0` for countries that are not listed. */
-const trunkPrefixes: Readonly<Record<string, RegExp>> = {
-  1: /^1/,
-  7: /^8/,
-  36: /^06/,
-  370: /^[08]/,
-  375: /^(80?|0)/,
-  993: /^8/,
-  // Italian numbers keep their zero from abroad.
-  39: /^(?!)/,
-  225: /^(?!)/,
-  229: /^(?!)/,
-  241: /^(?!)/,
-  242: /^(?!)/,
-  378: /^(?!)/,
+/**
+ * Trunk prefix: dialled within a country, left out from abroad. `0` for countries that are not listed. Italian numbers
+ * keep their zero from abroad.
+ */
+const trunkPrefixes: Readonly<Record<string, string>> = {
+  1: '1',
+  7: '8',
+  36: '06',
+  370: '[08]',
+  375: '80?|0',
+  993: '8',
+  39: '',
+  225: '',
+  229: '',
+  241: '',
+  242: '',
+  378: '',
 }
-const usualTrunkPrefix = /^0/
 
 /** Usual sizes of the groups of a mobile number. Remaining digits join the last group. */
-const groupSizes: Readonly<Record<string, readonly number[]>> = {
-  1: [3, 3, 4],
-  7: [3, 3, 2, 2],
-  33: [1, 2, 2, 2, 2],
-  44: [4, 6],
-  45: [2, 2, 2, 2],
-  55: [2, 5, 4],
-  65: [4, 4],
-  81: [2, 4, 4],
-  82: [2, 4, 4],
-  86: [3, 4, 4],
-  91: [5, 5],
-  852: [4, 4],
-  853: [4, 4],
+const groupSizes: Readonly<Record<string, string>> = {
+  1: '334',
+  7: '3322',
+  33: '12222',
+  44: '46',
+  45: '2222',
+  55: '254',
+  65: '44',
+  81: '244',
+  82: '244',
+  86: '344',
+  91: '55',
+  852: '44',
+  853: '44',
 }
-const usualGroupSizes = [3, 3, 3]
 
 /** Whether a text has only characters of phone numbers. Other texts are sent unchanged, and the service refuses them. */
 const isNumberLike = (text: string) => /^\+?[\d\s().-]*$/.test(text)
@@ -64,9 +64,9 @@ export function toE164(written: string, country: string): string {
 
 /** Removes a calling code that was typed without `+`. */
 function withoutOwnCode(digits: string, code: string): string {
-  const length = groupSizes[code]?.reduce((sum, size) => sum + size)
-  const hasCode = digits.startsWith(code) && digits.length === code.length + (length ?? Infinity)
-  return hasCode ? digits.slice(code.length) : digits
+  const rest = digits.slice(code.length)
+  const length = sizesOf(code).reduce((sum, size) => sum + size)
+  return groupSizes[code] && digits.startsWith(code) && rest.length === length ? rest : digits
 }
 
 /** The number in groups that are easy to read. A text that is not a number stays unchanged. */
@@ -86,19 +86,29 @@ export function grouped(written: string, country: string): string {
   return [trunk + first, ...rest].join(' ')
 }
 
-function groupsOf(digits: string, code: string): string[] {
-  const sizes = groupSizes[code] ?? usualGroupSizes
-  const groups: string[] = []
-  let start = 0
-  for (const [index, size] of sizes.entries()) {
-    const end = index === sizes.length - 1 ? digits.length : start + size
-    if (start < digits.length) groups.push(digits.slice(start, end))
-    start = end
-  }
-  return groups
+/**
+ * The place of the caret in a number that was grouped anew: after the digits that were before it. `isForward`: also after
+ * the space, so that Delete reaches the digit behind it.
+ */
+export function caretIn(text: string, before: string, isForward: boolean): number {
+  const { length } = asciiDigits(before).replace(/[^+\d]/g, '')
+  const start = new RegExp(`^([^+\\d]*[+\\d]){${length}}${isForward ? ' ?' : ''}`)
+  return start.exec(text)?.[0].length ?? text.length
 }
 
-const trunkPrefixOf = (code: string) => trunkPrefixes[code] ?? usualTrunkPrefix
+function groupsOf(digits: string, code: string): string[] {
+  let rest = digits
+  const groups = sizesOf(code).map((size, index, sizes) => {
+    const group = rest.slice(0, index < sizes.length - 1 ? size : undefined)
+    rest = rest.slice(group.length)
+    return group
+  })
+  return groups.filter(Boolean)
+}
+
+const sizesOf = (code: string) => [...(groupSizes[code] ?? '333')].map(Number)
+
+const trunkPrefixOf = (code: string) => new RegExp(`^(${trunkPrefixes[code] ?? '0'})`)
 
 /** The first country of `among` with the calling code of this international number. */
 export function countryOf(written: string, among: readonly string[]): string | undefined {

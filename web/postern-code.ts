@@ -2,24 +2,31 @@
 import { createField, type Field } from './field.ts'
 import { settingNames, settingsOf } from './settings.ts'
 import { adoptStyle } from './style.ts'
-import { fill, type Texts, textsOf } from './texts.ts'
+import { fill, type Texts, textIn } from './texts.ts'
 
 // A server that renders pages has no such class.
 const Base = globalThis.HTMLElement ?? (class {} as typeof HTMLElement)
 
 export class PosternCode extends Base {
+  static formAssociated = true
   static observedAttributes = settingNames
 
   #texts: Partial<Texts> = {}
   #field: Field | undefined
+  #internals = this.attachInternals()
 
   connectedCallback(): void {
     adoptStyle(this.getRootNode())
     // Removes text for pages without JavaScript. The style hides elements, but not bare text.
     for (const node of this.childNodes) if (node.nodeType === Node.TEXT_NODE) node.nodeValue = ''
     const settings = settingsOf(this)
-    this.#field = createField(this, settings, (name, values) =>
-      fill(this.#texts[name] ?? settings.textOf(name) ?? textsOf(settings.language)[name], values),
+    this.#field = createField(
+      this,
+      settings,
+      (name, values) =>
+        fill(this.#texts[name] ?? settings.textOf(name) ?? textIn(settings.language, name), values),
+      (message, entry) =>
+        this.#internals.setValidity({ valueMissing: message !== '' }, message, entry),
     )
   }
 
@@ -30,7 +37,7 @@ export class PosternCode extends Base {
 
   attributeChangedCallback(name: string, before: string | null, after: string | null): void {
     if (before === after) return
-    if (name === 'lang') this.#field?.draw()
+    if (name === 'lang' || name === 'required') this.#field?.draw()
     else this.#field?.begin()
   }
 
@@ -46,6 +53,24 @@ export class PosternCode extends Base {
   /** The value that the form sends as `postern-pass`; empty until a code has passed. */
   get pass(): string {
     return this.#field?.pass() ?? ''
+  }
+
+  // As other inputs of a form: `valueMissing` with `required` until a code has passed.
+  get validity(): ValidityState {
+    return this.#internals.validity
+  }
+  get validationMessage(): string {
+    return this.#internals.validationMessage
+  }
+  checkValidity(): boolean {
+    return this.#internals.checkValidity()
+  }
+  reportValidity(): boolean {
+    return this.#internals.reportValidity()
+  }
+
+  formResetCallback(): void {
+    this.reset()
   }
 
   /** Gives the field the token of a vendor after the event `challenge`. */

@@ -29,10 +29,10 @@ export function codeIn(written: string, length: number): string | undefined {
 /** `0:42`, `14:59`, `3:12:00`: understood in every language. */
 export function timeLeft(ms: number): string {
   const seconds = Math.ceil(ms / 1_000)
-  const parts = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60]
-  const [hours = 0, minutes = 0, rest = 0] = parts
-  const two = (value: number) => String(value).padStart(2, '0')
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`
+  const minutes = Math.floor(seconds / 60)
+  const hours = Math.floor(minutes / 60)
+  const two = (value: number) => String(value % 60).padStart(2, '0')
+  return `${hours > 0 ? `${hours}:${two(minutes)}` : minutes}:${two(seconds)}`
 }
 
 /** The time of day in `inMs` from now, rounded up to a minute, with the day unless it is today. */
@@ -41,13 +41,7 @@ export function clockTime(inMs: number, language: string): string {
   const at = new Date(Math.ceil((Date.now() + inMs) / minuteMs) * minuteMs)
   const isToday = at.toDateString() === new Date().toDateString()
   const day = isToday ? {} : ({ weekday: 'short', day: 'numeric', month: 'short' } as const)
-  const format = { hour: 'numeric', minute: '2-digit', ...day } as const
-  try {
-    return at.toLocaleString(language, format)
-  } catch {
-    // The page may have written any text as `lang`.
-    return at.toLocaleString('en', format)
-  }
+  return at.toLocaleString(language, { hour: 'numeric', minute: '2-digit', ...day })
 }
 
 /** Ids are UUIDs of version 7, which begin with their time. */

@@ -32,6 +32,7 @@ export function refusalOf(
 ): Refusal {
   const { during, channel, hasOther, isNational, origin } = asked
   const another = (name: string): Refusal => ({ name: ofChannel(channel, name), about: 'address' })
+  const setup: Refusal = { name: 'setup', isFault: true }
   const invalid = another(isNational ? 'National' : 'Invalid')
   switch (problem.code) {
     case 'limited':
@@ -58,13 +59,11 @@ export function refusalOf(
     case 'forbidden':
       return problem.reason === 'origin'
         ? { name: 'otherOrigin', values: { origin }, isFault: true }
-        : { name: 'setup', isFault: true }
+        : setup
     case 'invalid_request':
-      return problem.errors.some(({ path }) => path === 'to')
-        ? invalid
-        : { name: 'setup', isFault: true }
+      return problem.errors.some(({ path }) => path === 'to') ? invalid : setup
     default:
-      return isUnanswered(problem) ? { name: 'unavailable' } : { name: 'setup', isFault: true }
+      return isUnanswered(problem) ? { name: 'unavailable' } : setup
   }
 }
 

@@ -57,9 +57,8 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     view.challenge.replaceChildren()
     const message = { name, values, tone: 'wrong' } as const
     change({ busyWith: undefined, onAnswer: undefined, wrong, message })
-    if (wrong !== 'address') return
-    const input = givenNow()?.input ?? view.address
-    if (!input.hidden) input.focus()
+    if (wrong === 'address') (givenNow()?.input ?? view.entry()).focus()
+    view.keepInSight()
   }
 
   function draw(): void {

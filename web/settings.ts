@@ -22,6 +22,7 @@ export const settingNames = [
   'to',
   'for',
   'lang',
+  'required',
 ]
 
 export function settingsOf(element: HTMLElement) {
@@ -55,12 +56,21 @@ export function settingsOf(element: HTMLElement) {
       const isOffered = countries.length === 0 || countries.includes(named)
       return callingCodeOf(named) && isOffered ? named : (countries[0] ?? '')
     },
-    get language() {
-      const lang = element.closest('[lang]')?.getAttribute('lang')
-      return lang || navigator.language || 'en'
+    /** A page may have written any text as `lang`. */
+    get language(): string {
+      const lang = element.closest('[lang]')?.getAttribute('lang') || navigator.language
+      try {
+        return Intl.getCanonicalLocales(lang.replace('_', '-'))[0] ?? 'en'
+      } catch {
+        return 'en'
+      }
     },
     get isRequired() {
       return element.hasAttribute('required')
+    },
+    /** Whether the form is sent as soon as a code passed. */
+    get isAutosubmit() {
+      return element.hasAttribute('autosubmit')
     },
     /** A text by its name, e.g. `text-sms-label`. */
     textOf: (name: string) =>

@@ -19,8 +19,8 @@ export interface Shown {
   codeLabel: string
   codeLength: number
   code: string
-  again: string
   /** Undefined without this button. */
+  again: string | undefined
   other: string | undefined
   change: string | undefined
   message: string
@@ -34,6 +34,8 @@ export interface Shown {
   canLeave: boolean
   isBusy: boolean
   isPassed: boolean
+  /** Message of a form that can't be sent yet; empty if it can be. */
+  missing: string
 }
 
 export interface ShownCountry {
@@ -74,18 +76,21 @@ export function shownOf(state: State, around: Around): Shown {
     channel,
     given:
       given &&
-      (given.input ? text(ofChannel(channel, 'Given')) : text('givenTo', { to: given.to })),
+      (given.input
+        ? text(ofChannel(channel, 'Given'))
+        : text('givenTo', { to: isolated(given.to) })),
     label: text(ofChannel(channel, 'Label')),
     country: channel === 'sms' && !given ? shownCountry(state, around) : undefined,
     send: text(waitMs > 0 ? 'sendIn' : 'send', { time }),
-    codeLabel: text('codeLabel', { to: sent?.shownTo ?? '' }),
+    codeLabel: text('codeLabel', { to: isolated(sent?.shownTo ?? '') }),
     codeLength: sent?.codeLength ?? 4,
     code,
-    again: text(waitMs > 0 ? 'againIn' : 'again', { time }),
+    again: step === 'code' ? text(waitMs > 0 ? 'againIn' : 'again', { time }) : undefined,
     other: other && text(other === 'sms' ? 'useSms' : 'useEmail'),
     change: step === 'code' && !given ? text(ofChannel(channel, 'Change')) : undefined,
     message: sentence,
-    note: note ? `${sentence.endsWith('。') ? '' : ' '}${text(note)}` : '',
+    // The same text after every message, because a screen reader repeats a changed one.
+    note: note ? text(note).replace(/^.*[^。]$/, ' $&') : '',
     tone: told?.tone ?? 'plain',
     wrong,
     canSend: !busyWith && waitMs === 0,
@@ -93,18 +98,23 @@ export function shownOf(state: State, around: Around): Shown {
     canLeave: canLeave(state),
     isBusy: busyWith !== undefined,
     isPassed,
+    missing: settings.isRequired && !isPassed ? text('required') : '',
   }
 }
 
+/** A text with a separate direction, as `dir="auto"` gives an element. */
+const isolated = (text: string) => `\u2068${text}\u2069`
+
 /** The next step after a message. */
 function noteFor(state: State, name: TextName | undefined, waitMs: number): TextName | undefined {
-  if (state.step !== 'code' || state.busyWith || state.isPassed || !name) return undefined
-  if (isAlive(state)) return waitMs === 0 && tellsOfCode.includes(name) ? 'canResend' : undefined
+  if (state.step !== 'code' || state.busyWith || state.isPassed) return undefined
+  if (isAlive(state))
+    return waitMs > 0 ? undefined : tellsOfCode.includes(name) ? 'canResend' : 'ready'
   if (!endsCode.includes(name)) return undefined
   return waitMs > 0 ? 'askNewLater' : 'askNew'
 }
-const tellsOfCode: TextName[] = ['sent', 'sentEmail', 'sentAgain', 'sentAgainEmail']
-const endsCode: TextName[] = ['wrongLast', 'gone', 'expired']
+const tellsOfCode: (TextName | undefined)[] = ['sent', 'sentEmail', 'sentAgain', 'sentAgainEmail']
+const endsCode: (TextName | undefined)[] = ['wrongLast', 'gone', 'expired']
 
 function shownCountry(state: State, { settings, written, text }: Around): ShownCountry | undefined {
   const { countries, language } = settings
@@ -128,21 +138,15 @@ function optionsOf(countries: readonly string[], language: string): ShownCountry
   const name = `${language} ${countries}`
   let options = optionsMade.get(name)
   if (!options) {
-    const names = namesIn(language)
-    const { compare } = new Intl.Collator(names.resolvedOptions().locale)
+    const names = new Intl.DisplayNames(language, { type: 'region' })
+    const { compare } = new Intl.Collator(language)
     options = countries
-      .map((value) => ({ value, name: `${names.of(value)} (+${callingCodeOf(value)})` }))
+      .map((value) => ({
+        value,
+        name: `${names.of(value)} (${isolated(`+${callingCodeOf(value)}`)})`,
+      }))
       .sort((a, b) => compare(a.name, b.name))
     optionsMade.set(name, options)
   }
   return options
-}
-
-function namesIn(language: string): Intl.DisplayNames {
-  try {
-    return new Intl.DisplayNames(language, { type: 'region' })
-  } catch {
-    // The page may have written any text as `lang`.
-    return new Intl.DisplayNames('en', { type: 'region' })
-  }
 }

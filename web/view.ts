@@ -4,38 +4,44 @@
  */
 import { createAddressStep } from './address-step.ts'
 import { createCodeStep } from './code-step.ts'
-import { add, make, set, setAttributes, setEnabled } from './elements.ts'
+import { add, set, setAttributes, setEnabled } from './elements.ts'
 import type { Shown } from './shown.ts'
 
 export type View = ReturnType<typeof createView>
 
 let count = 0
 
-export function createView(host: HTMLElement) {
+/** Shows the browser what is missing, empty for nothing, and the element that a person would correct. */
+export type SetMissing = (message: string, entry: HTMLElement) => void
+
+export function createView(host: HTMLElement, setMissing: SetMissing) {
   const prefix = `postern-${++count}`
-  const root = make('div', 'postern-field')
-  const steps = add(root, 'div', 'postern-steps')
-  const addressStep = createAddressStep(steps, prefix)
-  const codeStep = createCodeStep(steps, prefix)
+  const root = add(host, 'div', 'postern-field')
+  const addressStep = createAddressStep(root, prefix)
+  const codeStep = createCodeStep(root, prefix)
   const { address, country, send } = addressStep
-  const { code, again } = codeStep
+  const { code } = codeStep
 
   // A screen reader reads each new sentence by itself.
   const status = { id: `${prefix}-message`, role: 'status', 'aria-atomic': 'false' }
-  const said = add(add(root, 'p', 'postern-message', status), 'span', '')
+  const line = add(root, 'p', 'postern-message', status)
+  const said = add(line, 'span', '', { dir: 'auto' })
   const message = add(said, 'span', '')
   const note = add(said, 'span', '')
-  const challenge = add(root, 'div', 'postern-challenge')
   const links = add(root, 'div', 'postern-links')
+  const again = add(links, 'button', 'postern-link postern-again', { type: 'button' })
   const other = add(links, 'button', 'postern-link', { type: 'button' })
   const change = add(links, 'button', 'postern-link', { type: 'button' })
-  host.append(root)
+  const challenge = add(root, 'div', 'postern-challenge')
   const hidden = (name: string) => add(root, 'input', '', { type: 'hidden', name })
   const carried = {
     pass: hidden('postern-pass'),
     channel: hidden('postern-channel'),
     to: hidden('postern-to'),
   }
+
+  let entry: HTMLElement = address
+  let missing: string | undefined
 
   return {
     address,
@@ -53,6 +59,10 @@ export function createView(host: HTMLElement) {
       carried.to.value = to
     },
     pass: () => carried.pass.value,
+    /** The element to go on with. */
+    entry: () => entry,
+    hasFocus: () => root.contains(document.activeElement),
+    keepInSight: () => keepInSight(line),
 
     render(shown: Shown): void {
       const { step, tone, isBusy, isPassed, canLeave } = shown
@@ -62,14 +72,28 @@ export function createView(host: HTMLElement) {
       codeStep.render(shown)
       set(message, shown.message)
       set(note, shown.note)
+      drawLink(again, shown.again, shown.canSend)
       drawLink(other, shown.other, canLeave)
       drawLink(change, shown.change, canLeave)
+      const next = step === 'code' ? code : shown.given === undefined ? address : send
+      if (next === entry && shown.missing === missing) return
+      entry = next
+      missing = shown.missing
+      setMissing(missing, entry)
     },
 
     remove(): void {
       root.remove()
     },
   }
+}
+
+/** Scrolls as little as possible. A phone's keyboard hides a part of the window from `scrollIntoView`. */
+function keepInSight(element: HTMLElement): void {
+  element.scrollIntoView({ block: 'nearest', behavior: 'instant' })
+  const { offsetTop, height } = visualViewport as VisualViewport
+  const hiddenPx = element.getBoundingClientRect().bottom - offsetTop - height
+  if (hiddenPx > 0) scrollBy({ top: hiddenPx, behavior: 'instant' })
 }
 
 function drawLink(link: HTMLElement, text: string | undefined, isEnabled: boolean): void {

@@ -39,12 +39,14 @@ export interface PageServer {
   readonly origins: string[]
 }
 
-/** Serves one HTML page at every path and name, e.g. as `http://shop.example:<port>`. */
-export async function servePage(html = '<!doctype html><title>page</title>'): Promise<PageServer> {
+/** Serves one HTML page at every path and name, e.g. as `http://shop.example:<port>`. `html` may change between visits. */
+export async function servePage(
+  html: () => string = () => '<!doctype html><title>page</title>',
+): Promise<PageServer> {
   const origins: string[] = []
   const server = createServer((request, response) => {
     if (request.headers.origin !== undefined) origins.push(request.headers.origin)
-    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(html)
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(html())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { ownProperties } from '../../web/build.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 import { scriptPath } from './field-page.ts'
 
@@ -33,5 +34,52 @@ test('docs/code-field.md names every attribute and every variable', () => {
   expect(variables.length).toBeGreaterThan(10)
   for (const name of variables) {
     expect(page.includes(`\`${name}\``) || page.includes(`--postern${name}`), name).toBe(true)
+  }
+})
+
+test('colours are those of web/brand, and docs/code-field.md lists them', () => {
+  const brand = readFileSync(`${repositoryRoot}web/brand/brand.css`, 'utf8')
+  const style = readFileSync(`${repositoryRoot}web/style.ts`, 'utf8')
+  const ofBrand = {
+    accent: 'accent',
+    'on-accent': 'on-accent',
+    text: 'ink',
+    muted: 'muted',
+    surface: 'card',
+    border: 'edge',
+    wrong: 'bad',
+    right: 'good',
+  }
+  for (const [name, brandName] of Object.entries(ofBrand)) {
+    const [, pair = ''] = new RegExp(`--${brandName}: (light-dark\\(.*\\));`).exec(brand) ?? []
+    expect(style).toContain(`--postern-${name}, ${pair})`)
+    const [light, dark] = pair.match(/#\w+/g) ?? []
+    expect(page).toMatch(
+      new RegExp(`\\| \`--postern-${name}\` \\| .* \\| \`${light}\`, \`${dark}\` \\|`),
+    )
+  }
+})
+
+test('the names that the build shortens are of no page, no answer of the service, no text and no browser', () => {
+  const names = ownProperties.split(' ')
+  expect(names.length).toBeGreaterThan(20)
+  const read = (file: string) => readFileSync(`${repositoryRoot}${file}`, 'utf8')
+  const [dom = ''] = globSync('node_modules/@typescript/*/lib/lib.dom.d.ts', {
+    cwd: repositoryRoot,
+  })
+  const ofOthers = {
+    page,
+    ...Object.fromEntries(
+      ['client', 'texts', 'saved-code', 'proof-of-work'].map((file) => [
+        file,
+        read(`web/${file}.ts`),
+      ]),
+    ),
+    dom: (read(dom).match(/^ +(readonly )?\w+(?=[?(:])/gm) ?? []).join(),
+  }
+  expect(ofOthers.dom).toContain('isComposing')
+  for (const [where, text] of Object.entries(ofOthers)) {
+    const words = new Set(text.match(/\w+/g))
+    expect({ where, names: names.filter((name) => words.has(name)) }).toEqual({ where, names: [] })
   }
 })

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import axeCore from 'axe-core'
+import type { Browser, BrowserContextOptions, Page, Route } from 'playwright-core'
+import { expect } from 'vitest'
 import { textOf } from '../tools/markdown.ts'
 import type { Postern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
@@ -23,17 +25,11 @@ export interface FieldOptions {
   context?: BrowserContextOptions
 }
 
-/** A page of the API's own origin with a form and the field in it. */
-export async function openField(
-  browser: Browser,
-  postern: Postern,
-  options: FieldOptions = {},
-): Promise<Page> {
+/** A page with a form and the field in it. `key` allows its origin. */
+export function htmlOf(postern: Postern, key: string, options: FieldOptions = {}): string {
   const { attributes = '', lang = 'en', head = '', body = '{field}' } = options
-  const origin = new URL(postern.url).origin
-  const key = await publishableKey(postern.database, { origins: [origin] })
   const field = `<postern-code key="${key}" src="${postern.url}" scene="signup" ${attributes}><noscript>Switch JavaScript on to get a code.</noscript></postern-code>`
-  const html = `<!doctype html>
+  return `<!doctype html>
 <html lang="${lang}">
 <head>
 <meta charset="utf-8">
@@ -52,6 +48,20 @@ ${head}
 </head>
 <body><main><h1>Sign up</h1><form method="post" action="/submitted">${body.replace('{field}', field)}</form></main></body>
 </html>`
+}
+
+/** That page at the API's own origin. */
+export async function openField(
+  browser: Browser,
+  postern: Postern,
+  options: FieldOptions = {},
+): Promise<Page> {
+  const origin = new URL(postern.url).origin
+  const html = htmlOf(
+    postern,
+    await publishableKey(postern.database, { origins: [origin] }),
+    options,
+  )
   const context = await browser.newContext(options.context)
   releaseLater(() => context.close())
   const page = await context.newPage()
@@ -60,4 +70,37 @@ ${head}
   )
   await page.goto(`${origin}/page`)
   return page
+}
+
+export const wrongFor = (code: string) => (code === '0000' ? '1111' : '0000')
+
+export const partsOf = (page: Page) => ({
+  address: page.locator('.postern-input'),
+  code: page.locator('.postern-code'),
+  send: page.locator('.postern-button'),
+  again: page.locator('.postern-again'),
+  message: page.locator('.postern-message'),
+  links: page.locator('.postern-link:not(.postern-again):visible'),
+})
+
+/** What the field says. */
+export const said = (page: Page) => expect.poll(() => partsOf(page).message.textContent())
+
+/** Every answer of the service to one kind of request. */
+export const answerWith =
+  (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  (route: Route) =>
+    route.fulfill({
+      status,
+      contentType: 'application/problem+json',
+      headers,
+      body: JSON.stringify(body),
+    })
+
+/** What axe finds fault with. */
+export async function axe(page: Page): Promise<string[]> {
+  await page.evaluate(axeCore.source)
+  const found = await page.evaluate('axe.run()')
+  const { violations } = found as { violations: { id: string; nodes: { html: string }[] }[] }
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
 }

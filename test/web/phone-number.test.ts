@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest'
 import { createPhoneReader } from '../../src/recipient/phone-number.ts'
 import { callingCodeIn, callingCodeOf } from '../../web/calling-codes.ts'
 import {
+  caretIn,
   countryOf,
   grouped,
   isInternational,
@@ -114,6 +115,19 @@ test.each([
   // What is grouped stays as it is.
   expect(grouped(text, country)).toBe(text)
 })
+
+test.each([
+  ['after the digits that were before it', '138 0013 8', '1380', false, 5],
+  ['not after the space', '138 0013 8', '138', false, 3],
+  ['with Delete, after the space', '138 0013 8', '138', true, 4],
+  ['at the beginning', '138 0013', '', false, 0],
+  ['a + counts as a digit does', '+86 138', '+', false, 1],
+  ['and other characters do not', '+86 138', '+86-1', false, 5],
+  ['full-width digits', '138 0', '１３８０', false, 5],
+  ['a digit that went away', '138', '1380', false, 3],
+])('the caret in a grouped number: %s', (_, text, before, isForward, place) =>
+  expect(caretIn(text, before, isForward)).toBe(place),
+)
 
 test('the country of a number: the first of those that may be picked', () => {
   expect(countryOf('+1 201 555 0123', ['CA', 'US'])).toBe('CA')

@@ -4,7 +4,6 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createChallenge, verifySolution } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
-import axeCore from 'axe-core'
 import type { Browser, Page, Route } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { launchBrowser } from '../tools/browser.ts'
@@ -12,7 +11,17 @@ import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
-import { type FieldOptions, openField, reservedRoom, scriptPath } from './field-page.ts'
+import {
+  answerWith,
+  axe,
+  type FieldOptions,
+  openField,
+  partsOf,
+  reservedRoom,
+  said,
+  scriptPath,
+  wrongFor,
+} from './field-page.ts'
 
 let browser: Browser
 let postern: Postern
@@ -24,17 +33,6 @@ beforeAll(async () => {
 
 let drawn = 0
 const newNumber = () => `+86138001${String(38000 + ++drawn)}`
-const wrongFor = (code: string) => (code === '0000' ? '1111' : '0000')
-
-const partsOf = (page: Page) => ({
-  address: page.locator('.postern-input'),
-  code: page.locator('.postern-code'),
-  send: page.locator('.postern-button:not(.postern-again)'),
-  again: page.locator('.postern-again'),
-  message: page.locator('.postern-message'),
-  links: page.locator('.postern-link:visible'),
-})
-
 async function sendTo(page: Page, to: string): Promise<string> {
   const { address, send, code } = partsOf(page)
   await address.fill(to)
@@ -48,28 +46,9 @@ async function limiterKeys(): Promise<string[]> {
   return keys.filter((key) => !key.includes('code'))
 }
 
-const said = (page: Page) => expect.poll(() => partsOf(page).message.textContent())
 const seen = (page: Page) =>
   page.evaluate('seen') as Promise<Record<string, unknown>[] & { type: string }[]>
 const saved = (page: Page) => page.evaluate('JSON.stringify(sessionStorage)') as Promise<string>
-
-/** Every answer of the service to one kind of request. */
-const answerWith =
-  (status: number, body: unknown, headers: Record<string, string> = {}) =>
-  (route: Route) =>
-    route.fulfill({
-      status,
-      contentType: 'application/problem+json',
-      headers,
-      body: JSON.stringify(body),
-    })
-
-async function axe(page: Page): Promise<string[]> {
-  await page.evaluate(axeCore.source)
-  const found = await page.evaluate('axe.run()')
-  const { violations } = found as { violations: { id: string; nodes: { html: string }[] }[] }
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
-}
 
 describe('the whole way', () => {
   test('send → countdown → type → passed: events tell it, and the address leaves the session', async () => {
@@ -395,6 +374,38 @@ describe('what time brings is said, once', () => {
       'Ask for a new one.',
     ])
   })
+
+  test('in Chinese too: a new one may be had, and the code has expired', async () => {
+    const page = await openWithClock({ lang: 'zh-CN' })
+    await sendTo(page, newNumber())
+    await page.clock.fastForward('01:01')
+    await said(page).toContain('现在可以重新获取')
+    await page.clock.fastForward('04:00')
+    await said(page).toContain('验证码已过期。')
+    expect((await spoken(page)).slice(-3)).toEqual([
+      '如未收到，现在可以重新获取。',
+      '验证码已过期。',
+      '请重新获取。',
+    ])
+  })
+
+  test.each([
+    ['en', 'This code is wrong. You have 2 tries left.', 'You can ask for a code now.'],
+    ['zh-CN', '验证码错误，还可再试 2 次。', '现在可以获取验证码了。'],
+  ])(
+    '%s: a new one may be had, also after a wrong code and while one is typed',
+    async (lang, wrong, ready) => {
+      const page = await openWithClock({ lang })
+      const code = await sendTo(page, newNumber())
+      await partsOf(page).code.fill(wrongFor(code))
+      await said(page).toBe(wrong)
+      await page.clock.fastForward('01:01')
+      await said(page).toBe(lang === 'en' ? `${wrong} ${ready}` : wrong + ready)
+      await page.keyboard.type('1')
+      await expect.poll(() => partsOf(page).message.innerText()).toBe(ready)
+      expect((await spoken(page)).filter((text) => text === ready)).toHaveLength(1)
+    },
+  )
 
   test('the countdown of the last second; then a resend: the old code does not pass, and that is said', async () => {
     const page = await openWithClock()
@@ -743,12 +754,20 @@ describe('phone numbers', () => {
     expect(await address.inputValue()).toBe('138 0013')
     for (let n = 0; n < 5; n++) await page.keyboard.press('ArrowLeft')
     await page.keyboard.type('99')
-    expect(await address.inputValue()).toBe('13899 0013')
-    expect(await caret()).toBe(5)
+    expect([await address.inputValue(), await caret()]).toEqual(['138 9900 13', 6])
     await page.keyboard.press('Backspace')
-    expect(await caret()).toBe(4)
-    await page.keyboard.press('Tab')
-    expect(await address.inputValue()).toBe('138 9001 3')
+    expect([await address.inputValue(), await caret()]).toEqual(['138 9001 3', 5])
+    await page.keyboard.press('ArrowLeft')
+    // A key that meets the space moves the caret past it.
+    await page.keyboard.press('Backspace')
+    expect([await address.inputValue(), await caret()]).toEqual(['138 9001 3', 3])
+    await page.keyboard.press('Delete')
+    expect([await address.inputValue(), await caret()]).toEqual(['138 9001 3', 4])
+    await page.keyboard.press('Delete')
+    expect([await address.inputValue(), await caret()]).toEqual(['138 0013', 4])
+    await address.press('Home')
+    await page.keyboard.type('1')
+    expect([await address.inputValue(), await caret()]).toEqual(['113 8001 3', 1])
     await address.press('End')
     for (let n = 0; n < 10; n++) await page.keyboard.press('Backspace')
     expect(await address.inputValue()).toBe('')
@@ -764,9 +783,9 @@ describe('phone numbers', () => {
     const list = page.getByRole('combobox', { name: 'Country or region' })
     const prefix = page.locator('.postern-prefix')
     expect(await list.locator('option').allTextContents()).toEqual([
-      'China (+86)',
-      expect.stringMatching(/^Hong Kong.* \(\+852\)$/),
-      'United Kingdom (+44)',
+      'China (\u2068+86\u2069)',
+      expect.stringMatching(/^Hong Kong.* \(\u2068\+852\u2069\)$/),
+      'United Kingdom (\u2068+44\u2069)',
     ])
     expect(await list.inputValue()).toBe('HK')
     await address.pressSequentially('91234567')
@@ -836,9 +855,10 @@ describe('phone numbers', () => {
   })
 
   test.each([
-    ['zh-CN', '中国 (+86)'],
-    ['ar', 'الصين (+86)'],
-    ['not a language', 'China (+86)'],
+    ['zh-CN', '中国 (\u2068+86\u2069)'],
+    ['zh_CN', '中国 (\u2068+86\u2069)'],
+    ['ar', 'الصين (\u2068+86\u2069)'],
+    ['not a language', 'China (\u2068+86\u2069)'],
   ])('names in the language of the page: %s', async (lang, name) => {
     const page = await openField(browser, postern, { lang, attributes: 'countries="CN,GB"' })
     expect(await page.locator('.postern-countries option').allTextContents()).toContain(name)

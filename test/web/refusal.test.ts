@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Problem } from '../../web/client.ts'
 import { refusalOf } from '../../web/refusal.ts'
-import { textsOf } from '../../web/texts.ts'
+import { textIn } from '../../web/texts.ts'
 
 const origin = 'https://shop.example'
 const asked = {
@@ -74,7 +74,7 @@ test('what the author of the page has to mend', () => {
 })
 
 test('one try is said in the singular, and no other number has that sentence', () => {
-  expect(textsOf('en').wrongOne).toMatch(/one try left/)
-  expect(textsOf('en').wrong).toMatch(/\{n\} tries left/)
-  expect(textsOf('zh').wrongOne).toContain('1 次')
+  expect(textIn('en', 'wrongOne')).toMatch(/one try left/)
+  expect(textIn('en', 'wrong')).toMatch(/\{n\} tries left/)
+  expect(textIn('zh', 'wrongOne')).toContain('1 次')
 })

@@ -1,19 +1,20 @@
 import { expect, test } from 'vitest'
-import { textsOf } from '../../web/texts.ts'
+import { type TextName, textIn, texts } from '../../web/texts.ts'
 
 const bracesIn = (text: string) => text.match(/\{\w+\}/g) ?? []
 
 test('Chinese says all that English says, with the same values', () => {
-  const [en, zh] = [textsOf('en-GB'), textsOf('zh-Hant-TW')]
-  expect(zh).not.toBe(en)
   const own = ['wrongOne']
-  for (const [name, text] of Object.entries(en)) {
-    const other = zh[name as keyof typeof zh]
-    expect(other, name).toMatch(/\p{Script=Han}/u)
-    if (!own.includes(name)) expect(bracesIn(other).sort(), name).toEqual(bracesIn(text).sort())
+  for (const [name, [english, chinese]] of Object.entries(texts)) {
+    expect(chinese, name).toMatch(/\p{Script=Han}/u)
+    expect(english, name).not.toMatch(/\p{Script=Han}/u)
+    if (!own.includes(name))
+      expect(bracesIn(chinese).sort(), name).toEqual(bracesIn(english).sort())
   }
 })
 
-test('a language that is neither: English', () => {
-  for (const tag of ['de', 'zhx', '', 'en']) expect(textsOf(tag)).toBe(textsOf('en'))
+test('Chinese for every Chinese language, English for the others', () => {
+  const name: TextName = 'send'
+  for (const tag of ['zh', 'zh-CN', 'zh-Hant-TW']) expect(textIn(tag, name)).toBe('获取验证码')
+  for (const tag of ['de', 'zhx', '', 'en']) expect(textIn(tag, name)).toBe('Send code')
 })
