@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { installExamples, startServer } from '../examples/run-example.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
+import { eventually } from '../tools/wait.ts'
 
 const folder = await installExamples(['twilio-verify'])
 const twilio = createRequire(join(folder, 'package.json'))('twilio')
@@ -45,7 +46,7 @@ test('sends, fetches, checks wrong and right, and then there is none', async () 
     code: 20404,
     moreInfo: 'https://www.twilio.com/docs/errors/20404',
   })
-  expect((await verification(to).fetch()).status).toBe('approved')
+  await eventually(async () => expect((await verification(to).fetch()).status).toBe('approved'))
 })
 
 test('cancels and approves; its own code; errors have their code', async () => {

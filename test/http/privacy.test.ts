@@ -16,6 +16,7 @@ const otherPhone = '+8613787654321'
 const address = 'canary.person@example.com'
 const apiKey = 'psk_canary_7d1f0c3b9a5e2846'
 const idempotencyKey = 'canary-idempotency-5f2c'
+const ownCode = 'Zq7Canary'
 const paramValue = 'CanaryLovelace'
 const callerIp = '198.51.100.213'
 
@@ -60,6 +61,7 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
     database,
     env: { LOG_LEVEL: 'debug', BOOTSTRAP_SECRET_KEY: apiKey },
     policyFile: {
+      code: { own: true },
       policies: {
         captcha: [
           { name: 'duplicate', key: '{app}:{dedupe}', fixed: '2 per 60s' },
@@ -154,9 +156,12 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   await get(`/v1/notices/${forged}`, { headers: { 'x-request-id': forged, 'user-agent': forged } })
   await get('/v1/notices/x', { key: `${apiKey}-wrong` })
 
-  // The codes above are used or taken back; this one stays.
-  const kept = await ask('/v1/captchas', { channel: 'sms', to: otherPhone })
-  codes.push(await codeFor(kept.body.id))
+  // The codes above are used or taken back; this one stays. Its sender made it.
+  const own = { 'idempotency-key': `${idempotencyKey}-2` }
+  const asked = { channel: 'sms', to: otherPhone, code: ownCode }
+  expect((await ask('/v1/captchas', asked, own)).status).toBe(202)
+  await ask('/v1/captchas', { ...asked, code: `${ownCode}-` })
+  await ask('/v1/captchas/check', { ...asked, code: ownCode.toLowerCase() })
 
   // At rest: every captcha is sent, and the mail that hangs up has been tried.
   const metrics = await eventually(async () => {
@@ -182,6 +187,7 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
     'canary.person',
     'canary_7d1f',
     idempotencyKey,
+    ownCode,
     paramValue,
     callerIp,
   ]

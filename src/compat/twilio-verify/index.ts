@@ -4,6 +4,7 @@
  *
  * A verification is a notice: the `VE…` and `VL…` SIDs contain the digits of its id. A service is an app and a scene.
  */
+import { isIP } from 'node:net'
 import express, {
   type ErrorRequestHandler,
   type NextFunction,
@@ -111,13 +112,16 @@ function askedBy(request: Request, account: Asked['account']): Asked {
     params: request.params as Record<string, string>,
     query: request.query,
     form: typeof request.body === 'object' && request.body !== null ? request.body : {},
-    ip: request.ip,
+    // A proxy may write a word in place of an address.
+    ip: isIP(request.ip ?? '') ? request.ip : request.socket.remoteAddress,
     urlOf: (path) => `${origin}${baseUrl}${path}`,
   }
 }
 
+const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+
 function write(response: Response, { status, headers, body }: Answer): void {
-  response.status(status).set({ 'cache-control': 'no-store', ...headers })
+  response.status(status).set({ ...commonHeaders, ...headers })
   response.json(body)
 }
 
