@@ -9,9 +9,9 @@
  * connection of the pool, and the number of waiting keys is limited. So a flood of them can't take PostgreSQL from
  * valid sends (I21).
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createBatcher } from '../base/batcher.ts'
 import { createBoundedMap } from '../base/bounded-map.ts'
+import { orLate } from '../base/deadline.ts'
 import { Overloaded, Unavailable } from '../base/problems.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyStore, endsAt, hashOf, isActive, type NewKey } from './key-store.ts'
@@ -43,6 +43,8 @@ const keysPerStatement = 100
 const statementsApartMs = 10
 /** How long a request with a cached key waits for a fresh answer. */
 const patienceMs = 250
+
+export type ApiKeys = ReturnType<typeof createApiKeys>
 
 export function createApiKeys(
   database: Database,
@@ -112,7 +114,7 @@ export function createApiKeys(
     }
     try {
       if (!right) return await answer
-      return await Promise.race([answer, sleep(patienceMs, right.key, { ref: false })])
+      return await orLate(answer, patienceMs, () => right.key)
     } catch (error) {
       if (error instanceof Unavailable && (right || isWrong)) return right?.key ?? null
       throw error

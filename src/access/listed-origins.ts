@@ -2,7 +2,7 @@
  * The origins that valid publishable keys list. Browsers send a preflight without the key, and so can any stranger. So
  * PostgreSQL is queried once a second at most. While it is away, its last answer stays valid.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { orLate } from '../base/deadline.ts'
 import type { Database } from '../storage/database.ts'
 import { isActive } from './key-store.ts'
 
@@ -33,11 +33,7 @@ export function createListedOrigins(database: Database, options: { freshMs?: num
     /** Throws Unavailable before PostgreSQL's first answer. */
     async has(origin: string): Promise<boolean> {
       if (!asking && performance.now() - askedAtMs >= freshMs) asking = ask()
-      if (asking) {
-        await (listed
-          ? Promise.race([asking, sleep(patienceMs, undefined, { ref: false })])
-          : asking)
-      }
+      if (asking) await (listed ? orLate(asking, patienceMs, () => {}) : asking)
       if (!listed) throw failure
       return listed.has(origin)
     },

@@ -1,3 +1,5 @@
+import { orLate } from './deadline.ts'
+
 /** One result of `npm run doctor`. `advice`: the operator's next step. */
 export interface Finding {
   readonly subject: string
@@ -17,6 +19,22 @@ export function about(subject: string) {
       ...(advice === undefined ? {} : { advice }),
     })
   return { ok: finding('ok'), warning: finding('warning'), error: finding('error') }
+}
+
+/** The findings of `work`, or one error if it throws or takes longer than `withinMs`. */
+export async function findWithin(
+  withinMs: number,
+  subject: string,
+  work: () => Promise<Finding[]>,
+): Promise<Finding[]> {
+  const { error } = about(subject)
+  const late = `no answer within ${withinMs / 1_000} s`
+  const advice = 'check that it runs and that this machine reaches it'
+  try {
+    return await orLate(work(), withinMs, () => [error(late, advice)])
+  } catch (cause) {
+    return [error((cause as Error).message)]
+  }
 }
 
 const words = { ok: 'ok', warning: 'warning', error: 'ERROR' } as const

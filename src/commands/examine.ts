@@ -5,8 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { examineKeys } from '../access/examine-keys.ts'
 import { createKeyStore } from '../access/key-store.ts'
-import { orLate } from '../base/deadline.ts'
-import { about, type Finding } from '../base/finding.ts'
+import { about, type Finding, findWithin } from '../base/finding.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { examineApps } from '../config/examine-apps.ts'
 import { examinePolicy, examineProxy } from '../config/examine-policy.ts'
@@ -25,10 +24,11 @@ import { examineRedis } from '../storage/examine-redis.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-const lookMs = 8_000
 const providerMs = 5_000
 const dnsMs = 1_500
 const neededNode = 24
+
+const look = (subject: string, work: () => Promise<Finding[]>) => findWithin(8_000, subject, work)
 
 export async function examine(
   env: Env,
@@ -42,22 +42,6 @@ export async function examine(
   ]
   if (loaded.ok) looks.push(...configLooks(loaded.config, options.dkimSelector))
   return (await Promise.all(looks)).flat()
-}
-
-/** Returns the findings of `work`, or one error if it throws or takes too long. */
-async function look(subject: string, work: () => Promise<Finding[]>): Promise<Finding[]> {
-  const { error } = about(subject)
-  try {
-    const late = () => [
-      error(
-        `no answer within ${lookMs / 1_000} s`,
-        'check that it runs and that this machine reaches it',
-      ),
-    ]
-    return await orLate(work(), lookMs, late)
-  } catch (cause) {
-    return [error((cause as Error).message)]
-  }
 }
 
 function examineSettings(loaded: Awaited<ReturnType<typeof loadConfig>>): Finding[] {

@@ -4,17 +4,13 @@
  */
 import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
+import type { Backlog } from '../notice/backlog.ts'
 import type { Browse } from '../notice/browse.ts'
-import type { Producer } from '../notice/producer.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, stateBadge, table } from './parts.ts'
 
-export interface Delivery {
-  depths: Awaited<ReturnType<Producer['depths']>>
-  oldestOpen: readonly { kind: 'captcha' | 'notice'; value: number }[]
-  scheduled: number
-  oldestEventSeconds: number
+export interface Delivery extends Backlog {
   /** One note of each running worker. */
   workers: readonly WorkerNote[]
 }

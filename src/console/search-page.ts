@@ -11,7 +11,6 @@ import type { LookedAt, Sealing } from './looked-at.ts'
 import type { ConsoleRoute, View, Visit } from './page.ts'
 import { searchForm } from './search-form.ts'
 import { todayView } from './today-view.ts'
-import { typedRecipient } from './typed-recipient.ts'
 
 export function searchRoutes(deps: {
   normaliseRecipient: NormaliseRecipient
@@ -76,4 +75,20 @@ ${todayView(view, { delivery, day, tally })}`
 /** Figures that take too long must not keep support from the search. */
 function notCounted(error: unknown): undefined {
   if (!(error instanceof Unavailable)) throw error
+}
+
+/** Invisible characters (directions, joiners, breaks) that come with text from right-to-left texts and web pages. */
+const unseen = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g
+const dashes = /[\u2010-\u2015\u2212]/g
+
+/**
+ * Cleans a recipient that a person pasted from a mail, a chat, a spreadsheet or a contact. Only the console does so: the
+ * API stays strict (src/recipient), because what a program sends is counted and paid for. Makes full-width characters plain
+ * (NFKC) and removes wrappings. Of a number, only digits, plus and dashes stay.
+ */
+export function typedRecipient(text: string): string {
+  const plain = text.normalize('NFKC').replace(unseen, '').replace(dashes, '-').trim()
+  const bare = /^<([^<>]*)>$/.exec(plain)?.[1] ?? plain
+  const named = bare.replace(/^(tel|sms|mailto):/i, '').trim()
+  return /^[[(]?[+\d][\d\s()[\].-]*$/.test(named) ? named.replace(/[\s()[\].]/g, '') : named
 }

@@ -10,8 +10,8 @@
  * cookie cannot know it.
  */
 import { hash, randomBytes } from 'node:crypto'
-import { reachRedis } from '../base/reach-redis.ts'
 import type { RedisClient } from '../base/redis-script.ts'
+import { reachRedis } from '../base/unavailable.ts'
 
 export interface Session {
   keyId: string

@@ -1,12 +1,16 @@
 /** Makes the message for a provider from a notice: unseals its variables and renders its template. */
 import type { Log } from '../base/log.ts'
-import type { Secrets } from '../crypto/secrets.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { Templates } from '../notice/templates.ts'
 import type { Message } from '../providers/provider.ts'
 
-export function createComposeMessage(deps: { templates: Templates; secrets: Secrets; log: Log }) {
-  const { templates, secrets, log } = deps
+export function createComposeMessage(deps: {
+  templates: Templates
+  /** Decrypts the variables of a notice. Throws without the secret that sealed them. */
+  unseal: (sealed: Uint8Array, noticeId: string) => string
+  log: Log
+}) {
+  const { templates, unseal, log } = deps
   /** Templates that this worker can't render, and has logged. */
   const unrenderable = new Set<string>()
 
@@ -28,9 +32,7 @@ export function createComposeMessage(deps: { templates: Templates; secrets: Secr
   }
 
   function rendered(notice: OpenNotice, endsAtMs: number): Message {
-    const params: Record<string, unknown> = JSON.parse(
-      secrets.unseal(notice.sealedParams, notice.id),
-    )
+    const params: Record<string, unknown> = JSON.parse(unseal(notice.sealedParams, notice.id))
     const variables: Record<string, string> = {}
     for (const [name, value] of Object.entries(params)) variables[name] = String(value)
     const { channel, template, locale } = notice

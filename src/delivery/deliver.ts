@@ -8,7 +8,6 @@
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
-import type { Secrets } from '../crypto/secrets.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Templates } from '../notice/templates.ts'
@@ -36,7 +35,8 @@ export function createDeliver(deps: {
   templates: Templates
   providersFor: (notice: Routable) => GuardedProvider[]
   resolveUnknown: ResolveUnknown
-  secrets: Secrets
+  /** Decrypts the variables of a notice. Throws without the secret that sealed them. */
+  unseal: (sealed: Uint8Array, noticeId: string) => string
   /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   retry: Record<'captcha' | 'notice', RetryPolicy>

@@ -3,9 +3,9 @@
  * writes their state to Redis regularly, and a note that is not repeated expires.
  */
 import { randomUUID } from 'node:crypto'
-import { reachRedis } from '../base/reach-redis.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { repeat } from '../base/repeat.ts'
+import { reachRedis } from '../base/unavailable.ts'
 
 /** Whether a provider can be called now. `circuit`: its breaker is open. `paused`: it asked to wait. */
 export type ProviderState = 'ready' | 'paused' | 'circuit'

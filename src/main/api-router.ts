@@ -1,8 +1,8 @@
 /** Builds the routes of the API and their dependencies. */
 import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
+import { createBootstrap } from '../access/bootstrap.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
-import { createUntilAnswered } from '../base/until-answered.ts'
 import { createBodyRoom } from '../http/body.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { createCalls } from '../http/in-process.ts'
@@ -59,16 +59,9 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const keys = createApiKeys(database)
   const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
   if (bootstrapKey) {
-    const ensure = () => keys.ensure(bootstrapKey, { name: 'bootstrap', app: 'default' })
-    const unanswered = createUntilAnswered({
-      ...{ maxAgeMs: Number.POSITIVE_INFINITY, maxEntries: 1, isOnceEnough: true },
-    })
-    closers.onClose(() => unanswered.close())
-    // Awaited once, because a caller can use the key as soon as it sees `ready`.
-    await ensure().catch((error) => {
-      log.backgroundFailed('bootstrap key', error)
-      unanswered.add('bootstrap key', ensure)
-    })
+    const bootstrap = createBootstrap(keys.ensure, log)
+    closers.onClose(bootstrap.close)
+    await bootstrap.ensure(bootstrapKey)
   }
   const underWay = createUnderWay()
   const { plugins } = shared.config

@@ -10,7 +10,7 @@ import { startReadiness } from '../http/readiness.ts'
 import { type ApiRole, type DemoParts, startApiRole } from './api-role.ts'
 import type { Config } from './load-config.ts'
 import type { Limits } from './reloadable-limits.ts'
-import { defaultKeyPrefix, measureGauges, openShared, type Shared } from './shared.ts'
+import { defaultKeyPrefix, openShared, type Shared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface Roles {
@@ -96,7 +96,7 @@ async function startRoles(
   const adminServer = createAdminServer({
     metrics,
     measure: async () => {
-      const [{ reasons }] = await Promise.all([readiness.ask(), measureGauges(metrics, stores)])
+      const [{ reasons }] = await Promise.all([readiness.ask(), stores.backlog.measure(metrics)])
       metrics.ready.set(reasons.length === 0 ? 1 : 0)
     },
     readiness: readiness.ask,

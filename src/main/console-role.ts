@@ -1,7 +1,6 @@
 /** Connects the console with its rooms. It runs at the admin port of API processes; workers serve no people. */
 import type { RequestListener } from 'node:http'
 import { everyApp } from '../access/key-store.ts'
-import { reachRedis } from '../base/reach-redis.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createConsole } from '../console/console.ts'
 import { type DeliveryState, deliveryRoute } from '../console/delivery-page.ts'
@@ -85,19 +84,16 @@ export function openConsole(
 function watchDelivery(shared: Shared, limiterRedis: RedisClient) {
   const { limits, config } = shared
   const { redis, keyPrefix } = shared.servers
-  const { producer, notices, events } = shared.stores
+  const { backlog } = shared.stores
   const paces = limiterOf(shared, limiterRedis, 'pace:', providerPolicies(config.file.providers))
   limits.onReload(({ providers }) => paces.setPolicies(providerPolicies(providers)))
 
   const state: DeliveryState = async () => {
-    const [depths, oldestOpen, scheduled, oldestEventSeconds, workers] = await Promise.all([
-      reachRedis(producer.depths()),
-      notices.oldestOpenSeconds(),
-      notices.scheduledCount(),
-      events.oldestSeconds(),
+    const [waiting, workers] = await Promise.all([
+      backlog.read(),
       readWorkerNotes(redis, keyPrefix),
     ])
-    return { depths, oldestOpen, scheduled, oldestEventSeconds, workers }
+    return { ...waiting, workers }
   }
 
   return {

@@ -8,7 +8,7 @@ import type { PosternCalls } from '../http/in-process.ts'
 import { createApiRouter } from './api-router.ts'
 import { loadConfig } from './load-config.ts'
 import { type Additions, createExtensions } from './plugins.ts'
-import { defaultKeyPrefix, measureGauges, openShared } from './shared.ts'
+import { defaultKeyPrefix, openShared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface PosternOptions extends Additions {
@@ -79,7 +79,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
         hasWorker = true
       },
       async metrics() {
-        await measureGauges(metrics, stores)
+        await stores.backlog.measure(metrics)
         return metrics.registry.metrics()
       },
       close() {

@@ -20,7 +20,9 @@ export function composeSending(shared: Shared, requests: Requests) {
   const idempotency = createIdempotency(database)
   closers.onClose(() => idempotency.close())
   const creator = createNoticeCreator({
-    ...{ store: notices, producer, secrets, metrics, log, isTestRecipient, nowMs },
+    ...{ store: notices, producer, metrics, log, isTestRecipient, nowMs },
+    hashRecipient: (channel, to) => secrets.recipientHashes(channel, to)[0] as Buffer,
+    seal: secrets.seal,
   })
   closers.onClose(() => creator.close())
   const reach = openCanReach(file.recipients.mail, isTestRecipient)

@@ -10,6 +10,7 @@ import { createMetrics, type Metrics } from '../base/metrics.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createSecrets, type Secrets } from '../crypto/secrets.ts'
+import { createBacklog } from '../notice/backlog.ts'
 import { createEventOutbox } from '../notice/event-outbox.ts'
 import { createProducer } from '../notice/producer.ts'
 import { createReceipts } from '../notice/receipts.ts'
@@ -76,13 +77,16 @@ function openStores(
   const producer = createProducer(openRedis('producer'), keyPrefix)
   closers.onClose(() => producer.close())
   const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
+  const notices = createNoticeStore(database, {
+    claimMs: claimMsFor(file.delivery.timeout),
+    wantedEvents,
+  })
+  const events = createEventOutbox(database)
   return {
-    notices: createNoticeStore(database, {
-      claimMs: claimMsFor(file.delivery.timeout),
-      wantedEvents,
-    }),
+    notices,
     receipts: createReceipts(database, metrics, wantedEvents),
-    events: createEventOutbox(database),
+    events,
+    backlog: createBacklog({ producer, notices, events }),
     /** Types of events that are written. */
     wantedEvents,
     codes,
@@ -94,16 +98,3 @@ function openStores(
 
 /** A claim lasts longer than one provider call and its bookkeeping. */
 const claimMsFor = (callMs: number) => callMs * 2 + 2_000
-
-/** Gauges of the queue and the tables, measured at each scrape. Every process reports the same values. */
-export async function measureGauges(
-  metrics: Metrics,
-  { producer, notices, events }: Stores,
-): Promise<void> {
-  await Promise.all([
-    metrics.queueDepth.measure(producer.depths),
-    metrics.oldestPendingSeconds.measure(notices.oldestOpenSeconds),
-    metrics.scheduled.measure(async () => [{ value: await notices.scheduledCount() }]),
-    metrics.oldestEventSeconds.measure(async () => [{ value: await events.oldestSeconds() }]),
-  ])
-}

@@ -8,7 +8,7 @@ import { captchaPauses, noticePauses } from '../delivery/retry.ts'
 import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
 import { startWorkerNotes } from '../delivery/worker-notes.ts'
 import { createLimiter } from '../limiter/index.ts'
-import { createIdempotency } from '../notice/idempotency.ts'
+import { removeOldKeys } from '../notice/idempotency.ts'
 import { createProvider } from '../providers/kinds.ts'
 import type { SandboxDeps } from '../providers/sandbox/index.ts'
 import { startEventDispatcher } from '../upkeep/event-dispatcher.ts'
@@ -54,7 +54,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     templates,
     providersFor: createProviderOrder(file.routes, guarded),
     resolveUnknown: createResolveUnknown({ findReceipt: receipts.find, timeoutMs }),
-    secrets,
+    unseal: secrets.unseal,
     settleCode: ({ app, scene, channel, recipient, id }) =>
       codes.settle({ app, scene: scene ?? 'default', channel, to: recipient }, id),
     retry: {
@@ -113,7 +113,7 @@ function startUpkeep({ closers, config: { file }, log, metrics, servers, stores 
   const retention = startRetention({
     database: servers.database,
     policy: { recipientMs: file.retention.recipient, rowsMs: file.retention.rows },
-    removeOldKeys: createIdempotency(servers.database).removeOld,
+    removeOldKeys: () => removeOldKeys(servers.database),
     log,
   })
   closers.onClose(() => retention.stop())

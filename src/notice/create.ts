@@ -12,7 +12,6 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
-import type { Secrets } from '../crypto/secrets.ts'
 import type { Producer } from './producer.ts'
 import type { NoticeStore } from './store.ts'
 
@@ -51,14 +50,17 @@ const maxUnanswered = 10_000
 export function createNoticeCreator(deps: {
   store: NoticeStore
   producer: Producer
-  secrets: Secrets
+  /** The keyed hash by which notices of a recipient are found. */
+  hashRecipient: (channel: Channel, to: string) => Buffer
+  /** Encrypts the variables. They open only with the same id. */
+  seal: (text: string, noticeId: string) => Buffer
   metrics: Metrics
   log: Log
   isTestRecipient: (channel: Channel, to: string) => boolean
   /** PostgreSQL's time. */
   nowMs: () => number
 }) {
-  const { store, producer, secrets, metrics, log, isTestRecipient, nowMs } = deps
+  const { store, producer, hashRecipient, seal, metrics, log, isTestRecipient, nowMs } = deps
   const unanswered = createUntilAnswered({ maxAgeMs: abandonForMs, maxEntries: maxUnanswered })
   const abandon = createBatcher<string, void>({
     maxItems: 200,
@@ -86,11 +88,11 @@ export function createNoticeCreator(deps: {
       kind: notice.kind,
       channel: notice.channel,
       recipient: notice.to,
-      recipientHash: secrets.recipientHashes(notice.channel, notice.to)[0] as Buffer,
+      recipientHash: hashRecipient(notice.channel, notice.to),
       scene: notice.scene ?? null,
       template: notice.template,
       locale: notice.locale,
-      sealedParams: secrets.seal(JSON.stringify(params), notice.id),
+      sealedParams: seal(JSON.stringify(params), notice.id),
       sendAt: notice.sendAt,
       ttlMs: notice.ttlMs,
     })

@@ -131,12 +131,6 @@ export function createIdempotency(database: Database) {
       if (rows.length === 0) unanswered.add(`free ${noticeId}`, run)
     },
 
-    /** Removes some keys older than a day. Returns their number. */
-    async removeOld(): Promise<number> {
-      const rows = await database.query('idempotency-remove', removeSql, [keptForMs, perRemoval])
-      return rows.length
-    },
-
     /** A notice id with PostgreSQL's time. */
     newNoticeId: () => newId(database.nowMs()),
 
@@ -144,6 +138,12 @@ export function createIdempotency(database: Database) {
       unanswered.close()
     },
   }
+}
+
+/** Removes some keys older than a day. Returns their number. */
+export async function removeOldKeys(database: Database): Promise<number> {
+  const rows = await database.query('idempotency-remove', removeSql, [keptForMs, perRemoval])
+  return rows.length
 }
 
 /**

@@ -2,7 +2,7 @@ import { type ConnectionOptions, Queue } from 'bullmq'
 import { createBatcher } from '../base/batcher.ts'
 import { type Channel, channels } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
-import { reachRedis } from '../base/reach-redis.ts'
+import { reachRedis } from '../base/unavailable.ts'
 import { type JobData, jobOptions, queueName, queuePrefix, type SendJob } from './job.ts'
 
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const

@@ -38,7 +38,7 @@ const proofSql = `
   SELECT has_table_privilege('api_key', 'SELECT') AS "mayReadKeys"`
 
 /** One sentence for an error of PostgreSQL or of its connection, without the address. */
-export function postgresProblem(error: unknown): string {
+function postgresProblem(error: unknown): string {
   const { code = '', message = '' } = error as { code?: string; message?: string }
   const known = problems.find(([pattern]) => pattern.test(code))?.[1]
   if (known) return known(message)
@@ -72,3 +72,19 @@ const problems: readonly (readonly [RegExp, (message: string) => string])[] = [
   [/^53/, (message) => `postgresql is short of resources: ${message}`],
   [/^57P/, () => 'postgresql is out of reach (it is starting or shutting down)'],
 ]
+
+/** The reason why `migrate` failed, for an operator. */
+export function migrateProblem(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.cause)
+    return `${error.message}, and nothing of it was applied: ${migrateProblem(error.cause)}`
+  // Errors of Postern are sentences. Errors of PostgreSQL and of the system have a code.
+  const { code } = error as { code?: string }
+  if (code === 'ERR_INVALID_URL') return 'DATABASE_URL is not a URL'
+  return code === undefined && !isConnectionError(error) ? error.message : postgresProblem(error)
+}
+
+/** The driver's errors for a broken or slow connection have no code. */
+function isConnectionError(error: Error): boolean {
+  return /connection|timeout/i.test(error.message)
+}

@@ -60,9 +60,7 @@ export function createFindRecorded(deps: {
         Promise.all(places.map(({ goneKey }) => redis.pttl(goneKey))),
         redisNowMs(redis),
       ])
-      const gone = leftMs
-        .filter((ms) => ms > 0)
-        .map((ms) => recordIn(`${nowMs - codeTtlMs + ms}["c",0,"gone"]`))
+      const gone = leftMs.filter((ms) => ms > 0).map((ms) => goneAt(nowMs - codeTtlMs + ms))
       return [...rings.flat(), ...gone]
         .filter(({ atMs }) => atMs >= nowMs - livesMs)
         .sort((a, b) => b.atMs - a.atMs)
@@ -86,6 +84,11 @@ export function createFindRecorded(deps: {
     }
   }
 }
+
+/** A check without a code has no line, only a key that lives as long as a code. */
+const goneAt = (atMs: number): DecisionRecord => ({
+  ...{ kind: 'checked', result: 'gone', id: '', atMs, share: 0, level: 0 },
+})
 
 const perPage = 2_000
 

@@ -6,8 +6,8 @@
  * create those, so a flood makes numbers larger and adds no field. A process writes one sum per field and second.
  */
 
-import { reachRedis } from '../base/reach-redis.ts'
 import type { RedisClient } from '../base/redis-script.ts'
+import { reachRedis } from '../base/unavailable.ts'
 import { createAsideWriter } from './aside-writer.ts'
 import { redisNowMs } from './redis-now.ts'
 

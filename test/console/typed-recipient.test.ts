@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { typedRecipient } from '../../src/console/typed-recipient.ts'
+import { typedRecipient } from '../../src/console/search-page.ts'
 
 test.each([
   ['as it is', '+8613800138000', '+8613800138000'],

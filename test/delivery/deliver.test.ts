@@ -94,7 +94,7 @@ function worker(
       findReceipt: async () => undefined,
       timeoutMs: 1_000,
     }),
-    secrets,
+    unseal: secrets.unseal,
     settleCode,
     retry: {
       captcha: { tries, unknownRetries: 1, ...captchaPauses },

@@ -65,7 +65,7 @@ function open(
     templates: { render: () => ({ text: 'text' }) } as unknown as Templates,
     providersFor: () => [guarded],
     resolveUnknown: async () => undefined,
-    secrets,
+    unseal: secrets.unseal,
     settleCode: async () => 'current',
     retry: { captcha: retry, notice: retry },
     timeoutMs: 1_000,

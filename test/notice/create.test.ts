@@ -31,7 +31,8 @@ function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
   const creator = createNoticeCreator({
     store: { ...store, ...over },
     producer,
-    secrets,
+    hashRecipient: (channel, to) => secrets.recipientHashes(channel, to)[0] as Buffer,
+    seal: secrets.seal,
     metrics,
     log,
     isTestRecipient: (_, to) => to === testRecipient,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
-import { createIdempotency } from '../../src/notice/idempotency.ts'
+import { createIdempotency, removeOldKeys } from '../../src/notice/idempotency.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { openDatabase } from '../../src/storage/database.ts'
@@ -175,7 +175,7 @@ test('rename: the next repeat gets the later id; a key of another notice stays u
   })
 })
 
-test('reserve: after a day a key is new again, and removeOld removes it', async () => {
+test('reserve: after a day a key is new again, and removeOldKeys removes it', async () => {
   const [key, id] = [newKey(), newId()]
   const first = newId()
   await idempotency.reserve('app', key, 'request', first)
@@ -183,7 +183,7 @@ test('reserve: after a day a key is new again, and removeOld removes it', async 
   await letPass(86_400_100)
   expect(await idempotency.reserve('app', key, 'other', id)).toEqual({ kind: 'proceed' })
   await letPass(86_400_100)
-  await idempotency.removeOld()
+  await removeOldKeys(database)
   const { rows } = await pool.query('SELECT count(*)::int AS count FROM idempotency_key')
   expect(rows).toEqual([{ count: 0 }])
 })

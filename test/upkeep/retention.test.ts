@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { idFloor, newId } from '../../src/base/ids.ts'
-import { createIdempotency } from '../../src/notice/idempotency.ts'
+import { removeOldKeys } from '../../src/notice/idempotency.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { type RetentionPolicy, retain, startRetention } from '../../src/upkeep/retention.ts'
 import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
@@ -34,7 +34,7 @@ async function table() {
     await retain({
       database: by,
       policy: itsPolicy,
-      removeOldKeys: createIdempotency(database).removeOld,
+      removeOldKeys: () => removeOldKeys(database),
       log: { backgroundFailed: (task, error) => void failures.push({ task, error }) },
     })
   }

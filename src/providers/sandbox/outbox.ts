@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Channel } from '../../base/channel.ts'
-import { reachRedis } from '../../base/reach-redis.ts'
+import { reachRedis } from '../../base/unavailable.ts'
 
 /**
  * The messages of the sandbox.
