@@ -17,7 +17,7 @@ export interface Mail {
   readonly bytes: Buffer
 }
 
-interface Sent {
+export interface Sent {
   /** The queue id, if the server's answer has one. */
   readonly serverMessageId?: string
 }
