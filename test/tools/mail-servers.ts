@@ -150,10 +150,11 @@ function planPostfix({ folder, port, keyFile, certFile, relayPort, judgePort }: 
   return { command: [program, ...files, 'start-fg'], logFile }
 }
 
-/** Debian's package can't stand beside Postfix. So its files are unpacked, and its user is made. */
+/** Debian's package can't be installed beside Postfix. So its files are unpacked, and its user is made. */
 function planExim({ folder, port, keyFile, certFile, relayPort, judgePort }: Site): Plan {
   const run = (program: string, ...args: string[]) =>
     execFileSync(program, args, { cwd: folder, stdio: 'pipe' })
+  run('apt-get', '-q', 'install', '-y', '--no-install-recommends', 'libidn12', 'libgnutls-dane0')
   run('apt-get', '-q', 'download', 'exim4-daemon-light')
   const [archive = ''] = readdirSync(folder).filter((name) => name.endsWith('.deb'))
   run('dpkg', '-x', archive, '.')

@@ -25,6 +25,8 @@ export async function composeMail(
     // Replaces random bytes, which nodemailer would draw even for a mail of one part.
     baseBoundary: message.noticeId,
     text,
+    // Spam filters count base64 against a text.
+    textEncoding: 'quoted-printable',
     ...(html === undefined ? {} : { html }),
     headers: {
       Subject: subjectHeader(message.subject ?? ''),
