@@ -54,7 +54,7 @@ interface Passage {
 
 /** Their comments are read by operators. */
 const settingsFiles = findFiles(
-  '{{postern,docker-compose,policies/*,deploy/**/*}.{yaml,yml,cfg,conf,service},.env.example,Dockerfile}',
+  '{{postern,docker-compose,policies/*,deploy/**/*}.{yaml,yml,cfg,conf,service},deploy/caddy/Caddyfile,.env.example,Dockerfile}',
 )
 
 /** Comments of code, pages for readers of English, and the words of messages: strings of two words or more. */

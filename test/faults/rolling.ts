@@ -1,19 +1,18 @@
 /** API processes replaced one after the other, under callers that keep their connections. */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent, type ClientRequest, request } from 'node:http'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { askPort, findFreePort, readIfThere } from '../../src/dev/server-process.ts'
-import {
-  findProgram,
-  isOpen,
-  makeCertificate,
-  serverFolder,
-  startDebianServer,
-} from '../tools/debian-server.ts'
 import { type Fleet, fleetKey, freshPhone, startFleet } from '../tools/fleet.ts'
+import {
+  areReady,
+  openCaddy,
+  openHaproxy,
+  openNginx,
+  type Place,
+  twoPlaces,
+  type Way,
+} from '../tools/proxies.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import type { Fault, Lab } from './fault.ts'
@@ -80,34 +79,17 @@ function sendOnce(url: string, agent: Agent, to: string): Promise<string> {
   })
 }
 
-type Ports = Record<'PORT' | 'ADMIN_PORT', string>
-
-interface Way {
-  /** Where the callers send. */
-  addresses: readonly string[]
-  /** Beside its ports, of an API process. */
-  env: Readonly<Record<string, string>>
-  /** Whether both processes are known again to what stands before them. */
-  isWhole: () => Promise<boolean>
-  /** What the proxy has to say about errors. */
-  log: () => string
-}
-
 /** Replaces two processes in turn, each by one at the same address, and counts what the callers met. */
 async function roll(
   lab: Lab,
   restarts: number,
-  openWay: (ports: readonly Ports[]) => Promise<Way>,
+  openWay: (places: readonly [Place, Place]) => Promise<Way>,
 ): Promise<void> {
   const fleet = await startFleet({ apis: 0, workers: 0 })
-  const ports: Ports[] = []
-  for (let count = 0; count < 2; count++) {
-    ports.push({ PORT: String(await findFreePort()), ADMIN_PORT: String(await findFreePort()) })
-  }
-  const way = await openWay(ports)
-  const startAt = (place: number) =>
-    fleet.startApi({ env: { ...way.env, ...ports[place] } as Record<string, string> })
-  const running = await Promise.all(ports.map((_, place) => startAt(place)))
+  const places = await twoPlaces()
+  const way = await openWay(places)
+  const startAt = (place: number) => fleet.startApi({ env: { ...way.env, ...places[place] } })
+  const running = await Promise.all(places.map((_, place) => startAt(place)))
   await eventually(way.isWhole, { withinMs: 20_000, everyMs: 100 })
 
   const tally: Tally = { accepted: 0, others: [] }
@@ -145,110 +127,16 @@ async function expectNothingLost(fleet: Fleet, { accepted }: Tally): Promise<voi
   expect(rows?.count).toBe(accepted)
 }
 
-const isReady = async ({ ADMIN_PORT }: Ports) => {
-  const headers = { connection: 'close' }
-  return (await fetch(`http://127.0.0.1:${ADMIN_PORT}/readyz`, { headers })).ok
-}
-
-const areReady = async (ports: readonly Ports[]) =>
-  (await Promise.all(ports.map(isReady))).every(Boolean)
-
-/** A file of deploy/, with the addresses and certificates of this test in the place of its examples. */
-function sampleOf(file: string, replacements: readonly (readonly [string, string])[]): string {
-  let text = readFileSync(join(import.meta.dirname, '../../deploy', file), 'utf8')
-  for (const [from, to] of replacements) {
-    if (!text.includes(from)) throw new Error(`deploy/${file} has no ${from}`)
-    text = text.replaceAll(from, to)
-  }
-  return text
-}
-
-/** nginx from deploy/nginx/postern.conf. */
-async function openNginx(ports: readonly Ports[]): Promise<Way> {
-  const folder = serverFolder('nginx')
-  const { keyFile, certFile } = makeCertificate(folder)
-  const port = await findFreePort()
-  const sample = sampleOf('nginx/postern.conf', [
-    ['listen 443', `listen 127.0.0.1:${port}`],
-    ['/etc/ssl/CERTIFICATE.pem', certFile],
-    ['/etc/ssl/KEY.pem', keyFile],
-    ['127.0.0.1:3001', `127.0.0.1:${ports[0]?.PORT}`],
-    ['127.0.0.1:3002', `127.0.0.1:${ports[1]?.PORT}`],
-  ])
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-  const file = join(folder, 'nginx.conf')
-  writeFileSync(
-    file,
-    `daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
-     events {} http { access_log off;
-     ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')}
-     ${sample} }`,
-  )
-  const command = [
-    findProgram('nginx'),
-    '-p',
-    folder,
-    '-c',
-    file,
-    '-e',
-    join(folder, 'error.log'),
-  ] as const
-  await startDebianServer(folder, command, () => isOpen(port))
-  return {
-    addresses: [`https://127.0.0.1:${port}`],
-    env: { TRUST_PROXY_HOPS: '1' },
-    isWhole: () => areReady(ports),
-    // Of a process that is being replaced; the next one is tried.
-    log: () => readIfThere(join(folder, 'error.log')).replace(/^.*\(111: .*\n/gm, ''),
-  }
-}
-
-/** HAProxy from deploy/haproxy/postern.cfg. */
-async function openHaproxy(ports: readonly Ports[]): Promise<Way> {
-  const folder = serverFolder('haproxy')
-  const { keyFile, certFile } = makeCertificate(folder)
-  const pemFile = join(folder, 'both.pem')
-  writeFileSync(pemFile, readFileSync(certFile, 'utf8') + readFileSync(keyFile, 'utf8'))
-  const [port, statsPort] = [await findFreePort(), await findFreePort()]
-  const sample = sampleOf('haproxy/postern.cfg', [
-    ['bind :443', `bind 127.0.0.1:${port}`],
-    ['/etc/haproxy/CERTIFICATE-AND-KEY.pem', pemFile],
-    ['127.0.0.1:3001 port 13001', `127.0.0.1:${ports[0]?.PORT} port ${ports[0]?.ADMIN_PORT}`],
-    ['127.0.0.1:3002 port 13002', `127.0.0.1:${ports[1]?.PORT} port ${ports[1]?.ADMIN_PORT}`],
-  ])
-  const file = join(folder, 'haproxy.cfg')
-  writeFileSync(
-    file,
-    `global\n  log stdout format raw local0\n  stats socket ipv4@127.0.0.1:${statsPort} level user\n${sample}`,
-  )
-  const command = [findProgram('haproxy'), '-db', '-f', file] as const
-  await startDebianServer(folder, command, () => isOpen(port))
-  const isUp = (stats: string, name: string) =>
-    new RegExp(`^postern,${name},.*,UP,`, 'm').test(stats)
-  return {
-    addresses: [`https://127.0.0.1:${port}`],
-    env: { TRUST_PROXY_HOPS: '1', DRAIN_SECONDS: '3' },
-    async isWhole() {
-      const stats = await askPort(statsPort, 'show stat\n')
-      return isUp(stats, 'api1') && isUp(stats, 'api2')
-    },
-    log: () =>
-      readIfThere(join(folder, 'server.log'))
-        .match(/^.* 50\d .*$/gm)
-        ?.join('\n') ?? '',
-  }
-}
-
 const i34: Fault = {
   id: 'I34',
   breaks: 'API processes replaced in turn, under callers that keep their connections',
   holds: 'every send is accepted; no connection is reset and no quota lost',
   proves: 'I13, I34',
   async prove(lab) {
-    await roll(lab, lab.length(2, 10), async (ports) => ({
-      addresses: ports.map(({ PORT }) => `http://127.0.0.1:${PORT}`),
+    await roll(lab, lab.length(2, 10), async (places) => ({
+      addresses: places.map(({ HOST, PORT }) => `http://${HOST}:${PORT}`),
       env: {},
-      isWhole: () => areReady(ports),
+      isWhole: () => areReady(places),
       log: () => '',
     }))
     return undefined
@@ -257,12 +145,13 @@ const i34: Fault = {
 
 const f39: Fault = {
   id: 'F39',
-  breaks: 'the same behind nginx and behind HAProxy, each as in deploy/',
+  breaks: 'the same behind nginx, HAProxy and Caddy, each as in deploy/',
   holds: 'every send is accepted, none is a 502',
   proves: 'I34',
   async prove(lab) {
     const restarts = lab.length(1, 10)
     await Promise.all([roll(lab, restarts, openNginx), roll(lab, restarts, openHaproxy)])
+    await roll(lab, restarts, openCaddy)
     return undefined
   },
 }

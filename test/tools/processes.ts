@@ -72,6 +72,7 @@ export async function startProcess(
     entryPath(entryPoint, options.checkout),
   ]
   const [port, adminPort] = [await findFreePort(), await findFreePort()]
+  const host = options.env?.HOST ?? '127.0.0.1'
   const child = spawn(program, [...args, ...(options.args ?? [])], {
     cwd: options.cwd ?? options.checkout ?? root,
     stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
@@ -79,7 +80,7 @@ export async function startProcess(
       ...commonEnv,
       PORT: String(port),
       ADMIN_PORT: String(adminPort),
-      HOST: '127.0.0.1',
+      HOST: host,
       ...options.env,
     },
   })
@@ -93,8 +94,8 @@ export async function startProcess(
   const exited = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
   const started: PosternProcess = {
     pid: child.pid as number,
-    url: `http://127.0.0.1:${options.env?.PORT ?? port}`,
-    adminUrl: `http://127.0.0.1:${options.env?.ADMIN_PORT ?? adminPort}`,
+    url: `http://${host}:${options.env?.PORT ?? port}`,
+    adminUrl: `http://${host}:${options.env?.ADMIN_PORT ?? adminPort}`,
     output: () => output,
     hasExited,
     exited,

@@ -1,0 +1,75 @@
+/** The proxies of deploy/ before a real API: which address a visitor has there, and connections that outlive a restart. */
+import { once } from 'node:events'
+import { Agent, request } from 'node:https'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../tools/database.ts'
+import { posternEnv } from '../tools/postern.ts'
+import { startProcess } from '../tools/processes.ts'
+import { openCaddy, openHaproxy, openNginx, twoPlaces } from '../tools/proxies.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+/** Each address may send once. */
+const policies = {
+  captcha: [{ name: 'ip', key: '{ip}', sliding: '1 per 1h' }],
+  notice: [],
+  check: [],
+}
+
+test.each([
+  ['nginx', openNginx],
+  ['HAProxy', openHaproxy],
+  ['Caddy', openCaddy],
+] as const)(
+  '%s as in deploy/: each visitor has an address that headers can not change, and keeps the connection over a restart',
+  async (_, open) => {
+    const places = await twoPlaces()
+    const proxy = await open(places)
+    const servers = { redis: await testRedis(), database: await testDatabase() }
+    const env = posternEnv({ ...servers, policyFile: { policies }, env: proxy.env })
+    const startAt = (place: 0 | 1) => startProcess('api', { env: { ...env, ...places[place] } })
+    const [first, second] = await Promise.all([startAt(0), startAt(1)])
+    await eventually(proxy.isWhole, { withinMs: 20_000 })
+
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
+    releaseLater(() => agent.destroy())
+    let numbers = 0
+    /** A send of a visitor who connects from this address of the loopback network. */
+    const sendFrom = async (localAddress: string, headers: Record<string, string> = {}) => {
+      numbers += 1
+      const to = `+86138001380${10 + numbers}`
+      const outgoing = request(`${proxy.addresses[0]}/v1/captchas`, {
+        ...{ agent, localAddress, method: 'POST' },
+        headers: {
+          ...headers,
+          authorization: `Bearer ${env.BOOTSTRAP_SECRET_KEY}`,
+          'content-type': 'application/json',
+        },
+      })
+      outgoing.end(JSON.stringify({ channel: 'sms', to }))
+      const [response] = await once(outgoing, 'response')
+      response.resume()
+      await once(response, 'end')
+      return { status: response.statusCode, isKept: outgoing.reusedSocket }
+    }
+
+    expect(await sendFrom('127.0.0.2')).toMatchObject({ status: 202 })
+    for (const forged of ['198.51.100.7', '198.51.100.7, 198.51.100.8', '127.0.0.1']) {
+      const headers = { 'x-forwarded-for': forged, 'x-real-ip': forged, forwarded: `for=${forged}` }
+      expect(await sendFrom('127.0.0.2', headers), forged).toMatchObject({ status: 429 })
+    }
+
+    expect(await sendFrom('127.0.0.3')).toEqual({ status: 202, isKept: false })
+    await second.terminate()
+    expect(await sendFrom('127.0.0.3')).toEqual({ status: 429, isKept: true })
+    const third = await startAt(1)
+    await eventually(proxy.isWhole, { withinMs: 20_000 })
+    await first.terminate()
+    expect(await sendFrom('127.0.0.3')).toEqual({ status: 429, isKept: true })
+    expect(await sendFrom('127.0.0.4')).toMatchObject({ status: 202 })
+    expect(proxy.log()).toBe('')
+    await third.terminate()
+  },
+  60_000,
+)
