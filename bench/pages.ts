@@ -5,20 +5,12 @@
  *
  *   npm run pages -- --demo http://localhost:3000 --admin http://localhost:9100
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Browser, chromium } from 'playwright-core'
-import { findOrInstall } from '../src/dev/find-or-install.ts'
-import { findFreePort } from '../src/dev/server-process.ts'
+import type { Browser } from 'playwright-core'
+import { openBrowser, startDemo } from './harness/demo.ts'
 import { openTable } from './harness/table.ts'
 
 const visits = 3
-const readyWithinMs = 60_000
 
 /** In the page: when something stood on the screen; NaN if nothing did in 20 s. */
 const firstPaint = `new Promise((resolve) => {
@@ -51,14 +43,7 @@ const pages = {
   'console, log-in': `${admin}/`,
 }
 try {
-  const browser = await chromium.launch({
-    executablePath: findOrInstall(
-      ['chromium', 'chromium-browser', 'google-chrome'],
-      'chromium',
-      '',
-    ),
-    args: ['--no-sandbox', '--disable-gpu', '--no-proxy-server'],
-  })
+  const browser = await openBrowser()
   const row = openTable(
     `Page (median of ${visits} first visits)`,
     'kB',
@@ -121,33 +106,4 @@ async function look(browser: Browser, url: string) {
 
 function median(numbers: number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
-}
-
-async function startDemo() {
-  const [port, adminPort] = [await findFreePort(), await findFreePort()]
-  const folder = mkdtempSync(join(tmpdir(), 'postern-pages-'))
-  const child = spawn(process.execPath, ['src/dev/demo.ts'], {
-    env: { ...process.env, PORT: `${port}`, ADMIN_PORT: `${adminPort}`, POSTERN_DATA: folder },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  const admin = `http://127.0.0.1:${adminPort}`
-  const giveUpAtMs = performance.now() + readyWithinMs
-  const isReady = async () => (await fetch(`${admin}/readyz`).catch(() => undefined))?.ok
-  while (!(await isReady())) {
-    if (child.exitCode !== null || performance.now() > giveUpAtMs) {
-      child.kill()
-      throw new Error('the demo did not start')
-    }
-    await sleep(100)
-  }
-  return {
-    demo: `http://localhost:${port}`,
-    admin,
-    async stop() {
-      const exited = once(child, 'exit')
-      child.kill()
-      await exited
-      rmSync(folder, { recursive: true, force: true })
-    },
-  }
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
 import { anchorsOf, linksOf } from '../tools/markdown.ts'
@@ -49,6 +49,22 @@ test('a file or folder of the repository that a page names without a link is the
   expect(named.length).toBeGreaterThan(50)
   const gone = named.filter(({ path }) => findFiles(path).length === 0)
   expect(gone.map(({ page, path }) => `${page}: ${path}`)).toEqual([])
+})
+
+test('every picture of a page is there, and small enough to be loaded beside it', () => {
+  const pictures = pages.flatMap((page) =>
+    [
+      ...readSource(page).matchAll(
+        /!\[[^\]]*\]\(([^)]+)\)|\bsrc(?:set)?="([^"]+\.(?:png|webp|svg))"/g,
+      ),
+    ]
+      .map(([, shown, tag]) => normalize(join(dirname(page), shown ?? tag ?? '')))
+      .map((file) => ({ page, file })),
+  )
+  expect(pictures.length).toBeGreaterThan(20)
+  const size = (file: string) =>
+    statSync(join(repositoryRoot, file), { throwIfNoEntry: false })?.size ?? Infinity
+  expect(pictures.filter(({ file }) => size(file) > 300_000)).toEqual([])
 })
 
 test('what the README and the pages in the package link to is in the package', () => {
