@@ -59,3 +59,11 @@ export function mendTables(markdown: MarkdownRenderer): void {
     }
   })
 }
+
+/** The site's first page has a hero. The title and the first paragraph, which GitHub shows, would repeat it. */
+export function dropTitleOfHome(markdown: MarkdownRenderer): void {
+  markdown.core.ruler.push('title of home', ({ env, tokens }) => {
+    if (!/^(zh\/)?index\.md$/.test(env.relativePath)) return
+    tokens.splice(0, 1 + tokens.findIndex(({ type }) => type === 'paragraph_close'))
+  })
+}

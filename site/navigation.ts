@@ -1,107 +1,114 @@
-/** The order of docs/ in the sidebar: the guide by task, the reference, and what is inside. */
+/** The order of docs/ in the sidebar: the guide in the order of a reader's tasks, the reference, and what is inside. */
 import type { DefaultTheme } from 'vitepress'
 
-type Entries = readonly (readonly [title: string, path: string])[]
+/** A page with its title in both languages. */
+type Entry = readonly [path: string, english: string, chinese: string]
 
-const section = (text: string, entries: Entries, collapsed?: boolean) => ({
-  text,
-  ...(collapsed === undefined ? {} : { collapsed }),
-  items: entries.map(([text, link]) => ({ text, link })),
-})
+/** Pages for developers of Postern, and pages made from the code. Every other page exists in Chinese too. */
+export const englishOnly = ['performance', 'invariants', 'testing', 'decisions/', 'reference/']
 
-const reference: Entries = [
-  ['Concepts and glossary', '/concepts'],
-  ['HTTP', '/http'],
-  ['Calls and their fields', '/reference/calls'],
-  ['Passes', '/passes'],
-  ['Events', '/events'],
-  ['Policy file', '/policy-file'],
-  ['Environment', '/reference/environment'],
-  ['PostgreSQL and Redis', '/servers'],
-  ['Metrics', '/metrics'],
-  ['Limiter', '/limiter'],
+const start: readonly Entry[] = [
+  ['/start', 'Start', '快速开始'],
+  ['/guides/sign-up-page', 'A sign-up page', '注册页'],
+  ['/code-field', 'Code field', '验证码输入框'],
+  ['/guides/frameworks', 'Frameworks', '前端框架'],
+  ['/guides/providers', 'Providers', '服务商'],
+  ['/guides/go-live', 'Go live', '上线'],
 ]
 
-const providers: Entries = [
-  'smtp',
-  'aliyun',
-  'tencent',
-  'twilio',
-  'smpp',
-  'webhook',
-  'sandbox',
-].map((kind) => [kind, `/providers/${kind}`] as const)
-
-const inside: Entries = [
-  ['Performance', '/performance'],
-  ['Invariants and faults', '/invariants'],
-  ['Testing', '/testing'],
-  ['Decisions', '/decisions/'],
-  ['Comparison', '/comparison'],
+const limits: readonly Entry[] = [
+  ['/guides/limits', 'Limits', '限额'],
+  ['/guides/rule-kinds', 'Kinds of rules', '规则的种类'],
+  ['/abuse', 'Against abuse', '防滥用'],
+  ['/when-not-sms', 'When not to use SMS', '何时不用短信'],
 ]
 
-const englishSidebar: DefaultTheme.SidebarItem[] = [
-  section('Guide', [
-    ['Start', '/start'],
-    ['A sign-up page', '/guides/sign-up-page'],
-    ['Code field', '/code-field'],
-    ['Frameworks', '/code-field#frameworks'],
-    ['Providers', '/guides/providers'],
-    ['A provider of your own', '/guides/own-provider'],
-    ['Go live: operations', '/operations'],
-    ['Limits', '/guides/limits'],
-    ['Against abuse', '/abuse'],
-    ['Support', '/support'],
-    ['Login lock', '/guides/login-lock'],
-    ['Notices', '/guides/notices'],
-    ['Inside an Express app', '/embedding'],
-  ]),
-  section('With other products', [
-    ['Supabase Auth', '/guides/supabase'],
-    ['Zitadel', '/guides/zitadel'],
-    ['Logto', '/guides/logto'],
-    ['better-auth', '/guides/better-auth'],
-    ['Programs for CAMARA', '/guides/camara'],
-    ['Programs for Twilio Verify', '/guides/twilio-verify'],
-  ]),
-  section('Reference', reference),
-  section('Provider kinds', [['Overview', '/providers/'], ...providers], true),
-  section('Inside', inside, true),
+const more: readonly Entry[] = [
+  ['/support', 'Support', '客服'],
+  ['/operations', 'Operations', '运维'],
+  ['/guides/login-lock', 'Login lock', '登录锁定'],
+  ['/guides/notices', 'Notices', '通知'],
+  ['/embedding', 'Inside an Express app', '嵌入 Express 应用'],
+  ['/guides/own-provider', 'A provider of your own', '自己写服务商'],
+  ['/comparison', 'Comparison', '与其他产品比较'],
 ]
 
-const chineseSidebar: DefaultTheme.SidebarItem[] = [
-  section('指南', [
-    ['快速开始', '/zh/start'],
-    ['注册页', '/zh/guides/sign-up-page'],
-    ['服务商', '/zh/guides/providers'],
-    ['上线与运维', '/zh/guides/operations'],
-    ['限额', '/zh/guides/limits'],
-    ['防滥用', '/zh/guides/abuse'],
-    ['登录锁定', '/zh/guides/login-lock'],
-    ['通知', '/zh/guides/notices'],
-    ['嵌入 Express 应用', '/zh/guides/embedding'],
-    ['为 Twilio Verify 编写的程序', '/zh/guides/twilio-verify'],
-    ['Supabase Auth', '/zh/guides/supabase'],
-    ['Zitadel', '/zh/guides/zitadel'],
-    ['Logto', '/zh/guides/logto'],
-    ['better-auth', '/zh/guides/better-auth'],
-    ['CAMARA 程序', '/zh/guides/camara'],
-    ['概念与词汇', '/zh/concepts'],
-  ]),
-  section('参考（英文）', [['验证码输入框', '/code-field'], ['客服', '/support'], ...reference]),
-  section('服务商种类（英文）', [['概览', '/providers/'], ...providers], true),
-  section('内部（英文）', inside, true),
+const others: readonly Entry[] = [
+  ['/guides/supabase', 'Supabase Auth', 'Supabase Auth'],
+  ['/guides/zitadel', 'Zitadel', 'Zitadel'],
+  ['/guides/logto', 'Logto', 'Logto'],
+  ['/guides/better-auth', 'better-auth', 'better-auth'],
+  ['/guides/camara', 'Programs for CAMARA', 'CAMARA 程序'],
+  ['/guides/twilio-verify', 'Programs for Twilio Verify', '为 Twilio Verify 编写的程序'],
 ]
+
+const reference: readonly Entry[] = [
+  ['/concepts', 'Concepts and glossary', '概念与词汇'],
+  ['/http', 'HTTP', 'HTTP'],
+  ['/reference/calls', 'Calls and their fields', '接口与字段（英文）'],
+  ['/passes', 'Passes', '凭证'],
+  ['/events', 'Events', '事件'],
+  ['/policy-file', 'Policy file', '策略文件'],
+  ['/reference/environment', 'Environment', '环境变量（英文）'],
+  ['/servers', 'PostgreSQL and Redis', 'PostgreSQL 与 Redis'],
+  ['/metrics', 'Metrics', '指标'],
+  ['/limiter', 'Limiter', '限流器'],
+]
+
+const kinds = ['smtp', 'aliyun', 'tencent', 'twilio', 'smpp', 'webhook', 'sandbox']
+const providers: readonly Entry[] = [
+  ['/providers/', 'Overview', '概览'],
+  ...kinds.map((kind): Entry => [`/providers/${kind}`, kind, kind]),
+]
+
+const inside: readonly Entry[] = [
+  ['/decisions/', 'Decisions', '设计决定'],
+  ['/invariants', 'Invariants and faults', '不变量与故障'],
+  ['/performance', 'Performance', '性能'],
+  ['/testing', 'Testing', '测试'],
+]
+
+/** A group of the sidebar. The groups that few readers need are folded. */
+type Group = readonly [
+  english: string,
+  chinese: string,
+  entries: readonly Entry[],
+  collapsed?: boolean,
+]
+
+const groups: readonly Group[] = [
+  ['From nothing to live', '从零到上线', start],
+  ['Limits and abuse', '限额与滥用', limits],
+  ['More', '更多', more],
+  ['With other products', '与其他产品配合', others],
+  ['Reference', '参考', reference],
+  ['Provider kinds', '服务商种类', providers, true],
+  ['Inside', '内部（英文）', inside, true],
+]
+
+export const isEnglishOnly = (path: string) =>
+  englishOnly.some((start) => path.slice(1).startsWith(start))
+
+const chinesePath = (path: string) => (isEnglishOnly(path) ? path : `/zh${path}`)
+
+const sidebarOf = (isChinese: boolean): DefaultTheme.SidebarItem[] =>
+  groups.map(([english, chinese, entries, collapsed]) => ({
+    text: isChinese ? chinese : english,
+    ...(collapsed === undefined ? {} : { collapsed }),
+    items: entries.map(([path, english, chinese]) =>
+      isChinese ? { text: chinese, link: chinesePath(path) } : { text: english, link: path },
+    ),
+  }))
 
 export const english = {
   themeConfig: {
     nav: [
       { text: 'Start', link: '/start' },
-      { text: 'Concepts', link: '/concepts' },
+      { text: 'Limits', link: '/guides/limits' },
       { text: 'HTTP', link: '/http' },
       { text: 'Comparison', link: '/comparison' },
     ],
-    sidebar: englishSidebar,
+    sidebar: sidebarOf(false),
   } satisfies DefaultTheme.Config,
 }
 
@@ -110,10 +117,11 @@ export const chinese = {
   themeConfig: {
     nav: [
       { text: '快速开始', link: '/zh/start' },
-      { text: '核心概念', link: '/zh/concepts' },
-      { text: 'HTTP 参考', link: '/http' },
+      { text: '限额', link: '/zh/guides/limits' },
+      { text: 'HTTP', link: '/zh/http' },
+      { text: '比较', link: '/zh/comparison' },
     ],
-    sidebar: chineseSidebar,
+    sidebar: sidebarOf(true),
     outline: { level: [2, 3] as [number, number], label: '本页目录' },
     docFooter: { prev: '上一页', next: '下一页' },
     sidebarMenuLabel: '目录',

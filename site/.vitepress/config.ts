@@ -3,10 +3,12 @@
  * site needs besides (order, links out of docs/) is made here and beside this file.
  */
 import { readFileSync } from 'node:fs'
-import { defineConfig } from 'vitepress'
+import { type DefaultTheme, defineConfig } from 'vitepress'
 import { githubSlug } from '../github-slug.ts'
-import { hideReasons, mendLinks, mendTables } from '../markdown.ts'
-import { chinese, english } from '../navigation.ts'
+import { makeHome } from '../home.ts'
+import { dropTitleOfHome, hideReasons, mendLinks, mendTables } from '../markdown.ts'
+import { chinese, english, englishOnly } from '../navigation.ts'
+import { miniSearch } from '../search.ts'
 
 /** In the page itself, because it is smaller than a request for it. */
 const logo = `data:image/svg+xml,${encodeURIComponent(readFileSync(new URL('../../web/brand/postern.svg', import.meta.url), 'utf8'))}`
@@ -22,16 +24,31 @@ const preview = {
   'twitter:card': 'summary_large_image',
 }
 
+/**
+ * The language switch leads to the same page, or to the first page of the other language if there is no such page.
+ * VitePress sends it to the browser as text: it can use its arguments only.
+ */
+const samePage: DefaultTheme.I18nRouting = ({ theme }, { data, hash }, language) => {
+  const page = data.relativePath.replace(/^zh\//, '').replace(/(^|\/)index\.md$/, '$1')
+  const isThere = !theme.value.englishOnly.some((start: string) => page.startsWith(start))
+  return `${language === 'zh' ? '/zh/' : '/'}${isThere ? page.replace(/\.md$/, '.html') + hash : ''}`
+}
+
 export default defineConfig({
   srcDir: '../docs',
   base,
   title: 'Postern',
   description,
   // GitHub shows a folder's README.md; a site shows its index.
-  rewrites: { 'README.md': 'index.md', ':folder/README.md': ':folder/index.md' },
+  rewrites: {
+    'README.md': 'index.md',
+    ':folder/README.md': ':folder/index.md',
+    'zh/:folder/README.md': 'zh/:folder/index.md',
+  },
   // In files of their own, so that a Content-Security-Policy needs no exception that changes with every build.
   metaChunk: true,
   lastUpdated: false,
+  transformPageData: makeHome,
   // They lead to what the reader has started.
   ignoreDeadLinks: 'localhostLinks',
   head: [
@@ -47,6 +64,7 @@ export default defineConfig({
       hideReasons(markdown)
       mendTables(markdown)
       mendLinks(markdown)
+      dropTitleOfHome(markdown)
     },
   },
   locales: {
@@ -56,8 +74,11 @@ export default defineConfig({
   themeConfig: {
     logo,
     outline: [2, 3],
-    // Not every page is there in both languages: the switch leads to the other's first page.
-    i18nRouting: false,
-    search: { provider: 'local', options: { locales: { zh: { translations: chinese.search } } } },
+    i18nRouting: samePage,
+    englishOnly,
+    search: {
+      provider: 'local',
+      options: { miniSearch, locales: { zh: { translations: chinese.search } } },
+    },
   },
 })

@@ -44,14 +44,7 @@ async function open(path: string): Promise<{ page: Page; asked: Set<string>; mes
   return { page, asked, messages }
 }
 
-test.each([
-  '',
-  'start',
-  'guides/sign-up-page',
-  'zh/guides/abuse',
-  'reference/calls',
-  'policy-file',
-])(
+test.each(['', 'zh/', 'start', 'guides/go-live', 'zh/abuse', 'reference/calls', 'policy-file'])(
   '/%s: axe finds nothing, nothing scrolls sideways, no other host is asked; light and dark, on three widths',
   async (path) => {
     const { page, asked, messages } = await open(path)
@@ -78,13 +71,51 @@ test.each([
   60_000,
 )
 
-test('search finds "60s", by keyboard, and leads to a page that has it', async () => {
-  const { page } = await open('')
+/** The addresses of what the search finds, best first. */
+async function search(page: Page, words: string): Promise<string[]> {
   await page.keyboard.press('Control+k')
-  await page.locator('.VPLocalSearchBox input').fill('60s')
+  await page.locator('.VPLocalSearchBox input').fill(words)
   const results = page.locator('.VPLocalSearchBox .result')
   await results.first().waitFor()
-  expect(await results.count()).toBeGreaterThan(2)
+  const links = await results.evaluateAll((found) =>
+    found.map((one) => (one as unknown as { href: string }).href),
+  )
+  return links.map((link) => link.replace(url, '').replace('.html', ''))
+}
+
+test.each([
+  ['', 'rate limit', /^guides\/limits/],
+  ['', 'sms pumping', /^abuse#sms-pumping/],
+  ['', 'nginx', /^guides\/go-live#nginx/],
+  ['', 'sliding', /^guides\/rule-kinds#sliding/],
+  ['', 'passkeys', /^when-not-sms/],
+  ['zh/', '验证码', /^zh\/code-field/],
+  ['zh/', '限流', /^zh\/(guides\/limits|limiter)/],
+  ['zh/', '短信盗刷', /^zh\/abuse/],
+  ['zh/', '收不到', /^zh\/(support|operations)/],
+])('search on /%s: the first hit for "%s" is %s', async (start, words, expected) => {
+  const { page } = await open(start)
+  expect((await search(page, words))[0]).toMatch(expected)
+})
+
+test('the language switch leads to the same page, and from a page that is English only to the first one', async () => {
+  const { page } = await open('guides/limits')
+  const linksTo = async (path: string) => {
+    await page.goto(`${url}${path}`, { waitUntil: 'networkidle' })
+    const links = page.locator('.VPNavTranslations a, .VPNavBarExtra a').or(page.locator('a[lang]'))
+    return (
+      await links.evaluateAll((all) => all.map((one) => (one as unknown as { href: string }).href))
+    ).map((href) => href.replace(url, '').replace('.html', ''))
+  }
+  expect(await linksTo('guides/limits')).toContain('zh/guides/limits')
+  expect(await linksTo('zh/providers/')).toContain('providers/')
+  expect(await linksTo('zh/')).toContain('')
+  expect(await linksTo('decisions/')).toContain('zh/')
+})
+
+test('search finds "60s", by keyboard, and leads to a page that has it', async () => {
+  const { page } = await open('')
+  expect((await search(page, '60s')).length).toBeGreaterThan(2)
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('Enter')
   await page.waitForURL((to) => to.pathname !== guidePath)
