@@ -1,5 +1,5 @@
 /**
- * Draws the timelines of docs/limiter.md from the real limiter's decisions: `npx node docs/limiter-timelines.ts`.
+ * Draws the timelines of docs/guides/rule-kinds.md from the real limiter's decisions: `npx node docs/limiter-timelines.ts`.
  * One dot per request of the same subject: filled when admitted, open when refused.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'

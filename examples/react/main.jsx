@@ -3,6 +3,7 @@ import { createRoot } from 'react-dom/client'
 
 const { VITE_POSTERN_URL, VITE_PUBLISHABLE_KEY } = import.meta.env
 
+// #region sign-up
 function SignUp() {
   const [name, setName] = useState('')
   const [said, setSaid] = useState('')
@@ -35,6 +36,7 @@ function SignUp() {
     </form>
   )
 }
+// #endregion sign-up
 
 function Page() {
   const [isOpen, setIsOpen] = useState(true)

@@ -248,7 +248,7 @@ test('Prometheus of Compose scrapes api and worker on their admin port, and tell
 })
 
 test('Prometheus beside systemd scrapes the admin port of every process that the page starts', () => {
-  const [, line = ''] = /^systemctl enable --now (.+)$/m.exec(read('docs/operations.md')) ?? []
+  const [, line = ''] = /^systemctl enable --now (.+)$/m.exec(read('docs/guides/go-live.md')) ?? []
   const ports = line.split(' ').map((unit) => {
     const [template, instance = ''] = unit.split('@')
     const [, port = ''] =

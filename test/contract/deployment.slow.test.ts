@@ -135,7 +135,7 @@ async function end(child: ChildProcess): Promise<void> {
   await closed
 }
 
-test.each(['docs/operations.md', 'docs/zh/guides/operations.md'])(
+test.each(['docs/guides/go-live.md', 'docs/zh/guides/go-live.md'])(
   '%s: the lines from a checkout are those of the README',
   (page) => {
     const theirs = deploymentOf(page)

@@ -4,6 +4,7 @@ import CodeField from './code-field.jsx'
 // The addresses and keys are read when the page is asked for, not when it is built.
 export const dynamic = 'force-dynamic'
 
+// #region page
 export default async function Page({ searchParams }) {
   const { said } = await searchParams
   const { POSTERN_URL, PUBLISHABLE_KEY } = process.env
@@ -21,3 +22,4 @@ export default async function Page({ searchParams }) {
     </main>
   )
 }
+// #endregion page

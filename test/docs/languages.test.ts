@@ -1,0 +1,65 @@
+/** Each page for users exists in English and in Chinese, at the same place below docs/ and docs/zh/. */
+import { expect, test } from 'vitest'
+import { chinese, english, isEnglishOnly } from '../../site/navigation.ts'
+import { docsPages, fencesOf } from '../tools/markdown.ts'
+import { readSource } from '../tools/source-files.ts'
+
+const pathOf = (page: string) => page.replace(/^docs/, '').replace(/(README)?\.md$/, '')
+const inChinese = docsPages.map(pathOf).filter((path) => path.startsWith('/zh/'))
+const inEnglish = docsPages.map(pathOf).filter((path) => !path.startsWith('/zh/'))
+
+test('every page of the guide and the reference is there in Chinese, and no other page', () => {
+  const forUsers = inEnglish.filter((path) => !isEnglishOnly(path))
+  expect(forUsers.length).toBeGreaterThan(25)
+  expect(inChinese.map((path) => path.slice(3)).sort()).toEqual(forUsers.sort())
+})
+
+/** Without the pages that are made from the code, and each page once. */
+const listed = ({ sidebar }: { sidebar: readonly { items?: { link?: string }[] }[] }) =>
+  sidebar
+    .flatMap(({ items = [] }) => items.map(({ link = '' }) => link))
+    .filter((link) => !link.startsWith('/reference/'))
+
+test('both sidebars list every page once, in the same order', () => {
+  const isOfAFolder = (path: string) => /^\/(decisions\/.+|)$/.test(path)
+  const all = inEnglish.filter((path) => !isOfAFolder(path))
+  expect(listed(english.themeConfig).sort()).toEqual(all.sort())
+  const asEnglish = listed(chinese.themeConfig).map((link) => link.replace(/^\/zh/, ''))
+  expect(asEnglish).toEqual(listed(english.themeConfig))
+})
+
+test.each(docsPages.filter((page) => page.startsWith('docs/zh/')))(
+  '%s links to Chinese pages where they exist, and shows the files of the English page',
+  (page) => {
+    const links = [...readSource(page).matchAll(/\]\(([^)#:]+\.md)/g)].map(([, link = '']) =>
+      new URL(link, `http://site/${page}`).pathname.slice(1),
+    )
+    const leaves = links.filter(
+      (link) =>
+        link.startsWith('docs/') && !link.startsWith('docs/zh/') && !isEnglishOnly(pathOf(link)),
+    )
+    expect(leaves).toEqual([])
+    const files = (of: string) => fencesOf(of).flatMap(({ file }) => file ?? [])
+    expect(files(page)).toEqual(
+      expect.arrayContaining(
+        files(page.replace('/zh/', '/')).filter((file) => !file.startsWith('templates/')),
+      ),
+    )
+  },
+)
+
+/** What the rows of a page's tables are about: the code in their first cell. */
+const rowsOf = (page: string) =>
+  [...readSource(page).matchAll(/^\|([^|]*)\|/gm)]
+    .flatMap(([, cell = '']) => cell.match(/`[^`]+`/g) ?? [])
+    .sort()
+
+/** There the sections of the alerts are one table. */
+const isShorter = (page: string) => page.endsWith('/operations.md')
+
+test.each(docsPages.filter((page) => page.startsWith('docs/zh/') && !isShorter(page)))(
+  '%s has the fields, settings and errors of the English page',
+  (page) => {
+    expect(rowsOf(page)).toEqual(rowsOf(page.replace('/zh/', '/')))
+  },
+)
