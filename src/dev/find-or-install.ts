@@ -67,8 +67,12 @@ export async function importOrInstall<Module>(
     if ((error as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw error
   }
   if (!existsSync(folder)) await installInto(folder, wanted)
-  const { resolve } = createRequire(join(folder, 'package.json'))
-  return await import(pathToFileURL(resolve(name)).href)
+  return await import(pathToFileURL(fileOf(name, folder)).href)
+}
+
+/** The file that an import of the package loads. Throws if the folder does not have the package. */
+function fileOf(name: string, folder: string): string {
+  return createRequire(join(folder, 'package.json')).resolve(name)
 }
 
 /** The folder gets its name at the end, so that an interrupted install is never used. */
@@ -85,10 +89,11 @@ async function installInto(
   const quietly = ['--no-audit', '--no-fund', '--loglevel', 'error']
   try {
     await runProgram(['npm', 'install', '--prefix', unfinished, ...quietly, `${name}@${range}`])
+    fileOf(name, unfinished)
   } catch (error) {
-    const { stderr = '' } = error as { stderr?: string }
-    const reason = stderr.trim().split('\n').at(-1)
-    throw new Error(`npm could not install ${name} (${reason})`, { cause: error })
+    const { stderr, message } = error as Error & { stderr?: string }
+    const lines = (stderr || message).replaceAll('npm error ', '').split('\n').slice(0, 3)
+    throw new Error(`npm could not install ${name} (${lines.join('; ')})`, { cause: error })
   }
   renameSync(unfinished, folder)
 }

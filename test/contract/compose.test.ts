@@ -27,6 +27,8 @@ interface Service {
   volumes?: string[]
   networks?: string[]
   healthcheck?: { test?: string[]; disable?: boolean }
+  mem_limit?: string
+  logging?: { driver: string; options: Record<string, string> }
   depends_on?: Record<string, { condition: string }>
 }
 
@@ -41,7 +43,7 @@ const dockerfile = read('Dockerfile')
 const policyFile = read('deploy/postern.yaml')
 
 /** Of the images, not of Postern. */
-const othersNames = ['POSTGRES_PASSWORD']
+const othersNames = ['POSTGRES_PASSWORD', 'REDIS_PASSWORD']
 /** Read by deploy/postern.yaml as `${NAME}`. */
 const policyFileNames = [...policyFile.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name as string)
 
@@ -99,6 +101,28 @@ test('PostgreSQL and Redis stand on a network that only Postern reaches', () => 
   expect(onData.sort()).toEqual(['api', 'migrate', 'postgres', 'redis', 'worker'])
   expect(service('postgres').networks).toEqual(['data'])
   expect(service('redis').networks).toEqual(['data'])
+})
+
+const megabytesOf = (size: string) => {
+  const [, number = '', unit = ''] = /^(\d+)(m|g|mb)$/.exec(size) ?? []
+  return Number(number) * (unit === 'g' ? 1024 : 1)
+}
+
+test.each(services)('$name: its memory and its logs have a limit', ({ mem_limit, logging }) => {
+  expect(megabytesOf(mem_limit ?? '')).toBeGreaterThan(0)
+  expect(logging).toEqual({ driver: 'local', options: { 'max-size': '10m', 'max-file': '5' } })
+})
+
+test('Redis is full before its container is, and every client has its password', () => {
+  const { mem_limit = '', command = [], environment } = service('redis')
+  const flag = (name: string) => command[command.indexOf(`--${name}`) + 1] ?? ''
+  expect(megabytesOf(flag('maxmemory'))).toBeGreaterThan(0)
+  expect(megabytesOf(flag('maxmemory'))).toBeLessThanOrEqual((megabytesOf(mem_limit) * 2) / 3)
+  const password = flag('requirepass')
+  expect(password).toMatch(/^\$\{REDIS_PASSWORD:-\w+\}$/)
+  expect(environment).toEqual({ REDISCLI_AUTH: password })
+  for (const name of ['api', 'worker'])
+    expect(service(name).environment?.REDIS_URL).toBe(`redis://:${password}@redis:6379`)
 })
 
 test('Redis writes what it is told to disk and never evicts', () => {
