@@ -169,6 +169,24 @@ export const receiptProviders = {
   },
 } as const
 
+/** The policy file's façades that the requests below go to. */
+export const floodedFacades = {
+  camara: {},
+  hooks: {
+    supabase: { kind: 'supabase', secret: 'a secret of some length', app: 'web' },
+    zitadel: { kind: 'zitadel', secret: 'a secret of some length', app: 'web' },
+    logto: { kind: 'logto', secret: 'a secret of some length', app: 'web' },
+  },
+} as const
+
+const zitadelHead = () => ({
+  'zitadel-signature': `t=${Math.floor(Date.now() / 1_000)},v1=${'a'.repeat(64)}`,
+})
+const manySignatures = () => ({
+  ...webhookHead(),
+  'webhook-signature': padded('', `v1,${'A'.repeat(43)}= `),
+})
+
 /** Every kind of request without a valid key. */
 export const keylessKinds: Readonly<Record<string, () => string>> = {
   'no key': () => wire('POST', '/v1/captchas', json, body()),
@@ -197,6 +215,17 @@ export const keylessKinds: Readonly<Record<string, () => string>> = {
     wire('POST', '/v1/receipts/hook', { ...json, ...webhookHead() }, `[${'{},'.repeat(5_000)}{}]`),
   'receipts with a wrong token': () =>
     wire('POST', '/v1/receipts/aliyun?token=wrong', json, `[${'{},'.repeat(5_000)}{}]`),
+  'forged hooks of 48 kB': () =>
+    wire('POST', '/v1/hooks/supabase', { ...json, ...webhookHead() }, '['.repeat(49_000)),
+  'forged hooks with 250 signatures': () =>
+    wire('POST', '/v1/hooks/supabase', { ...json, ...manySignatures() }, 'x'.repeat(1_000)),
+  'forged hooks of 48 kB by another signature': () =>
+    wire('POST', '/v1/hooks/zitadel', { ...json, ...zitadelHead() }, '['.repeat(49_000)),
+  'hooks with a wrong secret': () =>
+    wire('POST', '/v1/hooks/logto', { ...json, authorization: padded('Bearer ', 'a') }, 'x'),
+  'hooks without a signature': () => wire('POST', '/v1/hooks/supabase', json, 'x'.repeat(48_000)),
+  'a façade without a key': () =>
+    wire('POST', '/one-time-password-sms/v1/send-code', json, 'x'.repeat(16_000)),
   'a form of 200 fields': () => wire('POST', '/v1/receipts/twilio', twilioHead, fields(200)),
   'a form of 16 kB': () => wire('POST', '/v1/receipts/twilio', twilioHead, fields(1_550)),
   'a form of 40,000 fields': () => wire('POST', '/v1/receipts/twilio', twilioHead, fields(40_000)),

@@ -12,7 +12,14 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import pg from 'pg'
-import { type FloodResult, flood, keylessKinds, receiptProviders, validSend } from './flood.ts'
+import {
+  type FloodResult,
+  flood,
+  floodedFacades,
+  keylessKinds,
+  receiptProviders,
+  validSend,
+} from './flood.ts'
 import { type Bench, key, openBench } from './harness/bench.ts'
 import { cpuMs, percentile } from './harness/measure.ts'
 import { openTable } from './harness/table.ts'
@@ -40,6 +47,7 @@ const policyFile = {
     check: [],
   },
   providers: { sandbox: { kind: 'sandbox' }, ...receiptProviders },
+  compat: floodedFacades,
   routes: { sms: [{ use: ['sandbox'] }], email: [{ use: ['sandbox'] }] },
 }
 

@@ -1,12 +1,15 @@
 /** The calls in process that routers of plugins need: keys, codes of the caller's own, reads, ends of codes. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { canonicalRecord } from '../../src/base/canonical.ts'
-import { createPostern } from '../../src/main/create-postern.ts'
+import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
-import { noLimits, posternEnv, startPostern } from '../tools/postern.ts'
+import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -265,3 +268,82 @@ test("a plugin's policy includes captcha's rules and decides in one step with th
   expect(await send()).toMatchObject({ outcome: 'accepted' })
   expect(await send()).toMatchObject({ outcome: 'limited', rule: 'three' })
 })
+
+describe('templates of a plugin', () => {
+  const shout = {
+    variables: new Set(['name', 'code']),
+    render: ({ name, code }: Readonly<Record<string, string>>) => ({ text: `${name}! ${code}!` }),
+  }
+  const pluginWith = (name: string) => ({ name: 'shouting', templates: { [name]: { sms: shout } } })
+  const router = () => express.Router()
+
+  test('rendered in any language, with the values as they are; a missing variable is refused', async () => {
+    const postern = await open({}, [{ ...pluginWith('shout'), router } as never])
+    postern.startWorker()
+    const { messageFor } = clientOf(await served(postern), '')
+    const asked = { app, channel: 'sms', to: newPhone(), template: 'shout', locale: 'fr' } as const
+    const params = { name: '{{code}} <b>' }
+    const sent = await postern.sendCaptcha({ ...asked, params })
+    if (sent.outcome !== 'accepted') expect.unreachable(JSON.stringify(sent))
+    expect((await messageFor(sent.id)).text).toMatch(/^\{\{code\}\} <b>! \d{4}!$/)
+    expect(await postern.sendCaptcha(asked)).toMatchObject({
+      outcome: 'invalid_request',
+      errors: [{ path: 'params.name' }],
+    })
+  })
+
+  test('with the name of a template in the folder → the start fails with both', async () => {
+    const plugin = { ...pluginWith('captcha'), router } as never
+    await expect(open({}, [plugin])).rejects.toThrow(/captcha: is the name of a plugin's template/)
+  })
+})
+
+test('sendsOwnCodes: a plugin sends codes without code.own', async () => {
+  const plugin = { name: 'codes', sendsOwnCodes: true, router: () => express.Router() } as never
+  const postern = await open({}, [plugin])
+  const sent = await postern.sendCaptcha({ app, channel: 'sms', to: newPhone(), code: 'A1B2C3' })
+  expect(sent).toMatchObject({ outcome: 'accepted', codeLength: 6 })
+})
+
+describe('readBody', () => {
+  const plugin = {
+    name: 'echo',
+    router: (postern: PosternCalls) =>
+      express.Router().post('/echo', async (request, response) => {
+        const bytes = await postern.readBody(request, 10)
+        response.send(bytes.toString('hex'))
+      }),
+  } as never
+
+  test('the bytes as they came, 413 above the limit, 503 if a parser took them', async () => {
+    const postern = await open({}, [plugin])
+    const url = await served(postern)
+    const post = async (body: string | Uint8Array<ArrayBuffer>, at = url) => {
+      const answer = await fetch(`${at}/echo`, { method: 'POST', body })
+      return [answer.status, await answer.text()]
+    }
+    expect(await post(new Uint8Array([0, 255, 13, 10]))).toEqual([200, '00ff0d0a'])
+    expect(await post('')).toEqual([200, ''])
+    expect((await post('x'.repeat(11)))[0]).toBe(413)
+    const parsing = await served(postern, express.text({ type: () => true }))
+    expect((await post('x', parsing))[0]).toBe(503)
+    const keeping = await served(postern, express.raw({ type: () => true }))
+    expect(await post('x', keeping)).toEqual([200, '78'])
+  })
+})
+
+/** The address of an app with this Postern, behind a parser if there is one. */
+async function served(
+  postern: { router: express.Router },
+  ...parsers: express.RequestHandler[]
+): Promise<string> {
+  const server = express()
+    .use(...parsers, postern.router)
+    .listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releaseLater(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

@@ -1,7 +1,13 @@
 /** Floods of requests without a valid key, against an API process of its own whose processor time is looked at. */
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { flood, keylessKinds, receiptProviders, validSend } from '../../bench/flood.ts'
+import {
+  flood,
+  floodedFacades,
+  keylessKinds,
+  receiptProviders,
+  validSend,
+} from '../../bench/flood.ts'
 import { testDatabase } from '../tools/database.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
@@ -12,6 +18,7 @@ import { eventually } from '../tools/wait.ts'
 const policyFile = {
   policies: noLimits,
   providers: { sandbox: { kind: 'sandbox' }, ...receiptProviders },
+  compat: floodedFacades,
 }
 
 test('I21: no kind costs more than 2 ms of processor time per kB it sent, and every valid send beside them is accepted', async () => {

@@ -1,12 +1,13 @@
 /** Requests without a valid key, of every kind, against the whole API. */
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
-import { flood, keylessKinds, receiptProviders } from '../../bench/flood.ts'
+import { flood, floodedFacades, keylessKinds, receiptProviders } from '../../bench/flood.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 
 const policyFile = {
   policies: noLimits,
   providers: { sandbox: { kind: 'sandbox' }, ...receiptProviders },
+  compat: floodedFacades,
 }
 
 test('I21: no kind of request without a key costs a statement in PostgreSQL, but for a share of one where the checksum is right', async () => {

@@ -6,10 +6,10 @@
  * bounded. Nothing is parsed before the signature is known to be right.
  */
 import { createHash } from 'node:crypto'
-import { isIP } from 'node:net'
 import { type Request, type Response, Router } from 'express'
 import { z } from 'zod'
 import { parseJson } from '../../base/json.ts'
+import { limitableAddress } from '../../base/limitable-address.ts'
 import { Problem } from '../../base/problems.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import { defineFacade } from '../facade.ts'
@@ -90,15 +90,20 @@ function createHook(postern: PosternCalls, name: string, { kind, secret, app, sc
   }
 }
 
+/** The calls in process accept no longer address. */
+const maxAddressLength = 45
+
 /** A repeat of the call sends no second message. */
 const keyOf = (text: string) => `hook:${createHash('sha256').update(text).digest('hex')}`
 
 /** Products can write a number without `+`, but always with the country code. */
 function askedBy({ channel, to, code, locale, ip }: CodeToSend) {
+  // A strange address is no reason to withhold a code.
+  const isAddress = ip && ip.length <= maxAddressLength && limitableAddress(ip) !== undefined
   return {
     ...{ channel, to: /^[1-9]\d{5,14}$/.test(to) ? `+${to}` : to, code },
     ...(locale ? { locale } : {}),
-    ...(ip && isIP(ip) ? { ip } : {}),
+    ...(isAddress ? { ip } : {}),
   }
 }
 
