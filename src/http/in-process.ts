@@ -42,8 +42,8 @@ const captchaInput = sendCaptchaBody
   .extend({ app, keyId, idempotencyKey, policy: z.string().optional() })
 const checkInput = checkCaptchaBody
   .omit({ challenge: true })
-  // The check itself decides about the form of the code.
-  .extend({ app, keyId, code: plainText(320), anyForm: z.boolean().optional() })
+  // The check itself decides about the form of the code. It only hashes other texts.
+  .extend({ app, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
 /** Without a recipient, the id names the code. */
 const checkByIdInput = checkInput
   .omit({ scene: true })
@@ -159,7 +159,7 @@ export function createCalls(deps: {
   })
 
   // Plugins share this object.
-  return Object.freeze({
+  return Object.freeze<PosternCalls>({
     sendCaptcha: inProcess(captchaInput, sendCaptcha),
     checkCaptcha: (asked) =>
       asked?.to === undefined && asked?.id !== undefined
@@ -182,10 +182,9 @@ export function createCalls(deps: {
       ...(await reads.countNotices(app, asked)),
     })),
     async authenticate(token) {
-      if (typeof token !== 'string' || !/^[\x21-\x7e]{1,200}$/.test(token) || !underWay.begin())
-        return { outcome: underWay.isClosing() ? 'unavailable' : 'unauthorized' }
+      if (!underWay.begin()) return { outcome: 'unavailable' }
       try {
-        const key = await findKey(token)
+        const key = isKeyText(token) ? await findKey(token) : null
         if (!key) return { outcome: 'unauthorized' }
         return { outcome: 'authenticated', app: key.app, keyId: key.id, kind: key.kind }
       } catch (error) {
@@ -202,8 +201,12 @@ export function createCalls(deps: {
       else response.once('close', share.close)
       return readBytes(request, maxBytes, share)
     },
-  } satisfies PosternCalls as PosternCalls)
+  })
 }
+
+/** As in the header of an HTTP call. */
+const isKeyText = (text: unknown): text is string =>
+  typeof text === 'string' && /^[\x21-\x7e]{1,200}$/.test(text)
 
 /** Rules may count by `{keyId}`. No key has this id. */
 const inProcessKey = 'in-process'

@@ -97,10 +97,10 @@ export function createNoticeReads(deps: {
   }
 }
 
-/** Ids begin with their time, so times are a range of ids. */
+/** Ids begin with their time, so times are a range of ids. No id is older than 1970. */
 const rangeOf = (from: string | undefined, before: string | undefined) => ({
-  ...(from ? { from: idFloor(Date.parse(from)) } : {}),
-  ...(before ? { before: idFloor(Date.parse(before)) } : {}),
+  ...(from ? { from: idFloor(Math.max(0, Date.parse(from))) } : {}),
+  ...(before ? { before: idFloor(Math.max(0, Date.parse(before))) } : {}),
 })
 
 /** Accepts also recipients that get no messages, because support may look them up. */

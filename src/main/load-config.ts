@@ -12,7 +12,7 @@ import { type GivenTemplates, loadTemplates, type Templates } from '../notice/te
 import type { ProviderSetUp } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
-import { createExtensions, type Extensions } from './plugins.ts'
+import { createExtensions, type Extensions, policiesOf } from './plugins.ts'
 
 export interface Config {
   readonly environment: Environment
@@ -87,7 +87,7 @@ export function createSectionChecks(extensions = createExtensions()) {
       extensions.addFacade(facade.create(parsed.data))
       return []
     },
-    ownPolicies: () => Object.assign({}, ...plugins.map(({ policies }) => policies)),
+    ownPolicies: () => policiesOf(plugins),
     provider(name, { kind, pace, quotas, settings }) {
       const known = kinds.find(kind)
       if (!known) {

@@ -43,6 +43,10 @@ export interface Additions {
   readonly plugins?: readonly PluginOrMaker[]
 }
 
+/** The policies of all of them, by name. */
+export const policiesOf = (plugins: readonly Plugin[]): NonNullable<Plugin['policies']> =>
+  Object.assign({}, ...plugins.map(({ policies }) => policies))
+
 export type Extensions = ReturnType<typeof createExtensions>
 
 /** Time limit for loading a plugin, and for making its router. */

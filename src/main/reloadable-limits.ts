@@ -12,6 +12,7 @@ import { createLimiter } from '../limiter/index.ts'
 import { policiesInForce } from '../rules/in-force.ts'
 import type { Servers } from '../storage/servers.ts'
 import type { Config } from './load-config.ts'
+import { policiesOf } from './plugins.ts'
 
 /** Longer than the time in which any other request may be given back. */
 const rememberRequestsMs = 300_000
@@ -63,7 +64,9 @@ export function createLimits(
     },
     /** Applies new rules without losing counts. Returns which sections are reloaded and which need a restart. */
     reload(next: Config): { reloaded: string[]; needRestart: string[] } {
-      const { file, taken, needRestart } = takeRules(running, next.file)
+      // Plugins stay until a restart, and need their policies until then.
+      const policies = { ...next.file.policies, ...policiesOf(config.plugins) }
+      const { file, taken, needRestart } = takeRules(running, { ...next.file, policies })
       running = file
       for (const take of reloaders) take(running)
       if (next.templates.digest !== config.templates.digest) needRestart.push('templates')

@@ -1,7 +1,12 @@
 /** `compat` in the policy file. */
 import { expect, test } from 'vitest'
+import { start } from '../../src/main/compose.ts'
 import { loadConfig } from '../../src/main/load-config.ts'
+import { apiKey } from '../tools/api-key.ts'
+import { testDatabase } from '../tools/database.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 
 const nowhere = { redis: { url: 'redis://localhost' }, database: { url: 'postgresql://localhost' } }
 
@@ -46,4 +51,33 @@ test.each<[string, unknown, RegExp]>([
 ])('%s → a problem with its place', async (_, compat, expected) => {
   const { problems } = await load({ compat })
   expect(problems).toEqual([expect.stringMatching(expected)])
+})
+
+test('a reload without the section: the policy of the façade stays until the restart that it needs', async () => {
+  const [redis, database] = [await testRedis(), await testDatabase()]
+  const configOf = async (sections: Record<string, unknown>) => {
+    const policyFile = { policies: noLimits, ...sections }
+    const loaded = await loadConfig(posternEnv({ policyFile, redis, database }))
+    return loaded.ok ? loaded.config : expect.unreachable()
+  }
+  const running = await start(
+    await configOf({ compat: { camara: { maxCodes: 1, window: '24h' } } }),
+    { api: true, worker: false },
+    { keyPrefix: redis.prefix, quietMs: 0 },
+  )
+  releaseLater(() => running.close())
+  const rule = { name: 'all', key: '{app}', sliding: '9 per 1h' }
+  const next = await configOf({ policies: { ...noLimits, captcha: [rule] } })
+  const reloaded = running.reload(next)
+  expect(reloaded).toMatchObject({ reloaded: ['policies'] })
+  expect(reloaded.needRestart).toContain('compat')
+  const key = await apiKey(database)
+  const send = () =>
+    fetch(`${running.addresses.api}/one-time-password-sms/v1/send-code`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ phoneNumber: '+8613800150001', message: '{{code}} is your code' }),
+    })
+  expect((await send()).status).toBe(200)
+  expect((await send()).status).toBe(403)
 })

@@ -204,6 +204,11 @@ test('searchNotices and countNotices: by scene, kind, time and whether the code 
   const from = new Date(Date.now() + 3_600_000).toISOString()
   expect(await postern.countNotices({ ...filter, from })).toMatchObject({ total: 0 })
   expect(await postern.countNotices({ ...filter, before: from })).toMatchObject({ total: 3 })
+  const ancient = '0001-01-01T00:00:00Z'
+  expect(await postern.countNotices({ ...filter, from: ancient })).toMatchObject({ total: 3 })
+  expect(await postern.countNotices({ ...filter, before: ancient })).toMatchObject({ total: 0 })
+  const last9999 = '9999-12-31T23:59:59.999Z'
+  expect(await postern.countNotices({ ...filter, before: last9999 })).toMatchObject({ total: 3 })
   const passed = await postern.searchNotices({ ...filter, hasPassed: true })
   expect(passed).toMatchObject({ outcome: 'found', items: [{ codeEnd: 'passed', scene }] })
   const others = await postern.searchNotices({ ...filter, hasPassed: false, limit: 1 })

@@ -116,7 +116,7 @@ export function createAttempts(postern: PosternCalls, services: Services) {
 
 /** Twilio's own form has seconds. Other forms of RFC 3339 are read too; a wrong one is refused by the search. */
 function timeIn(text: string): string {
-  const ms = Date.parse(text)
+  const ms = /^\d{4}-\d\d-\d\d(T|$)/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(ms) ? text : new Date(ms).toISOString()
 }
 
