@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readSource } from '../tools/source-files.ts'
+import { findFiles, readSource } from '../tools/source-files.ts'
 
 interface LockedPackage {
   readonly resolved?: string
@@ -44,10 +44,10 @@ test('the limiter has the version of Postern, and asks for the same packages', (
 test('every file that names an image of Postern names its version', () => {
   const { version } = JSON.parse(readSource('package.json'))
   const naming = /(?:\bpostern:|newTag: )(\d+\.\d+\.\d+)/g
-  const files = ['docker-compose.yml', 'deploy/kubernetes/kustomization.yaml', 'docs/operations.md']
-  for (const file of files) {
-    const named = [...readSource(file).matchAll(naming)].map(([, named]) => named)
-    expect(named.length, file).toBeGreaterThan(0)
-    expect([...new Set(named)], file).toEqual([version])
-  }
+  const files = findFiles('{docker-compose.yml,deploy/kubernetes/*.yaml,docs/**/*.md}')
+  const named = files.flatMap((file) =>
+    [...readSource(file).matchAll(naming)].map(([, named]) => ({ file, named })),
+  )
+  expect(new Set(named.map(({ file }) => file)).size).toBeGreaterThan(2)
+  expect(named.filter(({ named }) => named !== version)).toEqual([])
 })
