@@ -5,7 +5,7 @@
  *
  * Every counter exists from the first scrape at 0, for every value of its labels (I28). Prometheus sees an increase
  * only between two samples. If a series appeared with its first events, alerts would miss them. The values stand here
- * or come from the policy file and the routes; any other value is a type error.
+ * or come from the rooms, the policy file and the routes. Where they stand here, any other value is a type error.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { channels } from './channel.ts'
@@ -19,22 +19,6 @@ type LabelsOf<Sets extends LabelSets> = { readonly [Name in keyof Sets]: Sets[Na
 
 const kinds = ['captcha', 'notice'] as const
 
-/** The errors of a notice that ended unsent: `error` of the notice. docs/http.md describes each. */
-export const unsentReasons = [
-  'invalid_recipient',
-  'rejected',
-  'tries_used_up',
-  'outcome_unknown',
-  'too_late',
-  'provider_away',
-  'postponed',
-  'no_route',
-  'not_rendered',
-  'code_gone',
-  'code_lost',
-] as const
-export type UnsentReason = (typeof unsentReasons)[number]
-
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 
 const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
@@ -45,6 +29,8 @@ export function createMetrics(options: {
   process: 'api' | 'worker' | 'demo' | 'embedded'
   /** The names under `providers:` in the policy file. */
   providers?: readonly string[]
+  /** The reasons why an accepted notice ends unsent. */
+  unsentReasons?: readonly string[]
 }) {
   const registry = new Registry()
   registry.setDefaultLabels({ process: options.process })
@@ -245,7 +231,7 @@ export function createMetrics(options: {
       {
         kind: kinds,
         channel: channels,
-        reason: unsentReasons,
+        reason: options.unsentReasons ?? [],
       },
     ),
     acceptedToSentSeconds: histogram(

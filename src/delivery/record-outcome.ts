@@ -5,11 +5,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics, UnsentReason } from '../base/metrics.ts'
+import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
-import type { Attempt } from '../notice/states.ts'
+import type { Attempt, UnsentReason } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { AttemptLog } from './attempt-log.ts'
 

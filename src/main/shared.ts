@@ -14,6 +14,7 @@ import { createBacklog } from '../notice/backlog.ts'
 import { createEventOutbox } from '../notice/event-outbox.ts'
 import { createProducer } from '../notice/producer.ts'
 import { createReceipts } from '../notice/receipts.ts'
+import { unsentReasons } from '../notice/states.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { connectServers, type Servers } from '../storage/servers.ts'
@@ -44,7 +45,11 @@ export function openShared(
 ): Shared {
   const { environment, file } = config
   const closers = createClosers()
-  const metrics = createMetrics({ process: processName, providers: Object.keys(file.providers) })
+  const metrics = createMetrics({
+    process: processName,
+    providers: Object.keys(file.providers),
+    unsentReasons,
+  })
   const log = createLog({
     level: environment.LOG_LEVEL,
     process: processName,

@@ -32,6 +32,22 @@ export const noticeKinds = ['captcha', 'notice'] as const
 
 export type NoticeState = (typeof noticeStates)[number]
 
+/** The errors of a notice that ended unsent: `error` of the notice. docs/http.md describes each. */
+export const unsentReasons = [
+  'invalid_recipient',
+  'rejected',
+  'tries_used_up',
+  'outcome_unknown',
+  'too_late',
+  'provider_away',
+  'postponed',
+  'no_route',
+  'not_rendered',
+  'code_gone',
+  'code_lost',
+] as const
+export type UnsentReason = (typeof unsentReasons)[number]
+
 /**
  * The result of a call of a provider. `not_taken`, and sometimes `accepted`, are later reports on a call with outcome
  * `unknown`. `src/delivery/retry.ts` defines the consequences of each.

@@ -7,7 +7,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { createMetrics, unsentReasons } from '../../src/base/metrics.ts'
+import { createMetrics } from '../../src/base/metrics.ts'
+import { unsentReasons } from '../../src/notice/states.ts'
 import { anchorsOf } from '../tools/markdown.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
