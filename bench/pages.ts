@@ -1,7 +1,7 @@
 /**
  * `npm run pages`: what each page of ours costs a browser that comes for the first time: bytes and requests as they
  * travel until it has loaded, when something stands on the screen, and how far it jumps in the second after that (its
- * layout shift). Bytes of ours are without Swagger UI. Starts a demo of its own, or uses one:
+ * layout shift). Bytes of ours are without the bundles of Swagger UI and VitePress. Starts a demo of its own, or uses one:
  *
  *   npm run pages -- --demo http://localhost:3000 --admin http://localhost:9100
  */
@@ -11,6 +11,7 @@ import { openBrowser, startDemo } from './harness/demo.ts'
 import { openTable } from './harness/table.ts'
 
 const visits = 3
+const librariesFiles = /swagger-ui|assets\/chunks\/(framework|theme)\./
 
 /** In the page: when something stood on the screen; NaN if nothing did in 20 s. */
 const firstPaint = `new Promise((resolve) => {
@@ -80,7 +81,7 @@ async function look(browser: Browser, url: string) {
   let requests = 0
   const foreign = new Set<string>()
   network.on('Network.responseReceived', ({ requestId, response }) => {
-    if (/swagger-ui/.test(response.url)) foreign.add(requestId)
+    if (librariesFiles.test(response.url)) foreign.add(requestId)
   })
   network.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
     bytes += encodedDataLength

@@ -19,6 +19,7 @@ import {
 } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 const dist = join(root, 'dist')
@@ -56,9 +57,18 @@ async function makeSite(): Promise<void> {
       config.outDir = join(work, 'dist')
     },
   })
+  compressTexts(join(work, 'dist'))
   writeFileSync(join(work, 'dist', madeOf), fingerprint)
   moveIntoPlace(work)
   printSize()
+}
+
+/** Writes each text compressed too, as the demo and many web servers send it. */
+function compressTexts(folder: string): void {
+  for (const name of globSync('**/*.{css,html,js,svg}', { cwd: folder })) {
+    const file = join(folder, name)
+    writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }))
+  }
 }
 
 function moveIntoPlace(work: string): void {
@@ -75,7 +85,8 @@ function moveIntoPlace(work: string): void {
 }
 
 function printSize(): void {
-  const files = filesOf('dist').map((name) => ({ name, size: statSync(join(root, name)).size }))
+  const uncompressed = filesOf('dist').filter((name) => !name.endsWith('.gz'))
+  const files = uncompressed.map((name) => ({ name, size: statSync(join(root, name)).size }))
   const kB = (chosen: typeof files) =>
     `${Math.round(chosen.reduce((sum, { size }) => sum + size, 0) / 1_000)} kB`
   const pages = files.filter(({ name }) => name.endsWith('.html'))

@@ -4,18 +4,20 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
+import { createFixedAnswer } from '../base/fixed-answer.ts'
 import type { AssetPaths } from './frame.ts'
 
 const read = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
 
 const readFiles = () => ({
-  'console.css': ['text/css', brandedStyle('console/console.css')],
-  'console.js': ['text/javascript', read('../../web/console/console.js')],
-  'idiomorph.js': ['text/javascript', read(import.meta.resolve('idiomorph'))],
-  'postern.svg': ['image/svg+xml', logo],
+  'console.css': brandedStyle('console/console.css'),
+  'console.js': read('../../web/console/console.js'),
+  'idiomorph.js': read(import.meta.resolve('idiomorph')),
+  'postern.svg': logo,
 })
 
 export interface Assets {
@@ -26,9 +28,10 @@ export interface Assets {
 
 /** Reads all files once. Throws when a file is missing. */
 export function createAssets(): Assets {
-  const files = new Map(Object.entries(readFiles()))
-  const hash = createHash('sha256').update(JSON.stringify([...files]))
+  const contents = Object.entries(readFiles())
+  const hash = createHash('sha256').update(JSON.stringify(contents))
   const version = hash.digest('hex').slice(0, 12)
+  const files = new Map(contents.map(([name, content]) => [name, createFixedAnswer(content)]))
   const pathOf = (name: keyof ReturnType<typeof readFiles>) => `/assets/${version}/${name}`
 
   return {
@@ -39,10 +42,11 @@ export function createAssets(): Assets {
     },
     answer(request, response, next) {
       const { version: asked, file } = request.params
-      const found = asked === version ? files.get(String(file)) : undefined
-      if (!found) return next()
-      const [type = '', content] = found
-      response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(content)
+      const name = String(file)
+      const send = asked === version ? files.get(name) : undefined
+      if (!send) return next()
+      response.set('cache-control', 'public, max-age=31536000, immutable').type(extname(name))
+      return send(request, response)
     },
   }
 }

@@ -7,7 +7,7 @@
  * because forms and scripts of other sites have another origin or none.
  */
 import { readFileSync } from 'node:fs'
-import { gzipSync } from 'node:zlib'
+import { extname } from 'node:path'
 import express, {
   type ErrorRequestHandler,
   type NextFunction,
@@ -17,6 +17,7 @@ import express, {
   type Router,
 } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
+import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { sessionHeader } from '../console/cookies.ts'
@@ -64,12 +65,10 @@ export function createDemoPage(page: DemoPage): Router {
     next()
   })
   for (const [path, content] of filesOfPage()) {
-    const gzipped = gzipSync(content)
-    router.get(path, local, (request: Request, response: Response) => {
-      const isGzipped = request.acceptsEncodings('gzip') === 'gzip'
-      if (isGzipped) response.set('content-encoding', 'gzip')
-      response.type(path.slice(path.lastIndexOf('.'))).send(isGzipped ? gzipped : content)
-    })
+    const send = createFixedAnswer(content)
+    router.get(path, local, (request: Request, response: Response) =>
+      send(request, response.type(extname(path))),
+    )
   }
 
   router.get('/demo/state', local, async (_request: Request, response: Response) => {

@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto'
 import { statSync } from 'node:fs'
-import { join } from 'node:path'
+import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import express, {
   type ErrorRequestHandler,
@@ -35,7 +35,7 @@ export function createGuide(guide: Guide = {}): Router {
   const protect = headersOf(join(folder, 'index.html'))
   const router = express.Router()
   router.use((request, response, next) => protect()(request, response, next))
-  router.use(express.static(folder, { extensions: ['html'] }))
+  router.use(packed(folder), express.static(folder, { extensions: ['html'] }))
   router.use((_: Request, response: Response) => {
     const missing = readIfThere(join(folder, '404.html'))
     if (missing !== '') response.status(404).send(missing)
@@ -44,6 +44,27 @@ export function createGuide(guide: Guide = {}): Router {
   })
   router.use(notAPath)
   return express.Router().use(guidePath, router)
+}
+
+/** Sends the compressed file that the build wrote beside a text, to browsers that accept it. */
+function packed(folder: string): RequestHandler {
+  const send = express.static(folder, {
+    index: 'index.html.gz',
+    extensions: ['html.gz'],
+    setHeaders: (response, file) =>
+      response.type(extname(file.slice(0, -'.gz'.length))).set('Content-Encoding', 'gzip'),
+  })
+  return (request, response, next) => {
+    response.vary('Accept-Encoding')
+    const isText = /(\/[^./]*|\.(css|html|js|svg))$/.test(request.path)
+    if (!isText || request.acceptsEncodings('gzip') !== 'gzip') return next()
+    const { url } = request
+    request.url = request.path.replace(/\.\w+$/, '$&.gz')
+    send(request, response, (error) => {
+      request.url = url
+      next(error)
+    })
+  }
 }
 
 /** The headers of the current site. They are made again only when the start page changes. */

@@ -3,14 +3,13 @@
  * so pages may name its hash and caches keep it. Built once at start, because strangers can request it.
  */
 import { readFileSync } from 'node:fs'
-import { gzipSync } from 'node:zlib'
 import express, { type RequestHandler, type Router } from 'express'
+import { createFixedAnswer } from '../base/fixed-answer.ts'
 
 /** `refuse` answers all other methods. */
 export function createBrowserScript(refuse: RequestHandler): Router {
   const { version } = JSON.parse(readText('../../package.json')) as { version: string }
-  const plain = Buffer.from(readText('../../web/dist/postern-code.js'))
-  const gzipped = gzipSync(plain, { level: 9 })
+  const send = createFixedAnswer(readText('../../web/dist/postern-code.js'))
   const headers = {
     'content-type': 'text/javascript; charset=utf-8',
     'cache-control': 'public, max-age=31536000, immutable',
@@ -18,20 +17,9 @@ export function createBrowserScript(refuse: RequestHandler): Router {
     // Any page may load it, also a page that isolates itself from other origins.
     'access-control-allow-origin': '*',
     'cross-origin-resource-policy': 'cross-origin',
-    vary: 'Accept-Encoding',
   }
 
-  const answer: RequestHandler = (request, response) => {
-    const isGzipped = request.acceptsEncodings('gzip') === 'gzip'
-    const bytes = isGzipped ? gzipped : plain
-    response.writeHead(200, {
-      ...headers,
-      'content-length': bytes.length,
-      ...(isGzipped ? { 'content-encoding': 'gzip' } : {}),
-    })
-    response.end(bytes)
-  }
-
+  const answer: RequestHandler = (request, response) => send(request, response.set(headers))
   const path = `/postern-code.${version}.js`
   return express.Router({ caseSensitive: true, strict: true }).get(path, answer).all(path, refuse)
 }

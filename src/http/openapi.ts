@@ -1,4 +1,5 @@
 /** The OpenAPI document, made from the routes. */
+import { gzipSync } from 'node:zlib'
 import { z } from 'zod'
 import {
   createDocument,
@@ -198,13 +199,13 @@ function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObjec
 /** Serves the document at `/openapi.json`. */
 export function openApiRoute(routes: readonly Route[]): Route {
   // Built once, because strangers can request it, and an answer from existing bytes costs no memory.
-  let made: { basePath: string; text: Buffer } | undefined
-  function documentAt(basePath: string): Buffer {
+  let made: { basePath: string; text: Buffer; gzipped: Buffer } | undefined
+  function documentAt(basePath: string) {
     if (made?.basePath !== basePath) {
-      const document = openApiDocument(routes, basePath || '/')
-      made = { basePath, text: Buffer.from(JSON.stringify(document)) }
+      const text = Buffer.from(JSON.stringify(openApiDocument(routes, basePath || '/')))
+      made = { basePath, text, gzipped: gzipSync(text) }
     }
-    return made.text
+    return made
   }
 
   return defineRoute({
@@ -215,6 +216,16 @@ export function openApiRoute(routes: readonly Route[]): Route {
     access: 'open',
     answers: { 200: { description: 'OpenAPI 3.1.' } },
     problems: [],
-    run: async ({ basePath }) => ({ status: 200, text: documentAt(basePath) }),
+    run: async ({ basePath, headers }) => {
+      const { text, gzipped } = documentAt(basePath)
+      const vary = { vary: 'Accept-Encoding' }
+      return acceptsGzip(headers['accept-encoding'])
+        ? { status: 200, headers: { ...vary, 'content-encoding': 'gzip' }, text: gzipped }
+        : { status: 200, headers: vary, text }
+    },
   })
 }
+
+/** Whether an `Accept-Encoding` names gzip, and not as refused (`gzip;q=0`). */
+const acceptsGzip = (header: string | string[] | undefined) =>
+  /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(header))

@@ -2,10 +2,11 @@
  * `GET /docs`: the OpenAPI document as a page, shown by Swagger UI. The files are in the package, so no third party is
  * called.
  */
-import { dirname } from 'node:path'
+import { dirname, extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import express, { type Router } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
+import { createFixedAnswer } from '../base/fixed-answer.ts'
 
 const root = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')))
 
@@ -21,9 +22,8 @@ export function createReadingPage(): Router {
     '/postern.svg': logo,
   }
   for (const [path, content] of Object.entries(files)) {
-    router.get(path, (_, response) => {
-      response.type(path.slice(path.lastIndexOf('.'))).send(content)
-    })
+    const send = createFixedAnswer(content)
+    router.get(path, (request, response) => send(request, response.type(extname(path))))
   }
   // Only the files that the page needs.
   for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js']) {

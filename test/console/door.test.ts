@@ -265,6 +265,8 @@ test('pages are not kept, not framed, and run nothing but our file; style and sc
   const response = await fetch(adminUrl + style)
   expect(response.headers.get('cache-control')).toContain('immutable')
   expect(response.headers.get('content-type')).toBe('text/css; charset=utf-8')
+  expect(response.headers.get('content-encoding')).toBe('gzip')
+  expect(response.headers.get('vary')).toContain('Accept-Encoding')
   const morph = await fetch(adminUrl + style.replace('console.css', 'idiomorph.js'))
   expect(await morph.text()).toContain('Idiomorph')
   for (const path of [style.replace('console.css', 'package.json'), '/assets/0/console.css']) {

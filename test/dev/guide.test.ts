@@ -4,6 +4,7 @@ import { mkdtempSync, utimesSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { constants, getPriority } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import express from 'express'
 import { describe, expect, inject, test } from 'vitest'
 import { createGuide, type Guide } from '../../src/dev/guide.ts'
@@ -71,6 +72,39 @@ test('built: pages without their ending, and only the scripts inside the start p
     status: 404,
     text: 'no such page',
   })
+})
+
+test('built and compressed: browsers that accept gzip get that, others the files as they are', async () => {
+  const folder = newFolder()
+  const url = await serve(
+    {
+      'index.html': 'start',
+      'start.html': 'how to start',
+      'a.js': '1',
+      'plain.js': '2',
+      'b.png': 'p',
+    },
+    { folder },
+  )
+  for (const [name, text] of Object.entries({ 'index.html': 'S', 'start.html': 'H', 'a.js': '3' }))
+    writeFileSync(join(folder, `${name}.gz`), gzipSync(text))
+  const get = async (path: string, encoding: string) => {
+    const answer = await fetch(`${url}/docs/guide/${path}`, {
+      headers: { 'accept-encoding': encoding },
+    })
+    const { headers } = answer
+    return [await answer.text(), headers.get('content-encoding'), headers.get('content-type')]
+  }
+  const html = 'text/html; charset=utf-8'
+  const script = 'text/javascript; charset=utf-8'
+  expect(await get('', 'gzip')).toEqual(['S', 'gzip', html])
+  expect(await get('start', 'gzip')).toEqual(['H', 'gzip', html])
+  expect(await get('start.html', 'gzip')).toEqual(['H', 'gzip', html])
+  expect(await get('a.js?x=1', 'gzip')).toEqual(['3', 'gzip', script])
+  expect(await get('plain.js', 'gzip')).toEqual(['2', null, script])
+  expect(await get('b.png', 'gzip')).toEqual(['p', null, 'image/png'])
+  expect(await get('', 'identity')).toEqual(['start', null, html])
+  expect(await get('a.js', 'br')).toEqual(['1', null, script])
 })
 
 test('being built: a page says so and loads itself again, until the site is there and whenever it is made anew', async () => {

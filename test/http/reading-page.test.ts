@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { gunzipSync } from 'node:zlib'
 import express from 'express'
+import { request } from 'undici'
 import { expect, test } from 'vitest'
 import { createReadingPage } from '../../src/http/reading-page.ts'
 import { startPostern } from '../tools/postern.ts'
@@ -59,4 +61,32 @@ test('mounted below a parameter: the caller’s text is escaped in the page', as
   )
   expect(body).toContain('/a/&#34;&#62;&#60;b&#62;x/docs/')
   expect(body).not.toContain('<b>')
+})
+
+test.each([
+  ['/docs/page.css', 'text/css; charset=utf-8'],
+  ['/docs/start.js', 'text/javascript; charset=utf-8'],
+  ['/openapi.json', 'application/json; charset=utf-8'],
+])('%s is compressed for clients that accept it, and the same for others', async (path, type) => {
+  const postern = await startPostern({ roles: { api: true, worker: false } })
+  const get = async (encoding: string) => {
+    const { headers, body } = await request(`${postern.url}${path}`, {
+      headers: { 'accept-encoding': encoding },
+    })
+    const bytes = Buffer.from(await body.arrayBuffer())
+    expect(Number(headers['content-length'])).toBe(bytes.length)
+    expect(headers['content-type']).toBe(type)
+    expect(headers.vary).toContain('Accept-Encoding')
+    return { encoding: headers['content-encoding'], bytes }
+  }
+  const plain = await get('identity')
+  expect(plain.encoding).toBeUndefined()
+  for (const refused of ['gzip;q=0', 'br', 'gzip; q=0.0, br'])
+    expect((await get(refused)).bytes.equals(plain.bytes), refused).toBe(true)
+  for (const accepted of ['gzip', 'br, GZIP;q=0.5', 'gzip;q=0.01']) {
+    const { encoding, bytes } = await get(accepted)
+    expect({ accepted, encoding }).toEqual({ accepted, encoding: 'gzip' })
+    expect(gunzipSync(bytes).equals(plain.bytes)).toBe(true)
+    expect(bytes.length).toBeLessThan(plain.bytes.length)
+  }
 })
