@@ -128,7 +128,7 @@ postern-code {
     .postern-digit { border-color: var(--_right); color: var(--_right); animation: postern-right .3s calc(var(--_turn) * 90ms) backwards }
     .postern-digits::after { visibility: visible; animation: postern-fill .3s calc(var(--_turn) * 90ms) backwards }
   }
-  @container (max-width: 30em) {
+  @container (max-width: 27em) {
     .postern-field { grid-template: "label" "input" "send" minmax(calc(var(--_height) + 8px), auto) "message" "links" "challenge" / minmax(0, 1fr) }
     .postern-to:not([hidden]) ~ .postern-button { margin-top: 8px }
     .postern-digit { flex-grow: 1 }

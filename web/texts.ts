@@ -13,7 +13,7 @@ export const texts = {
   again: ['Send again', '重新发送'],
   againIn: ['Send again in {time}', '{time} 后可重发'],
   codeLabel: ['Code sent to {to}', '发送至 {to} 的验证码'],
-  useSms: ['Use a text message instead', '改用短信验证'],
+  useSms: ['Use SMS instead', '改用短信验证'],
   useEmail: ['Use email instead', '改用邮箱验证'],
   smsChange: ['Change number', '更换手机号'],
   emailChange: ['Change address', '更换邮箱'],

@@ -62,16 +62,21 @@ describe('where the parts stand', () => {
   )
 
   test.each([
-    ['its own address', 'to="+8613800138000" channels="sms"'],
-    ['a country', 'countries="CN,HK"'],
-  ])('360 px with %s: nothing moves from the address to the code', async (_, attributes) => {
-    const page = await open({ viewport: { width: 360, height: 700 } }, attributes)
+    ['320 px, mail first', 320, 'channels="email,sms"'],
+    ['360 px, its own address', 360, 'to="+8613800138000" channels="sms"'],
+    ['360 px, a country', 360, 'countries="CN,HK"'],
+    ['464 px, mail first', 464, 'channels="email,sms"'],
+  ])('%s: nothing moves from the address to the code', async (_, width, attributes) => {
+    const page = await open({ viewport: { width, height: 700 } }, attributes)
     await page.locator('.postern-field').waitFor()
     const before = (await boxOf(page, 'postern-code')).height
-    if (attributes.includes('countries')) await sendTo(page)
-    else await partsOf(page).send.click()
-    await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+    const { address, send, code } = partsOf(page)
+    const to = attributes.includes('email') ? `a${width}@shop.example` : '+8613800138111'
+    if (!attributes.includes('to=')) await address.fill(to)
+    await send.click()
+    await expect.poll(() => code.isVisible()).toBe(true)
     expect((await boxOf(page, 'postern-code')).height).toBe(before)
+    expect(await page.evaluate('document.documentElement.scrollWidth > innerWidth')).toBe(false)
   })
 })
 
@@ -272,7 +277,7 @@ describe('directions', () => {
     expect(await direction('.postern-input')).toBe('rtl')
     await address.fill('maha@shop.example')
     expect(await direction('.postern-input')).toBe('ltr')
-    await page.getByText('Use a text message instead').click()
+    await page.getByText('Use SMS instead').click()
     await sendTo(page, '501234567')
     expect(await direction('.postern-digits')).toBe('ltr')
     // The number begins at its left, in a sentence that runs to the left.

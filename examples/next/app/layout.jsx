@@ -3,7 +3,7 @@ export const metadata = { title: 'Sign up' }
 /** Keeps the field's room until its script is there. */
 const reserved = `
   postern-code:not(:defined) { display: block }
-  postern-code:not(:defined)::after { content: ""; display: block; padding-top: clamp(154.2px, (480px - 100%) * 999, 229.8px) }`
+  postern-code:not(:defined)::after { content: ""; display: block; padding-top: clamp(154.2px, (432px - 100%) * 999, 229.8px) }`
 
 export default function Layout({ children }) {
   return (
