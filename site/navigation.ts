@@ -55,7 +55,10 @@ const reference: readonly Entry[] = [
   ['/limiter', 'Limiter', '限流器'],
 ]
 
-const kinds = ['smtp', 'aliyun', 'tencent', 'twilio', 'smpp', 'webhook', 'sandbox']
+const kinds = [
+  ...['smtp', 'ses', 'aliyun', 'aliyun-pnvs', 'tencent', 'twilio', 'vonage', 'smpp'],
+  ...['webhook', 'sandbox'],
+]
 const providers: readonly Entry[] = [
   ['/providers/', 'Overview', '概览'],
   ...kinds.map((kind): Entry => [`/providers/${kind}`, kind, kind]),

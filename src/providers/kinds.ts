@@ -6,21 +6,27 @@ import { type ZodType, z } from 'zod'
 import { channels } from '../base/channel.ts'
 import type { ReceiptReader } from '../base/receipt.ts'
 import { aliyun } from './aliyun/index.ts'
+import { aliyunPnvs } from './aliyun-pnvs/index.ts'
 import type { Provider } from './provider.ts'
 import type { ProviderDeps, ProviderKind } from './provider-kind.ts'
 import { sandbox } from './sandbox/index.ts'
+import { ses } from './ses/index.ts'
 import { smpp } from './smpp/index.ts'
 import { smtp } from './smtp/index.ts'
 import { tencent } from './tencent/index.ts'
 import { twilio } from './twilio/index.ts'
+import { vonage } from './vonage/index.ts'
 import { webhook } from './webhook/index.ts'
 
 /** The kinds that come with Postern. */
 export const ownKinds: readonly ProviderKind[] = [
   smtp,
+  ses,
   aliyun,
+  aliyunPnvs,
   tencent,
   twilio,
+  vonage,
   smpp,
   webhook,
   sandbox,

@@ -10,10 +10,14 @@ import { isSameSecret } from '../crypto/same-secret.ts'
 
 /**
  * Receipts of vendors that do not sign: a secret token in the address proves that a report is genuine. The vendors push
- * arrays of reports, each final. After the answer `thanks`, they do not push them again.
+ * one report or an array. After the answer `thanks`, they do not push them again. `readReport` returns undefined for
+ * something that is no report, and `notFinal` for one that is followed by another.
  */
+export const notFinal = 'notFinal'
+type ReadReport = (report: unknown) => Receipt | typeof notFinal | undefined
+
 export function defineReportReader(
-  readReport: (report: unknown) => Receipt | undefined,
+  readReport: ReadReport,
   thanks: object,
 ): (settings: { receiptToken?: string | undefined }) => ReceiptReader {
   return ({ receiptToken }) => ({
@@ -33,13 +37,13 @@ function hasToken({ query: { token } }: ReceiptHead, receiptToken: string | unde
 
 function parseReports(
   request: ReceiptRequest,
-  readReport: (report: unknown) => Receipt | undefined,
+  readReport: ReadReport,
   thanks: object,
 ): ParsedReceipts {
-  const reports = parseJson(request.rawBody.toString())
-  if (!Array.isArray(reports)) return { ok: false, reason: 'malformed' }
-  const receipts = reports.map(readReport)
-  if (!receipts.every((receipt) => receipt !== undefined)) return { ok: false, reason: 'malformed' }
+  const pushed = parseJson(request.rawBody.toString())
+  const reports = (Array.isArray(pushed) ? pushed : [pushed]).map(readReport)
+  if (reports.includes(undefined)) return { ok: false, reason: 'malformed' }
+  const receipts = reports.filter((report) => typeof report === 'object')
   const body = JSON.stringify(thanks)
   return { ok: true, receipts, reply: { status: 200, contentType: 'application/json', body } }
 }

@@ -2,14 +2,23 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs, isCode } from '../send-result.ts'
 
 /**
- * Maps the codes of Dysmsapi to results. They arrive in HTTP 200 and in 4xx. `isv` is a fault of the caller: of the
+ * Maps the codes of Dysmsapi and Dypnsapi to results. They arrive in HTTP 200 and in 4xx. `isv` is a fault of the caller: of the
  * message, unless listed here. `isp` is a fault of the platform. Other codes come from the API gateway (keys, clocks,
  * throttling).
  *
  * `isv.BUSINESS_LIMIT_CONTROL` is the cap of one number under one signature (1 a minute, 5 an hour, 10 a day by default).
- * A repeat at once never helps, and no other recipient is affected. Every other cap belongs to the account.
+ * A repeat at once never helps, and no other recipient is affected. Every other cap belongs to the account. Dypnsapi has
+ * some of the codes without `isv`, and `biz.FREQUENCY` for a number that gets a second code too soon.
  */
-const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL'])
+const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL', 'MOBILE_NUMBER_ILLEGAL'])
+
+const recipientCaps = new Set([
+  'isv.BUSINESS_LIMIT_CONTROL',
+  'BUSINESS_LIMIT_CONTROL',
+  'biz.FREQUENCY',
+])
+
+const rejected = new Set(['INVALID_PARAMETERS'])
 
 const account = new Set([
   'isv.ACCOUNT_ABNORMAL',
@@ -29,7 +38,7 @@ const hourMs = 3_600_000
 export function resultOfCode(code: unknown, sentence: unknown): SendResult {
   if (!isCode(code)) return { kind: 'unknown', detail: 'aliyun: answer not understood' }
   const detail = `aliyun ${code}`
-  if (code === 'isv.BUSINESS_LIMIT_CONTROL') {
+  if (recipientCaps.has(code)) {
     const retryAfterMs = capWaitMs(String(sentence))
     return { kind: 'postponed', retryAfterMs, detail }
   }
@@ -38,6 +47,7 @@ export function resultOfCode(code: unknown, sentence: unknown): SendResult {
     return { kind: 'throttled', retryAfterMs: defaultRetryAfterMs, detail }
   }
   if (invalidRecipient.has(code)) return { kind: 'invalid_recipient', detail }
+  if (rejected.has(code)) return { kind: 'rejected', detail }
   if (account.has(code) || !code.startsWith('isv.')) return { kind: 'unavailable', detail }
   return { kind: 'rejected', detail }
 }

@@ -56,10 +56,11 @@ export interface Sender {
   readonly address: string
 }
 
-const from = z.string().transform((text, context): Sender => {
-  const [sender, ...others] = addressparser(text)
-  if (sender?.address && others.length === 0 && isAddrSpec(sender.address)) {
-    return { name: sender.name, address: sender.address }
+/** One address, with a name or without. */
+export const sender = z.string().transform((text, context): Sender => {
+  const [first, ...others] = addressparser(text)
+  if (first?.address && others.length === 0 && isAddrSpec(first.address)) {
+    return { name: first.name, address: first.address }
   }
   context.addIssue({
     code: 'custom',
@@ -70,7 +71,7 @@ const from = z.string().transform((text, context): Sender => {
 
 export const smtpSettings = z.strictObject({
   url,
-  from,
+  from: sender,
   /** The host name in the greeting to the server. */
   ehlo: z
     .string()

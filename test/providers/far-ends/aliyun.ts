@@ -3,8 +3,8 @@ import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /**
- * Dysmsapi as it behaves: checks signature version 3 from the request itself, answers business errors
- * in HTTP 200 and gateway errors in 4xx, keeps records that QuerySendDetails reads.
+ * Dysmsapi and Dypnsapi as they behave: check signature version 3 from the request itself, answer business
+ * errors in HTTP 200 and gateway errors in 4xx. Dysmsapi keeps records that QuerySendDetails reads.
  */
 export async function startAliyunFarEnd(key: { id: string; secret: string }) {
   const records: { OutId: string; PhoneNum: string; SendStatus: number; ErrCode: string }[] = []
@@ -26,8 +26,9 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
     })
   }
 
-  function answer({ query }: VendorRequest, behaviour: Behaviour) {
-    const to = query.get('PhoneNumbers') ?? ''
+  function answer({ query, headers }: VendorRequest, behaviour: Behaviour) {
+    const isPnvs = headers['x-acs-action'] === 'SendSmsVerifyCode'
+    const to = query.get(isPnvs ? 'PhoneNumber' : 'PhoneNumbers') ?? ''
     const reference = query.get('OutId') ?? ''
     switch (behaviour) {
       case 'reject':
@@ -37,7 +38,9 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
       case 'throttle':
         return error(200, 'Throttling.User', 'Request was denied due to user flow control.')
       case 'postpone':
-        return error(200, 'isv.BUSINESS_LIMIT_CONTROL', '触发小时级流控Permits:5')
+        return isPnvs
+          ? error(200, 'biz.FREQUENCY', 'check frequency failed')
+          : error(200, 'isv.BUSINESS_LIMIT_CONTROL', '触发小时级流控Permits:5')
       case 'unavailable':
         return error(503, 'ServiceUnavailable', `no service for ${to}`)
       case 'error_inside':
@@ -45,10 +48,9 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
     }
     records.push({ OutId: reference, PhoneNum: to, SendStatus: 1, ErrCode: '' })
     const taken = { reference, to: to.length === 11 ? `+86${to}` : `+${to}` }
-    return {
-      ...json(200, { Code: 'OK', Message: 'OK', RequestId: 'A-1', BizId: `9^${reference}` }),
-      taken,
-    }
+    const BizId = `9^${reference}`
+    const made = isPnvs ? { Success: true, Model: { BizId, OutId: reference } } : { BizId }
+    return { ...json(200, { Code: 'OK', Message: 'OK', RequestId: 'A-1', ...made }), taken }
   }
 
   return Object.assign(farEnd, { records })

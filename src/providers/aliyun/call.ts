@@ -1,0 +1,23 @@
+import { randomUUID } from 'node:crypto'
+import { parseObject } from '../../base/json.ts'
+import type { createHttpProvider } from '../http-provider.ts'
+import { type AccessKey, signAcs3 } from './signature.ts'
+
+/** Signed calls to Dysmsapi or Dypnsapi: an action returns the object of the answer, or a result if there is none. */
+export function createAliyunCall(
+  ask: ReturnType<typeof createHttpProvider>['ask'],
+  settings: AccessKey & { readonly endpoint: string },
+  clock: () => number,
+) {
+  const { origin, host } = new URL(settings.endpoint)
+
+  return async (action: string, query: Record<string, string>, signal: AbortSignal) => {
+    const method = 'POST'
+    const request = { method, host, query, action, version: '2017-05-25' } as const
+    const signed = signAcs3({ ...request, atMs: clock(), nonce: randomUUID() }, settings)
+    const url = `${origin}/?${signed.query}`
+    const { headers } = signed
+    const { result, answer } = await ask({ method, url, headers, body: '' }, signal)
+    return result ? { result } : { answer: parseObject(answer.body) }
+  }
+}

@@ -1,0 +1,29 @@
+import type { Message, SendResult } from '../provider.ts'
+import { findVendorTemplate } from '../vendor-templates.ts'
+import type { AliyunSettings } from './settings.ts'
+
+export const noTemplate: SendResult = {
+  kind: 'rejected',
+  detail: 'aliyun: no template id for this template',
+}
+
+/** The approved text with the message's variables, as parameters of a call. Undefined without a text for the template. */
+export function textOf(
+  { templates, signName }: Pick<AliyunSettings, 'templates' | 'signName'>,
+  message: Message,
+) {
+  const found = findVendorTemplate(templates, message)
+  if (!found) return undefined
+  const chosen = typeof found === 'string' ? { id: found } : found
+  return {
+    SignName: chosen.signName ?? signName,
+    TemplateCode: chosen.id,
+    TemplateParam: JSON.stringify(paramsOf(chosen.params, message)),
+  }
+}
+
+function paramsOf(params: Readonly<Record<string, string>> | undefined, { variables }: Message) {
+  if (!params) return variables
+  const entries = Object.entries(params)
+  return Object.fromEntries(entries.map(([theirs, ours]) => [theirs, variables[ours] ?? '']))
+}

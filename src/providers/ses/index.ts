@@ -1,0 +1,67 @@
+import { parseObject } from '../../base/json.ts'
+import { createHttpProvider } from '../http-provider.ts'
+import type { Message, Provider, SendResult } from '../provider.ts'
+import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
+import { accepted } from '../send-result.ts'
+import { composeMail } from '../smtp/compose.ts'
+import { isAddrSpec } from '../smtp/settings.ts'
+import { unsubscribeHeaders } from '../smtp/unsubscribe.ts'
+import { resultOfError } from './errors.ts'
+import { type SesSettings, sesSettings } from './settings.ts'
+import { signAws4 } from './signature.ts'
+
+/**
+ * Mail by Amazon SES: SendEmail of its API v2, with the whole mail as `smtp` composes it. SES adds DKIM and replaces the
+ * Message-ID, so the notice id is sent as a tag; SES repeats it in its events. It does not detect repeats.
+ */
+export const ses: ProviderKind<SesSettings> = {
+  kind: 'ses',
+  channels: ['email'],
+  settings: sesSettings,
+  create: createSes,
+}
+
+const path = '/v2/email/outbound-emails'
+
+function createSes(name: string, settings: SesSettings, deps: ProviderDeps): Provider {
+  const { ask, providerWith } = createHttpProvider(ses, name, deps)
+  const { origin, host } = new URL(settings.endpoint)
+  const { from, region, configurationSet } = settings
+
+  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    if (!isAddrSpec(message.to)) {
+      return { kind: 'invalid_recipient', detail: 'not one plain address' }
+    }
+    const headers = unsubscribeHeaders(message.listUnsubscribe)
+    if (headers === 'tooLong') {
+      return { kind: 'rejected', detail: 'List-Unsubscribe is longer than a line' }
+    }
+    const messageId = `<${message.noticeId}@email.amazonses.com>`
+    const { bytes } = await composeMail(message, { from, messageId, headers })
+    const body = JSON.stringify({
+      Destination: { ToAddresses: [message.to] },
+      Content: { Raw: { Data: bytes.toString('base64') } },
+      EmailTags: [{ Name: 'noticeId', Value: message.noticeId }],
+      ConfigurationSetName: configurationSet,
+    })
+    const signed = signAws4(
+      {
+        ...{ region, service: 'ses', path, body, atMs: deps.clock() },
+        headers: { host, 'content-type': 'application/json' },
+      },
+      settings,
+    )
+    const call = { method: 'POST', url: `${origin}${path}`, headers: signed, body } as const
+    const { result, answer } = await ask(call, signal)
+    if (result) return result
+    const sent = parseObject(answer.body)
+    if (answer.status !== 200) {
+      return resultOfError(answer.headers['x-amzn-errortype'] ?? sent?.__type, answer.status)
+    }
+    return typeof sent?.MessageId === 'string'
+      ? accepted(sent.MessageId)
+      : { kind: 'unknown', detail: 'ses: answer not understood' }
+  }
+
+  return providerWith({ send })
+}

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { sender } from '../smtp/settings.ts'
+
+export const sesSettings = z
+  .strictObject({
+    accessKeyId: z.string().min(1),
+    secretAccessKey: z.string().min(1),
+    region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'not a region such as eu-west-1'),
+    from: sender,
+    configurationSet: z
+      .string()
+      .regex(/^[\w-]{1,64}$/)
+      .optional(),
+    /** Default: the address of SES in this region. */
+    endpoint: z.url({ protocol: /^https?$/ }).optional(),
+  })
+  .transform(({ endpoint, ...settings }) => ({
+    ...settings,
+    endpoint: endpoint ?? `https://email.${settings.region}.amazonaws.com`,
+  }))
+
+export type SesSettings = z.infer<typeof sesSettings>

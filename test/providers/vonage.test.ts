@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { resultOfStatus } from '../../src/providers/vonage/errors.ts'
+import vonage, * as given from './cases/vonage.ts'
+import { withProvider } from './conformance.ts'
+import { testConformance } from './test-conformance.ts'
+
+const { entry } = given
+const { message } = given.conformance
+const never = new AbortController().signal
+
+testConformance(given)
+
+describe('vonage', () => {
+  it('sends what its API asks for: an alphabet by the text, a time to live in its bounds', async () => {
+    await withProvider(given, async (provider, farEnd) => {
+      const noticeId = newId()
+      await provider.send({ ...message, noticeId }, never)
+      const endsAtMs = performance.now() + 5_000
+      await provider.send({ ...message, noticeId, text: '您的验证码', endsAtMs }, never)
+      const [first, second] = farEnd.requests.map(({ body }) =>
+        Object.fromEntries(new URLSearchParams(body)),
+      )
+      expect(first).toEqual({
+        api_key: entry.apiKey,
+        api_secret: entry.apiSecret,
+        from: 'Acme',
+        to: '447700900123',
+        text: message.text,
+        type: 'text',
+        'client-ref': noticeId,
+      })
+      expect(second).toMatchObject({ type: 'unicode', ttl: '20000' })
+    })
+  })
+
+  it.each([
+    ['1', 'throttled'],
+    ['3', 'rejected'],
+    ['4', 'unavailable'],
+    ['6', 'invalid_recipient'],
+    ['8', 'unavailable'],
+    ['15', 'rejected'],
+    ['99', 'unknown'],
+    [undefined, 'unknown'],
+  ])('takes status %s for %s', (status, kind) => {
+    expect(resultOfStatus(status)).toMatchObject({ kind })
+  })
+
+  describe('receipts', () => {
+    const reader = vonage.createReceiptReader?.(vonage.settings.parse(entry))
+    const receipt = { messageId: '0A-1', 'client-ref': 'n-1', status: 'delivered', 'err-code': '0' }
+    const parse = (pushed: unknown, token = entry.receiptToken) =>
+      reader?.parse({
+        headers: {},
+        query: { token },
+        rawBody: Buffer.from(JSON.stringify(pushed)),
+        receivedAt: 0,
+      })
+
+    it('reads one receipt, and answers a step on the way without one', () => {
+      const read = { messageId: '0A-1', noticeId: 'n-1', detail: 'vonage 0' }
+      expect(parse(receipt)).toMatchObject({
+        ok: true,
+        receipts: [{ ...read, outcome: 'delivered' }],
+        reply: { status: 200 },
+      })
+      expect(parse({ ...receipt, status: 'rejected' })).toMatchObject({
+        receipts: [{ ...read, outcome: 'failed' }],
+      })
+      expect(parse({ ...receipt, status: 'buffered' })).toMatchObject({ ok: true, receipts: [] })
+    })
+
+    it('refuses another token, and what is no receipt', () => {
+      expect(parse(receipt, 'another-token-here')).toEqual({ ok: false, reason: 'forged' })
+      for (const pushed of [null, 1, {}, { messageId: 7 }, [receipt, {}]]) {
+        expect(parse(pushed)).toEqual({ ok: false, reason: 'malformed' })
+      }
+    })
+  })
+})
