@@ -130,3 +130,20 @@ test('revoke: it ends by PostgreSQL’s clock, not by the command’s', async ()
   expect(await find(token)).toBe(null)
   expect(await rowOf(id)).toMatchObject({ isRevoked: true })
 })
+
+test('a key with an end: list warns a week before, rotate renews it, an ended one is not rotated', async () => {
+  const keyFor = (livesMs: number) => store().create({ name: 'brief', app: 'shop', livesMs })
+  const [soon, later] = [await keyFor(6 * 24 * hourMs), await keyFor(8 * 24 * hourMs)]
+  expect(await rowOf(soon.id)).toMatchObject({ endsSoon: true, isRevoked: false })
+  expect(await rowOf(later.id)).toMatchObject({ endsSoon: false, isRevoked: false })
+  const rotated = await store().rotate(soon.id, hourMs)
+  if (rotated.kind !== 'rotated') expect.unreachable()
+  const left = async (id: string) => ((await rowOf(id))?.revokedAt?.getTime() ?? 0) - Date.now()
+  expect(Math.abs((await left(rotated.id)) - 6 * 24 * hourMs)).toBeLessThan(600_000)
+  expect(Math.abs((await left(soon.id)) - hourMs)).toBeLessThan(600_000)
+
+  await moveClock(`pg_catalog.now() + interval '9 days'`)
+  expect(await rowOf(later.id)).toMatchObject({ isRevoked: true })
+  expect(await find(later.token)).toBe(null)
+  expect(await store().rotate(later.id, hourMs)).toMatchObject({ kind: 'ending', isRevoked: true })
+})

@@ -27,6 +27,7 @@ test('the origins of every valid publishable key, and of no other', async () => 
   const shop = await store.create(web('https://shop.example', 'https://m.shop.example'))
   await store.create(web('https://shop.example'))
   const rotated = await store.create(web('https://rotated.example'))
+  await store.create({ ...web('https://ended.example'), livesMs: 1 })
   await store.rotate(rotated.id, 0)
   const ended = await store.create(web('https://ended.example'))
   await store.revoke(ended.id)

@@ -336,6 +336,40 @@ test('drop: a code that waits to be sent is gone, and not lost; the next one pas
   expect(await store.guess(owner, '0044')).toMatchObject({ result: 'passed', noticeId: next })
 })
 
+test('drop: with an id, only the code of that notice ends, also one that waits to be sent', async () => {
+  const [owner, typed, waiting] = [newOwner(), newId(), newId()]
+  await sendCode(owner, typed, '0042')
+  await store.remember(owner, waiting, '0043')
+  await store.drop(owner, newId())
+  await store.drop(owner, waiting)
+  expect(await store.settle(owner, waiting)).toBe('gone')
+  expect(await store.guess(owner, '0042')).toMatchObject({ result: 'passed', noticeId: typed })
+})
+
+test('a guess without a code knows why: out of tries, used, ended, replaced or none', async () => {
+  const reasonOf = async (owner: CodeOwner, noticeId = '') => {
+    const [guessed, looked] = [
+      await store.guess(owner, '9999', noticeId),
+      await store.look(owner, noticeId),
+    ]
+    return [guessed, looked].map((answer) => ('reason' in answer ? answer.reason : answer.result))
+  }
+  const [tried, used, ended, replaced] = [newOwner(), newOwner(), newOwner(), newOwner()]
+  const [first, second] = [newId(), newId()]
+  for (const owner of [tried, used, ended]) await sendCode(owner, newId(), '0042')
+  for (let n = 0; n < 3; n++) await store.guess(tried, '9999')
+  await store.guess(used, '0042')
+  await store.drop(ended)
+  await sendCode(replaced, first, '0042')
+  await sendCode(replaced, second, '0043')
+  // Support shows a code without tries.
+  expect(await reasonOf(tried)).toEqual(['tries', 'live'])
+  expect(await reasonOf(used)).toEqual(['used', 'used'])
+  expect(await reasonOf(ended)).toEqual(['used', 'used'])
+  expect(await reasonOf(replaced, first)).toEqual(['expired', 'expired'])
+  expect(await reasonOf(newOwner())).toEqual(['expired', 'expired'])
+})
+
 test('drop: a guess that is taken back afterwards brings no code back', async () => {
   const proxy = await startTcpProxy(Number(new URL(redis.url).port))
   const client = connectRedis(proxy.through(redis.url), 'code', () => {})

@@ -53,6 +53,16 @@ test.each<[string, unknown, RegExp]>([
   expect(problems).toEqual([expect.stringMatching(expected)])
 })
 
+test('a policy of the file with the name of a façade’s policy → a problem with its place', async () => {
+  const compat = { camara: { maxCodes: 5, window: '24h' } }
+  const policies = { ...noLimits, camara: [] }
+  const { problems } = await load({ compat, policies })
+  expect(problems).toEqual([
+    expect.stringMatching(/^policies\.camara: is the name of a policy of a plugin/),
+  ])
+  expect((await load({ policies })).problems).toEqual([])
+})
+
 test('a reload without the section: the policy of the façade stays until the restart that it needs', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
   const configOf = async (sections: Record<string, unknown>) => {

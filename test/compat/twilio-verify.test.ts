@@ -155,6 +155,20 @@ describe('a verification', () => {
     },
   )
 
+  test('fifty at once: one right check is approved, and three wrong ones are compared', async () => {
+    const statusesOf = async (Code: string) => {
+      const To = newPhone()
+      await send({ To, Channel: 'sms', CustomCode: '1234' })
+      const answers = await Promise.all(Array.from({ length: 50 }, () => check({ To, Code })))
+      return answers.map(({ body }) => body.code ?? body.status)
+    }
+    const count = (all: unknown[], wanted: unknown) => all.filter((one) => one === wanted).length
+    const right = await statusesOf('1234')
+    expect([count(right, 'approved'), count(right, 20404)]).toEqual([1, 49])
+    const wrong = await statusesOf('4321')
+    expect([count(wrong, 'pending'), count(wrong, 60202)]).toEqual([3, 47])
+  })
+
   test('a service is its scene: a code, a SID and a number of one are unknown to another', async () => {
     const To = newPhone()
     const { body } = await send({ To, Channel: 'sms', CustomCode: '1357' })
@@ -242,6 +256,7 @@ describe('refusals', () => {
     ['a refused number', { To: '+86 138 0039 9999', Channel: 'sms' }, [403, 60410]],
     ['a refused domain', { To: 'a@tempmail.test', Channel: 'email' }, [403, 60410]],
     ['a channel without a route', { To: 'a@example.com', Channel: 'email' }, [403, 60223]],
+    ['an empty code', { To, Channel: 'sms', CustomCode: '' }, [400, 60200]],
     ['a short code', { To, Channel: 'sms', CustomCode: '123' }, [400, 60200]],
     ['a code with a space', { To, Channel: 'sms', CustomCode: '12 34' }, [400, 60200]],
     ['no address', { To, Channel: 'sms', DeviceIp: 'nowhere' }, [400, 60200]],

@@ -475,3 +475,20 @@ test('oldestOpenSeconds: the age of the oldest open notice of each kind, finishe
   expect(await ageOf('captcha')).toBeCloseTo(30, 0)
   expect(await ageOf('notice')).toBeCloseTo(900, 0)
 })
+
+test('the end of a code: the first one stays, but a code that passed has passed; of other rows nothing', async () => {
+  const [tried, canceled, other] = [await created(), await created(), await created()]
+  await Promise.all([
+    store.endCode({ id: tried, end: 'tries' }),
+    store.endCode({ id: canceled, end: 'canceled' }),
+    store.endCode({ id: newId(), end: 'passed' }),
+  ])
+  const ends = async () =>
+    Promise.all(
+      [tried, canceled, other].map(async (id) => (await store.find('default', id))?.codeEnd),
+    )
+  expect(await ends()).toEqual(['tries', 'canceled', null])
+  await store.endCode({ id: tried, end: 'canceled' })
+  await store.endCode({ id: canceled, end: 'passed' })
+  expect(await ends()).toEqual(['tries', 'passed', null])
+})

@@ -51,7 +51,7 @@ export function createVerifications(postern: PosternCalls, services: Services) {
       ...{ app, keyId, channel: Channel, to: To, scene },
       ...personAt(DeviceIp || asked.ip),
       ...(Locale ? { locale: Locale } : {}),
-      ...(CustomCode ? { code: CustomCode } : {}),
+      ...(CustomCode === undefined ? {} : { code: CustomCode }),
     })
     if (sent.outcome !== 'accepted') return faultOf(sent, 60203)
     const { id } = sent
