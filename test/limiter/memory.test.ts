@@ -26,6 +26,33 @@ test('in process: a subject that goes on taking outlives a flood of others', () 
   expect(answer.admitted && answer.remaining[0]?.left).toBe(1_000 - 121)
 })
 
+test('in process: room is made also where every subject was used again', async () => {
+  const limiter = createLimiter({
+    policies: { p: [{ name: 'r', key: '{u}', sliding: '9 per 1h' }] },
+    maxSubjects: 20,
+    clock: () => 1_000,
+  })
+  for (let u = 0; u < 40; u++) limiter.tryAcquire('p', { u: u % 20 })
+  limiter.tryAcquire('p', { u: 'new' })
+  const used = async (u: number | string) => (await limiter.peek('p', { u }))[0]?.used
+  expect(await Promise.all([0, 1, 2, 19, 'new'].map(used))).toEqual([0, 0, 2, 2, 1])
+})
+
+test('in process: a request id is remembered for its time, and counts anew after it', async () => {
+  let nowMs = 1_000
+  const limiter = createLimiter({
+    policies: { p: [{ name: 'r', key: '{u}', sliding: '9 per 1h' }] },
+    rememberRequestsMs: 5_000,
+    clock: () => nowMs,
+  })
+  async function usedAfter(ms: number) {
+    nowMs += ms
+    await limiter.acquire('p', { u: 'a' }, { requestId: 'r' })
+    return (await limiter.peek('p', { u: 'a' }))[0]?.used
+  }
+  expect([await usedAfter(0), await usedAfter(4_999), await usedAfter(1)]).toEqual([1, 1, 2])
+})
+
 test('permits of a field: a use takes what the field says; what is no whole number above 0 is the caller’s mistake', () => {
   const limiter = createLimiter({
     policies: { p: [{ name: 'spend', key: '{app}', sliding: '100 per 24h', permits: 'price' }] },

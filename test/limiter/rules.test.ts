@@ -352,6 +352,15 @@ describe('rules together', () => {
     expect(await take()).toBe('0 2')
   })
 
+  test('observe: a lock that only would have held ends as any, and the try that began it is no use', async () => {
+    const lockout = { limit: 1, window: '10m', lock: '5m' }
+    const { take, used, wait } = await policyOf({ lockout, mode: 'observe' })
+    for (let tries = 0; tries < 3; tries++) expect(await take()).toBe('0')
+    expect(await used()).toEqual([1])
+    await wait(5 * minute)
+    expect(await used()).toEqual([0])
+  })
+
   test('observe: what it would have refused is told, with policy and rule, and nothing else is', async () => {
     const told: string[] = []
     const limiter = createLimiter({
@@ -466,6 +475,28 @@ describe('requests by id', () => {
     await take(1, 'c')
     await release('b')
     expect(await used()).toEqual([1, 1])
+  })
+
+  test('release of an earlier use: later ones keep number and time, and one that has left takes nothing from them', async () => {
+    const { take, used, release, reset, wait } = await policyOf({ sliding: '6 per 60s' })
+    await reset()
+    await wait(1)
+    await take(3, 'a')
+    await wait(1_000)
+    await take(2, 'b')
+    await wait(1_000)
+    await take(1, 'c')
+    await release('a')
+    expect(await used()).toEqual([3])
+    await wait(58_999)
+    expect(await used()).toEqual([3])
+    await wait(1)
+    expect(await used()).toEqual([1])
+    await take(2, 'd')
+    await release('b')
+    expect(await used()).toEqual([3])
+    expect(await take(3)).toBe('0')
+    expect(await take()).toBe('rule0 60s: 1000')
   })
 
   test('release of what a reset has forgotten takes nothing from what came in the same millisecond', async () => {
