@@ -106,8 +106,7 @@ export function createSlots(count: number, maxWaiting: number) {
         }
         const timer = setTimeout(
           () => {
-            const index = line.indexOf(one)
-            if (index >= 0) line.splice(index, 1)
+            line.splice(line.indexOf(one), 1)
             one.end(sentAway)
             // The removed message may have needed more slots than were free.
             admitNext()

@@ -50,7 +50,10 @@ test('circuit: five failures in a row open it, four do not, and a good answer be
   expect(circuit.openForMs()).toBe(0)
   await fail(call, 1)
   expect(changes).toEqual([true])
-  expect(circuit.openForMs()).toBeGreaterThan(2_900)
+  const openForMs = circuit.openForMs()
+  expect(openForMs).toBeGreaterThan(2_900)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(circuit.openForMs()).toBe(openForMs - 1_000)
   expect(circuit.enter()).toBe(undefined)
 })
 
@@ -73,6 +76,12 @@ test('circuit: a dead provider is probed every 3 s, by one call at a time, and i
   await good
   expect(changes).toEqual([true, false])
   expect(circuit.openForMs()).toBe(0)
+  // The probe took a moment, so calls that hang are noticed as soon as before.
+  const hung = Array.from({ length: 5 }, () => call(unavailable, 2_000))
+  await vi.advanceTimersByTimeAsync(1_500)
+  expect(changes).toEqual([true, false, true])
+  await vi.advanceTimersByTimeAsync(500)
+  await Promise.all(hung)
 })
 
 test('circuit: a probe is judged by its real answer, however late (F29)', async () => {
@@ -171,7 +180,11 @@ test('circuit: a sign of life that comes late closes it, in a call as in a probe
 })
 
 test('circuit: with two slots, both of them hanging open it; one does not', async () => {
-  const { changes, call } = open(2)
+  const { changes, circuit, call } = open(2)
+  // Good calls before do not outweigh those that hang.
+  const good = Array.from({ length: 3 }, () => aliveAfter(circuit, 1, 2))
+  await vi.advanceTimersByTimeAsync(2)
+  await Promise.all(good)
   const calls = [call(unavailable, 5_000)]
   await vi.advanceTimersByTimeAsync(1_500)
   expect(changes).toEqual([])

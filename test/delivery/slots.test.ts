@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createSlots, type Slot, type SlotRequest } from '../../src/delivery/slots.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -96,6 +96,40 @@ test('slots: a full line sends bulk away, each later than the one before; a code
   await eventually(() => entered.length === 5)
   // Codes alone in the line: there is no bulk to take the place of.
   expect((await slots.take(code)).granted).toBe(false)
+})
+
+test('slots: those sent away come back as the line moves, by the usual time of a slot', async () => {
+  vi.useFakeTimers()
+  const slots = createSlots(2, 2)
+  const { take } = line(slots)
+  const [first] = await Promise.all([take('a', bulk), take('b', bulk)])
+  vi.advanceTimersByTime(1_100)
+  // A tenth of the way from 100 ms to 1,100 ms.
+  if (first.granted) first.leave()
+  await take('c', bulk)
+  const waits: Promise<Slot>[] = []
+  for (const name of ['d', 'e', 'f', 'g']) waits.push(take(name, bulk))
+  // A code takes the place of `e`, which comes back after the bulk before it.
+  void take('code', code)
+  const [, e, f, g] = waits
+  expect(await Promise.all([f, g, e])).toEqual([
+    { granted: false, retryInMs: 100 },
+    { granted: false, retryInMs: 200 },
+    { granted: false, retryInMs: 300 },
+  ])
+  slots.close()
+  vi.useRealTimers()
+})
+
+test('slots: one that needs more slots than are free is dismissed → the one behind it goes on', async () => {
+  const slots = createSlots(2, 10)
+  const { entered, take } = line(slots)
+  await take('a', bulk)
+  void take('heavy', { ...bulk, weight: 2, isPatient: false })
+  void take('light', bulk)
+  slots.dismiss()
+  await eventually(() => entered.length === 3)
+  expect(entered).toEqual(['a', '-heavy', 'light'])
 })
 
 test('slots: dismiss sends away those that can go elsewhere; close sends away all and lets none in', async () => {
