@@ -23,6 +23,7 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   notice: [
     'test/console/lists.test.ts',
     'test/delivery/{record,resolve-unknown,retry}.test.ts',
+    'test/http/{check-mx,idempotency,notices}.test.ts',
     'test/upkeep/{reconcile,retention}.test.ts',
   ],
   rules: [
