@@ -2,6 +2,7 @@
  * Loads and starts plugins. Their code is foreign, so each fault is reported with the name of the plugin: an error, a start
  * that does not end, an end of the process, and later an error outside all handlers.
  */
+import { realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -13,11 +14,13 @@ const pluginsByHome = new Map<string, string>()
 /** The default export of a module that the policy file at this path names. */
 export async function importPlugin(policyPath: string, specifier: string): Promise<unknown> {
   const address = addressOf(policyPath, specifier)
-  if (address.startsWith('file:')) {
-    // Frames of ECMAScript modules have the URL, and frames of CommonJS have the path.
-    for (const file of [address, fileURLToPath(address)]) pluginsByHome.set(homeOf(file), specifier)
-  }
   try {
+    if (address.startsWith('file:')) {
+      const path = realpathSync(fileURLToPath(address))
+      // Frames of ECMAScript modules have the URL, and frames of CommonJS have the path.
+      for (const file of [pathToFileURL(path).href, path])
+        pluginsByHome.set(homeOf(file), specifier)
+    }
     const module: { default?: unknown } = await import(address)
     return module.default
   } catch (error) {

@@ -5,8 +5,10 @@ export type Quotable = Pick<Message, 'to'> & Partial<Pick<Message, 'text' | 'var
 
 const hidden = '***'
 const quoted = 'it quoted the message'
-/** Shorter values, such as the minutes of a code, are no secrets, and occur in any text. */
+/** Shorter values occur in any text. */
 const leastValue = 4
+/** A provider names times too: "try again in 5 minutes". */
+const times = ['minutes', 'validity']
 /** So many equal characters are no accident. */
 const leastQuote = 20
 /** Country codes and separators differ, so the end of a number identifies it. */
@@ -20,7 +22,8 @@ export function withoutQuotes(
   written: string,
   { to, text = '', variables = {} }: Quotable,
 ): string {
-  const values = [to, to.toLowerCase(), ...Object.values(variables)].filter(
+  const personal = Object.keys(variables).filter((name) => !times.includes(name))
+  const values = [to, to.toLowerCase(), ...personal.map((name) => variables[name] ?? '')].filter(
     (value) => value.length >= leastValue,
   )
   const left = values.reduce((rest, value) => rest.replaceAll(value, hidden), withoutNumber())

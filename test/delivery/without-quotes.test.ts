@@ -4,7 +4,7 @@ import { faultWithoutQuotes, withoutQuotes } from '../../src/delivery/without-qu
 const sms = {
   to: '+8613800138000',
   text: 'Your code is 004217. It is valid for 5 minutes.\nNever share it.',
-  variables: { code: '004217', minutes: '5', name: 'Ada Lovelace' },
+  variables: { code: '004217', minutes: '5', validity: '5 minutes', name: 'Ada Lovelace' },
 }
 const mail = { to: 'Ada.L@example.com', text: 'Hello', variables: {} }
 
