@@ -24,7 +24,8 @@ try {
   const browser = await openBrowser()
   // The demo plays by itself only while no limit has a use.
   for (const scheme of schemes) {
-    keep(`public/demo-${scheme}.webp`, await drawSelfPlay(browser, scheme))
+    keep(`public/demo-${scheme}.webp`, await drawSelfPlay(browser, 'en', scheme))
+    keep(`public/demo-zh-${scheme}.webp`, await drawSelfPlay(browser, 'zh', scheme))
   }
   const page = await openDemo(browser, 1_100)
   // A touch ends the self-play; the page then suggests the visitor's number.
@@ -75,12 +76,16 @@ async function guessAndSendAgain(): Promise<void> {
 }
 
 /** One round of the self-play, by a clock that moves from frame to frame. */
-async function drawSelfPlay(browser: Browser, colorScheme: Scheme): Promise<Buffer> {
+async function drawSelfPlay(
+  browser: Browser,
+  language: 'en' | 'zh',
+  colorScheme: Scheme,
+): Promise<Buffer> {
   const viewport = { width: 1_280, height: 780 }
   const context = await browser.newContext({ viewport, deviceScaleFactor: 1.25, colorScheme })
   const page = await context.newPage()
   await page.clock.install()
-  await page.goto(`${demo}/?lang=en`)
+  await page.goto(`${demo}/?lang=${language}`)
   await page.locator('#playing').filter({ hasText: /\S/ }).waitFor()
   await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 100)
 

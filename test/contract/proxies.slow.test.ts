@@ -1,6 +1,7 @@
 /** The proxies of deploy/ before a real API: which address a visitor has there, and connections that outlive a restart. */
 import { once } from 'node:events'
 import { Agent, request } from 'node:https'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
 import { posternEnv } from '../tools/postern.ts'
@@ -17,17 +18,20 @@ const policies = {
   check: [],
 }
 
+const service = `VA${'0'.repeat(32)}`
+const compat = { twilioVerify: { services: { [service]: { app: 'default', scene: 'signup' } } } }
+
 test.each([
   ['nginx', openNginx],
   ['HAProxy', openHaproxy],
   ['Caddy', openCaddy],
 ] as const)(
-  '%s as in deploy/: each visitor has an address that headers can not change, and keeps the connection over a restart',
+  '%s as in deploy/: each visitor has an address that headers can not change, and keeps the connection over a restart; https stays https',
   async (_, open) => {
     const places = await twoPlaces()
     const proxy = await open(places)
     const servers = { redis: await testRedis(), database: await testDatabase() }
-    const env = posternEnv({ ...servers, policyFile: { policies }, env: proxy.env })
+    const env = posternEnv({ ...servers, policyFile: { policies, compat }, env: proxy.env })
     const startAt = (place: 0 | 1) => startProcess('api', { env: { ...env, ...places[place] } })
     const [first, second] = await Promise.all([startAt(0), startAt(1)])
     await eventually(proxy.isWhole, { withinMs: 20_000 })
@@ -35,23 +39,27 @@ test.each([
     const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
     releaseLater(() => agent.destroy())
     let numbers = 0
-    /** A send of a visitor who connects from this address of the loopback network. */
-    const sendFrom = async (localAddress: string, headers: Record<string, string> = {}) => {
-      numbers += 1
-      const to = `+86138001380${10 + numbers}`
-      const outgoing = request(`${proxy.addresses[0]}/v1/captchas`, {
-        ...{ agent, localAddress, method: 'POST' },
-        headers: {
-          ...headers,
-          authorization: `Bearer ${env.BOOTSTRAP_SECRET_KEY}`,
-          'content-type': 'application/json',
-        },
-      })
-      outgoing.end(JSON.stringify({ channel: 'sms', to }))
+    const nextNumber = () => `+861380013${8_010 + ++numbers}`
+    /** A request of a visitor who connects from this address of the loopback network. */
+    const post = async (
+      path: string,
+      localAddress: string,
+      headers: Record<string, string>,
+      body: string,
+    ) => {
+      const options = { agent, localAddress, headers, method: 'POST' }
+      const outgoing = request(`${proxy.addresses[0]}${path}`, options)
+      outgoing.end(body)
       const [response] = await once(outgoing, 'response')
-      response.resume()
-      await once(response, 'end')
-      return { status: response.statusCode, isKept: outgoing.reusedSocket }
+      const answer = await text(response)
+      return { status: response.statusCode, isKept: outgoing.reusedSocket, answer }
+    }
+    const sendFrom = async (localAddress: string, forged: Record<string, string> = {}) => {
+      const authorization = `Bearer ${env.BOOTSTRAP_SECRET_KEY}`
+      const headers = { ...forged, authorization, 'content-type': 'application/json' }
+      const body = JSON.stringify({ channel: 'sms', to: nextNumber() })
+      const { status, isKept } = await post('/v1/captchas', localAddress, headers, body)
+      return { status, isKept }
     }
 
     expect(await sendFrom('127.0.0.2')).toMatchObject({ status: 202 })
@@ -68,8 +76,19 @@ test.each([
     await first.terminate()
     expect(await sendFrom('127.0.0.3')).toEqual({ status: 429, isKept: true })
     expect(await sendFrom('127.0.0.4')).toMatchObject({ status: 202 })
+
+    // The façade of Twilio writes the address of the request into its answer.
+    const account = `AC${'0'.repeat(32)}:${env.BOOTSTRAP_SECRET_KEY}`
+    const headers = {
+      authorization: `Basic ${Buffer.from(account).toString('base64')}`,
+      'content-type': 'application/x-www-form-urlencoded',
+    }
+    const form = String(new URLSearchParams({ To: nextNumber(), Channel: 'sms' }))
+    const verifications = `/v2/Services/${service}/Verifications`
+    const { answer } = await post(verifications, '127.0.0.5', headers, form)
+    expect(JSON.parse(answer).url).toMatch(/^https:/)
     expect(proxy.log()).toBe('')
     await third.terminate()
   },
-  60_000,
+  120_000,
 )

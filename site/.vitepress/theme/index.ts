@@ -10,14 +10,16 @@ import './style.css'
 
 /** The demo, moving, below the words of the first page. The style sheet shows the one of the reader's light. */
 function DemoPicture() {
-  const alt = useData().frontmatter.value.picture
+  const { frontmatter, localeIndex } = useData()
+  const name = localeIndex.value === 'zh' ? 'demo-zh' : 'demo'
+  const alt = frontmatter.value.picture
   return h(
     'p',
     { class: 'demo' },
     ['light', 'dark'].map((scheme) =>
       h('img', {
         class: scheme,
-        src: withBase(`/demo-${scheme}.webp`),
+        src: withBase(`/${name}-${scheme}.webp`),
         ...{ alt, width: 1280, height: 780, loading: 'lazy' },
       }),
     ),
