@@ -7,11 +7,11 @@ const manifest = (path: string) => JSON.parse(readSource(path))
 
 test('Node 20 or newer is what package.json and every page that installs Postern ask for', () => {
   expect(manifest('package.json').engines.node).toBe('>=20')
-  for (const page of ['README.md', 'docs/start.md', 'docs/operations.md']) {
+  for (const page of ['README.md', 'docs/start.md', 'docs/guides/go-live.md']) {
     expect(readSource(page), page).toContain('Node 20 or newer')
     expect(readSource(page), page).toContain('`EBADENGINE`')
   }
-  for (const page of ['docs/zh/start.md', 'docs/zh/guides/operations.md']) {
+  for (const page of ['docs/zh/start.md', 'docs/zh/guides/go-live.md']) {
     expect(readSource(page), page).toContain('`EBADENGINE`')
   }
 })
@@ -21,7 +21,7 @@ test('Node 22 or newer is what the limiter and every page about an import ask fo
   for (const page of ['src/limiter/README.md', 'docs/limiter.md', 'docs/embedding.md']) {
     expect(readSource(page), page).toContain('Node 22 or newer')
   }
-  expect(readSource('docs/zh/guides/embedding.md')).toContain('Node 22 或更新版本')
+  expect(readSource('docs/zh/embedding.md')).toContain('Node 22 或更新版本')
 })
 
 /** Commands that start TypeScript with whatever Node the reader has: one before 22.18 ends with a riddle. */
