@@ -34,9 +34,9 @@ npm installs that Node with postern, but only if install scripts are allowed. Al
 `
 
 const [name = '', ...options] = process.argv.slice(2)
-process.exitCode = await run()
+await run()
 
-async function run(): Promise<number | undefined> {
+async function run(): Promise<void> {
   if (name === '--version') return print(0, `${version}\n`)
   if (name === '--help') return print(0, usage)
   const [, start] = (Object.hasOwn(commands, name) && commands[name]) || []
@@ -47,11 +47,11 @@ async function run(): Promise<number | undefined> {
   if (Number.parseInt(process.versions.node, 10) < neededNode) return print(1, oldNode)
   // The modules read their arguments where a script has them.
   process.argv.splice(2, process.argv.length, ...options)
+  // A command sets its own exit code.
   await start()
-  return undefined
 }
 
-function print(code: number, text: string): number {
-  process[code === 0 ? 'stdout' : 'stderr'].write(text)
-  return code
+function print(exitCode: number, text: string): void {
+  process[exitCode === 0 ? 'stdout' : 'stderr'].write(text)
+  process.exitCode = exitCode
 }

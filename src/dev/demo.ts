@@ -1,8 +1,8 @@
 /**
- * `npm run demo`, `postern demo`: the whole product on one machine. It starts a private PostgreSQL and Redis unless DATABASE_URL and
- * REDIS_URL name others, and applies migrations. The API with the demo page runs in this process, the worker in another.
- * All data is in `.postern/`, so a second start finds it. When all is ready, a clone builds the guide, unless the guide
- * exists or `--no-guide` is given.
+ * `npm run demo`, `postern demo`: the whole product on one machine. It starts a private PostgreSQL and Redis unless
+ * DATABASE_URL and REDIS_URL name others, and applies migrations. The API with the demo page runs in this process, the
+ * worker in another. All data is in `.postern/`, so a second start finds it. When all is ready, a clone builds the guide,
+ * unless the guide exists or `--no-guide` is given.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'

@@ -192,6 +192,10 @@ describe('its program', () => {
     const api = await postern(['api'])
     expect(api).toMatchObject({ code: 1, stdout: '' })
     expect(api.stderr).toContain('DATABASE_URL')
+    const unreachable = await postern(['keys', 'list'], {
+      DATABASE_URL: 'postgresql://127.0.0.1:9/x',
+    })
+    expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Failed: /) })
     const keys = await postern(['keys', '--help'])
     expect(keys).toMatchObject({ code: 0, stderr: '' })
     expect(keys.stdout).toMatch(/^ {2}postern keys create --name NAME/m)
