@@ -32,7 +32,11 @@ const integrityOf = (bytes: Buffer) =>
   `sha384-${createHash('sha384').update(bytes).digest('base64')}`
 
 function writeIntoPages(integrity: string): void {
-  for (const name of ['examples/plain-form/index.html', 'docs/code-field.md']) {
+  for (const name of [
+    'examples/plain-form/index.html',
+    'docs/code-field.md',
+    'docs/zh/code-field.md',
+  ]) {
     const page = join(web, '..', name)
     // A package and an image have no such page.
     if (!existsSync(page)) continue
