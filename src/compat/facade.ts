@@ -3,8 +3,12 @@
  * knows of Postern is `PosternCalls`.
  */
 import type { Router } from 'express'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { PosternCalls } from '../http/in-process.ts'
+
+/** Names in the settings, in the form that the calls in process accept. */
+export const appName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+export const sceneName = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
 
 export interface Facade<Settings = unknown> {
   /** The schema of its section under `compat` in the policy file. */

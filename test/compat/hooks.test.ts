@@ -283,6 +283,27 @@ describe('Logto', () => {
   })
 })
 
+test.each<[string, object]>([
+  ['compat.hooks.a.kind', { a: { ...hooks.logto, kind: 'auth0' } }],
+  ['compat.hooks.a.secret', { a: { ...hooks.logto, secret: '1234567' } }],
+  ['compat.hooks.a.secret', { a: { ...hooks.supabase, secret: 'v1,whsec_c2hvcnQ=' } }],
+  ['compat.hooks.a.scene', { a: { ...hooks.logto, scene: '1st' } }],
+  ['compat.hooks.a.app', { a: { kind: 'logto', secret: bearer } }],
+  ['compat.hooks.a.url', { a: { ...hooks.logto, url: 'https://x.test' } }],
+  ['compat.hooks.a/b', { 'a/b': hooks.logto }],
+])(
+  'the settings: %s is wrong → the start fails with its place, without the secret',
+  async (place, wrong) => {
+    const start = startPostern({ policyFile: { compat: { hooks: wrong } } })
+    const { message } = await start.then(
+      () => new Error('it started'),
+      (error: Error) => error,
+    )
+    expect(message).toContain(place)
+    expect(message).not.toMatch(/1234567|c2hvcnQ/)
+  },
+)
+
 describe('strangers', () => {
   const phone = newPhone()
   const ofSupabase = { user: { phone }, sms: { otp: '561166' } }

@@ -12,7 +12,7 @@ import { parseJson } from '../../base/json.ts'
 import { limitableAddress } from '../../base/limitable-address.ts'
 import { Problem } from '../../base/problems.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
-import { defineFacade } from '../facade.ts'
+import { appName, defineFacade, sceneName } from '../facade.ts'
 import type { CodeToSend, HookKind, HookMessage, HookRequest } from './hook-kind.ts'
 import { logto } from './logto.ts'
 import { problemOf, refusalIn200 } from './refusals.ts'
@@ -21,14 +21,17 @@ import { zitadel } from './zitadel.ts'
 
 const kinds: Readonly<Record<string, HookKind>> = { supabase, zitadel, logto }
 
-const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+/** A part of a path. */
+const hookName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'has letters, digits, _ and -')
 
 const hook = z
   .strictObject({
     kind: z.enum(Object.keys(kinds) as [string, ...string[]]),
     secret: z.string(),
-    app: name,
-    scene: name.default('default'),
+    app: appName,
+    scene: sceneName.default('default'),
   })
   .check(({ value: { kind, secret }, issues }) => {
     const message = kinds[kind]?.findMistake(secret)
@@ -41,7 +44,7 @@ type Hook = z.output<typeof hook>
 const maxBodyBytes = 49_152
 
 export const hooks = defineFacade({
-  settings: z.record(name, hook),
+  settings: z.record(hookName, hook),
   create: (settings) => ({
     name: 'hooks',
     sendsOwnCodes: true,

@@ -14,19 +14,17 @@ import express, {
 } from 'express'
 import { z } from 'zod'
 import type { PosternCalls } from '../../http/in-process.ts'
-import { defineFacade } from '../facade.ts'
+import { appName, defineFacade, sceneName } from '../facade.ts'
 import type { Asked, Services } from './asked.ts'
 import { createAttempts } from './attempts.ts'
 import { type Answer, fault } from './faults.ts'
 import { createVerifications } from './verifications.ts'
 
-const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
-
 const settings = z.strictObject({
   services: z
     .record(
       z.string().regex(/^VA[0-9a-fA-F]{32}$/, 'is VA and 32 hex digits'),
-      z.strictObject({ app: name, scene: name.default('default') }),
+      z.strictObject({ app: appName, scene: sceneName.default('default') }),
     )
     .refine((services) => {
       const places = Object.values(services).map(({ app, scene }) => `${app} ${scene}`)
