@@ -45,6 +45,9 @@ export function openConnection(
   let cause: SmtpFailure | undefined
   let refusals = 0
   let isReady = false
+  smtp.on('error', (error) => {
+    cause ??= error
+  })
 
   function end(reason: SmtpFailure): void {
     cause ??= reason
@@ -124,7 +127,7 @@ export function openConnection(
     },
 
     quit(): void {
-      smtp.quit()
+      if (isReady) smtp.quit()
       setTimeout(() => smtp.close(), quitMs).unref()
     },
 
@@ -132,9 +135,6 @@ export function openConnection(
       end(connectionLost())
     },
   }
-  smtp.on('error', (error) => {
-    cause ??= error
-  })
   smtp.once('end', () => onEnd(connection))
   connection.opened.catch(() => {})
   return connection
