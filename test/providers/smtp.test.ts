@@ -306,7 +306,7 @@ describe('smtp', () => {
     })
   })
 
-  it('a 450 to one recipient leaves the connection: the next mails go over it', async () => {
+  it('450 to five recipients, with mails between, leaves the connection: all mails go over it', async () => {
     let connections = 0
     const { port, taken } = await start({
       onConnect(_session, done) {
@@ -324,7 +324,7 @@ describe('smtp', () => {
     const provider = smtp.create('mail', settings, deps)
     closers.push(provider.close)
     const kinds: string[] = []
-    for (const name of ['ada', 'later', 'grace', 'later', 'later', 'edith']) {
+    for (const name of ['ada', 'later', 'grace', 'later', 'later', 'later', 'edith', 'later']) {
       const to = `${name}@example.test`
       kinds.push((await provider.send({ ...message, noticeId: newId(), to }, never)).kind)
     }
@@ -334,7 +334,9 @@ describe('smtp', () => {
       'accepted',
       'postponed',
       'postponed',
+      'postponed',
       'accepted',
+      'postponed',
     ])
     expect(taken.map(({ to }) => to)).toEqual(
       ['ada', 'grace', 'edith'].map((name) => `${name}@example.test`),
@@ -395,10 +397,10 @@ describe('smtp', () => {
     await Promise.all([sendTo('ada'), sendTo('grace')])
     for (let round = 1; round <= 5; round++) {
       for (let mail = 0; mail < 4; mail++) await sendTo('nowhere')
-      await expect.poll(() => greeted.size).toBe(2 + round)
       const before = new Set(greeted)
       await sendTo('ada')
       expect(before).toContain(carriers.at(-1))
+      await expect.poll(() => greeted.size).toBe(2 + round)
     }
   })
 
@@ -438,11 +440,13 @@ describe('smtp', () => {
   })
 
   it.each([
-    ['a mail before', 1, 'accepted', 2],
-    ['no mail before', 0, 'unavailable', 1],
+    ['hangs up at MAIL, after a mail on the connection', 'cut', 1, 'accepted', 2],
+    ['hangs up at MAIL, on a new connection', 'cut', 0, 'unavailable', 1],
+    ['answers MAIL with 421, after a mail on the connection', '421', 1, 'accepted', 2],
+    ['answers MAIL with 421, on a new connection', '421', 0, 'unavailable', 1],
   ] as const)(
-    'a server that hangs up at MAIL, after %s on the connection: one more connection only in the first case',
-    async (_, mailsBefore, kind, expected) => {
+    'a server that %s: one more connection only for a connection that was used',
+    async (_, how, mailsBefore, kind, expected) => {
       let [mails, connections] = [0, 0]
       const { port, behave, taken } = await start({
         onConnect(_session, done) {
@@ -450,8 +454,9 @@ describe('smtp', () => {
           done()
         },
         onMailFrom(_address, _session, done) {
-          if (mails++ === mailsBefore) behave('accept')
-          else done()
+          if (mails++ !== mailsBefore) done()
+          else if (how === 'cut') behave('accept')
+          else done(Object.assign(new Error('4.3.2 Closing'), { responseCode: 421 }))
         },
       })
       const provider = create(`smtp://127.0.0.1:${port}`)
@@ -462,6 +467,30 @@ describe('smtp', () => {
       expect(taken).toHaveLength(mailsBefore + Number(kind === 'accepted'))
     },
   )
+
+  it('a server that hangs up after the message, on a connection that was used: unknown, and not sent again', async () => {
+    let [mails, connections] = [0, 0]
+    const { port, behave } = await start({
+      onConnect(_session, done) {
+        connections++
+        done()
+      },
+      onData(stream, _session, done) {
+        stream.resume()
+        stream.on('end', () => {
+          if (++mails === 2) behave('accept')
+          else done()
+        })
+      },
+    })
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const send = async () => (await provider.send({ ...message, noticeId: newId() }, never)).kind
+    expect([await send(), await send()]).toEqual(['accepted', 'unknown'])
+    expect([mails, connections]).toEqual([2, 1])
+    await provider.close()
+    expect(await send()).toBe('unavailable')
+    expect([mails, connections]).toEqual([2, 1])
+  })
 
   it('a connection stays open for a minute without a mail, whatever the time limit of a mail', async () => {
     const timeoutMs = 300

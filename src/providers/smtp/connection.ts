@@ -89,7 +89,8 @@ export function openConnection(
     // As one chunk, so that it is one write here and one wake-up at the server.
     const content = Readable.from(bytes).once('end', onHandedOver)
     try {
-      const sent = await step<Sent>((done) => smtp.send(envelope, content, done))
+      // nodemailer keeps the server's answers in the envelope.
+      const sent = await step<Sent>((done) => smtp.send({ ...envelope }, content, done))
       refusals = 0
       return sent
     } catch (error) {
