@@ -148,7 +148,7 @@ async function examineAlignment(
   const { ok, warning, error } = subjectOf(domain)
   if (signer.domain === domain) return ok('DKIM aligns with it')
   const isStrict = dmarc?.record?.tags.get('adkim')?.toLowerCase() === 's'
-  const other = isStrict ? dmarc : await findDmarc(resolver, signer.domain)
+  const other = await findDmarc(resolver, signer.domain)
   if (!dmarc || !other) {
     return warning(`DNS gave no answer about DMARC of ${signer.domain}`, 'check the DNS resolver')
   }

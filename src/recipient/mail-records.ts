@@ -7,8 +7,8 @@ export type Tags = ReadonlyMap<string, string>
 export function tagsOf(record: string): Tags {
   return new Map(
     record.split(';').map((part) => {
-      const [name = '', ...value] = part.split('=').map((side) => side.trim())
-      return [name.toLowerCase(), value.join('=')]
+      const [name = '', value = ''] = part.split('=').map((side) => side.trim())
+      return [name.toLowerCase(), value]
     }),
   )
 }
@@ -48,7 +48,7 @@ export async function findDmarc(resolver: DnsResolver, domain: string): Promise<
     return record === undefined || others.length > 0 ? [] : [{ at, tags: tagsOf(record) }]
   })
   const marked = records.find(({ tags }) => /^[ny]$/i.test(tags.get('psd') ?? ''))
-  const isSuffix = marked?.tags.get('psd')?.toLowerCase() === 'y' && marked.at !== domain
+  const isSuffix = marked?.tags.get('psd')?.toLowerCase() === 'y'
   const top = marked ?? records.at(-1)
   const organisation = (isSuffix ? walk[walk.indexOf(marked.at) - 1] : top?.at) ?? domain
   const of = (name: string) => records.find(({ at }) => at === name)

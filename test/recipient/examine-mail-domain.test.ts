@@ -112,6 +112,15 @@ test('DMARC of the domain above has a policy of its own for subdomains; of two r
   expect((await examine(two))[3]).toMatch(/^error: no DMARC record/)
 })
 
+test('DMARC of a public suffix counts only for an organisation without a record', async () => {
+  const suffix = { '_dmarc.co.test': { txt: ['v=DMARC1; p=reject; psd=y'] } }
+  const dmarcOf = async (names: Record<string, DnsAnswer>, domain: string) =>
+    (await examine(names, undefined, domain))[3]
+  expect(await dmarcOf(suffix, 'mail.acme.co.test')).toBe('ok: DMARC has p=reject')
+  const both = { ...suffix, '_dmarc.acme.co.test': { txt: ['v=DMARC1; p=quarantine'] } }
+  expect(await dmarcOf(both, 'mail.acme.co.test')).toBe('ok: DMARC has p=quarantine')
+})
+
 test('DMARC of the domain above', async () => {
   const names = { '_dmarc.acme.test': { txt: ['v=DMARC1; p=quarantine'] } }
   expect((await examine(names, undefined, 'mail.acme.test'))[3]).toBe('ok: DMARC has p=quarantine')
@@ -177,6 +186,7 @@ describe('signatures of Postern', () => {
       { 'acme.test': dmarc(), 'esp.test': dmarc() },
       'error',
     ],
+    ['another domain, and no DMARC anywhere', 'acme.test', 'esp.test', {}, 'error'],
     ['another domain without DMARC', 'acme.test', 'esp.test', { 'acme.test': dmarc() }, 'error'],
     [
       'a neighbour below a public suffix',
