@@ -252,6 +252,20 @@ describe('callers', () => {
   })
 })
 
+test('a country without a route → 404 NOT_FOUND, nothing sent', async () => {
+  const other = await startPostern({
+    policyFile: {
+      compat: { camara: {} },
+      policies: noLimits,
+      providers: { only: { kind: 'sandbox' } },
+      routes: { sms: [{ match: { country: 'CN' }, use: ['only'] }] },
+    },
+  })
+  const { status, body } = await sendTo('+33612345678', undefined, {}, other)
+  expect([status, body.code]).toEqual([404, 'NOT_FOUND'])
+  expect((await sendTo(newPhone(), undefined, {}, other)).status).toBe(200)
+})
+
 test('the settings: a window or a count that is none, and an unknown member, are refused with their line', async () => {
   for (const camara of [{ window: '1 day' }, { maxCodes: 0 }, { max: 1 }]) {
     await expect(startPostern({ policyFile: { compat: { camara } } })).rejects.toThrow(

@@ -386,6 +386,18 @@ describe('strangers', () => {
     expect(await postern.messages(`+${phone}`)).toEqual([])
   })
 
+  test('I21: a call without a signature is refused before a byte of its body', async () => {
+    const { hostname, port } = new URL(postern.url)
+    const socket = connect(Number(port), hostname)
+    releaseLater(() => socket.destroy())
+    let received = ''
+    socket.on('data', (bytes) => {
+      received += bytes.toString()
+    })
+    socket.write('POST /v1/hooks/supabase HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n')
+    await eventually(() => expect(received).toMatch(/^HTTP\/1\.1 401 /))
+  })
+
   test('I21: bodies that never end share 16 MB: above it a hook is 503, sends with a key go on, and the room comes back', async () => {
     const [length, count] = [49_000, 380]
     const { hostname, port } = new URL(postern.url)
