@@ -11,7 +11,7 @@ export const messageTemplate = {
   sms: {
     variables: new Set(['message', 'code']),
     render: ({ message = '', code = '' }: Readonly<Record<string, string>>) => ({
-      text: String(parseJson(message) ?? message).replaceAll('{{code}}', () => code),
+      text: String(parseJson(message) ?? message).replaceAll('{{code}}', code),
     }),
   },
 }
