@@ -186,6 +186,32 @@ test('a list that is full before a day is over: fewer recipients, though each tu
   })
 })
 
+test('a full list that reaches back less than a day: ever fewer recipients; more than two days, or not full: more again', async () => {
+  const { decide, read, keyPrefix } = open({ everyMs: 5, maxLines: 20, lookEveryMs: 0, quietMs: 0 })
+  const key = sampleKey(keyPrefix)
+  const people = Array.from({ length: 3_000 }, (_, index) => `+86138001${10_000 + index}`)
+  const always = people.find((to) => createLevels(secrets)(to) >= 8) ?? ''
+  /** The share of the second of two turns that meet a list of so many lines with that age. */
+  async function shareAfter(lines: number, ageHours: number) {
+    await server.client.del(key)
+    const line = `${Date.now() - ageHours * 3_600_000}["s",0,0]`
+    await server.client.rpush(key, ...Array.from({ length: lines }, () => line))
+    for (const _ of ['first turn', 'second turn']) {
+      const id = decide(always)
+      await eventually(async () => (await read()).some((one) => 'id' in one && id.endsWith(one.id)))
+      // The share follows when the answer to the write has been read.
+      await new Promise(setImmediate)
+    }
+    return (await read()).at(-1)?.share
+  }
+  expect(await shareAfter(20, 1)).toBe(1)
+  expect(await shareAfter(20, 1)).toBe(3)
+  expect(await shareAfter(20, 36)).toBe(4)
+  expect(await shareAfter(20, 60)).toBe(3)
+  expect(await shareAfter(20, 60)).toBe(1)
+  expect(await shareAfter(2, 1)).toBe(0)
+})
+
 test('more lines than a page are read once each, in the order of writing, while others are added', async () => {
   const { keyPrefix, read } = open()
   const key = sampleKey(keyPrefix)
