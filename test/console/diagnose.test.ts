@@ -72,6 +72,17 @@ test('a lock is told once, as a lock', () => {
   const refused = refusal(1, { policy: 'check', rule: 'guesses', retryAfterMs: 900_000 })
   const told = { lockedForMs: 899_000, refusals: [refused], checks: [check(1, 'refused')] }
   expect(of(told)).toEqual([{ tone: 'bad', name: 'locked', ms: 899_000 }])
+  // To try again is no advice while it lasts, and a refused check alone is not "nothing known".
+  expect(names({ ...told, checks: [check(1, 'mismatch')] })).toEqual(['locked'])
+  expect(names({ checks: [check(1, 'refused')] })).toEqual([])
+})
+
+test('checks from pages that a rule of pages refuses: told beside a refused send', () => {
+  const ofPage = refusal(1, { policy: 'browser-check', rule: 'check-ip' })
+  expect(of({ refusals: [ofPage, refusal(2)] })).toEqual([
+    { tone: 'bad', name: 'checksRefused', rule: 'check-ip', ms: 59_000 },
+    { tone: 'bad', name: 'refused', rule: 'recipient', ms: 58_000 },
+  ])
 })
 
 test('locked from an address that is not the person’s: told as that, and those wrong codes are not told as the person’s', () => {
