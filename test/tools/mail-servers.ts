@@ -21,6 +21,7 @@ import {
 } from '../../src/dev/server-process.ts'
 import { findProgram, isOpen, makeCertificate, serverFolder } from './debian-server.ts'
 import { releaseLater } from './release.ts'
+import { eventually } from './wait.ts'
 
 export interface MailServer {
   readonly port: number
@@ -72,7 +73,11 @@ export async function startMailServer(
     if (!(await untilReady(server, () => isOpen(port))))
       throw new Error(`${kind} did not start:\n${readIfThere(startLog)}${readIfThere(logFile)}`)
   }
-  const stop = async () => server?.stop()
+  const stop = async () => {
+    await server?.stop()
+    // Its children have the port for a moment longer.
+    await eventually(async () => !(await isOpen(port)))
+  }
   releaseLater(stop)
   await start()
   return { port, caFile, start, stop, log: () => readIfThere(logFile) }
@@ -105,7 +110,7 @@ async function startJudge(judge: Judge): Promise<number> {
 }
 
 function planPostfix({ folder, port, keyFile, certFile, relayPort, judgePort }: Site): Plan {
-  findProgram('postfix')
+  const postfix = findProgram('postfix')
   const etc = join(folder, 'etc')
   for (const name of ['etc', 'queue', 'data']) mkdirSync(join(folder, name), { mode: 0o755 })
   execFileSync('chown', ['postfix', join(folder, 'data')])
@@ -145,9 +150,9 @@ function planPostfix({ folder, port, keyFile, certFile, relayPort, judgePort }: 
     .replace(/^smtp +inet .*$/m, `127.0.0.1:${port} inet n - n - - smtpd`)
     .replace(/^(\S+ +unix +\S+ +\S+ +)y/gm, '$1n')
   writeFileSync(join(etc, 'master.cf'), services)
-  const [program, files] = [findProgram('postfix'), ['-c', etc]]
-  execFileSync(program, [...files, 'check'], { stdio: 'pipe' })
-  return { command: [program, ...files, 'start-fg'], logFile }
+  execFileSync(postfix, ['-c', etc, 'check'], { stdio: 'pipe' })
+  // Not `postfix start-fg`, which leaves this process running when it is ended itself.
+  return { command: ['/usr/lib/postfix/sbin/master', '-c', etc, '-s'], logFile }
 }
 
 /** Debian's package can't be installed beside Postfix. So its files are unpacked, and its user is made. */
