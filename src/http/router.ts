@@ -3,7 +3,7 @@
  *
  * The order of refusals; each is answered before the next is checked:
  *   204, 403 a preflight (cors.ts); 405 the method;
- *   401 the API key, 403 its origins and its kind; 403 a remote caller on local routes;
+ *   401 the API key (src/access/api-keys.ts), 403 its origins and its kind; 403 a remote caller on local routes;
  *     404, 403 the head of a receipt;
  *   400 the query;
  *   413, 415, 400 the body (body.ts), 503 if the room for bodies is full.

@@ -11,6 +11,7 @@ import {
 } from '../recipient/normalise-recipient.ts'
 import { type InvalidRequest, invalidRequest, type Refused } from '../rules/refused.ts'
 import type { CreatedNotice, Params } from './create.ts'
+import type { Templates } from './templates.ts'
 
 /** The members that captchas and notices share, by HTTP or in process. */
 export interface SendAsked {
@@ -65,15 +66,7 @@ const ownVariables = ['code', 'minutes', 'validity']
 
 export function createReadMessage(deps: {
   normaliseRecipient: NormaliseRecipient
-  templates: {
-    has(template: string): boolean
-    /** Undefined if the template has no edition for this channel. */
-    findLocale(template: string, channel: Channel, wanted?: string): string | undefined
-    /** The variables that the message in this locale needs. */
-    variables(template: string, channel: Channel, locale: string): ReadonlySet<string>
-    /** True if the template needs this variable in some channel and locale. */
-    uses(template: string, variable: string): boolean
-  }
+  templates: Pick<Templates, 'has' | 'findLocale' | 'variables' | 'uses'>
   /** True if a route of the policy file fits. */
   isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
   /** Test recipients get no messages and need no route. */
