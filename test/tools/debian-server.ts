@@ -29,7 +29,8 @@ export async function startDebianServer(
   const logFile = join(folder, 'server.log')
   const server = startServerProcess(command, logFile, 'SIGTERM')
   writeFileSync(join(folder, 'server.pid'), String(server.pid))
-  releaseLater(() => server.kill())
+  // Killed, it would leave its children running.
+  releaseLater(() => server.stop())
   if (!(await untilReady(server, isReady)))
     throw new Error(`${command[0]} did not start; its log:\n${readIfThere(logFile).slice(-2_000)}`)
 }
