@@ -13,7 +13,7 @@ import { isRunning } from '../dev/start-demo.ts'
 import { startServer } from '../examples/run-example.ts'
 import { testDatabase } from '../tools/database.ts'
 import { buildStages, type Stage } from '../tools/dockerfile.ts'
-import { environmentWithNode } from '../tools/node-versions.ts'
+import { environmentWithNode, fromCache } from '../tools/node-versions.ts'
 import { childrenOf } from '../tools/own-servers.ts'
 import { clientOf } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
@@ -22,8 +22,6 @@ import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 
 const run = promisify(execFile)
-/** The npm of a test takes what `npm ci` has left in its cache. */
-const fromCache = { npm_config_prefer_offline: 'true' }
 const key = 'psk_embedded_of_a_test_and_long_enough'
 
 const typedPlugin = `
@@ -80,7 +78,7 @@ beforeAll(async () => {
   const tarball = join(stages.get('package')?.folder ?? '', `postern-${ours.version}.tgz`)
   await writeFile(join(project, 'package.json'), '{"type":"module"}')
   const node20 = { cwd: project, env: await environmentWithNode(20) }
-  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund']
+  const install = ['install', '--no-audit', '--no-fund']
   await run('npm', [...install, tarball], node20)
   installed = await measure()
   const versions = { ...ours.dependencies, ...ours.devDependencies }
@@ -258,7 +256,7 @@ describe('its program', () => {
     const demo = await startProcess('demo', {
       command: [program, 'demo'],
       cwd: folder,
-      env: { ...node20, ...fromCache },
+      env: node20,
       isReady: (started) => started.output().includes('Ctrl-C stops'),
     })
     expect(demo.output()).toContain(`into ${folder}/.postern/postgres/programs, once`)

@@ -23,11 +23,14 @@ export function environmentWithNode(major: number): Promise<Record<string, strin
   return found
 }
 
+/** Its npm takes what `npm ci` has left in the cache, and asks the registry only for more. */
+export const fromCache = { npm_config_prefer_offline: 'true' }
+
 const environments = new Map<number, Promise<Record<string, string>>>()
 
 async function findEnvironment(major: number): Promise<Record<string, string>> {
   // Without a level Bash takes itself for a remote shell, and reads the start-up file of terminals.
-  const env = { PATH: machinePath, HOME: process.env.HOME ?? '', SHLVL: '1' }
+  const env = { PATH: machinePath, HOME: process.env.HOME ?? '', SHLVL: '1', ...fromCache }
   const [own] = await versionOn(env.PATH)
   if (own === major) return env
   const folder = await mkdtemp(join(inject('runFolder'), `node-${major}-`))
