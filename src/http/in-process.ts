@@ -4,6 +4,7 @@
  */
 import type { Request } from 'express'
 import { z } from 'zod'
+import { isObject } from '../base/json.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { CancelCaptcha, CancelOutcome, FindCaptcha } from '../captcha/cancel.ts'
 import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
@@ -23,7 +24,7 @@ import {
 } from './notice-reads.ts'
 import { sendNoticeBody } from './notices.ts'
 import type { Key } from './route.ts'
-import { channel, id, plainText, recipient } from './schemas.ts'
+import { id, plainText } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
 
 /** The name of an app, as in keys. */
@@ -45,9 +46,7 @@ const checkInput = checkCaptchaBody
   // The check itself decides about the form of the code. It only hashes other texts.
   .extend({ app, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
 /** Without a recipient, the id names the code. */
-const checkByIdInput = checkInput
-  .omit({ scene: true })
-  .extend({ id, channel: channel.optional(), to: recipient.optional() })
+const checkByIdInput = checkInput.omit({ channel: true, to: true, scene: true }).extend({ id })
 const noticeInput = sendNoticeBody.extend({ app, keyId, idempotencyKey })
 const findInput = z.strictObject({ app, id })
 const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })
@@ -151,7 +150,7 @@ export function createCalls(deps: {
     }
 
   const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
-  const checkById = inProcess(checkByIdInput, async ({ channel: _, to: __, ...asked }, caller) => {
+  const checkById = inProcess(checkByIdInput, async (asked, caller) => {
     const owner = await deps.findCaptcha(caller.app, asked.id)
     return owner
       ? deps.checkCaptcha({ ...asked, ...owner }, caller)
@@ -162,7 +161,7 @@ export function createCalls(deps: {
   return Object.freeze<PosternCalls>({
     sendCaptcha: inProcess(captchaInput, sendCaptcha),
     checkCaptcha: (asked) =>
-      asked?.to === undefined && asked?.id !== undefined
+      isObject(asked) && 'id' in asked && !('to' in asked)
         ? checkById(asked)
         : checkByRecipient(asked),
     cancelCaptcha: inProcess(cancelInput, ({ id, isPassed }, { app }) =>

@@ -26,6 +26,7 @@ async function open(policyFile: Record<string, unknown> = {}, plugins: never[] =
   return postern
 }
 const own = { code: { length: 4, own: true } }
+const shared = await open()
 
 describe('codes of the caller', () => {
   test('kept, checked and shown by its length; another case of a letter is a wrong code', async () => {
@@ -138,6 +139,21 @@ describe('the end of a code', () => {
     const right = async (to: string) =>
       post('/v1/captchas/check', { channel: 'sms', to, code: await codeFor(to) })
     expect(await end(right)).toEqual(['passed', 410, members])
+  })
+
+  test.each([
+    undefined,
+    null,
+    'sms',
+    7,
+    [],
+    {},
+    { app },
+    { app, id: 7 },
+    { app, id: 'x', to: undefined },
+  ])('checkCaptcha asked with %o → invalid_request', async (asked) => {
+    const { outcome } = await shared.checkCaptcha(asked as never)
+    expect(outcome).toBe('invalid_request')
   })
 
   test('checkCaptcha by an id alone; another app’s id is unknown', async () => {
