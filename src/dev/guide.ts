@@ -56,10 +56,11 @@ function packed(folder: string): RequestHandler {
   })
   return (request, response, next) => {
     response.vary('Accept-Encoding')
-    const isText = /(\/[^./]*|\.(css|html|js|svg))$/.test(request.path)
+    const extension = extname(request.path)
+    const isText = ['', '.css', '.html', '.js', '.svg'].includes(extension)
     if (!isText || request.acceptsEncodings('gzip') !== 'gzip') return next()
     const { url } = request
-    request.url = request.path.replace(/\.\w+$/, '$&.gz')
+    request.url = extension ? `${request.path}.gz` : request.path
     send(request, response, (error) => {
       request.url = url
       next(error)
