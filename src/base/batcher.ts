@@ -25,6 +25,8 @@ export interface BatcherOptions<Item, Result> {
    * once, but items that arrive slowly share a statement.
    */
   spacingMs?: number
+  /** A shorter distance after a statement with few items, so that an item waits only while others gather. */
+  spacingPerItemMs?: number
 }
 
 export type Batcher<Item, Result> = (item: Item) => Promise<Result>
@@ -42,12 +44,14 @@ export function createBatcher<Item, Result>(
   let running = 0
   let isScheduled = false
   let startedAtMs = Number.NEGATIVE_INFINITY
-  const { spacingMs = 0 } = options
+  let lastItems = 0
+  const { spacingMs = 0, spacingPerItemMs = Number.POSITIVE_INFINITY } = options
 
   function schedule() {
     if (isScheduled || waiting.length === 0 || running >= options.maxConcurrent) return
     isScheduled = true
-    const earlyMs = spacingMs > 0 ? startedAtMs + spacingMs - performance.now() : 0
+    const apartMs = Math.min(spacingMs, lastItems * spacingPerItemMs)
+    const earlyMs = spacingMs > 0 ? startedAtMs + apartMs - performance.now() : 0
     if (earlyMs > 0) setTimeout(start, earlyMs)
     else setImmediate(start)
   }
@@ -58,6 +62,7 @@ export function createBatcher<Item, Result>(
     while (waiting.length > 0 && running < options.maxConcurrent) {
       const batch = waiting.slice(0, options.maxItems)
       waiting = waiting.slice(options.maxItems)
+      lastItems = batch.length
       running++
       void runBatch(batch).finally(() => {
         running--

@@ -1,7 +1,7 @@
 /** Writes the outcome of a notice: one move with its events, and only by the last worker that claimed it. */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
-import { byIndex, workerSpacingMs } from './claim.ts'
+import { byIndex, workerSpacing } from './claim.ts'
 import { columns } from './columns.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
@@ -31,7 +31,7 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
   return createBatcher<NoticeOutcome, boolean>({
     maxItems: 100,
     maxConcurrent: 1,
-    spacingMs: workerSpacingMs,
+    ...workerSpacing,
     async run(outcomes) {
       const rows = await database.query<{ id: string }>(
         'notice-record',

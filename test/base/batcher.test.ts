@@ -4,16 +4,23 @@ import { createBatcher } from '../../src/base/batcher.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 
 /** A far end that doubles numbers and notes which came together. */
-function doubler(options: { maxItems?: number; maxConcurrent?: number; spacingMs?: number } = {}) {
+function doubler(
+  options: {
+    maxItems?: number
+    maxConcurrent?: number
+    spacingMs?: number
+    spacingPerItemMs?: number
+  } = {},
+) {
   const batches: number[][] = []
   const open: (() => void)[] = []
   let underWay = 0
   let mostUnderWay = 0
   let isHeld = false
   const batch = createBatcher<number, number>({
-    maxItems: options.maxItems ?? 100,
-    maxConcurrent: options.maxConcurrent ?? 2,
-    ...(options.spacingMs === undefined ? {} : { spacingMs: options.spacingMs }),
+    maxItems: 100,
+    maxConcurrent: 2,
+    ...options,
     async run(items) {
       batches.push([...items])
       underWay += 1
@@ -110,5 +117,31 @@ test('batcher: with a spacing a lone item goes at once, and slow items after it 
   vi.advanceTimersByTime(1)
   expect(await Promise.all(dripping)).toEqual([4, 6, 8, 10])
   expect(far.batches).toEqual([[1], [2, 3, 4, 5]])
+  vi.useRealTimers()
+})
+
+test('batcher: after a call with few items the next one comes sooner, by a time per item', async () => {
+  const far = doubler({ maxConcurrent: 1, spacingMs: 200, spacingPerItemMs: 10 })
+  const turn = () => new Promise((done) => setImmediate(done))
+  vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] })
+  await far.batch(1)
+  const few = [far.batch(2), far.batch(3)]
+  await turn()
+  vi.advanceTimersByTime(9)
+  await turn()
+  expect(far.batches).toEqual([[1]])
+  vi.advanceTimersByTime(1)
+  await Promise.all(few)
+  const many = Array.from({ length: 30 }, (_, index) => far.batch(index + 4))
+  await turn()
+  vi.advanceTimersByTime(20)
+  await Promise.all(many)
+  const last = far.batch(50)
+  await turn()
+  vi.advanceTimersByTime(199)
+  await turn()
+  expect(far.batches).toHaveLength(3)
+  vi.advanceTimersByTime(1)
+  expect(await last).toBe(100)
   vi.useRealTimers()
 })
