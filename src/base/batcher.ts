@@ -44,7 +44,7 @@ export function createBatcher<Item, Result>(
   let running = 0
   let isScheduled = false
   let startedAtMs = Number.NEGATIVE_INFINITY
-  let lastItems = 0
+  let lastItems = 1
   const { spacingMs = 0, spacingPerItemMs = Number.POSITIVE_INFINITY } = options
 
   function schedule() {
