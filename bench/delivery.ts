@@ -1,32 +1,36 @@
 /**
- * Question: how much of what a nodemailer pool can send does a worker send, with everything that makes
- * a notice certain (claim, render, limits, record, queue) around each mail?
+ * Question: how much of what a bare client can send does a worker send, with everything that makes a notice
+ * certain (claim, render, limits, record, queue) around each message? The client is a nodemailer pool for
+ * mail, and undici for a provider that is called over HTTP.
  *
- * One SMTP server in a process of its own, the same mail, the same number of connections. Each round
- * starts a process with the bare pool and a worker anew, lets both warm up, and measures one after the
+ * One far end in a process of its own, the same message, the same number of connections. Each round
+ * starts a process with the bare client and a worker anew, lets both warm up, and measures one after the
  * other: what V8 makes of the same code differs by a third from process to process, and a comparison of
  * two processes would say no more than that. The medians are compared. A worker's turn begins with rows
- * and jobs already there and the queue opened, and ends when the server has them all. At last half of
- * the worker's rate is sent through one API process, and each mail is timed from the 202 to the
- * server's acceptance.
+ * and jobs already there and the queue opened, and ends when the far end has them all. At last half of
+ * the worker's rate is sent through one API process, and each message is timed from the 202 to the
+ * far end's acceptance.
  *
- * The mail is a captcha, text and HTML, whose code is remembered in Redis and asked for before the send;
- * or the notice `welcome`, which is text alone.
+ * The message is a captcha, in mails text and HTML, whose code is remembered in Redis and asked for before
+ * the send; or the notice `welcome`, which is text alone. Over HTTP it is a text message by the kind `webhook`.
  *
- *   npx node bench/delivery.ts [rounds] [mails per turn] [captcha | welcome]
+ *   npx node bench/delivery.ts [rounds] [messages per turn] [captcha | welcome] [smtp | http]
  */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { Agent, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Agent, createServer, request } from 'node:http'
+import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue } from 'bullmq'
 import nodemailer from 'nodemailer'
 import { SMTPServer } from 'smtp-server'
+import { Pool } from 'undici'
 import { newId } from '../src/base/ids.ts'
 import { createCodeStore } from '../src/captcha/code-store.ts'
 import { createSecrets } from '../src/crypto/secrets.ts'
+import { signWebhook } from '../src/crypto/standard-webhooks.ts'
 import { queueName, queuePrefix } from '../src/notice/job.ts'
 import { createProducer } from '../src/notice/producer.ts'
 import { createNoticeStore } from '../src/notice/store.ts'
@@ -38,38 +42,54 @@ import { cpuMs, median, percentile } from './harness/measure.ts'
 import { openTable } from './harness/table.ts'
 
 const rounds = Number(process.argv[2] ?? 5)
-const mailsPerTurn = Number(process.argv[3] ?? 2_000)
+const perTurn = Number(process.argv[3] ?? 2_000)
 const template = process.argv[4] ?? 'captcha'
 const kind = template === 'captcha' ? 'captcha' : 'notice'
 const params: Record<string, string> =
   kind === 'captcha' ? { code: '1234', validity: '5 minutes' } : { name: 'Ada' }
-const connections = 5
-const inFlight = 50
+/** How a message travels: the far end, the bare client, and the provider of the worker. */
+const carriers = {
+  smtp: {
+    bare: 'nodemailer pool alone',
+    channel: 'email',
+    connections: 5,
+    inFlight: 50,
+    serve: serveSmtp,
+    open: openPool,
+    providerAt: smtpAt,
+  },
+  http: {
+    bare: 'undici alone',
+    channel: 'sms',
+    connections: 20,
+    inFlight: 50,
+    serve: serveHttp,
+    open: openUndici,
+    providerAt: webhookAt,
+  },
+} as const
+const carrierName = process.argv[5] === 'http' ? 'http' : 'smtp'
+const { channel, connections, inFlight, ...carrier } = carriers[carrierName]
 const from = 'Acme <no-reply@acme.test>'
-let emails = 0
+const webhookSecret = 'a secret of the far end'
+let recipients = 0
 
-if (process.argv[2] === 'smtp') serveSmtp()
-else if (process.argv[2] === 'pool') servePool(Number(process.argv[3]))
+type Accepted = (to: string) => void
+type Send = (to: string) => Promise<unknown>
+
+if (process.argv[6] === 'far-end') serveFarEnd()
+else if (process.argv[6] === 'bare') serveBare(Number(process.argv[7]))
 else await main()
 
-/** Counts, and tells when a turn's mails are all there; each mail's time is kept by its recipient. */
-function serveSmtp(): void {
+/** Counts, and tells when a turn's messages are all there; each one's time is kept by its recipient. */
+function serveFarEnd(): void {
   let count = 0
   let wanted = Number.POSITIVE_INFINITY
   const acceptedAtMs = new Map<string, number>()
-  const server = new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['STARTTLS', 'AUTH'],
-    disableReverseLookup: true,
-    onData(stream, session, done) {
-      stream.on('end', () => {
-        count++
-        acceptedAtMs.set(session.envelope.rcptTo[0]?.address ?? '', Date.now())
-        done(null)
-        if (count === wanted) process.send?.({ all: true })
-      })
-      stream.resume()
-    },
+  const server = carrier.serve((to) => {
+    count++
+    acceptedAtMs.set(to, Date.now())
+    if (count === wanted) process.send?.({ all: true })
   })
   process.on('message', (message: { expect?: number; times?: true }) => {
     if (message.expect !== undefined) {
@@ -80,13 +100,53 @@ function serveSmtp(): void {
     } else process.send?.({ times: [...acceptedAtMs] })
   })
   server.listen(0, '127.0.0.1', () => {
-    process.send?.({ port: (server.server.address() as AddressInfo).port })
+    process.send?.({ port: (server.address() as AddressInfo).port })
   })
   process.on('disconnect', () => process.exit())
 }
 
-/** Sends mails to the recipients it is told, and does nothing else. */
-function servePool(port: number): void {
+function serveSmtp(accepted: Accepted): Server {
+  return new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS', 'AUTH'],
+    disableReverseLookup: true,
+    onData(stream, session, done) {
+      stream.on('end', () => {
+        // Afterwards the envelope is empty.
+        accepted(session.envelope.rcptTo[0]?.address ?? '')
+        done(null)
+      })
+      stream.resume()
+    },
+  }).server
+}
+
+function serveHttp(accepted: Accepted): Server {
+  return createServer(async (incoming, answer) => {
+    const { to } = JSON.parse(await text(incoming))
+    answer.setHeader('content-type', 'application/json')
+    answer.end('{"id":"1"}')
+    accepted(to)
+  })
+}
+
+/** The bare client: sends one message to each recipient that a process message lists. */
+function serveBare(port: number): void {
+  const send = carrier.open(port)
+  process.on('message', async ({ recipients }: { recipients: string[] }) => {
+    const loop = async () => {
+      for (let to = recipients.pop(); to; to = recipients.pop()) await send(to)
+    }
+    await Promise.all(Array.from({ length: inFlight }, loop))
+  })
+  process.on('disconnect', () => process.exit())
+}
+
+function rendered() {
+  return loadTemplates(join(repository, 'templates')).render(template, channel, 'en', params)
+}
+
+function openPool(port: number): Send {
   const pool = nodemailer.createTransport({
     pool: true,
     host: '127.0.0.1',
@@ -94,16 +154,24 @@ function servePool(port: number): void {
     maxConnections: connections,
     maxMessages: Number.POSITIVE_INFINITY,
   })
-  const mail = loadTemplates(join(repository, 'templates')).render(template, 'email', 'en', params)
-  process.on('message', async ({ recipients }: { recipients: string[] }) => {
-    const loop = async () => {
-      for (let to = recipients.pop(); to; to = recipients.pop()) {
-        await pool.sendMail({ from, to, ...mail })
-      }
+  const mail = rendered()
+  return (to) => pool.sendMail({ from, to, ...mail })
+}
+
+/** Signs, and reads the answer, as the provider must. */
+function openUndici(port: number): Send {
+  const pool = new Pool(`http://127.0.0.1:${port}`, { connections })
+  const { text: sms } = rendered()
+  return async (to) => {
+    const noticeId = newId()
+    const body = JSON.stringify({ noticeId, channel, to, template, locale: 'en', text: sms })
+    const headers = {
+      'content-type': 'application/json',
+      ...signWebhook(webhookSecret, noticeId, Date.now(), body),
     }
-    await Promise.all(Array.from({ length: inFlight }, loop))
-  })
-  process.on('disconnect', () => process.exit())
+    const answer = await pool.request({ method: 'POST', path: '/', headers, body })
+    return answer.body.json()
+  }
 }
 
 async function main(): Promise<void> {
@@ -116,23 +184,25 @@ async function main(): Promise<void> {
 }
 
 async function compare(bench: Bench): Promise<void> {
-  const smtp = bench.fork(import.meta.filename, ['smtp'])
-  const [{ port }] = (await once(smtp, 'message')) as [{ port: number }]
+  const fork = (...role: (string | number)[]) =>
+    bench.fork(import.meta.filename, [rounds, perTurn, template, carrierName, ...role])
+  const farEnd = fork('far-end')
+  const [{ port }] = (await once(farEnd, 'message')) as [{ port: number }]
   const policyFile = policyFileFor(port)
   const backlog = openBacklog(bench)
 
   async function turn(start: () => unknown): Promise<number> {
-    await ask(smtp, { expect: mailsPerTurn })
-    const all = once(smtp, 'message')
+    await ask(farEnd, { expect: perTurn })
+    const all = once(farEnd, 'message')
     const startMs = performance.now()
     await start()
     await all
     return perSecond(startMs)
   }
 
-  async function bareTurn(pool: ChildProcess): Promise<number> {
-    const recipients = Array.from({ length: mailsPerTurn }, freshEmail)
-    return turn(() => pool.send({ recipients }))
+  async function bareTurn(bare: ChildProcess): Promise<number> {
+    const recipients = Array.from({ length: perTurn }, freshRecipient)
+    return turn(() => bare.send({ recipients }))
   }
 
   async function workerTurn(): Promise<number> {
@@ -155,7 +225,7 @@ async function compare(bench: Bench): Promise<void> {
     return rate
   }
   const shared = {
-    smtp: smtp.pid as number,
+    farEnd: farEnd.pid as number,
     redis: bench.redis.pid,
     postgres: bench.postgres.pid,
   }
@@ -163,34 +233,39 @@ async function compare(bench: Bench): Promise<void> {
   const usedWorker: Record<string, number> = {}
   const rates: { bare: number[]; worker: number[] } = { bare: [], worker: [] }
   for (let round = 0; round < rounds; round++) {
-    await backlog.fill(mailsPerTurn)
-    const pool = bench.fork(import.meta.filename, ['pool', port, template])
+    await backlog.fill(perTurn)
+    const bareClient = fork('bare', port)
     const worker = await bench.start('src/main/worker.ts', policyFile)
-    await bareTurn(pool)
+    await bareTurn(bareClient)
     await workerTurn()
-    await backlog.fill(mailsPerTurn)
-    const ownBare = { sender: pool.pid as number, ...shared }
-    rates.bare.push(await weighed(() => bareTurn(pool), ownBare, usedBare))
+    await backlog.fill(perTurn)
+    const ownBare = { sender: bareClient.pid as number, ...shared }
+    rates.bare.push(await weighed(() => bareTurn(bareClient), ownBare, usedBare))
     rates.worker.push(await weighed(workerTurn, { sender: worker.pid, ...shared }, usedWorker))
-    pool.disconnect()
+    bareClient.disconnect()
     // The last one, warm, goes on to the time from the 202.
     if (round < rounds - 1) await worker.stop()
   }
   const [bare, worker] = [median(rates.bare), median(rates.worker)]
   const addRow = openTable(
-    `${template}: medians of ${rounds} rounds, ${mailsPerTurn} mails a turn, ${connections} connections`,
-    'mails/s',
+    `${template} over ${carrierName}: medians of ${rounds} rounds, ${perTurn} a turn, ${connections} connections`,
+    'per second',
     'ratio',
     'sender µs',
-    'SMTP server µs',
+    'ratio of µs',
+    'server µs',
     'Redis µs',
     'PostgreSQL µs',
   )
-  const microseconds = (used: Record<string, number>) =>
-    Object.values(used).map((ms) => Math.round((ms * 1_000) / rounds / mailsPerTurn))
+  function microseconds(used: Record<string, number>) {
+    const [sender = 0, ...others] = Object.values(used).map((ms) =>
+      Math.round((ms * 1_000) / rounds / perTurn),
+    )
+    return [sender, ((usedBare.sender ?? 0) / (used.sender ?? 0)).toFixed(2), ...others]
+  }
   const ratio = (worker / bare).toFixed(2)
   addRow(
-    `nodemailer pool alone, ${inFlight} in flight`,
+    `${carrier.bare}, ${inFlight} in flight`,
     bare.toFixed(0),
     '1.00',
     ...microseconds(usedBare),
@@ -199,9 +274,9 @@ async function compare(bench: Bench): Promise<void> {
 
   await backlog.open()
   const api = (await bench.start('src/main/api.ts', policyFile)).url
-  const waits = await endToEnd(api, smtp, worker / 2, 5)
+  const waits = await endToEnd(api, farEnd, worker / 2, 5)
   console.log(
-    `\nfrom the 202 to the server's acceptance at ${(worker / 2).toFixed(0)}/s (half load), ${waits.length} mails: ` +
+    `\nfrom the 202 to the server's acceptance at ${(worker / 2).toFixed(0)}/s (half load), ${waits.length} messages: ` +
       `p50 ${percentile(waits, 0.5)} ms, p99 ${percentile(waits, 0.99)} ms`,
   )
 }
@@ -221,9 +296,9 @@ function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
     ttlMs: 600_000,
     triesPerCode: 3,
   })
-  const queue = new Queue(queueName('email'), {
+  const queue = new Queue(queueName(channel), {
     connection: redis,
-    prefix: queuePrefix('postern:'),
+    prefix: queuePrefix('postern:', channel),
   })
   closeLater(() => queue.close())
 
@@ -238,41 +313,41 @@ function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
       await queue.pause()
       await Promise.all(
         Array.from({ length: count }, async () => {
-          const [id, to] = [newId(), freshEmail()]
+          const [id, to] = [newId(), freshRecipient()]
           if (kind === 'captcha') {
-            const owner = { app: 'default', scene: 'login', channel: 'email' as const, to }
+            const owner = { app: 'default', scene: 'login', channel, to }
             await codes.remember(owner, id, '1234')
           }
           await store.insert({
             id,
             app: 'default',
             kind,
-            channel: 'email',
+            channel,
             recipient: to,
-            recipientHash: secrets.recipientHashes('email', to)[0] as Buffer,
+            recipientHash: secrets.recipientHashes(channel, to)[0] as Buffer,
             scene: kind === 'captcha' ? 'login' : null,
             template,
             locale: 'en',
             sealedParams: secrets.seal(JSON.stringify(params), id),
             ttlMs: 3_600_000,
           })
-          await producer.add({ id, channel: 'email', kind })
+          await producer.add({ id, channel, kind })
         }),
       )
     },
   }
 }
 
-/** Milliseconds from each 202 to the SMTP server's acceptance, sorted. */
+/** Milliseconds from each 202 to the far end's acceptance, sorted. */
 async function endToEnd(
   url: string,
-  smtp: ChildProcess,
+  farEnd: ChildProcess,
   rate: number,
   seconds: number,
 ): Promise<number[]> {
   const count = Math.floor(rate * seconds)
-  await ask(smtp, { expect: count })
-  const all = once(smtp, 'message')
+  await ask(farEnd, { expect: count })
+  const all = once(farEnd, 'message')
   const agent = new Agent({ keepAlive: true, maxSockets: 128 })
   const acceptedAtMs = new Map<string, number>()
   const startMs = performance.now()
@@ -280,14 +355,14 @@ async function endToEnd(
   while (posts.length < count) {
     const due = Math.min(count, ((performance.now() - startMs) / 1_000) * rate)
     while (posts.length < due) {
-      const to = freshEmail()
+      const to = freshRecipient()
       posts.push(post(agent, url, to).then(() => void acceptedAtMs.set(to, Date.now())))
     }
     await sleep(2)
   }
   await Promise.all(posts)
   await all
-  const times = new Map((await ask(smtp, { times: true })).times)
+  const times = new Map((await ask(farEnd, { times: true })).times)
   agent.destroy()
   return [...acceptedAtMs]
     .map(([to, ms]) => Math.max(0, (times.get(to) ?? Number.NaN) - ms))
@@ -296,7 +371,7 @@ async function endToEnd(
 
 function post(agent: Agent, url: string, to: string): Promise<void> {
   const body = JSON.stringify({
-    channel: 'email',
+    channel,
     to,
     ...(kind === 'captcha' ? { scene: 'login' } : { template, params }),
   })
@@ -330,19 +405,31 @@ async function ask(child: ChildProcess, message: object): Promise<Told> {
   return (await answer)[0] as Told
 }
 
-function freshEmail(): string {
-  return `user${emails++}@example.test`
+function freshRecipient(): string {
+  const number = recipients++
+  return channel === 'email'
+    ? `user${number}@example.test`
+    : `+86138${String(number).padStart(8, '0')}`
 }
 
 function perSecond(startMs: number): number {
-  return (mailsPerTurn * 1_000) / (performance.now() - startMs)
+  return (perTurn * 1_000) / (performance.now() - startMs)
 }
 
-function policyFileFor(smtpPort: number) {
-  const url = `smtp://127.0.0.1:${smtpPort}`
+function smtpAt(port: number) {
+  const url = `smtp://127.0.0.1:${port}`
+  return { kind: 'smtp', url, from, connections: carriers.smtp.connections }
+}
+
+function webhookAt(port: number) {
+  return { kind: 'webhook', url: `http://127.0.0.1:${port}`, secret: webhookSecret }
+}
+
+function policyFileFor(port: number) {
   return {
     policies: { captcha: [], notice: [], check: [] },
-    providers: { mail: { kind: 'smtp', url, from, connections } },
-    routes: { email: [{ use: ['mail'] }], sms: [] },
+    providers: { one: carrier.providerAt(port) },
+    routes: { email: [], sms: [], [channel]: [{ use: ['one'] }] },
+    delivery: { concurrency: connections },
   }
 }

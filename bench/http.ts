@@ -1,32 +1,39 @@
 /**
- * `npm run bench`: what a request costs, beside what it could cost at least.
+ * `npm run bench`: what a request costs, beside what it would cost by hand in Express.
  *
- * Accepted sends, refused sends and checks per second at 64 connections, each in the same run beside a
- * bare Express JSON echo, a bare Express 429, and a hand-written route doing one EVALSHA, one INSERT
- * and one queue.add, with a hand-written worker where ours runs too. Every variant is a process of its
- * own; rounds take turns, so that a slow minute of the machine touches all alike; the medians are
- * compared. Read the ratios, not the figures.
+ * The cost is processor time per request: of the API process, of Redis and of PostgreSQL (Linux only). It says the same
+ * on a busy machine, rates do not. Each variant is a process of its own, and there are two of each: theirs, ours, ours,
+ * theirs. A process that starts later can need a third more, so the rounds alternate between the first two and the last
+ * two, and between both orders of the variants. The medians of all rounds are compared.
  *
- * Beside the rates stands the processor time per request: of the API process, of Redis and of
- * PostgreSQL. It says the same on a busy machine (Linux only).
- *
- *   npx node bench/http.ts [rounds] [seconds per measurement] [only variants whose name contains this]
+ *   npx node bench/run.ts http [--rounds 6] [--seconds 2] [--warm-up 20000] [--only refused]
+ *   npx node bench/run.ts http --processes 1,2,4     accepted sends with so many API processes, and nothing else
  */
 import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { createCodeStore } from '../src/captcha/code-store.ts'
 import { createSecrets } from '../src/crypto/secrets.ts'
-import { type Bench, type BenchProcess, key, openBench, secret } from './harness/bench.ts'
+import { type BenchProcess, key, openBench, secret } from './harness/bench.ts'
 import { cpuMs, median } from './harness/measure.ts'
 import { openTable } from './harness/table.ts'
 
-const rounds = Number(process.argv[2] ?? 5)
-const seconds = Number(process.argv[3] ?? 3)
-const wanted = process.argv[4] ?? ''
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '6' },
+    seconds: { type: 'string', default: '2' },
+    'warm-up': { type: 'string', default: '20000' },
+    only: { type: 'string', default: '' },
+    processes: { type: 'string', default: '' },
+  },
+})
+const rounds = Number(options.rounds)
+const seconds = Number(options.seconds)
 const connections = 64
+/** Requests before a variant is measured at a process. Code that has run less is two to four times as slow. */
+const warmUpRequests = Number(options['warm-up'])
 
 const policyFile = {
   code: { length: 4, ttl: '5m', triesPerCode: 3 },
@@ -52,190 +59,253 @@ const policyFile = {
   routes: { email: [{ use: ['sandbox'] }], sms: [{ use: ['sandbox'] }] },
 }
 
-interface Result {
+/** Per variant: the process that is asked, the path, and the kind of body in load.ts. */
+const variants = {
+  'bare Express echo': ['theirs', '/echo', 'send'],
+  'Express, EVALSHA, 429': ['theirs', '/one-by-one', 'same'],
+  'by hand, one by one': ['theirs', '/one-by-one', 'send'],
+  'by hand, per tick': ['theirs', '/per-tick', 'send'],
+  refused: ['ours', '/v1/captchas', 'same'],
+  accepted: ['ours', '/v1/captchas', 'send'],
+  'right code': ['ours', '/v1/captchas/check', 'right'],
+  'no code': ['ours', '/v1/captchas/check', 'gone'],
+} as const
+type Variant = keyof typeof variants
+
+interface Load {
   perSecond: number
-  apiCpuUs: number
-  redisCpuUs: number
-  postgresCpuUs: number
-  p50Ms: number
   p99Ms: number
   statuses: Record<string, number>
 }
 
+interface Result extends Load {
+  requests: number
+  apiUs: number
+  redisUs: number
+  postgresUs: number
+  /** Transactions that wrote, per request. */
+  commits: number
+}
+
+const perSecond = (result: Result) => result.perSecond
+const apiUs = (result: Result) => result.apiUs
+const allUs = (result: Result) => result.apiUs + result.redisUs + result.postgresUs
+
 const bench = await openBench()
+const redis = new Redis(bench.redis.url)
+bench.closeLater(() => redis.disconnect())
+const database = new pg.Client({ connectionString: bench.postgres.url })
+database.on('error', () => {})
+await database.connect()
+bench.closeLater(() => database.end())
+const codes = createCodeStore(redis, createSecrets(secret), {
+  keyPrefix: 'postern:',
+  ttlMs: 600_000,
+  triesPerCode: 3,
+})
+let salt = 1
+
 try {
-  await compare(bench)
+  if (options.processes) await compareProcesses(options.processes.split(',').map(Number))
+  else await compareRoutes()
 } finally {
   await bench.close()
 }
 
-async function compare(bench: Bench): Promise<void> {
-  const { redis: redisServer, postgres: postgresServer, start, closeLater } = bench
-  const redis = new Redis(redisServer.url)
-  closeLater(() => redis.disconnect())
-  const database = new pg.Client({ connectionString: postgresServer.url })
-  database.on('error', () => {})
-  await database.connect()
-  closeLater(() => database.end())
+async function compareRoutes(): Promise<void> {
+  const theirs = () => bench.start('bench/targets/hand-written.ts')
+  const ours = () => bench.start('src/main/api.ts', policyFile)
+  const [theirs1, ours1] = [await theirs(), await ours()]
+  const [ours2, theirs2] = [await ours(), await theirs()]
+  const pairs = [
+    { theirs: theirs1, ours: ours1 },
+    { theirs: theirs2, ours: ours2 },
+  ] as const
 
-  const echo = await start('bench/targets/echo.ts')
-  const oneByOne = await start('bench/targets/one-by-one.ts')
-  const api = await start('src/main/api.ts', policyFile)
-
-  const codes = createCodeStore(redis, createSecrets(secret), {
-    keyPrefix: 'postern:',
-    ttlMs: 600_000,
-    triesPerCode: 3,
-  })
-  /** Codes "0000" for the recipients a load of this salt will check. */
-  async function rememberCodes(salt: number): Promise<void> {
-    const prefix = `+861${38 + (salt % 2)}`
-    const count = 12_000 * seconds
-    for (let index = 0; index < count; index += 1_000) {
-      await Promise.all(
-        Array.from({ length: Math.min(1_000, count - index) }, (_, offset) => {
-          const digits = String(salt * 1_000_003 + index + offset)
-            .slice(-8)
-            .padStart(8, '0')
-          const owner = {
-            app: 'default',
-            scene: 'signup',
-            channel: 'sms' as const,
-            to: prefix + digits,
-          }
-          return codes.remember(owner, '01a1fdac-16f8-75c6-b2de-26f19df3a927', '0000')
-        }),
-      )
-    }
-  }
-
-  let salt = 1
-  const allVariants: { name: string; run: () => Promise<Result> }[] = [
-    { name: 'bare Express echo', run: () => load(echo, '/echo', 'send') },
-    { name: 'bare Express 429', run: () => load(echo, '/429', 'send') },
-    { name: 'EVALSHA + INSERT + add, one by one', run: () => load(oneByOne, '/captchas', 'send') },
-    { name: 'accepted sends', run: () => load(api, '/v1/captchas', 'send') },
-    { name: 'refused sends', run: () => load(api, '/v1/captchas', 'same') },
-    { name: 'checks of a right code', run: () => load(api, '/v1/captchas/check', 'right') },
-    { name: 'checks without a code', run: () => load(api, '/v1/captchas/check', 'gone') },
-  ]
-  const variants = allVariants.filter(
-    ({ name }) => name.startsWith('bare') || name.startsWith('EVALSHA') || name.includes(wanted),
+  const results = (names: readonly Variant[], isCarried: boolean) =>
+    inRounds(names, pairs, async (name, pair) => {
+      const [whose, path, body] = variants[name]
+      const result = await load([pair[whose]], path, body)
+      if (isCarried) await drain()
+      return result
+    })
+  const wanted = (Object.keys(variants) as Variant[]).filter(
+    (name) => variants[name][0] === 'theirs' || name.includes(options.only),
   )
-  const results = new Map<string, Result[]>(variants.map(({ name }) => [name, []]))
-
-  async function load({ url, pid }: BenchProcess, path: string, kind: string): Promise<Result> {
-    salt++
-    if (kind === 'right') await rememberCodes(salt)
-    const args = ['bench/load.ts', url, seconds, connections, path, kind, key, salt].map(String)
-    const processes = () => [pid, redisServer.pid, postgresServer.pid].map(cpuMs)
-    const before = processes()
-    const { stdout } = await promisify(execFile)(process.execPath, args)
-    const result = JSON.parse(stdout) as Result
-    const requests = Object.values(result.statuses).reduce((sum, count) => sum + count, 0)
-    const [apiCpuUs = 0, redisCpuUs = 0, postgresCpuUs = 0] = processes().map(
-      (ms, index) => ((ms - (before[index] ?? 0)) * 1_000) / requests,
-    )
-    return { ...result, apiCpuUs, redisCpuUs, postgresCpuUs }
+  const alone = await results(wanted, false)
+  printFigures('no worker running', alone)
+  const addGoal = openTable('goals', 'ours', 'theirs', 'ratio', 'bound')
+  const goal = (
+    name: string,
+    all: Map<Variant, Result[]>,
+    ours: Variant,
+    theirs: Variant,
+    pick: (result: Result) => number,
+    bound: string,
+  ) => {
+    const [one, other] = [ours, theirs].map((variant) => median((all.get(variant) ?? []).map(pick)))
+    if (one === undefined || other === undefined || Number.isNaN(one)) return
+    addGoal(name, one.toFixed(0), other.toFixed(0), (one / other).toFixed(2), bound)
   }
+  goal('refused, API µs', alone, 'refused', 'Express, EVALSHA, 429', apiUs, '≤ 1.5')
+  goal('accepted, API µs', alone, 'accepted', 'by hand, per tick', apiUs, '≤ 1.3')
+  goal('right code, API µs', alone, 'right code', 'bare Express echo', apiUs, '≤ 2')
+  goal('no code, API µs', alone, 'no code', 'bare Express echo', apiUs, '≤ 1.3')
+  goal('accepted, all µs', alone, 'accepted', 'by hand, one by one', allUs, '≤ 0.6')
+  goal('accepted per second', alone, 'accepted', 'by hand, one by one', perSecond, '≥ 1.5')
+  if (options.only) return
+  await bench.start('src/main/worker.ts', policyFile)
+  await bench.start('bench/targets/hand-written-worker.ts')
+  const carried = await results(['by hand, one by one', 'accepted'], true)
+  goal('the same, workers running', carried, 'accepted', 'by hand, one by one', perSecond, '≥ 2.2')
+}
 
-  /** Until the workers have carried what the last load left, so that they don't take part in the next. */
-  async function drain(): Promise<void> {
-    const queues = ['{postern:queue}:send-sms', 'bull:baseline']
-    const lists = queues.flatMap((queue) => [`${queue}:wait`, `${queue}:active`])
-    const lengths = () => Promise.all(lists.map((list) => redis.llen(list)))
-    const untilMs = performance.now() + 60_000
-    while ((await lengths()).some((length) => length > 0)) {
-      if (performance.now() > untilMs) throw new Error('the workers do not come to an end')
-      await sleep(50)
-    }
+async function compareProcesses(counts: readonly number[]): Promise<void> {
+  const processes: BenchProcess[] = []
+  while (processes.length < Math.max(...counts)) {
+    processes.push(await bench.start('src/main/api.ts', policyFile))
   }
-
-  async function measure(label: string, isCarried: boolean): Promise<void> {
-    for (let round = 0; round <= rounds; round++) {
-      for (const { name, run } of variants) {
-        const result = await run()
-        if (isCarried) await drain()
-        // The first round warms up.
-        if (round > 0) results.get(name)?.push(result)
-      }
-      // What a round left on the queue must not grow into the next.
-      await redis.flushdb()
-    }
-    printTable(label)
-    for (const all of results.values()) all.length = 0
+  // Each count with other processes first.
+  const orders = processes.map((_, at) => [...processes.slice(at), ...processes.slice(0, at)])
+  const results = await inRounds(counts, orders, (count, order) =>
+    load(order.slice(0, count), '/v1/captchas', 'send'),
+  )
+  const [few = []] = results.values()
+  const addRow = openTable(
+    `accepted sends, medians of ${rounds} rounds of ${seconds} s`,
+    'per second',
+    'p99 ms',
+    'API µs',
+    '/ first row',
+    'Redis µs',
+    'PostgreSQL µs',
+    'commits',
+  )
+  for (const [count, all] of results) {
+    const of = (pick: (result: Result) => number) => median(all.map(pick))
+    addRow(
+      `${count} API process${count === 1 ? '' : 'es'}`,
+      of(perSecond).toFixed(0),
+      of(({ p99Ms }) => p99Ms).toFixed(1),
+      of(apiUs).toFixed(0),
+      (of(apiUs) / median(few.map(apiUs))).toFixed(2),
+      of(({ redisUs }) => redisUs).toFixed(0),
+      of(({ postgresUs }) => postgresUs).toFixed(0),
+      of(({ commits }) => commits).toFixed(3),
+    )
   }
+}
 
-  await printBytesPerSend()
-  await measure('no worker running', false)
-  await start('src/main/worker.ts', policyFile)
-  await start('bench/targets/one-by-one-worker.ts')
-  await measure('both workers running', true)
-
-  async function printBytesPerSend(): Promise<void> {
-    await redis.flushdb()
-    await load(api, '/v1/captchas', 'send')
-    await redis.flushdb()
-    const before = await sizes()
-    const { statuses } = await load(api, '/v1/captchas', 'send')
-    const after = await sizes()
-    const sends = statuses[202] ?? 1
-    console.log(
-      `bytes per accepted send, nothing sent yet: Redis ${Math.round((after.redis - before.redis) / sends)}` +
-        `, PostgreSQL ${Math.round((after.postgres - before.postgres) / sends)}\n`,
-    )
-    await redis.flushdb()
-  }
-
-  async function sizes() {
-    const memory = await redis.info('memory')
-    const { rows } = await database.query(
-      "SELECT sum(pg_total_relation_size(inhrelid))::float8 AS bytes FROM pg_inherits WHERE inhparent = 'notice'::regclass",
-    )
-    return {
-      redis: Number(/used_memory:(\d+)/.exec(memory)?.[1]),
-      postgres: rows[0].bytes as number,
-    }
-  }
-
-  function printTable(label: string): void {
-    const names = variants.map(({ name }) => name)
-    const medianOf = (name: string, pick: (result: Result) => number) =>
-      median((results.get(name) ?? []).map(pick))
-    const echoRate = medianOf('bare Express echo', (result) => result.perSecond)
-    const refusalRate = medianOf('bare Express 429', (result) => result.perSecond)
-    const oneByOneRate = medianOf(
-      'EVALSHA + INSERT + add, one by one',
-      (result) => result.perSecond,
-    )
-    const addRow = openTable(
-      `${label}: medians of ${rounds} rounds of ${seconds} s, ${connections} connections`,
-      'per second',
-      '/ echo',
-      '/ bare 429',
-      '/ one by one',
-      'p50 ms',
-      'p99 ms',
-      'API µs',
-      'Redis µs',
-      'PostgreSQL µs',
-      'statuses',
-    )
+/** Measures all in turns: at the next place in each round, and in the other order in every other two rounds. */
+async function inRounds<Name, Place>(
+  names: readonly Name[],
+  places: readonly Place[],
+  run: (name: Name, place: Place) => Promise<Result>,
+): Promise<Map<Name, Result[]>> {
+  const results = new Map<Name, Result[]>(names.map((name) => [name, []]))
+  for (const place of places) {
     for (const name of names) {
-      const rate = medianOf(name, (result) => result.perSecond)
-      addRow(
-        name,
-        rate.toFixed(0),
-        (rate / echoRate).toFixed(2),
-        (rate / refusalRate).toFixed(2),
-        (rate / oneByOneRate).toFixed(2),
-        medianOf(name, (result) => result.p50Ms).toFixed(1),
-        medianOf(name, (result) => result.p99Ms).toFixed(1),
-        medianOf(name, (result) => result.apiCpuUs).toFixed(0),
-        medianOf(name, (result) => result.redisCpuUs).toFixed(0),
-        medianOf(name, (result) => result.postgresCpuUs).toFixed(0),
-        Object.keys(results.get(name)?.at(-1)?.statuses ?? {}).join(' '),
-      )
+      for (let sent = 0; sent < warmUpRequests; ) sent += (await run(name, place)).requests
+      await forget()
     }
+  }
+  for (let round = 0; round < rounds; round++) {
+    const place = places[round % places.length] as Place
+    for (const name of round % 4 < 2 ? names : names.toReversed()) {
+      results.get(name)?.push(await run(name, place))
+    }
+    await forget()
+  }
+  return results
+}
+
+/** Deletes everything that was sent, so that the next load begins with empty servers. */
+async function forget(): Promise<void> {
+  await redis.flushdb()
+  await database.query('TRUNCATE notice')
+}
+
+async function load(
+  processes: readonly BenchProcess[],
+  path: string,
+  body: string,
+): Promise<Result> {
+  salt++
+  if (body === 'right') await rememberCodes()
+  const urls = processes.map(({ url }) => url).join(',')
+  const args = ['bench/load.ts', urls, seconds, connections, path, body, key, salt].map(String)
+  const pids = [...processes.map(({ pid }) => pid), bench.redis.pid, bench.postgres.pid]
+  const [before, commitsBefore] = [pids.map(cpuMs), await writes()]
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  const result = JSON.parse(stdout) as Load
+  const requests = Object.values(result.statuses).reduce((sum, count) => sum + count, 0)
+  const usOf = pids.map((pid, at) => ((cpuMs(pid) - (before[at] ?? 0)) * 1_000) / requests)
+  const [postgresUs = 0, redisUs = 0] = usOf.toReversed()
+  return {
+    ...result,
+    requests,
+    apiUs: usOf.slice(0, -2).reduce((sum, us) => sum + us, 0),
+    redisUs,
+    postgresUs,
+    commits: ((await writes()) - commitsBefore) / requests,
+  }
+}
+
+/** Transactions that have written so far. */
+async function writes(): Promise<number> {
+  const { rows } = await database.query(
+    'SELECT pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS count',
+  )
+  return rows[0].count
+}
+
+/** Codes "0000" for the recipients that the next load will check. */
+async function rememberCodes(): Promise<void> {
+  const count = 12_000 * seconds
+  for (let first = 0; first < count; first += 1_000) {
+    const some = Array.from({ length: Math.min(1_000, count - first) }, (_, at) => {
+      const digits = String(salt * 1_000_003 + first + at).slice(-8)
+      const to = `+861${38 + (salt % 2)}${digits.padStart(8, '0')}`
+      const owner = { app: 'default', scene: 'signup', channel: 'sms', to } as const
+      return codes.remember(owner, '01a1fdac-16f8-75c6-b2de-26f19df3a927', '0000')
+    })
+    await Promise.all(some)
+  }
+}
+
+/** Until the workers have carried what the last load left, so that they don't take part in the next. */
+async function drain(): Promise<void> {
+  const queues = ['{postern:send-sms}:send-sms', 'bull:baseline']
+  const lists = queues.flatMap((queue) => [`${queue}:wait`, `${queue}:active`])
+  const lengths = () => Promise.all(lists.map((list) => redis.llen(list)))
+  const untilMs = performance.now() + 60_000
+  while ((await lengths()).some((length) => length > 0)) {
+    if (performance.now() > untilMs) throw new Error('the workers do not come to an end')
+    await sleep(50)
+  }
+}
+
+function printFigures(label: string, results: ReadonlyMap<Variant, readonly Result[]>): void {
+  const addRow = openTable(
+    `${label}: medians of ${rounds} rounds of ${seconds} s, ${connections} connections`,
+    'per second',
+    'p99 ms',
+    'API µs',
+    'Redis µs',
+    'PostgreSQL µs',
+    'statuses',
+  )
+  for (const [name, all] of results) {
+    const of = (pick: (result: Result) => number, digits = 0) =>
+      median(all.map(pick)).toFixed(digits)
+    addRow(
+      name,
+      of(perSecond),
+      of(({ p99Ms }) => p99Ms, 1),
+      of(apiUs),
+      of(({ redisUs }) => redisUs),
+      of(({ postgresUs }) => postgresUs),
+      Object.keys(all.at(-1)?.statuses ?? {}).join(' '),
+    )
   }
 }

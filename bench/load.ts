@@ -2,14 +2,14 @@
  * A closed-loop load over keep-alive connections: each sends its next request when it has its answer.
  * A process of its own, so that the measured server has its core to itself. Prints one line of JSON.
  *
- *   npx node bench/load.ts <url> <seconds> <connections> <path> <body kind> <key> <salt>
+ *   npx node bench/load.ts <urls, joined by commas> <seconds> <connections> <path> <body kind> <key> <salt>
  */
 import { connect } from 'node:net'
 import { percentile } from './harness/measure.ts'
 
-const [url = '', seconds = '3', connections = '64', path = '/', kind = '', key = '', salt = '0'] =
+const [urls = '', seconds = '3', connections = '64', path = '/', kind = '', key = '', salt = '0'] =
   process.argv.slice(2)
-const { hostname, port } = new URL(url)
+const addresses = urls.split(',').map((url) => new URL(url))
 
 /** Salted, so that no two runs meet the same recipients. */
 let count = 0
@@ -31,19 +31,22 @@ const statuses = new Map<string, number>()
 const untilMs = performance.now() + Number(seconds) * 1_000
 const startMs = performance.now()
 
-await Promise.all(Array.from({ length: Number(connections) }, () => drive()))
+await Promise.all(
+  Array.from({ length: Number(connections) }, (_, at) =>
+    drive(addresses[at % addresses.length] as URL),
+  ),
+)
 const tookMs = performance.now() - startMs
 latencies.sort((a, b) => a - b)
 console.log(
   JSON.stringify({
     perSecond: (latencies.length / tookMs) * 1_000,
-    p50Ms: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),
     statuses: Object.fromEntries(statuses),
   }),
 )
 
-function drive(): Promise<void> {
+function drive({ hostname, port }: URL): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname)
     socket.setNoDelay(true)

@@ -1,7 +1,8 @@
 /**
- * `npm run pages`: what each page of ours costs a browser that comes for the first time: bytes and requests as they
- * travel until it has loaded, when something stands on the screen, and how far it jumps in the second after that (its
- * layout shift). Bytes of ours are without the bundles of Swagger UI and VitePress. Starts a demo of its own, or uses one:
+ * `npm run pages`: what each page of ours costs a browser that comes for the first time: when something stands on the
+ * screen, how far it jumps in the second after that (its layout shift), and bytes and requests as they travel until then.
+ * The state that the demo page reads again and again, and the pages that VitePress loads for a later click, are not
+ * counted. Bytes of ours are without the bundles of Swagger UI and VitePress. Starts a demo of its own, or uses one:
  *
  *   npm run pages -- --demo http://localhost:3000 --admin http://localhost:9100
  */
@@ -11,6 +12,8 @@ import { openBrowser, startDemo } from './harness/demo.ts'
 import { openTable } from './harness/table.ts'
 
 const visits = 3
+/** The script of a first page ends in `.lean.js`. */
+const notForThisPage = /\/demo\/state$|\.md\.[\w-]+\.js$/
 const librariesFiles = /swagger-ui|assets\/chunks\/(framework|theme)\./
 
 /** In the page: when something stood on the screen; NaN if nothing did in 20 s. */
@@ -80,10 +83,13 @@ async function look(browser: Browser, url: string) {
   let ourBytes = 0
   let requests = 0
   const foreign = new Set<string>()
+  const uncounted = new Set<string>()
   network.on('Network.responseReceived', ({ requestId, response }) => {
     if (librariesFiles.test(response.url)) foreign.add(requestId)
+    if (notForThisPage.test(response.url)) uncounted.add(requestId)
   })
   network.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+    if (uncounted.has(requestId)) return
     bytes += encodedDataLength
     if (!foreign.has(requestId)) ourBytes += encodedDataLength
     requests++
@@ -93,16 +99,9 @@ async function look(browser: Browser, url: string) {
   await page.bringToFront()
   const answer = await page.goto(url, { waitUntil: 'load' })
   const paintMs = Number(await page.evaluate(firstPaint))
-  const found = {
-    status: answer?.status(),
-    bytes,
-    ourBytes,
-    requests,
-    paintMs,
-    shift: Number(await page.evaluate(layoutShift)),
-  }
+  const shift = Number(await page.evaluate(layoutShift))
   await context.close()
-  return found
+  return { status: answer?.status(), bytes, ourBytes, requests, paintMs, shift }
 }
 
 function median(numbers: number[]): number {

@@ -11,6 +11,8 @@ const schemes = ['light', 'dark'] as const
 type Scheme = (typeof schemes)[number]
 /** The times between two frames: typing, waiting for the message, reading the refusal. */
 const stepsMs = [...Array<number>(12).fill(120), ...Array<number>(22).fill(500)]
+/** The site's first page has 60 kB for all of it. */
+const still = { quality: 0.25, resizeWidth: 960 }
 const visitor = '+8613800138000'
 
 const docs = new URL('../docs/', import.meta.url)
@@ -24,8 +26,8 @@ try {
   const browser = await openBrowser()
   // The demo plays by itself only while no limit has a use.
   for (const scheme of schemes) {
-    keep(`public/demo-${scheme}.webp`, await drawSelfPlay(browser, 'en', scheme))
-    keep(`public/demo-zh-${scheme}.webp`, await drawSelfPlay(browser, 'zh', scheme))
+    await drawSelfPlay(browser, 'en', scheme)
+    await drawSelfPlay(browser, 'zh', scheme)
   }
   const page = await openDemo(browser, 1_100)
   // A touch ends the self-play; the page then suggests the visitor's number.
@@ -75,29 +77,37 @@ async function guessAndSendAgain(): Promise<void> {
   await post('/v1/captchas', {})
 }
 
-/** One round of the self-play, by a clock that moves from frame to frame. */
+/** One round of the self-play, by a clock that moves from frame to frame; and the refusal as a small still picture. */
 async function drawSelfPlay(
   browser: Browser,
   language: 'en' | 'zh',
   colorScheme: Scheme,
-): Promise<Buffer> {
+): Promise<void> {
   const viewport = { width: 1_280, height: 780 }
   const context = await browser.newContext({ viewport, deviceScaleFactor: 1.25, colorScheme })
   const page = await context.newPage()
   await page.clock.install()
   await page.goto(`${demo}/?lang=${language}`)
   await page.locator('#playing').filter({ hasText: /\S/ }).waitFor()
-  await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 100)
+  await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 500)
 
-  const encode = await createEncoder(await context.newPage(), 0.75)
+  const encode = await createEncoder(await context.newPage(), { quality: 0.75 })
   const frames: Frame[] = []
+  let refusal: Buffer | undefined
   for (const durationMs of stepsMs) {
-    const patch = await encode(await page.screenshot())
+    const picture = await page.screenshot()
+    if ((await page.locator('#lanes .full').count()) > 0) refusal = picture
+    const patch = await encode(picture)
     const last = frames.at(-1)
     if (patch) frames.push({ ...patch, durationMs })
     else if (last) last.durationMs += durationMs
     await page.clock.runFor(durationMs)
   }
+  const name = `public/demo-${language === 'zh' ? 'zh-' : ''}${colorScheme}`
+  keep(`${name}.webp`, animationOf(frames))
+  const encodeStill = await createEncoder(await context.newPage(), still)
+  const small = refusal && (await encodeStill(refusal))
+  if (!small) throw new Error('the self-play came to no refusal')
+  keep(`${name}-still.webp`, small.webp)
   await context.close()
-  return animationOf(frames)
 }

@@ -1,8 +1,9 @@
-/** `npm run bench -- [http | keyless | attack | instructions] …`; `http` when none is named. */
+/** `npm run bench -- [http | keyless | attack | rows | instructions] …`; `http` when none is named. */
 const benches: Record<string, () => Promise<unknown>> = {
   http: () => import('./http.ts'),
   keyless: () => import('./keyless.ts'),
   attack: () => import('./attack.ts'),
+  rows: () => import('./rows.ts'),
   instructions: () => import('./instructions.ts'),
 }
 const [name = ''] = process.argv.slice(2)

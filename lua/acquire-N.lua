@@ -1,28 +1,28 @@
--- Decides checks of one policy in turn, each all or nothing. A refusal writes nothing, except that a lockout's
--- begins its lock.
+-- Decides checks of one policy, one after the other. Each check takes from all parts or from none. A refusal writes
+-- only the lock of a full lockout.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
--- ARGV[2]  how long requests are remembered, in ms; 0: the checks have no ids
--- ARGV[3]  the ids of the calls that ask, 8 bytes each, if the checks have ids
+-- ARGV[2]  ms for which requests are remembered; 0: the checks have no ids
+-- ARGV[3]  the ids of the calls, 8 bytes each, if the checks have ids
 -- ARGV[4]  for tests: now, in ms
--- returns  now, and nothing more if that is outside the period of a calendar; then per check
---          the value of every part, after a 0 where the rule is passed over although it is full: admitted
---          | twice the longest hold (see kinds.lua), and 1 more if its lock began now | -2: a value is not ours
+-- returns  now; only that if now is outside of the known period of a calendar. Then per check:
+--          the value of every part, with a 0 before it if the rule is full but lets the check pass: admitted
+--          | twice the longest hold (see kinds.lua), plus 1 if its lock began now | -2: a value is not the limiter's
 -- include kinds.lua
 local call, pcall = redis.call, redis.pcall
 local plan, memoryMs = cjson.decode(ARGV[1]), tonumber(ARGV[2])
 local clock = ARGV[4] and { 0, ARGV[4] * 1000 } or call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
--- The time of the newest use, 0 if there is none; how many were made up to it, and how many of those are kept.
+-- Returns the time of the newest use (0 without uses), the number of uses up to it, and how many of these are stored.
 local function newest(part, value)
   if #value == #part.empty then return 0, 0, 0 end
   local at, made, before = unpack(last, value, #value - 13)
   return at, made, (made - before) % wrap
 end
 
--- The value with the permits as its newest uses, and without those that have left every window.
+-- Adds the permits as the newest uses, and removes uses that have left every window. Returns the new value.
 local function add(part, value, at)
   if value == part.empty and at == part.now then
     return part.firstUse
@@ -47,7 +47,7 @@ for _, part in ipairs(plan) do
   if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then return { now } end
 end
 
--- Returns the value, and the same without uses written by a clock far ahead of this one. Returns nothing if the key is not
+-- Returns the value, and the value without uses of a clock far ahead of this one. Returns nothing if the value is not
 -- the limiter's.
 local function read(part, key)
   local value = pcall('GET', key)

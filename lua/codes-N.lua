@@ -31,7 +31,7 @@ local function find(codes, id)
   for place, code in ipairs(codes) do if code.id == id then return place, code end end
 end
 
--- A step returns its answer, whether it changed the codes, and the new time to live of the key if that changes.
+-- A step returns its answer, true if it changed the codes, and the new time to live of the key if that changes.
 function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
   local isPending = #codes > 0 or hasOthers == '1'
   -- Processes that died left these codes. The first may be the current one.
@@ -69,7 +69,7 @@ function steps.drop(codes, wanted)
   return count > 0 and 1 or 0, count > 0
 end
 
--- Why there is no current code: see the answers of guess.
+-- The reason why there is no current code, as in the answers of guess.
 local function whyGone(code, wanted)
   if not code or code.state == 'pending' or wanted ~= '' and wanted ~= code.id then return -1 end
   return code.state == 'used' and -3 or nil
@@ -106,7 +106,7 @@ function steps.look(codes, wanted)
 end
 
 function lists.note(key, _, scene, ttlMs)
-  -- Writes that need memory come first: a script that has written once may go on writing when Redis is full.
+  -- Writes that need memory come first. Once a script has written, it may go on even when Redis is full.
   redis.call('ZADD', key, now + ttlMs, scene)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
   if redis.call('PTTL', key) < tonumber(ttlMs) then redis.call('PEXPIRE', key, ttlMs) end

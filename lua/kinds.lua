@@ -1,22 +1,25 @@
--- The kinds of rules, for acquire-N.lua. Read them beside src/limiter/kinds.ts: the names are the same.
--- A value is what a part of a rule knows of a subject: the numbers that src/limiter/uses.ts lists, times in 6 bytes, counts
--- modulo 2^32 in 4. The count before the oldest use stands last. How many uses were made since one of them is a difference.
+-- The kinds of rules, included in acquire-N.lua. Each function has the name of its twin in src/limiter/kinds.ts. A
+-- value is the state of one subject in one part: the numbers that src/limiter/uses.ts lists. Times have 6 bytes, counts
+-- 4 bytes (modulo 2^32). The number of uses before the oldest stored one is at the end. The difference of two counts is
+-- the number of uses between them.
 --
--- arguments  the part; its value; the time of the newest use, or 0; the number of uses made up to that use; the number of
---            these uses that are kept; now
--- returns    the hold or 0; the value to add to, or that begins a lock; the time of the permits; when the value ends
+-- arguments  the part; its value; the time of the newest use, or 0; the number of uses up to that use; how many of these
+--            are stored; now
+-- returns    the hold or 0; the value to which permits are added, or the value with a new lock; the time of the permits;
+--            the time at which the value expires
 local pack, unpack, sub, max, min, floor, ceil = struct.pack, struct.unpack, string.sub, math.max, math.min, math.floor, math.ceil
 local count, time, timed, last, size, wrap = '>I4', '>I6', '>I6I4', '>I6I4I4', 10, 2 ^ 32
 local kinds = {}
 
--- A wait and its window as one number: the greatest has the longest wait, and of those the first window.
+-- Packs a wait and its window into one number. The greatest has the longest wait, and of equal waits the first window.
 local function holdOf(waitMs, window)
   return waitMs > 0 and waitMs * 1024 + 1023 - window.index or 0
 end
 
--- Each use comes back a window after it was made. The newest that is too many beside the permits must leave the
--- window first: looked for from where it stands if every use is one permit, because none is less. A value has some
--- 128 uses at most. The lowest limit comes first: where all uses fit, they fit below a higher one.
+-- Each use comes back one window after it was made. The permits fit when enough uses have left, so the hold ends with
+-- the newest use that must leave. Each entry has one use or more, and a value has some 128 entries at most. So the
+-- search for that use can begin `room` entries from the end. Windows are sorted by their limit: uses that fit below one
+-- limit fit below all higher ones.
 function kinds.sliding(part, value, at, made, kept, now)
   local first, uses, hold = part.first, (#value - 3 - part.first) / size, 0
   for w = 1, #part.windows do
@@ -36,7 +39,8 @@ function kinds.sliding(part, value, at, made, kept, now)
   return 0, value, at, at + part.longestMs
 end
 
--- All uses come back together, a window after the first of them. Of a calendar, when its cron expression fires.
+-- All uses come back together: one window after the first use. In a calendar rule, at the next firing of its cron
+-- expression.
 function kinds.fixed(part, value, at, used, _, now)
   local window = part.windows[1]
   if part.endsAt and at < part.startsAt or not part.endsAt and at + window.ms <= now then
@@ -48,13 +52,13 @@ function kinds.fixed(part, value, at, used, _, now)
 end
 kinds.calendar = kinds.fixed
 
--- When so many permits of a bucket are back.
+-- The time at which this many permits of a bucket are back.
 local function backAt(part, since, permits)
   return since + ceil(permits * part.everyMs / part.refill)
 end
 
--- Permits come back one after the other. All uses since the bucket was full are one use, with the time of the first of
--- them. A bucket lacks no more than its rate and burst allow. A reload may have changed them.
+-- Permits come back one by one. All uses since the bucket was full are stored as one use with the time of the first. A
+-- reload may have changed rate and burst, so the number of missing permits is capped by both.
 function kinds.bucket(part, value, at, made, _, now)
   local window, since, refilled = part.windows[1], unpack(timed, value)
   local lacks = min((made - refilled + wrap / 2) % wrap - wrap / 2, window.limit + part.refill)
@@ -73,7 +77,7 @@ local function lockMs(part, locks)
   return min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
 end
 
--- As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten.
+-- Like sliding, but the first try above the limit begins a lock and clears the counted tries.
 function kinds.lockout(part, value, at, made, kept, now)
   local endsAt, locks = unpack(timed, value)
   if endsAt > now and endsAt <= now + part.trustMs + part.maxLockMs then

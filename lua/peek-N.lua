@@ -1,4 +1,5 @@
--- Reads what a policy knows of a subject, and the time by which to judge it.
+-- Reads the values of policies for one or more calls, and the time.
+--
 -- KEYS     the values of the parts, as in acquire-N.lua
 -- ARGV[1]  for tests: now, in ms
 -- returns  now in ms, and the values (nil: none, or of another type)

@@ -1,4 +1,4 @@
--- Proves that scripts can write here now. Out of memory, read-only or forbidden is an error, as for a send.
+-- Proves that scripts can write now. Full memory, a read-only server or a missing permission is an error, as in a send.
 --
 -- KEYS[1] a key that is never read and expires soon
 -- ARGV[1] its time to live, ms

@@ -1,9 +1,10 @@
--- Gives back what one request took, once.
--- KEYS     the values of the parts, as many times of their reset (what was taken before that is given back
---          already), then the memory of the request: when it was, per part the time and number of its uses, and
---          the ids of the calls that were answered by it, 8 bytes each
--- ARGV     per part: where its first use stands in the value; 0: this part is not given back. Then the id of a
---          call that heard no answer: it is forgotten, and nothing is given back while another was answered; or ''
+-- Gives back the uses of one request, once.
+--
+-- KEYS     the values of the parts; for each, the key with the time of its reset (earlier uses are already given back);
+--          then the memory of the request: its time, per part the time and number of its uses, and the ids of the
+--          answered calls, 8 bytes each
+-- ARGV     per part: the position of the first use in its value; 0: this part is not given back. Then '', or the id of a
+--          call without an answer. That id is removed, and nothing is given back if another call was answered
 -- returns  1 if the request was remembered, else 0
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local timed, count, size, wrap = '>I6I4', '>I4', 10, 2 ^ 32
@@ -26,7 +27,7 @@ if callId ~= '' then
   if others ~= '' or #memory == head then return 0 end
 end
 
--- The value without so many uses of that time, as far as it still has them; see kinds.lua.
+-- Removes this many uses of that time, if the value still has them. Returns the new value; its format is in kinds.lua.
 local function remove(value, first, at, permits)
   local later = value:sub(-4)
   local place = #value - 3 - size

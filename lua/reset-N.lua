@@ -1,6 +1,7 @@
--- Forgets what rules know of a subject, and remembers when, so that nothing taken before is given back again.
--- KEYS     the values of the parts, then as many for the time of their reset
--- ARGV[1]  how long requests are remembered, in ms
+-- Deletes the values of subjects, and stores the time. Uses from before that time are never given back.
+--
+-- KEYS     the values of the parts, then for each the key with the time of its reset
+-- ARGV[1]  ms for which requests are remembered
 -- ARGV[2]  for tests: now, in ms
 -- returns  1
 local clock = ARGV[2] and { 0, ARGV[2] * 1000 } or redis.call('TIME')

@@ -9,8 +9,8 @@ interface Home {
     readonly tagline: string
     readonly actions: readonly { theme: 'brand' | 'alt'; text: string; link: string }[]
   }
-  /** Describes the moving picture of the demo. */
-  readonly picture: string
+  /** The picture of the demo, and its button. */
+  readonly picture: { readonly alt: string; readonly play: string; readonly stop: string }
   readonly features: readonly {
     title: string
     details: string
@@ -30,7 +30,11 @@ const english: Home = {
       { theme: 'alt', text: 'Compare', link: '/comparison' },
     ],
   },
-  picture: 'The demo: a number is typed, the code arrives, and a second request is refused',
+  picture: {
+    alt: 'The demo: a number is typed, the code arrives, and a second request is refused',
+    play: 'Play',
+    stop: 'Stop',
+  },
   features: [
     {
       title: 'A code field for your page',
@@ -67,7 +71,11 @@ const chinese: Home = {
       { theme: 'alt', text: '与其他产品比较', link: '/zh/comparison' },
     ],
   },
-  picture: '演示：输入手机号，收到验证码，第二次请求被拒绝',
+  picture: {
+    alt: '演示：输入手机号，收到验证码，第二次请求被拒绝',
+    play: '播放',
+    stop: '停止',
+  },
   features: [
     {
       title: '现成的验证码输入框',

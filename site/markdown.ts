@@ -60,10 +60,14 @@ export function mendTables(markdown: MarkdownRenderer): void {
   })
 }
 
-/** The site's first page has a hero. The title and the first paragraph, which GitHub shows, would repeat it. */
+/**
+ * The site's first page has a hero. The title and the first paragraph, which GitHub shows, would repeat it. They are
+ * rendered for nothing: rendering is where VitePress finds the links that the build checks.
+ */
 export function dropTitleOfHome(markdown: MarkdownRenderer): void {
-  markdown.core.ruler.push('title of home', ({ env, tokens }) => {
+  markdown.core.ruler.push('title of home', ({ env, md, tokens }) => {
     if (!/^(zh\/)?index\.md$/.test(env.relativePath)) return
-    tokens.splice(0, 1 + tokens.findIndex(({ type }) => type === 'paragraph_close'))
+    const paragraphEnd = tokens.findIndex(({ type }) => type === 'paragraph_close')
+    md.renderer.render(tokens.splice(0, 1 + paragraphEnd), md.options, env)
   })
 }

@@ -26,6 +26,7 @@ const limits: readonly Entry[] = [
 const more: readonly Entry[] = [
   ['/support', 'Support', '客服'],
   ['/operations', 'Operations', '运维'],
+  ['/guides/traces', 'Traces', '链路追踪'],
   ['/guides/login-lock', 'Login lock', '登录锁定'],
   ['/guides/notices', 'Notices', '通知'],
   ['/embedding', 'Inside an Express app', '嵌入 Express 应用'],
@@ -51,6 +52,7 @@ const reference: readonly Entry[] = [
   ['/policy-file', 'Policy file', '策略文件'],
   ['/reference/environment', 'Environment', '环境变量（英文）'],
   ['/servers', 'PostgreSQL and Redis', 'PostgreSQL 与 Redis'],
+  ['/scale', 'Scale', '规模'],
   ['/metrics', 'Metrics', '指标'],
   ['/limiter', 'Limiter', '限流器'],
 ]
@@ -112,6 +114,12 @@ export const english = {
       { text: 'Comparison', link: '/comparison' },
     ],
     sidebar: sidebarOf(false),
+    notFound: {
+      title: 'This page does not exist',
+      quote: 'The address is wrong, or the page has moved. The search above finds it.',
+      link: '/',
+      linkText: 'To the first page',
+    },
   } satisfies DefaultTheme.Config,
 }
 
@@ -125,6 +133,12 @@ export const chinese = {
       { text: '比较', link: '/zh/comparison' },
     ],
     sidebar: sidebarOf(true),
+    notFound: {
+      title: '没有这个页面',
+      quote: '地址有误，或页面已移走。可以用上方的搜索查找。',
+      link: '/zh/',
+      linkText: '回到首页',
+    },
     outline: { level: [2, 3] as [number, number], label: '本页目录' },
     docFooter: { prev: '上一页', next: '下一页' },
     sidebarMenuLabel: '目录',

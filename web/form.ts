@@ -35,7 +35,7 @@ export function watchForm(
     on.held()
   }
 
-  /** Until the end of this task, in which the browser checks the form of a pressed button. */
+  /** A button was pressed. The browser checks the form within this task. */
   function pressed(): void {
     isPressed = true
     setTimeout(() => (isPressed = false))
@@ -44,7 +44,7 @@ export function watchForm(
   /** Shows what is missing when a person wants to send the form, and not when a script asks whether it is valid. */
   function foundInvalid(event: Event): void {
     if (!isPressed) return
-    // The browser reports the first of several itself.
+    // With several invalid elements, the browser reports the first one itself.
     if (form?.querySelectorAll(':invalid:not(fieldset)').length === 1) event.preventDefault()
     on.held()
   }

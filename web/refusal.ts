@@ -67,6 +67,6 @@ export function refusalOf(
   }
 }
 
-/** Whether it may still have been done, and may be asked for again as it was. */
+/** Whether the request may still have been carried out. It can then be repeated unchanged. */
 export const isUnanswered = ({ code }: Problem) =>
   ['offline', 'unreachable', 'unavailable', 'internal', 'idempotency_in_progress'].includes(code)

@@ -141,6 +141,7 @@ postern-code {
     .postern-field *, .postern-field ::before, .postern-field ::after { animation: none !important; transition: none !important }
   }
   @media (forced-colors: active) {
+    --_on-accent: CanvasText;
     .postern-active, .postern-passed .postern-digit { border-color: Highlight }
     .postern-active:empty::after { background: CanvasText }
     .postern-link { color: LinkText }

@@ -11,7 +11,7 @@ export type View = ReturnType<typeof createView>
 
 let count = 0
 
-/** Shows the browser what is missing, empty for nothing, and the element that a person would correct. */
+/** Reports to the browser why the form can't be sent yet (empty: it can), and the input that a person would correct. */
 export type SetMissing = (message: string, entry: HTMLElement) => void
 
 export function createView(host: HTMLElement, setMissing: SetMissing) {
@@ -59,7 +59,7 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
       carried.to.value = to
     },
     pass: () => carried.pass.value,
-    /** The element to go on with. */
+    /** The input of the current step. */
     entry: () => entry,
     hasFocus: () => root.contains(document.activeElement),
     keepInSight: () => keepInSight(line),

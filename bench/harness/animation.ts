@@ -21,8 +21,8 @@ export interface Frame extends Patch {
 /** In a page: keeps the last picture, and encodes what differs from it. Undefined if nothing does. */
 const encoder = `
 let last
-window.encode = async (png, quality) => {
-  const image = await createImageBitmap(await (await fetch(png)).blob())
+window.encode = async (png, { quality, ...size }) => {
+  const image = await createImageBitmap(await (await fetch(png)).blob(), { ...size, resizeQuality: 'high' })
   const { width, height } = image
   const canvas = new OffscreenCanvas(width, height)
   const drawing = canvas.getContext('2d', { alpha: false })
@@ -49,10 +49,10 @@ window.encode = async (png, quality) => {
 }`
 
 /** `page` is an empty page to encode in. */
-export async function createEncoder(page: Page, quality: number) {
+export async function createEncoder(page: Page, how: { quality: number; resizeWidth?: number }) {
   await page.addScriptTag({ content: encoder })
   return async (png: Buffer): Promise<Patch | undefined> => {
-    const call = `encode("data:image/png;base64,${png.toString('base64')}", ${quality})`
+    const call = `encode("data:image/png;base64,${png.toString('base64')}", ${JSON.stringify(how)})`
     const patch = (await page.evaluate(call)) as (Patch & { webp: string }) | undefined
     return patch && { ...patch, webp: Buffer.from(patch.webp, 'base64') }
   }

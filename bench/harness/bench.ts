@@ -68,14 +68,19 @@ export async function openRedisBench(flags: readonly string[] = []): Promise<Red
 }
 
 /** With Redis and PostgreSQL, as durable as in production. */
-export async function openBench(): Promise<Bench> {
+export async function openBench(postgresFlags: readonly string[] = []): Promise<Bench> {
   const bench = await openRedisBench()
   const { folder, redis, closeLater } = bench
-  const postgres = await startPrivatePostgres({ dataDir: join(folder, 'postgres') })
+  const postgres = await startPrivatePostgres({
+    dataDir: join(folder, 'postgres'),
+    flags: postgresFlags,
+  })
   closeLater(() => postgres.stop())
   await migrate(postgres.url)
   const endLater = (child: ChildProcess) => {
-    closeLater(() => child.kill('SIGKILL'))
+    const end = () => child.kill('SIGKILL')
+    closeLater(end)
+    process.on('exit', end)
     return child
   }
 

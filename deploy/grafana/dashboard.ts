@@ -33,6 +33,16 @@ const quantile = (q: number, labels: string, metric: string) =>
 const quantiles = (labels: string, metric: string, legend = ''): Query[] =>
   [0.5, 0.95, 0.99].map((q) => [`p${q * 100}${legend}`, quantile(q, labels, metric)])
 
+/** As in the group postern-objective of deploy/prometheus/alerts.yml. */
+const ofCodes = (metric: string, matchers = '') =>
+  `sum by (channel) (increase(${of(metric, `kind="captcha"${matchers}`)}[1h]))`
+const sent = ofCodes('postern_accepted_to_sent_seconds_count')
+const inTime = ofCodes('postern_accepted_to_sent_seconds_bucket', ',le="10"')
+const lost = ofCodes(
+  'postern_notices_unsent_total',
+  ',reason=~"tries_used_up|too_late|provider_away|no_route|not_rendered|code_lost|rejected|outcome_unknown"',
+)
+
 const rows: readonly (readonly [title: string, ...lines: readonly (readonly Panel[])[]])[] = [
   [
     'Accepted and refused',
@@ -230,6 +240,15 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         description: 'From the 202 to the acceptance by a provider.',
         unit: 's',
         queries: quantiles('', 'postern_accepted_to_sent_seconds'),
+      },
+      {
+        title: 'Codes late or lost',
+        description:
+          'Codes within an hour that no provider had within 10 s, or that were lost. The objective allows 1 %, the red line.',
+        unit: 'percentunit',
+        max: 1,
+        alertAt: 0.01,
+        queries: [['{{channel}}', `1 - ${inTime} / (${sent} + ${lost})`]],
       },
       {
         title: 'p99 by kind and channel',

@@ -6,24 +6,23 @@
 import { createServer } from 'node:http'
 import { betterAuth } from 'better-auth'
 import { memoryAdapter } from 'better-auth/adapters/memory'
-// #region send
 import { APIError } from 'better-auth/api'
 import { toNodeHandler } from 'better-auth/node'
 import { emailOTP, phoneNumber } from 'better-auth/plugins'
 
 const { POSTERN_URL = 'http://localhost:3000', SECRET_KEY, PORT = '8083' } = process.env
 
+// #region send
 async function send(asked) {
-  const answer = await fetch(`${POSTERN_URL}/v1/captchas`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ scene: 'login', ...asked }),
-  })
-  if (answer.ok) return
+  const headers = { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ scene: 'login', ...asked })
+  const answer = await fetch(`${POSTERN_URL}/v1/captchas`, { method: 'POST', headers, body })
   const { status, code, detail } = await answer.json()
-  throw new APIError(status, { code, message: detail })
+  if (!answer.ok) throw new APIError(status, { code, message: detail })
 }
+// #endregion send
 
+// #region plugins
 const plugins = [
   phoneNumber({
     sendOTP: ({ phoneNumber: to, code }) => send({ channel: 'sms', to, code }),
@@ -33,7 +32,7 @@ const plugins = [
     sendVerificationOTP: ({ email: to, otp: code }) => send({ channel: 'email', to, code }),
   }),
 ]
-// #endregion send
+// #endregion plugins
 
 // Yours is a database.
 const database = memoryAdapter({ user: [], session: [], account: [], verification: [] })

@@ -1,9 +1,9 @@
+// #region sign-up
 import { StrictMode, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 
 const { VITE_POSTERN_URL, VITE_PUBLISHABLE_KEY } = import.meta.env
 
-// #region sign-up
 function SignUp() {
   const [name, setName] = useState('')
   const [said, setSaid] = useState('')

@@ -2,8 +2,8 @@
  * The rows of API keys: `npm run keys` makes, lists, ends and replaces them. A key has 32 random bytes and is shown
  * once. Its row stores the SHA-256, which costs a microsecond and is enough for a secret that can't be guessed.
  *
- * PostgreSQL's clock decides when a key ends. The clock of the operator's machine may be hours ahead, and the key
- * would live on for as long.
+ * PostgreSQL's clock decides when a key ends. If the clock of the operator's machine decided, a key could live hours
+ * too long.
  */
 import { hash } from 'node:crypto'
 import { newId } from '../base/ids.ts'

@@ -9,6 +9,7 @@
  * run again one by one, so a bad row fails alone. If the server is away, all items fail, also the waiting ones:
  * another statement would only make their callers wait again.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Unavailable } from './unavailable.ts'
 
 export interface BatcherOptions<Item, Result> {
@@ -45,6 +46,8 @@ export function createBatcher<Item, Result>(
   let isScheduled = false
   let startedAtMs = Number.NEGATIVE_INFINITY
   let lastItems = 1
+  /** A statement of many callers runs in the trace of none. */
+  const inNoTrace = AsyncLocalStorage.snapshot()
   const { spacingMs = 0, spacingPerItemMs = Number.POSITIVE_INFINITY } = options
 
   function schedule() {
@@ -52,8 +55,8 @@ export function createBatcher<Item, Result>(
     isScheduled = true
     const apartMs = Math.min(spacingMs, lastItems * spacingPerItemMs)
     const earlyMs = spacingMs > 0 ? startedAtMs + apartMs - performance.now() : 0
-    if (earlyMs > 0) setTimeout(start, earlyMs)
-    else setImmediate(start)
+    if (earlyMs > 0) setTimeout(inNoTrace, earlyMs, start)
+    else setImmediate(inNoTrace, start)
   }
 
   function start() {

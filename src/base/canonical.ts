@@ -12,7 +12,8 @@ export function canonical(parts: readonly string[]): string {
 }
 
 /**
- * The same for a record. Keys are sorted at every depth and values are JSON, so the order of keys makes no difference.
+ * Like `canonical`, for a record. Keys are sorted at every depth and values are JSON, so the order of keys makes no
+ * difference.
  */
 export function canonicalRecord(record: Readonly<Record<string, unknown>>): string {
   const parts: string[] = []

@@ -22,7 +22,7 @@ export const durationText = z
   .string()
   .refine(
     (text) => parseDurationMs(text) !== undefined,
-    'not a duration such as 500ms, 60s, 5m, 1h or 7d',
+    'must be a duration such as 500ms, 60s, 5m, 1h or 7d',
   )
 
 /** A duration; comes out in milliseconds. */

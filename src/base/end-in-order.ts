@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from './log.ts'
 
@@ -50,4 +51,23 @@ export function endInOrder(
     })
   }
   return end
+}
+
+/** Calls `reload` on SIGHUP. A closed terminal sends it too, and can no longer send Ctrl-C. Then the process ends. */
+export function onHangUp(end: ReturnType<typeof endInOrder>, reload: () => void): void {
+  const hadTerminal = hasTerminal()
+  process.on('SIGHUP', () => {
+    if (hadTerminal && !hasTerminal()) void end('terminal closed', 0)
+    else reload()
+  })
+}
+
+/** Whether a terminal can send Ctrl-C to this process. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
 }

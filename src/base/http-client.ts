@@ -2,10 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, type Dispatcher } from 'undici'
 
 /**
- * One HTTP call that answers the question delivery depends on: without an answer, has the provider perhaps seen the
- * request? `not_sent` means that no byte of the request was written to a ready connection; every later failure is
- * `lost`. undici's dispatcher reports when it begins to write. `fetch` and undici's `request` can't tell an abort
- * while connecting from an abort while waiting.
+ * One HTTP call that reports whether a provider may have got the request. `not_sent` means that no byte of the request
+ * was written to a ready connection. Every later failure is `lost`. undici's dispatcher reports when it begins to
+ * write. `fetch` and undici's `request` can't tell an abort while connecting from an abort while waiting.
  */
 export interface HttpCall {
   readonly method: 'GET' | 'POST'

@@ -3,9 +3,8 @@
  * lie on a full disk. None of that may delay a request, fill the memory or delay the end of the process. So writing
  * never waits, the queue is bounded, and lines without room are dropped and counted.
  *
- * pino's destination is not used. It writes in a thread of libuv's pool, and a thread that is stuck in a write keeps a
- * process from exiting for ever. Node's stream never waits on a pipe or a terminal, and on a file it waits for the
- * disk only.
+ * pino's destination is not used. It writes in a thread of libuv's pool. If that write never ends, the process can't
+ * exit. Node's stream never waits on a pipe or a terminal, and on a file it waits for the disk only.
  */
 import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,7 +23,7 @@ export interface LogOutputOptions {
 }
 
 /** Lines are gathered into one write of this size, or one write a second. */
-const gatheredLength = 4_096
+const gatheredLength = 32_768
 const flushEveryMs = 1_000
 /** Limit of the waiting lines; a write under way may be as long again. */
 const maxWaitingLength = 1_048_576

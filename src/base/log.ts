@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { pino } from 'pino'
 import { errorFacts } from './error-facts.ts'
 import { createLogOutput } from './log-output.ts'
+import { traceFields } from './traces.ts'
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
 
@@ -20,7 +21,7 @@ export interface RequestFacts extends Record<string, string | number> {
   durationMs: number
 }
 
-/** Refusals come in floods, so the log shows a sample. */
+/** Refusals and requests without a valid key come in floods, so the log shows a sample of each. */
 const maxRefusalsPerSecond = 10
 
 /** JSON lines. Readable lines if standard output is a terminal and `pino-pretty` is installed. */
@@ -39,11 +40,16 @@ export function createLog(options: {
       logger.warn({ lines }, 'log lines dropped because standard output was blocked'),
   })
   const logger = pino(
-    { level: options.level, base: { process: options.process, pid: process.pid } },
+    {
+      level: options.level,
+      base: { process: options.process, pid: process.pid },
+      mixin: traceFields,
+    },
     { write: (line: string) => output.write(prettify ? prettify(line) : line) },
   )
 
-  const isInSample = createSample(maxRefusalsPerSecond)
+  const isRefusalInSample = createSample(maxRefusalsPerSecond)
+  const isStrangerInSample = createSample(maxRefusalsPerSecond)
 
   return {
     ready(addresses: Record<string, string>) {
@@ -81,10 +87,13 @@ export function createLog(options: {
     connectionFailed(part: string, error: unknown) {
       logger.warn({ part, ...errorFacts(error) }, 'connection failed')
     },
-    /** The metrics count every refusal, so the log needs only a sample. */
+    /** The metrics count every request, so the log needs only a sample of those that come in floods. */
     requestFinished(facts: RequestFacts) {
       const isRefusal = facts.status === 429 || facts.reason === 'load'
-      if (isRefusal && !isInSample()) logger.debug(facts, 'request')
+      const isOfStranger = facts.app === undefined && facts.status >= 400 && facts.status < 500
+      const isLeftOut =
+        (isRefusal && !isRefusalInSample()) || (isOfStranger && !isStrangerInSample())
+      if (isLeftOut) logger.debug(facts, 'request')
       else logger.info(facts, 'request')
     },
     requestFailed(requestId: string, error: unknown) {

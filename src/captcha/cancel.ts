@@ -5,6 +5,7 @@
 import { isId } from '../base/ids.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { Refused } from '../rules/refused.ts'
 import type { CodeOwner, CodeStore } from './code-store.ts'
 
@@ -17,13 +18,34 @@ export type FindCaptcha = ReturnType<typeof createFindCaptcha>
 export type CancelCaptcha = ReturnType<typeof createCancelCaptcha>
 
 /** Finds the owner of a code by the id of its notice. Null for an unknown id, or once the recipient is erased. */
-export function createFindCaptcha(store: Pick<NoticeStore, 'find'>) {
+export function createFindCaptcha(deps: {
+  store: Pick<NoticeStore, 'find'>
+  codes: Pick<CodeStore, 'look' | 'scenesOf'>
+  testRecipients: Pick<TestRecipients, 'list'>
+}) {
+  /** A test recipient has no notice, so its codes are searched. */
+  async function findOfTest(app: string, id: string) {
+    const { testRecipients, codes } = deps
+    const searched = testRecipients.list().map(async (recipient) => {
+      for (const scene of await codes.scenesOf({ app, ...recipient })) {
+        const owner = { app, scene, ...recipient }
+        const found = await codes.look(owner, id)
+        if (found.result === 'live' || found.reason !== 'expired')
+          return { ...owner, codeEnd: null }
+      }
+      return null
+    })
+    return (await Promise.all(searched)).find((found) => found) ?? null
+  }
+
   return async function findCaptcha(
     app: string,
     id: string,
   ): Promise<(CodeOwner & { codeEnd: string | null }) | null> {
-    const row = isId(id) ? await store.find(app, id) : null
-    if (row?.kind !== 'captcha' || row.recipient === null) return null
+    if (!isId(id)) return null
+    const row = await deps.store.find(app, id)
+    if (!row) return findOfTest(app, id)
+    if (row.kind !== 'captcha' || row.recipient === null) return null
     const { recipient: to, scene, codeEnd } = row
     return {
       app,

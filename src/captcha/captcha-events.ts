@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { orLate } from '../base/deadline.ts'
 import type { EventType } from '../base/event-types.ts'
 import type { RedisClient } from '../base/redis-script.ts'
+import { activeTraceParent } from '../base/traces.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
@@ -18,6 +19,8 @@ export interface CaptchaEvent {
   app: string
   type: 'captcha.passed' | 'captcha.locked'
   data: Record<string, unknown>
+  /** The sampled span of the check. */
+  traceParent?: string | undefined
 }
 
 export type CaptchaEvents = ReturnType<typeof createCaptchaEvents>
@@ -50,7 +53,10 @@ export function createCaptchaEvents(deps: {
     await run().catch(() => unanswered.add(randomUUID(), run))
   }
 
-  const write = (event: CaptchaEvent) => untilDone(() => deps.write(event))
+  function write(event: Omit<CaptchaEvent, 'traceParent'>): Promise<void> {
+    const traced = { ...event, traceParent: activeTraceParent() }
+    return untilDone(() => deps.write(traced))
+  }
 
   return {
     passed(owner: CodeOwner, noticeId: string): void {

@@ -197,6 +197,7 @@ export function createCheckCaptcha(deps: {
 
 /** Why the code can't be one that was sent; undefined if it can. */
 function formProblem(code: string, { length, own }: { length: number; own: boolean }) {
-  if (own) return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : 'has 4 to 10 letters or digits'
-  return code.length === length && /^[0-9]+$/.test(code) ? undefined : `has ${length} digits`
+  if (own)
+    return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : 'must have 4 to 10 letters or digits'
+  return code.length === length && /^[0-9]+$/.test(code) ? undefined : `must have ${length} digits`
 }

@@ -106,15 +106,6 @@ export function createCodeStore(
     },
   })
 
-  /** Without `onPass` if its secret is gone: the right code must pass anyway. */
-  function unsealed([noticeId, sealed]: [string, string]) {
-    try {
-      return { noticeId, onPass: secrets.unseal(Buffer.from(sealed, 'base64'), noticeId) }
-    } catch {
-      return { noticeId }
-    }
-  }
-
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
     Promise.all(keysOf(owner).map((key) => take({ key, step })))
 
@@ -190,10 +181,11 @@ export function createCodeStore(
           const answer = await take({ key, step })
           if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
           if (typeof answer === 'object') {
-            const [first, second = ''] = answer
-            return first === 0
-              ? { result: 'mismatch', triesLeft: 0, noticeId: second }
-              : { result: 'passed', ...unsealed(answer as [string, string]) }
+            const [first, second] = answer as [string | 0, string]
+            if (first === 0) return { result: 'mismatch', triesLeft: 0, noticeId: second }
+            // Sealed by the secret that also named the key.
+            const onPass = secrets.unseal(Buffer.from(second, 'base64'), first)
+            return { result: 'passed', noticeId: first, onPass }
           }
           if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
           gone = Math.min(gone, answer)

@@ -26,7 +26,7 @@ import { type Caller, type Fields, type Origin, originOf, type Quota } from '../
 import { invalidRequest, limitedBy } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
 import type { CodeStore } from './code-store.ts'
-import { createValidity } from './validity.ts'
+import { createValidityText } from './validity-text.ts'
 
 export interface CaptchaAsked extends SendAsked {
   /** The purpose of the code. */
@@ -68,7 +68,7 @@ export function createSendCaptcha(deps: {
 }) {
   const { readMessage, oncePerKey, challenges, quota, checkLimits, codes } = deps
   const { createNotice, store, code, testRecipients, canReach } = deps
-  const validityIn = createValidity(code.ttlMs)
+  const validityIn = createValidityText(code.ttlMs)
 
   /** Throws Unavailable if Redis or PostgreSQL is out of reach; then nothing was taken. */
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {

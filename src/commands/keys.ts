@@ -1,10 +1,8 @@
 /** `npm run keys`: creates, lists, revokes and rotates API keys. It needs only DATABASE_URL. */
 import { parseArgs } from 'node:util'
 import { createKeyStore, everyApp, type KeyFacts } from '../access/key-store.ts'
-import { type KeyKind, keyKinds } from '../access/key-token.ts'
-import { parseOrigins } from '../access/origins.ts'
+import { readKeyWish, readOverlap } from '../access/new-key.ts'
 import { commandLine } from '../base/command-line.ts'
-import { formatDuration, parseDurationMs } from '../base/durations.ts'
 import { isId } from '../base/ids.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { openDatabase } from '../storage/database.ts'
@@ -34,8 +32,6 @@ const optionsOf: Readonly<Record<string, readonly string[]>> = {
   revoke: [],
   rotate: ['overlap'],
 }
-const dayMs = 86_400_000
-const maxOverlapMs = 90 * dayMs
 
 loadEnvFile()
 const given = orUsage(usage, readArguments)
@@ -81,45 +77,19 @@ function commandOf(given: ReturnType<typeof readArguments>): () => Promise<void>
   const { command, id } = given
   if (command === 'create') return create(given)
   if (command === 'revoke') return () => revoke(id)
-  if (command === 'rotate') return rotate(id, given.overlap ?? '24h')
+  if (command === 'rotate') return rotate(id, given.overlap)
   return list
 }
 
 function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
-  const { name = '', kind = 'secret', origin = [] } = given
-  const app = given.app ?? (kind === 'operator' ? everyApp : name)
-  const isName = (text: string) => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(text)
-  const misnamed = [name, given.app ?? name].find((text) => !isName(text))
-  if (misnamed !== undefined) {
-    return stop(
-      `"${misnamed}" is not a valid name of a key or an app. A name has 1 to 32 of a-z, 0-9, _ and -, and begins with a letter or digit.\n\n${usage}`,
-    )
-  }
-  if (!isKind(kind)) {
-    return stop(`"${kind}" is not a kind of key. Use one of ${keyKinds.join(', ')}.`)
-  }
-  const parsed = parseOrigins(origin)
-  if (!parsed.ok) return stop(parsed.problems.join('\n'))
-  const { origins, respelled } = parsed
-  if (kind === 'publishable' && origins.length === 0) {
-    stop('A publishable key needs the origins of its pages. Add --origin https://shop.example')
-  }
-  if (kind !== 'publishable' && origins.length > 0) {
-    stop(`Only publishable keys have origins. Never put a ${kind} key in a page; remove --origin.`)
-  }
-  const livesMs = given.expires === undefined ? undefined : parseDurationMs(given.expires)
-  if (given.expires !== undefined && livesMs === undefined) {
-    stop(notDuration('expires', given.expires, 3_650 * dayMs))
-  }
+  const wish = readKeyWish(given)
+  if (!wish.ok) return stop(`${wish.problem}\n\n${usage}`)
+  const { key, respelled } = wish
   return async () => {
-    const made = await keys.create({ name, app, kind, origins, livesMs })
+    const made = await keys.create(key)
     for (const { from, to } of respelled) console.log(`Browsers write ${from} as ${to}.`)
-    show({ ...made, kind, app, origins })
+    show({ ...key, ...made })
   }
-}
-
-function isKind(text: string): text is KeyKind {
-  return (keyKinds as readonly string[]).includes(text)
 }
 
 function show(made: Pick<KeyFacts, 'id' | 'kind' | 'app' | 'origins'> & { token: string }): void {
@@ -138,13 +108,11 @@ async function revoke(id: string): Promise<void> {
   console.log(`Revoked ${id}. Running processes refuse it within a second.`)
 }
 
-function rotate(id: string, overlap: string): () => Promise<void> {
-  const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
-  if (overlapMs === undefined || overlapMs > maxOverlapMs) {
-    return stop(notDuration('overlap', overlap, maxOverlapMs))
-  }
+function rotate(id: string, overlap: string | undefined): () => Promise<void> {
+  const read = readOverlap(overlap)
+  if (!read.ok) return stop(read.problem)
   return async () => {
-    const rotation = await keys.rotate(id, overlapMs)
+    const rotation = await keys.rotate(id, read.overlapMs)
     if (rotation.kind === 'unknown') return stop(noSuchKey(id))
     if (rotation.kind === 'ending') {
       const at = rotation.at.toISOString()
@@ -158,10 +126,6 @@ function rotate(id: string, overlap: string): () => Promise<void> {
     show({ ...old, id: rotation.id, token })
     console.log(`\n${id} ${old.isRevoked ? 'has ended' : `ends ${old.revokedAt?.toISOString()}`}.`)
   }
-}
-
-function notDuration(option: string, text: string, maxMs: number): string {
-  return `--${option} "${text}" is not a duration such as 30m, 24h or 7d, at most ${formatDuration(maxMs)}.`
 }
 
 function noSuchKey(id: string): string {

@@ -45,7 +45,7 @@ async function run(): Promise<void> {
   const isPlain = ['api', 'worker', 'migrate', 'demo'].includes(name)
   if (isPlain && options.includes('--help')) return print(0, usage)
   if (Number.parseInt(process.versions.node, 10) < neededNode) return print(1, oldNode)
-  // The modules read their arguments where a script has them.
+  // A script has its arguments from the third on, and each module reads them there.
   process.argv.splice(2, process.argv.length, ...options)
   // A command sets its own exit code.
   await start()

@@ -4,7 +4,10 @@ export function stop(message: string): never {
   process.exit(1)
 }
 
-/** Returns what `read` makes of the arguments. Ends the command with the usage if it throws, or for `--help`. */
+/**
+ * Returns the result of `read`. If it throws, prints the reason with the usage and ends the command. `--help` prints
+ * the usage.
+ */
 export function orUsage<Result>(usage: string, read: () => Result): Result {
   if (process.argv.includes('--help')) {
     console.log(usage)

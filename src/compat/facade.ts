@@ -7,12 +7,18 @@ import { z } from 'zod'
 import type { PosternCalls } from '../http/in-process.ts'
 
 /** Names in the settings, in the form that the calls in process accept. */
-export const appName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
-export const sceneName = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+export const appName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
+export const sceneName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
 
 export interface Facade<Settings = unknown> {
   /** The schema of its section under `compat` in the policy file. */
   readonly settings: z.ZodType<Settings>
+  /** The secrets of its section, by their places in it. */
+  secretsIn?(settings: Settings): Readonly<Record<string, string>>
   /** Makes the plugin. Must have no effects: the policy file may be read again at any time. */
   create(settings: Settings): {
     readonly name: string

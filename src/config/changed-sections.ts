@@ -22,7 +22,7 @@ function sectionsByName({ providers, routes, templatesFolder, ...others }: Polic
 }
 
 /** The result of a reload: the parts that a process applies without a restart. */
-export interface Reloaded {
+interface Reloaded {
   /** The file in force from now on. */
   readonly file: PolicyFile
   readonly taken: string[]
@@ -30,7 +30,7 @@ export interface Reloaded {
 }
 
 /** Applies the policies, their prices, refused recipients, and `pace` and `quotas` of providers that existed before. */
-export function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
+function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
     const { pace, quotas } = next.providers[name] ?? entry
     return [name, { ...entry, pace, quotas }] as const
@@ -47,5 +47,25 @@ export function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
     file,
     taken: changedSections(running, file),
     needRestart: changedSections(file, next),
+  }
+}
+
+/** The policy file now in force: of a reloaded file, only the sections that could be reloaded. */
+export function createFileInForce(file: PolicyFile) {
+  let running = file
+  const reloaders: ((next: PolicyFile) => void)[] = []
+  return {
+    file: () => running,
+    /** `take` is called with the file that is now in force, in the order of these calls. */
+    onReload(take: (next: PolicyFile) => void): void {
+      reloaders.push(take)
+    },
+    /** Returns the sections that are reloaded, and the sections that need a restart. */
+    reload(next: PolicyFile): { reloaded: string[]; needRestart: string[] } {
+      const { file, taken, needRestart } = takeRules(running, next)
+      running = file
+      for (const take of reloaders) take(running)
+      return { reloaded: taken, needRestart }
+    },
   }
 }

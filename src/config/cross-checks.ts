@@ -27,8 +27,8 @@ export interface SectionChecks {
   facade(name: string, settings: unknown): FileProblem[]
   /** The policies of the plugins and façades so far. */
   ownPolicies(): Readonly<Record<string, unknown>>
-  /** Paths are relative to the provider's section. */
-  provider(name: string, entry: ProviderEntry): FileProblem[]
+  /** Paths of problems are relative to the provider's section. `path` is the path of the file. */
+  provider(name: string, entry: ProviderEntry, path: string): FileProblem[]
   channelsOf(kind: string): readonly string[]
   /** The normalised form of a test recipient; undefined for a text that is neither number nor address. */
   readRecipient(to: string, defaultCountry: string | undefined): string | undefined
@@ -46,7 +46,7 @@ export async function crossCheck(
     ...(await pluginProblems(sections, checks, path)),
     ...facadeProblems(asRecord(raw), checks),
     ...policyProblems(sections, checks.ownPolicies()),
-    ...providerProblems(sections, checks),
+    ...providerProblems(sections, checks, path),
     ...routeProblems(sections, checks),
     ...testingProblems(sections, checks),
   ]
@@ -100,10 +100,14 @@ function policyProblems(sections: Sections, ofPlugins: Readonly<Record<string, u
   ]
 }
 
-function providerProblems({ providers }: Sections, checks: SectionChecks): FileProblem[] {
+function providerProblems(
+  { providers }: Sections,
+  checks: SectionChecks,
+  file: string,
+): FileProblem[] {
   return [...providers].flatMap(([name, entry]) =>
     checks
-      .provider(name, entry)
+      .provider(name, entry, file)
       .map(({ path, message }) => ({ path: ['providers', name, ...path], message })),
   )
 }

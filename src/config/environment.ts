@@ -12,20 +12,22 @@ const logLevels = [
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
 
-const secret = z.string().refine((text) => Buffer.byteLength(text) >= 32, 'needs at least 32 bytes')
+const secret = z
+  .string()
+  .refine((text) => Buffer.byteLength(text) >= 32, 'must have at least 32 bytes')
 
 export const redisUrl = z
   .string()
   .regex(
     /^(redis|rediss|redis\+cluster|redis\+sentinel):\/\/./,
-    'is redis://, rediss://, redis+cluster:// or redis+sentinel://',
+    'must begin with redis://, rediss://, redis+cluster:// or redis+sentinel://',
   )
 
 const environmentSchema = z.object({
   PORT: port(3000),
   HOST: z.string().default('0.0.0.0'),
   ADMIN_PORT: port(9100),
-  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'is a postgresql:// address'),
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgresql:// address'),
   REDIS_URL: redisUrl,
   POSTERN_CONFIG: z.string().default('./postern.yaml'),
   SECRET: secret,
@@ -33,7 +35,7 @@ const environmentSchema = z.object({
   CA_FILE: z.string().optional(),
   BOOTSTRAP_SECRET_KEY: z
     .string()
-    .regex(/^[\x21-\x7e]{16,200}$/, 'needs 16 to 200 visible ASCII characters')
+    .regex(/^[\x21-\x7e]{16,200}$/, 'must have 16 to 200 visible ASCII characters')
     .optional(),
   DRAIN_SECONDS: z.coerce.number().min(0).max(60).default(0),
   TRUST_PROXY_HOPS: z.coerce.number().int().min(0).max(10).default(0),

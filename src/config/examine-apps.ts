@@ -3,8 +3,8 @@ import { type PageRules, pageCheckPolicy, pagePolicy } from '../rules/policies.t
 import type { PolicyFile } from './policy-schema.ts'
 
 /**
- * Finds shared counts in the policies about people: without `app` in its key, every app's keys can see, change and
- * reset a count.
+ * Finds rules about people that all apps share. Without `app` in the key of a rule, the keys of every app can see,
+ * change and reset its counts.
  */
 export function examineApps(
   file: { policies: PolicyFile['policies']; browser: PageRules },

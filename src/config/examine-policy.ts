@@ -137,7 +137,7 @@ export function examineProxy({
   }
   return [
     ok(
-      `the last ${hops} address(es) of X-Forwarded-For are trusted; make the proxy the only way in`,
+      `the last ${hops} address(es) of X-Forwarded-For are trusted; allow connections only from the proxy`,
     ),
   ]
 }

@@ -15,14 +15,18 @@ export const rotationLasts = {
   swapped: 'the longer of `retention.recipient` and 7 days plus `notice.ttl`',
 }
 
-/** Checks length and strength of the secrets. Findings never contain their characters. */
+/**
+ * Checks length and strength of the secrets. Findings never contain their characters. `ofFile`: secrets of the policy file
+ * by their places.
+ */
 export function examineSecrets(
   env: Readonly<Partial<Record<(typeof names)[number], string | undefined>>>,
+  ofFile: Readonly<Record<string, string>> = {},
 ): Finding[] {
   const { ok, warning, error } = about('secrets')
   const advice = 'make one with: openssl rand -hex 32'
-  const findings = names.flatMap((name) => {
-    const value = env[name]
+  const all = [...names.map((name) => [name, env[name]] as const), ...Object.entries(ofFile)]
+  const findings = all.flatMap(([name, value]) => {
     if (!value) return []
     const bits = bitsOf(value)
     if (bits < enoughBits) {

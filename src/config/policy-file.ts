@@ -64,8 +64,33 @@ export async function parsePolicyFile(
   }
 }
 
+/**
+ * The problems of a section that a provider kind or façade reads. Its paths are relative to the settings. `use` gets valid
+ * settings. A plugin's schema can throw.
+ */
+export function settingsProblems<Settings>(
+  kind: {
+    readonly settings: z.ZodType<Settings>
+    settingsIn?(folder: string): z.ZodType<Settings>
+  },
+  given: unknown,
+  use: (settings: Settings) => unknown,
+  policyPath = '',
+): FileProblem[] {
+  try {
+    const schema = kind.settingsIn?.(dirname(policyPath)) ?? kind.settings
+    const parsed = schema.safeParse(given)
+    if (!parsed.success) return schemaProblems(parsed.error)
+    use(parsed.data)
+    return []
+  } catch (error) {
+    const message = `the settings of this kind can not be checked: ${(error as Error).message}`
+    return [{ path: ['kind'], message }]
+  }
+}
+
 /** The problems of a schema; each unknown key is a separate problem. */
-export function schemaProblems(error: z.ZodError | undefined): FileProblem[] {
+function schemaProblems(error: z.ZodError | undefined): FileProblem[] {
   return (error?.issues ?? []).flatMap((issue): FileProblem[] => {
     const path = issue.path as (string | number)[]
     return issue.code === 'unrecognized_keys'

@@ -16,7 +16,7 @@ export interface ProviderEntry {
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-const country = z.string().regex(/^[A-Z]{2}$/, 'is a country code of two capitals, e.g. CN')
+const country = z.string().regex(/^[A-Z]{2}$/, 'must be a country code of two capitals, e.g. CN')
 
 const oneOrMany = z
   .union([z.string(), z.array(z.string()).min(1)])
@@ -29,7 +29,10 @@ const use = z
     z
       .array(z.strictObject({ provider: z.string(), weight: z.int().min(0).max(1_000) }))
       .min(1)
-      .refine((list) => list.some(({ weight }) => weight > 0), 'at least one weight is above 0'),
+      .refine(
+        (list) => list.some(({ weight }) => weight > 0),
+        'at least one weight must be above 0',
+      ),
   ])
   .transform((list): { provider: string; weight?: number }[] => list)
 
@@ -47,7 +50,7 @@ export const route = z.strictObject({
 /** A receiver of events. Each event goes to the first receiver that matches its app and type. */
 const eventReceiver = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
-  secret: z.string().refine(isUsableSecret, 'not whsec_ and base64, nor 16 characters or more'),
+  secret: z.string().refine(isUsableSecret, 'must be whsec_ and base64, or at least 16 characters'),
   /** Every type if absent. */
   types: z.array(z.enum(eventTypes)).min(1).optional(),
   /** Every app if absent. */
@@ -63,7 +66,7 @@ export const providerEntry = z
   .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings }))
 
 const providers = z.record(
-  z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
+  z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name'),
   providerEntry,
 )
 
@@ -75,7 +78,7 @@ const domainName = z
   .transform((text) => domainToASCII(text))
   .refine(
     (text) => /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(text),
-    'is a domain, e.g. tempmail.test',
+    'must be a domain, e.g. tempmail.test',
   )
 
 const vendorChallenge = <Kind extends string>(kind: Kind) =>
@@ -103,7 +106,7 @@ export const codeLength = z.int().min(4).max(10).default(4)
 
 export const testRecipient = z.strictObject({
   to: z.string().max(320),
-  code: z.string().regex(/^[0-9]{4,10}$/, 'is 4 to 10 digits in quotes'),
+  code: z.string().regex(/^[0-9]{4,10}$/, 'must be 4 to 10 digits in quotes'),
 })
 
 const thousandths = z.int().min(1).max(1_000_000)
@@ -146,9 +149,14 @@ export const policyFileSchema = z.strictObject({
   browser: z
     .strictObject({
       templates: z.array(z.string()).default(['captcha']),
+      /** The header `traceparent` of pages is trusted, as the header of servers is. */
+      traces: z.boolean().default(false),
       /** Checked together with captcha's rules, for publishable keys only. */
       rules: z.array(z.unknown()).default([]),
-      /** Checked together with check's rules, for publishable keys only. Used without them where no code lives. */
+      /**
+       * Checked together with check's rules, for publishable keys only. For a recipient without a live code, they are
+       * checked alone.
+       */
       checkRules: z.array(z.unknown()).default([]),
     })
     .prefault({}),
@@ -179,7 +187,7 @@ export const policyFileSchema = z.strictObject({
     .strictObject({
       /** After this time a notice stores no recipient, only its hash. */
       recipient: duration.default(30 * 86_400_000),
-      /** After this time a notice is deleted, together with its whole month. */
+      /** After this time a notice is deleted, together with its whole week. */
       rows: duration.default(180 * 86_400_000),
     })
     .prefault({}),

@@ -20,8 +20,8 @@ function cookieOf({ headers }: Request, name: string): string | undefined {
 }
 
 /**
- * Whether the browser uses https. Browsers send it with each form, most proxies with each request. A caller who forges
- * it only gets the stricter cookie.
+ * Whether the browser uses https. Browsers send `Origin` with each form, and most proxies send the header with each
+ * request. A caller who forges one only gets the stricter cookie.
  */
 const isHttps = ({ headers }: Request) =>
   headers.origin === `https://${headers.host}` || headers['x-forwarded-proto'] === 'https'

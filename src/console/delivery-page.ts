@@ -9,6 +9,7 @@ import type { Browse } from '../notice/browse.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, stateBadge, table } from './parts.ts'
+import { wordFor } from './words.ts'
 
 export interface Delivery extends Backlog {
   /** One note of each running worker. */
@@ -100,11 +101,11 @@ ${operator.apps && html`<p class="hint">${delivery.ofAllApps}</p>`}`
 const awayIn = (providers: WorkerNote['providers']) =>
   Object.entries(providers).flatMap(([name, state]) => (state === 'circuit' ? [name] : []))
 
-function queues({ words: { delivery } }: View, { depths }: Delivery): Html {
+function queues({ words: { delivery, notices } }: View, { depths }: Delivery): Html {
   const names = [...new Set(depths.map(({ channel }) => channel))]
   const states = Object.keys(delivery.jobs) as (keyof typeof delivery.jobs)[]
   const rows = names.map((name) => [
-    name,
+    wordFor(notices.channels, name),
     ...states.map(
       (state) => depths.find((one) => one.channel === name && one.state === state)?.value ?? 0,
     ),

@@ -19,7 +19,10 @@ export interface Diagnosis {
 }
 
 export interface Told
-  extends Pick<Story, 'lockedForMs' | 'lockedElsewhereForMs' | 'refusals' | 'checks' | 'notices'> {
+  extends Pick<
+    Story,
+    'lockedForMs' | 'lockedElsewhereForMs' | 'codes' | 'refusals' | 'checks' | 'notices'
+  > {
   /** `allowed`, or the part of the recipient that the policy file does not allow. */
   destination: 'allowed' | 'country' | 'type' | 'mail_domain' | 'recipient'
   isTestRecipient: boolean
@@ -35,7 +38,7 @@ export function diagnose(told: Told, nowMs: number): Diagnosis[] {
   if (lockedForMs !== undefined) diagnoses.push({ tone: 'bad', name: 'locked', ms: lockedForMs })
   if (lockedElsewhereForMs !== undefined)
     diagnoses.push({ tone: 'wait', name: 'lockedElsewhere', ms: lockedElsewhereForMs })
-  const others = [...ofRefusals(told, nowMs), ...ofChecks(checks), ...ofNotices(notices, checks)]
+  const others = [...ofRefusals(told, nowMs), ...ofChecks(told), ...ofNotices(notices, checks)]
   // During a lock, the advice to request or to type a code again is wrong. With a lock of another address, another person
   // typed the wrong codes.
   const misleading =
@@ -47,8 +50,8 @@ export function diagnose(told: Told, nowMs: number): Diagnosis[] {
 }
 
 type Names = ReadonlySet<Diagnosis['name']>
-const toTryAgain: Names = new Set(['refusedOver', 'mistyped', 'goneCode'])
-const ofOthers: Names = new Set(['mistyped'])
+const toTryAgain: Names = new Set(['refusedOver', 'mistyped', 'usedUpCode', 'goneCode'])
+const ofOthers: Names = new Set(['mistyped', 'usedUpCode'])
 const none: Names = new Set()
 
 function ofRefusals({ refusals, notices }: Told, nowMs: number): Diagnosis[] {
@@ -74,9 +77,12 @@ function ofRefusals({ refusals, notices }: Told, nowMs: number): Diagnosis[] {
 
 const endOf = ({ at, retryAfterMs }: Story['refusals'][number]) => at.getTime() + retryAfterMs
 
-function ofChecks([latest]: Story['checks']): Diagnosis[] {
+function ofChecks({ checks: [latest], codes }: Told): Diagnosis[] {
   if (latest?.result === 'passed') return [{ tone: 'good', name: 'passed' }]
-  if (latest?.result === 'mismatch') return [{ tone: 'wait', name: 'mistyped' }]
+  if (latest?.result === 'mismatch') {
+    const canPass = codes.some(({ triesLeft }) => triesLeft > 0)
+    return [{ tone: 'wait', name: canPass ? 'mistyped' : 'usedUpCode' }]
+  }
   if (latest?.result === 'gone') return [{ tone: 'wait', name: 'goneCode' }]
   return []
 }

@@ -1,7 +1,9 @@
 /**
- * The sign-in check of every request: the session of the cookie, and its key, which must still open the console. A form
- * that changes something must also come from a page of this console. Browsers send the origin of the page with every
- * form, and no other site can read the CSRF token in our pages.
+ * Signs operators in and out, and finds the operator of every request: by the session in the cookie. Its key must still
+ * be allowed to open the console.
+ *
+ * A form that changes something must also come from a page of this console. Browsers send the origin of the page with
+ * every form, and no other site can read the CSRF token.
  */
 import type { Request } from 'express'
 import type { KeyFacts } from '../access/key-store.ts'

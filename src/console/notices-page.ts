@@ -12,6 +12,7 @@ import { type Html, html } from './html.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { errorText, masked, pager, stateBadge, table, time } from './parts.ts'
 import { createSealedTexts, type SealedTexts } from './sealed-text.ts'
+import { wordFor } from './words.ts'
 
 const agesMs = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, all: undefined } as const
 type Age = keyof typeof agesMs
@@ -60,7 +61,7 @@ export function noticesRoute(deps: {
       const rows = page.items.map((notice) => [
         html`<a href="/notices/${notice.id}">${time(notice.createdAt)}</a>`,
         stateBadge(view, notice.state),
-        `${notices.kinds[notice.kind as keyof typeof notices.kinds]} · ${notice.channel}`,
+        `${wordFor(notices.kinds, notice.kind)} · ${wordFor(notices.channels, notice.channel)}`,
         masked(view, notice.channel, notice.recipient),
         notice.template,
         notice.app,

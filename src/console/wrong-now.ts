@@ -77,7 +77,7 @@ function failing(day: readonly CountedHour[]): Wrong[] {
     }
     const latest = share(day.slice(-2))
     if (latest.all < leastMessages || latest.good >= goodShare) return []
-    // An hour without messages neither began it nor ended it.
+    // The fault began after the last good hour. Hours without messages are skipped.
     const begun = day.findLastIndex((hour) => {
       const { all, good } = share([hour])
       return all > 0 && good >= goodShare

@@ -21,6 +21,8 @@ const probeEveryMs = 3_000
 
 /** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none. */
 export interface Passage {
+  /** The only call that an open circuit allows. */
+  readonly isProbe: boolean
   begin(): void
   /** The provider has shown that it lives. */
   alive(): void
@@ -70,6 +72,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
       isOverdue = false
     }
     return {
+      isProbe: false,
       begin() {
         startMs = performance.now()
         const slowAfterMs = Math.max(leastSlowMs, usualMs * 2)
@@ -100,6 +103,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
     let startMs = 0
     isProbing = true
     return {
+      isProbe: true,
       begin() {
         startMs = performance.now()
       },

@@ -1,6 +1,6 @@
 /**
  * Delivers one notice: read it → settle unknown attempts → check the time → render → try the providers in order. For each
- * provider: wait for a turn → claim the notice and check its code → call → write the outcome.
+ * provider: wait for a turn → claim the notice and check its code → begin and call → write the outcome.
  *
  * The process may die at every await. Before the claim, nothing has happened, however long the wait was. Between claim
  * and record, the row is `sending` until the claim ends. Then another worker claims it, with one attempt of unknown
@@ -8,12 +8,14 @@
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
+import { noteInSpan, traced } from '../base/traces.ts'
 import type { OpenNotice } from '../notice/claim.ts'
+import { queueSpan } from '../notice/job.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Templates } from '../notice/templates.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
-import type { GuardedProvider } from './guarded-provider.ts'
+import type { Deferred, GuardedProvider } from './guarded-provider.ts'
 import type { Routable } from './provider-order.ts'
 import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
@@ -55,7 +57,8 @@ export function createDeliver(deps: {
     if (!notice) return done
     // The job came early, because another clock than PostgreSQL's set its time.
     if (notice.opensInMs > 0) return { done: false, againInMs: notice.opensInMs }
-    return deliverOpen(openRound(notice, providersFor(notice)))
+    const span = { ...queueSpan('process', notice), parent: notice.traceParent }
+    return traced(span, () => deliverOpen(openRound(notice, providersFor(notice))))
   }
 
   async function deliverOpen(round: Round): Promise<Verdict> {
@@ -86,19 +89,19 @@ export function createDeliver(deps: {
       if (!round.mayTryAgain()) break
       const hasOther = index < open.length - 1
       const turn = await provider.takeTurn(message, { isUrgent, leftMs, hasOther })
-      if (turn.kind === 'deferred') {
-        metrics.deferred.inc({ provider: provider.name, reason: turn.reason })
-        waitMs = Math.min(waitMs, turn.retryInMs)
-        // The message waits only for the pace or a slot. In other cases, the next provider can send it.
-        if (turn.reason === 'pace' || turn.reason === 'busy') break
-        continue
-      }
-      const result = await round.callIn(turn)
+      const result = turn.kind === 'turn' ? await round.callIn(turn) : turn
       if ('stopped' in result) return result.stopped ? record(result.stopped) : done
-      const verdict = await concluded(round, provider, result)
-      if (verdict) return verdict
+      if (result.kind === 'deferred') {
+        metrics.deferred.inc({ provider: provider.name, reason: result.reason })
+        noteInSpan({ 'postern.deferred': result.reason })
+      } else {
+        const verdict = await concluded(round, provider, result)
+        if (verdict) return verdict
+      }
       waitMs = Math.min(waitMs, comesBackInMs(round, provider, result))
-      if (hasOther) {
+      // The message waits only for the pace or a slot. In other cases, the next provider can send it.
+      if (result.kind === 'deferred' && ['pace', 'busy'].includes(result.reason)) break
+      if (hasOther && turn.kind === 'turn') {
         // The next provider may need a wait, and a waiting notice must not be claimed.
         const verdict = await record({ state: 'pending', retryInMs: round.pauseMs() })
         if (verdict.done) return verdict
@@ -130,8 +133,14 @@ export function createDeliver(deps: {
 }
 
 /** Time until the message is offered again to this provider. Infinite if the provider rejected it for good. */
-function comesBackInMs(round: Round, provider: GuardedProvider, result: SendResult): number {
+function comesBackInMs(
+  round: Round,
+  provider: GuardedProvider,
+  result: SendResult | Deferred,
+): number {
   switch (result.kind) {
+    case 'deferred':
+      return result.retryInMs
     case 'throttled':
       return result.retryAfterMs + giveWayMs
     case 'postponed':

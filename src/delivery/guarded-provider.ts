@@ -3,7 +3,8 @@
  *
  * - A provider that throttles is not called until its pause ends.
  * - No message waits for a dead provider (circuit.ts).
- * - Messages wait for a busy provider before they are claimed (slots.ts).
+ * - Messages wait for a busy provider before they are claimed (slots.ts). A claim costs a statement, so the messages that
+ *   a fast provider takes next are claimed while it takes others. Otherwise its connections would wait for PostgreSQL.
  * - The limits of the provider are kept (provider-limits.ts).
  * - Every call ends at most a second after its time limit, with a result of the closed set.
  *
@@ -17,7 +18,7 @@ import { createPlaces } from './places.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { readResult } from './read-result.ts'
 import { captchaPauses, noticePauses } from './retry.ts'
-import { createSlots } from './slots.ts'
+import { createSlots, type Slot } from './slots.ts'
 import { faultWithoutQuotes, type Quotable } from './without-quotes.ts'
 import type { ProviderState } from './worker-notes.ts'
 
@@ -28,10 +29,12 @@ export interface Deferred {
   retryInMs: number
 }
 
-/** A slot of the provider and a use of its limits: one call is allowed now. The holder must end it in any case. */
+/** A use of the provider's limits and the next slot: one call is allowed. The holder must end it in any case. */
 export interface Turn {
   kind: 'turn'
   provider: string
+  /** Waits shortly for a slot. Deferred: no call is allowed any more. */
+  begin(): Promise<Deferred | undefined>
   /** Calls the provider once with the message. The result comes at most a second after the time limit. */
   call(timeoutMs: number): Promise<SendResult>
   end(): Promise<void>
@@ -75,7 +78,12 @@ const overrunMs = 1_000
  * Length of the line before one provider. It is long enough that no slot stays empty while messages wait, although each
  * message needs SQL statements before and after its call.
  */
-const maxWaiting = 100
+const maxWaiting = 200
+
+/** Messages are claimed ahead if the provider probably takes them within this time: longer than a claim. */
+const aheadMs = 40
+/** A claimed message is given back after this time without a slot, and stays away as long: its code may be replaced. */
+const giveBackMs = 250
 
 /** Distance between two messages that come back to a provider. Each costs two SQL statements. */
 const returnSpacingMs = 20
@@ -90,11 +98,13 @@ export function createGuardedProvider(
   },
 ): WatchedProvider {
   const { acquireSendPermit, onFault } = deps
-  const slots = createSlots(provider.slots, maxWaiting)
+  const calls = createSlots(() => provider.slots)
+  const turns = createSlots(() => provider.slots + ahead(), maxWaiting)
   const circuit = createCircuit(provider.slots, (isOpen) => {
     deps.onCircuit(isOpen)
-    if (isOpen) slots.dismiss()
+    if (isOpen) turns.dismiss()
   })
+  const ahead = () => Math.floor((provider.slots * aheadMs) / calls.usualMs())
   const places = createPlaces(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
   let pausedUntilMs = 0
 
@@ -114,23 +124,25 @@ export function createGuardedProvider(
     const held = away(isUrgent)
     if (held) return held
     const weight = provider.slotsFor?.(message) ?? 1
-    const slot = await slots.take({ isUrgent, weight, withinMs: leftMs, isPatient: !hasOther })
-    if (!slot.granted) {
-      return away(isUrgent) ?? { kind: 'deferred', reason: 'busy', retryInMs: slot.retryInMs }
-    }
+    const place = await turns.take({ isUrgent, weight, withinMs: leftMs, isPatient: !hasOther })
+    if (!place.granted) return awayOrBusy(isUrgent, place.retryInMs)
     let turn: Turn | Deferred | undefined
     try {
-      turn = await turnIn(slot, message, isUrgent)
+      turn = await turnAt(place, message, isUrgent, weight)
       return turn
     } finally {
-      if (turn?.kind !== 'turn') slot.leave()
+      if (turn?.kind !== 'turn') place.leave()
     }
   }
 
-  async function turnIn(
-    slot: { leave(): void },
+  const awayOrBusy = (isUrgent: boolean, retryInMs: number): Deferred =>
+    away(isUrgent) ?? { kind: 'deferred', reason: 'busy', retryInMs }
+
+  async function turnAt(
+    place: { leave(): void },
     message: Message,
     isUrgent: boolean,
+    weight: number,
   ): Promise<Turn | Deferred> {
     // While the message waited, the provider may have failed or throttled.
     const held = away(isUrgent)
@@ -144,10 +156,19 @@ export function createGuardedProvider(
       await permit.release()
       return away(isUrgent) ?? { kind: 'deferred', reason: 'circuit', retryInMs: 0 }
     }
+    let slot: Slot | undefined
     let result: SendResult | undefined
     return {
       kind: 'turn',
       provider: provider.name,
+      async begin() {
+        const startMs = performance.now()
+        slot = await calls.take({ isUrgent, weight, withinMs: giveBackMs, isPatient: false })
+        // A process that stood still may have lost the claim, and gets the slot before the timer ends.
+        const isLate = performance.now() - startMs > giveBackMs
+        if (!slot.granted || isLate) return awayOrBusy(isUrgent, giveBackMs)
+        return passage.isProbe ? undefined : away(isUrgent)
+      },
       async call(timeoutMs) {
         passage.begin()
         result = await withinTime(timeoutMs, message, (signal) =>
@@ -163,17 +184,17 @@ export function createGuardedProvider(
         if (!result) passage.giveUp()
         // The provider did not receive this message, so it does not count for its limits.
         if (!result || result.kind === 'unavailable') await permit.release()
-        slot.leave()
+        if (slot?.granted) slot.leave()
+        place.leave()
       },
     }
   }
 
   async function query(sent: SentMessage, timeoutMs: number): Promise<SendResult> {
-    const busy: SendResult = { kind: 'unknown', detail: 'the provider is busy' }
     // A query uses the same connections as sends, and a message waits for its answer.
     const wanted = { isUrgent: true, weight: 1, withinMs: timeoutMs, isPatient: true }
-    const slot = await slots.take(wanted)
-    if (!slot.granted) return busy
+    const slot = await calls.take(wanted)
+    if (!slot.granted) return { kind: 'unknown', detail: 'the provider is busy' }
     try {
       return await withinTime(
         timeoutMs,
@@ -198,11 +219,11 @@ export function createGuardedProvider(
         detail: 'the provider did not end in time',
       }))
       const result = readResult(answer, message)
-      if (!result) throw new TypeError(`provider ${provider.name} answered what is no result`)
+      if (!result) throw new TypeError(`provider ${provider.name} returned an invalid result`)
       return result
     } catch (error) {
       onFault(message.noticeId, faultWithoutQuotes(error, message))
-      return { kind: 'unknown', detail: 'the provider failed inside' }
+      return { kind: 'unknown', detail: 'the code of the provider failed' }
     } finally {
       clearTimeout(abort)
     }
@@ -211,7 +232,7 @@ export function createGuardedProvider(
   return {
     name: provider.name,
     channels: provider.channels,
-    capacity: slots.count + maxWaiting,
+    capacity: provider.slots + maxWaiting,
     takeTurn,
     away,
     ...(provider.query ? { query } : {}),
@@ -219,7 +240,10 @@ export function createGuardedProvider(
       if (pausedUntilMs > performance.now()) return 'paused'
       return circuit.isOpen() ? 'circuit' : 'ready'
     },
-    stopWaiting: slots.close,
+    stopWaiting() {
+      turns.close()
+      calls.close()
+    },
     close: () => provider.close(),
   }
 }

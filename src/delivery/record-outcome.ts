@@ -7,6 +7,7 @@ import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
+import { noteInSpan } from '../base/traces.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
 import type { Attempt, UnsentReason } from '../notice/states.ts'
@@ -77,6 +78,7 @@ export function createRecordOutcome(deps: {
     const { state, provider, error } = outcome
     const labels = { kind: notice.kind, channel: notice.channel }
     metrics.finished.inc({ ...labels, state })
+    noteInSpan({ 'postern.state': state }, error)
     if (outcome.state === 'sent') {
       const waitedMs = Math.max(0, performance.now() - notice.wantedAtMs)
       metrics.acceptedToSentSeconds.observe(labels, waitedMs / 1_000)

@@ -13,7 +13,7 @@ import { type ClaimOutcome, sentBy } from './record-outcome.ts'
 export type ResolveUnknown = ReturnType<typeof createResolveUnknown>
 
 export function createResolveUnknown(deps: {
-  /** A receipt that came early, of any provider: this one has it. */
+  /** Finds an early receipt of this notice, from any provider: that provider has the message. */
   findReceipt: (
     noticeId: string,
   ) => Promise<{ provider: string; messageId?: string | undefined } | undefined>

@@ -50,6 +50,20 @@ export interface RetryPolicy {
 export const captchaPauses = { longestPauseMs: 30_000, askAgainMs: 5_000 } as const
 export const noticePauses = { longestPauseMs: 50_000, askAgainMs: 60_000 } as const
 
+/** A code that may have arrived is sent a second time once. Its person waits, and can request another one. */
+export function retryPolicies({
+  tries,
+  unknownRetries,
+}: {
+  tries: number
+  unknownRetries: number
+}) {
+  return {
+    captcha: { tries, unknownRetries: 1, ...captchaPauses },
+    notice: { tries, unknownRetries, ...noticePauses },
+  } satisfies Record<string, RetryPolicy>
+}
+
 const firstPauseMs = 500
 
 export function mayTryAgain(attempts: readonly Attempt[], policy: RetryPolicy): boolean {

@@ -7,11 +7,12 @@
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
+import { noteInSpan, traced } from '../base/traces.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { createAttemptLog } from './attempt-log.ts'
-import type { GuardedProvider, Turn } from './guarded-provider.ts'
+import type { Deferred, GuardedProvider, Turn } from './guarded-provider.ts'
 import { type ClaimOutcome, createRecordOutcome, expired } from './record-outcome.ts'
 import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
 
@@ -82,10 +83,12 @@ export function createRounds(deps: {
       askAgainMs: retry.askAgainMs,
 
       /**
-       * Claims the notice, calls the provider and ends the turn. `stopped`: there must be no call; it is the outcome, or
-       * undefined if another worker has the notice.
+       * Claims the notice, calls the provider and ends the turn. Deferred: the provider is not called after all.
+       * `stopped`: there must be no call; it is the outcome, or undefined if another worker has the notice.
        */
-      async callIn(turn: Turn): Promise<SendResult | { stopped: ClaimOutcome | undefined }> {
+      async callIn(
+        turn: Turn,
+      ): Promise<SendResult | Deferred | { stopped: ClaimOutcome | undefined }> {
         try {
           const [claim, whyNot] = await Promise.all([
             store.claim({ id: notice.id, claims }),
@@ -94,10 +97,18 @@ export function createRounds(deps: {
           if (!claim) return { stopped: undefined }
           claims = claim.claims
           deadlineMs = performance.now() + claim.remainingMs
-          const stopped = claim.remainingMs <= 0 ? outOfTime() : whyNot
+          const deferred = whyNot ? undefined : await turn.begin()
+          if (deferred) return deferred
+          const stopped = leftMs() <= 0 ? outOfTime() : whyNot
           if (stopped) return { stopped }
           const startedAt = new Date()
-          const result = await turn.call(Math.ceil(Math.min(timeoutMs, claim.remainingMs)))
+          const callMs = Math.ceil(Math.min(timeoutMs, leftMs()))
+          const result = await traced(callSpan(turn.provider), async () => {
+            const answer = await turn.call(callMs)
+            const error = answer.kind === 'accepted' ? undefined : answer.kind
+            noteInSpan({ 'postern.outcome': answer.kind }, error)
+            return answer
+          })
           attemptLog.add(turn.provider, result, startedAt)
           return result
         } finally {
@@ -118,3 +129,10 @@ export function createRounds(deps: {
     }
   }
 }
+
+const callSpan = (provider: string) =>
+  ({
+    name: `call ${provider}`,
+    kind: 'CLIENT',
+    attributes: { 'server.service.name': provider },
+  }) as const

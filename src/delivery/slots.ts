@@ -1,9 +1,10 @@
 /**
- * The calls that one provider carries at once in this process, and the line before them.
+ * Slots of one provider in this process, and the line before them. There are slots for its calls, and slots for messages
+ * that are claimed: a few more, so that the next messages are ready when a call ends.
  *
  * A provider with five connections makes the sixth call wait. That wait belongs to Postern, not to the provider. Otherwise
  * a healthy provider would look slow, calls would time out before they began, and messages would be sent twice. So a
- * message waits for a provider only here, before it is claimed and before any time limit or attempt begins.
+ * message waits for a provider only here, before any time limit or attempt begins. A long wait comes before its claim.
  *
  * First come, first served, codes before bulk. The line is short. A message that finds it full is sent away, so that
  * messages for other providers can go on, and comes back when the line has probably moved on.
@@ -13,7 +14,7 @@ import { createPlaces } from './places.ts'
 export interface SlotRequest {
   /** Codes do not wait behind bulk. */
   isUrgent: boolean
-  /** Number of slots for this call; never more than there are. */
+  /** Number of slots for this call. If there are fewer, it takes all of them. */
   weight: number
   /** The longest wait for a slot. */
   withinMs: number
@@ -35,7 +36,8 @@ const sentAway: Slot = { granted: false, retryInMs: 0 }
 const longestAwayMs = 60_000
 const longestTimerMs = 2 ** 31 - 1
 
-export function createSlots(count: number, maxWaiting: number) {
+/** `count` may change. */
+export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_INFINITY) {
   const urgent: Waiting[] = []
   const bulk: Waiting[] = []
   let inUse = 0
@@ -60,11 +62,13 @@ export function createSlots(count: number, maxWaiting: number) {
     }
   }
 
+  const hasRoom = (weight: number) => inUse === 0 || inUse + weight <= count()
+
   function admitNext(): void {
     for (;;) {
       const line = urgent.length > 0 ? urgent : bulk
       const [first] = line
-      if (!first || inUse + first.weight > count) return
+      if (!first || !hasRoom(first.weight)) return
       line.shift()
       first.end(grant(first.weight))
     }
@@ -72,22 +76,21 @@ export function createSlots(count: number, maxWaiting: number) {
 
   /** Sends a message away until the line has moved on: each message later than the previous one, by one usual call. */
   function turnedAway(isUrgent: boolean): Slot {
-    const spacingMs = usualMs / count
+    const spacingMs = usualMs / count()
     const lineMs = (urgent.length + bulk.length) * spacingMs
     const retryInMs = places(isUrgent, Math.min(lineMs, longestAwayMs) / 2, spacingMs)
     return { granted: false, retryInMs }
   }
 
   return {
-    count,
+    usualMs: () => usualMs,
 
     /** Waits in line for a slot. The caller must free the slot. */
     async take(request: SlotRequest): Promise<Slot> {
-      const { isUrgent, isPatient, withinMs } = request
-      const weight = Math.min(request.weight, count)
+      const { isUrgent, isPatient, withinMs, weight } = request
       const waiting = urgent.length + bulk.length
       if (isClosed) return sentAway
-      if (waiting === 0 && inUse + weight <= count) return grant(weight)
+      if (waiting === 0 && hasRoom(weight)) return grant(weight)
       if (waiting >= maxWaiting) {
         // A code takes the place of the latest bulk message.
         const last = isUrgent ? bulk.pop() : undefined

@@ -50,7 +50,7 @@ export function withoutQuotes(
 
 const digitsOf = (text: string) => text.replaceAll(/\D/g, '')
 
-/** An error for the log, from a value that the code of a provider threw. The code may be anyone's, and the value anything. */
+/** An error for the log. The code of a provider can throw any value, because it may be a plugin's. */
 export function faultWithoutQuotes(thrown: unknown, message: Quotable): Error {
   try {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown))

@@ -32,7 +32,7 @@ export function startWorkerNotes(deps: {
 }) {
   const { redis, keyPrefix, look, everyMs = usualEveryMs } = deps
   const id = randomUUID()
-  /** When each open breaker was first seen so, by `performance.now()`. */
+  /** When each breaker was first seen open, by `performance.now()`. */
   let openSinceMs: Readonly<Record<string, number>> = {}
 
   function noteNow(): WorkerNote {

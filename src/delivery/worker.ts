@@ -48,7 +48,7 @@ export function startDeliveryWorker(deps: {
 
   const worker = new Worker<JobData>(queueName(channel), work, {
     connection,
-    prefix: queuePrefix(keyPrefix),
+    prefix: queuePrefix(keyPrefix, channel),
     concurrency,
     ...workerTimings,
   })

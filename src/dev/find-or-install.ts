@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { delimiter, join } from 'node:path'
+import { delimiter, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { runProgram } from './server-process.ts'
 
@@ -45,10 +45,11 @@ export function findOrInstall(
   return program
 }
 
+/** The first of these programs on the PATH. A name may be an absolute path. */
 export function findOnPath(...programs: string[]): string | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean)
   return programs
-    .flatMap((name) => folders.map((dir) => join(dir, name)))
+    .flatMap((name) => folders.map((dir) => resolve(dir, name)))
     .find((file) => existsSync(file))
 }
 

@@ -18,6 +18,7 @@ import express, {
   type Router,
 } from 'express'
 import helmet from 'helmet'
+import { brandedStyle } from '../base/brand.ts'
 import { isInstalled } from '../base/command-line.ts'
 import { readIfThere } from './server-process.ts'
 
@@ -113,31 +114,40 @@ const page = (title: string, head: string, words: string) => `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 ${head}<title>Postern: ${title}</title>
+<link rel="icon" href="/demo/postern.svg">
+<style>${brandedStyle()}</style>
+<header class="top"><a class="brand" href="/"><img src="/demo/postern.svg" width="28" height="28" alt="">Postern</a></header>
+<main>
 <h1>${title}</h1>
 ${words}
+</main>
 </html>
 `
 
-const elsewhere = `Its pages are plain files too, in <code>docs/</code>. The calls of the API are
-<a href="/docs">here</a>.`
+const elsewhere = (
+  folder: string,
+) => `Its pages are plain files too, in <code>${folder}</code>. The calls of the API
+are <a href="/docs">here</a>.`
 
 const beingBuilt = page(
   'The guide is being built',
   '<meta http-equiv="refresh" content="2">\n',
-  `<p>That takes some seconds, once. This page then becomes the guide by itself. ${elsewhere}</p>
+  `<p>That takes some seconds, once. This page then becomes the guide by itself. ${elsewhere('docs/')}</p>
 <p lang="zh">文档正在生成，只需几秒，完成后本页会自动显示。</p>`,
 )
 
 const notBuilt = page(
   'The guide is not built',
   '',
-  `<p>Run <code>npm run docs</code> in the folder of Postern and load this page again. ${elsewhere}</p>
+  `<p>Run <code>npm run docs</code> in the folder of Postern and load this page again. ${elsewhere('docs/')}</p>
 <p lang="zh">文档尚未生成：在 Postern 目录里运行 <code>npm run docs</code>，然后刷新本页。</p>`,
 )
 
 const notInPackage = page(
   'The guide is in the repository',
   '',
-  `<p><a href="https://github.com/postern/postern/tree/main/docs">Read it there.</a> ${elsewhere}</p>
-<p lang="zh"><a href="https://github.com/postern/postern/tree/main/docs/zh">在仓库里阅读中文文档。</a></p>`,
+  `<p><a href="https://github.com/postern/postern/tree/main/docs">Read it there.</a>
+${elsewhere('node_modules/postern/docs/')}</p>
+<p lang="zh"><a href="https://github.com/postern/postern/tree/main/docs/zh">在仓库里阅读中文文档。</a>
+本机也有同样的文件：<code>node_modules/postern/docs/zh/</code>。</p>`,
 )

@@ -23,40 +23,70 @@ export type BodyShare = ReturnType<BodyRoom['open']>
 /**
  * Limits the bytes of bodies that a process keeps at a time, so that slow senders can't fill its memory. Bytes count
  * when they arrive; an announced length takes no room.
+ *
+ * If the room is full, the body that began to arrive first and is still arriving is given up. Otherwise a stranger with
+ * a few hundred slow bodies could keep out all others.
  */
 export function createBodyRoom(maxBytes = 16_777_216) {
   let takenBytes = 0
   let isClosed = false
-  const readers = new Set<() => void>()
+  /** Each gives up a body that is still arriving. */
+  const unfinished = new Set<() => void>()
+  /** The same for bodies of which bytes have arrived, the oldest first. */
+  const arriving = new Set<() => void>()
+
+  function makeRoom(bytes: number, forBody: (() => void) | undefined): boolean {
+    for (const giveUp of arriving) {
+      if (takenBytes + bytes <= maxBytes) break
+      if (giveUp !== forBody) giveUp()
+    }
+    return takenBytes + bytes <= maxBytes
+  }
+
   return {
     open() {
       let ownBytes = 0
-      let reader: (() => void) | undefined
+      let isGivenUp = false
+      let giveUp: (() => void) | undefined
+
+      function arrived(): void {
+        if (!giveUp) return
+        unfinished.delete(giveUp)
+        arriving.delete(giveUp)
+      }
+      function close(): void {
+        takenBytes -= ownBytes
+        ownBytes = 0
+        arrived()
+      }
       return {
         /** False if there is no room for the bytes. */
         take(bytes: number): boolean {
-          if (isClosed || takenBytes + bytes > maxBytes) return false
+          if (isClosed || isGivenUp || !makeRoom(bytes, giveUp)) return false
           takenBytes += bytes
           ownBytes += bytes
+          if (giveUp) arriving.add(giveUp)
           return true
         },
-        /** `stop` is called when the room closes while the body is still arriving. */
-        onRoomClosed(stop: () => void): void {
-          reader = stop
-          readers.add(stop)
+        /** `stop` is called when the body is given up: the room closes or is full while the body is still arriving. */
+        onGivenUp(stop: () => void): void {
+          giveUp = () => {
+            isGivenUp = true
+            close()
+            stop()
+          }
+          unfinished.add(giveUp)
         },
+        /** The body is complete, and keeps its room until `close`. */
+        arrived,
         /** Called when the body is no longer needed. */
-        close(): void {
-          takenBytes -= ownBytes
-          ownBytes = 0
-          if (reader) readers.delete(reader)
-        },
+        close,
       }
     },
     /** Closes the room: bodies that are still arriving are dropped. */
     close(): void {
       isClosed = true
-      for (const stop of readers) stop()
+      for (const giveUp of unfinished) giveUp()
     },
   }
 }
@@ -116,7 +146,15 @@ export function readBytes(
     let held: Buffer = noBytes
     let length = 0
     let isEnded = false
-    share.onRoomClosed(() => reject(noRoom()))
+    // Most bodies arrive together with their head, and are never given up. V8 links the tables of a Set that changes with
+    // each request: the old ones, with all they refer to, would live until the next full collection of garbage.
+    const isWhole = request.readableLength === Number(request.headers['content-length'])
+    if (!isWhole) {
+      share.onGivenUp(() => {
+        held = noBytes
+        reject(noRoom())
+      })
+    }
     request.on('data', (chunk: Buffer) => {
       const start = length
       length += chunk.length
@@ -139,6 +177,7 @@ export function readBytes(
     })
     request.on('end', () => {
       isEnded = true
+      share.arrived()
       resolve(held.subarray(0, length))
     })
     // Also covers a broken connection: without an `error` listener Node only emits `close`.

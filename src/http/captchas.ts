@@ -26,7 +26,9 @@ export const challengeOffer = z
       kind: z.literal('altcha'),
       challenge: z
         .object({ parameters: z.record(z.string(), z.unknown()), signature: z.string() })
-        .meta({ description: "As altcha's widget takes it (proof of work, version 2)." }),
+        .meta({
+          description: "In the form that altcha's widget needs (proof of work, version 2).",
+        }),
     }),
     z.object({ kind: z.enum(['turnstile', 'hcaptcha']), siteKey: z.string() }),
   ])
@@ -38,7 +40,9 @@ const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
     "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
 })
 
-const code = z.string().regex(/^[A-Za-z0-9]{4,10}$/, 'is 4 to 10 letters or digits, as a string')
+const code = z
+  .string()
+  .regex(/^[A-Za-z0-9]{4,10}$/, 'must be 4 to 10 letters or digits, as a string')
 
 export const sendCaptchaBody = z
   .strictObject({
@@ -55,7 +59,10 @@ export const sendCaptchaBody = z
     }),
     challenge: challengeAnswer,
   })
-  .meta({ id: 'SendCaptcha' })
+  .meta({
+    id: 'SendCaptcha',
+    examples: [{ channel: 'sms', to: '+8613800138000', scene: 'signup' }],
+  })
 
 export const checkCaptchaBody = z
   .strictObject({
@@ -70,7 +77,10 @@ export const checkCaptchaBody = z
     id: id.optional().meta({ description: 'With it, only the code of this send passes.' }),
     challenge: challengeAnswer,
   })
-  .meta({ id: 'CheckCaptcha' })
+  .meta({
+    id: 'CheckCaptcha',
+    examples: [{ channel: 'sms', to: '+8613800138000', scene: 'signup', code: '4711' }],
+  })
 
 /** A publishable key stands in a page, so its caller may be anyone. Such a caller chooses neither address nor text. */
 const notForPages = z.never('a publishable key may not set it')
@@ -90,7 +100,11 @@ const checkCaptchaPageBody = checkCaptchaBody.extend({ ip: notForPages.optional(
 
 const acceptedCaptcha = acceptedNotice
   .omit({ template: true })
-  .extend({ scene, codeLength: z.int(), lockedForMs: lockedForMs.optional() })
+  .extend({
+    scene,
+    codeLength: z.int().meta({ examples: [4] }),
+    lockedForMs: lockedForMs.optional(),
+  })
   .meta({ id: 'AcceptedCaptcha' })
 
 const passedCheck = z

@@ -28,7 +28,9 @@ export const isPreflight = ({ method, headers }: Request) =>
 /** A page must not learn whether a secret or operator key works, even a revoked one. */
 const isNotForPages = (token: string | undefined) => /^p[so]k_/.test(token ?? '')
 
-export function createCors(isListed: (origin: string) => Promise<boolean>) {
+/** `takesTraces`: pages may send the header `traceparent`. */
+export function createCors(isListed: (origin: string) => Promise<boolean>, takesTraces: boolean) {
+  const allowed = takesTraces ? `${requestHeaders}, Traceparent` : requestHeaders
   return {
     /** A preflight carries no key, so the answer covers the origins of all valid keys. */
     async preflight(
@@ -43,7 +45,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
         headers: {
           'access-control-allow-origin': origin,
           'access-control-allow-methods': methods.join(', '),
-          'access-control-allow-headers': requestHeaders,
+          'access-control-allow-headers': allowed,
           'access-control-max-age': String(preflightGoodForS),
         },
       }
@@ -58,7 +60,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>) {
       if (!key.origins.includes(origin)) throw new Problem('forbidden', otherOrigin)
     },
 
-    /** The same for refusals before the key is known. Never throws. */
+    /** Like `admit`, for refusals before the key is known. Never throws. */
     async admitUnknown(
       token: string | undefined,
       { headers: { origin } }: Request,

@@ -24,14 +24,14 @@ import {
 } from './notice-reads.ts'
 import { sendNoticeBody } from './notices.ts'
 import type { Key } from './route.ts'
-import { id, plainText } from './schemas.ts'
+import { id, plainText, scene } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
 
 /** The name of an app, as in keys. */
-const app = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+const app = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
 const idempotencyKey = z
   .string()
-  .regex(/^[\x21-\x7e]{1,255}$/, 'is 1 to 255 visible ASCII characters')
+  .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters')
   .optional()
 
 /** The caller's API key, for rules by `{keyId}`. */
@@ -45,8 +45,10 @@ const checkInput = checkCaptchaBody
   .omit({ challenge: true })
   // The check itself decides about the form of the code. It only hashes other texts.
   .extend({ app, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
-/** Without a recipient, the id names the code. */
-const checkByIdInput = checkInput.omit({ channel: true, to: true, scene: true }).extend({ id })
+/** Without a recipient, the id names the code. A scene excludes ids of other scenes. */
+const checkByIdInput = checkInput
+  .omit({ channel: true, to: true })
+  .extend({ id, scene: scene.optional() })
 const noticeInput = sendNoticeBody.extend({ app, keyId, idempotencyKey })
 const findInput = z.strictObject({ app, id })
 const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })
@@ -152,7 +154,7 @@ export function createCalls(deps: {
   const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
   const checkById = inProcess(checkByIdInput, async (asked, caller) => {
     const owner = await deps.findCaptcha(caller.app, asked.id)
-    return owner
+    return owner && (asked.scene ?? owner.scene) === owner.scene
       ? deps.checkCaptcha({ ...asked, ...owner }, caller)
       : ({ outcome: 'code_gone', reason: 'unknown' } as const)
   })

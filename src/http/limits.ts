@@ -14,7 +14,9 @@ export const acquireBody = z
   .strictObject({
     fields: z
       .record(
-        z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+        z
+          .string()
+          .regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'must be a name of letters, digits and _'),
         z.union([plainText(320), z.number()]),
       )
       .refine((fields) => Object.keys(fields).length <= maxFields, `at most ${maxFields} fields`)
@@ -26,7 +28,7 @@ export const acquireBody = z
       .default(1)
       .meta({ description: 'The number of uses to take from every rule.' }),
   })
-  .meta({ id: 'Acquire' })
+  .meta({ id: 'Acquire', examples: [{ fields: { subject: 'report-7' } }] })
 
 export const attemptBody = z
   .strictObject({
@@ -34,7 +36,7 @@ export const attemptBody = z
     subject: plainText(320).min(1).meta({ description: 'The account, as the caller names it.' }),
     ip: ip.optional(),
   })
-  .meta({ id: 'Attempt' })
+  .meta({ id: 'Attempt', examples: [{ policy: 'login', subject: 'ada' }] })
 
 const permitsTaken = z
   .object({
@@ -134,7 +136,7 @@ export function limitRoutes(deps: {
         const isCleared = await withFieldProblems('', () =>
           loginThrottle.clear({ policy, app, subject, ip }),
         )
-        if (!isCleared) throw invalid('policy', 'has no lockout by subject')
+        if (!isCleared) throw invalid('policy', 'must have a lockout by subject')
         return { status: 204 }
       },
     }),

@@ -29,7 +29,7 @@ export const searchNoticesBody = z
     }),
     limit: z.int().min(1).max(100).default(20).meta({ description: 'Items on a page.' }),
   })
-  .meta({ id: 'SearchNotices' })
+  .meta({ id: 'SearchNotices', examples: [{ state: 'failed', limit: 20 }] })
 
 export const countNoticesBody = z.strictObject(foundBy)
 

@@ -21,19 +21,25 @@ export const sendNoticeBody = z
     params,
     locale: locale.optional(),
     ttl: duration.optional().meta({
-      description: 'A duration such as `60s`, `5m`, `1h` or `7d`. Not sent after it.',
+      description:
+        'A duration such as `60s`, `5m`, `1h` or `7d`. After this time the message is not sent.',
     }),
     sendAt: time.optional().meta({
       description: 'The earliest time to send, at most 7 days ahead. `ttl` counts from it.',
     }),
   })
-  .meta({ id: 'SendNotice' })
+  .meta({
+    id: 'SendNotice',
+    examples: [
+      { channel: 'email', to: 'ada@example.com', template: 'welcome', params: { name: 'Ada' } },
+    ],
+  })
 
 export const acceptedNotice = z
   .object({
     id,
     channel,
-    to: z.string().meta({ description: 'Masked.' }),
+    to: z.string().meta({ description: 'Masked.', examples: ['+8613****8000'] }),
     template,
     state: z.literal('pending'),
     expiresAt: time,
@@ -145,7 +151,7 @@ export function noticeRoutes(deps: {
 export function idempotencyKeyOf({ headers }: Pick<RouteRequest, 'headers'>): string | undefined {
   const key = headers['idempotency-key'] as string | undefined
   if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
-  throw invalid('Idempotency-Key', 'is 1 to 255 visible ASCII characters')
+  throw invalid('Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
 }
 
 /** The 202 answer to a send. */

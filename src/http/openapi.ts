@@ -54,16 +54,20 @@ function openApiDocument(
         },
       },
     },
-    { allowEmptySchema: { custom: true }, override: describeDefault },
+    { allowEmptySchema: { custom: true }, override: describeInput },
   )
 }
 
 /**
- * Writes the default of a request member into its description. Generators of clients (openapi-typescript, for one)
- * treat a member with a `default` as always present, so their users would have to send it.
+ * Keeps the examples of a request body: zod drops them where a member is transformed. Writes the default of a request
+ * member into its description. Generators of clients (openapi-typescript, for one) treat a member with a `default` as
+ * always present, so their users would have to send it.
  */
-function describeDefault({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
-  if (io !== 'input' || jsonSchema.default === undefined) return
+function describeInput({ jsonSchema, zodSchema, io }: ZodOpenApiOverrideContext): void {
+  if (io !== 'input') return
+  const { examples } = zodSchema instanceof z.ZodObject ? (zodSchema.meta() ?? {}) : {}
+  if (examples) jsonSchema.examples = examples as typeof jsonSchema.examples
+  if (jsonSchema.default === undefined) return
   const text = `Default: \`${JSON.stringify(jsonSchema.default)}\`.`
   jsonSchema.description = [jsonSchema.description, text].filter(Boolean).join(' ')
   delete jsonSchema.default

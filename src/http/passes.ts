@@ -26,7 +26,7 @@ const verifyPassBody = z
   .strictObject({
     pass: z
       .string()
-      .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'is a compact JWS')
+      .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'must be a compact JWS')
       .max(2_000)
       .meta({ description: 'The `pass` of a check that passed.' }),
     channel: channel.optional(),
@@ -34,7 +34,12 @@ const verifyPassBody = z
       .optional()
       .meta({ description: 'With it, only a pass for this recipient is accepted.' }),
   })
-  .meta({ id: 'VerifyPass' })
+  .meta({
+    id: 'VerifyPass',
+    examples: [
+      { pass: 'eyJhbGciOiJFUzI1NiIs.eyJpc3MiOi.MEUCIQDx', channel: 'sms', to: '+8613800138000' },
+    ],
+  })
 
 const passVerdict = z
   .discriminatedUnion('valid', [

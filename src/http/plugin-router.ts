@@ -1,9 +1,9 @@
-/** Mounts a plugin's router. Its errors are answered, counted and logged like errors of Postern. */
+/** Mounts a plugin's router. Its answers are counted; its errors are answered and logged like errors of Postern. */
 import type { RequestHandler } from 'express'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem, problems } from '../base/problems.ts'
 import { invalid } from './problem.ts'
-import { knownMethods, type Respond } from './respond.ts'
+import { countAnswer, knownMethods, type Respond } from './respond.ts'
 
 export interface NamedRouter {
   /** The name of the plugin. */
@@ -19,14 +19,17 @@ export function createPluginRouter(
 ): RequestHandler {
   // The route label is fixed, because a plugin's path may contain anything.
   const route = `plugin ${name}`
-  const { status } = problems.internal
-  const methods = [...knownMethods, 'other']
+  const statuses = [problems.internal.status, problems.unavailable.status]
   metrics.startRequestsAtZero(
     route,
-    methods.map((method) => ({ method, status })),
+    [...knownMethods, 'other'].flatMap((method) => statuses.map((status) => ({ method, status }))),
   )
   return async (request, response, next) => {
+    const startMs = performance.now()
+    const count = () => countAnswer(metrics, route, request, response.statusCode, startMs)
+    response.once('finish', count)
     async function answerFault(error: unknown): Promise<void> {
+      response.off('finish', count)
       await respond(route, request, response, () => Promise.reject(problemIn(error)))
       // Half an answer can't be repaired, so the connection ends.
       if (!response.writableEnded) response.destroy()
@@ -34,8 +37,9 @@ export function createPluginRouter(
     try {
       // The router may be a plain handler. No Express router would then catch its rejected promise.
       await router(request, response, (error?: unknown) => {
-        if (error === undefined || error === null) next()
-        else void answerFault(error)
+        if (error !== undefined && error !== null) return void answerFault(error)
+        response.off('finish', count)
+        next()
       })
     } catch (error) {
       await answerFault(error)

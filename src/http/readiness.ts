@@ -17,16 +17,21 @@ export interface Readiness {
 const spacingMs = 250
 const ownLookEveryMs = 5_000
 
+/** The reasons of a process that is not running. */
+const notRunning = { starting: 'still starting', stopping: 'stopping' }
+
+/** The process is starting until `begin`. Its state can be requested at any time. */
 export function startReadiness(deps: {
   /** Never throws. */
   look: () => Promise<Readiness>
-  /** Called with the first answer, and with every answer that differs from the last. */
+  /** Called with the first answer of a running process, and with every answer that differs from the last. */
   onChange: (readiness: Readiness) => void
 }) {
   const { look, onChange } = deps
   let next: Promise<Readiness> | undefined
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let known: string | undefined
+  let phase: 'running' | keyof typeof notRunning = 'starting'
   let isStopped = false
 
   function ask(): Promise<Readiness> {
@@ -38,9 +43,10 @@ export function startReadiness(deps: {
     await sleep(Math.max(0, lookedAtMs + spacingMs - performance.now()))
     lookedAtMs = performance.now()
     next = undefined
+    if (phase !== 'running') return { reasons: [notRunning[phase]], warnings: [] }
     const readiness = await look()
     const found = JSON.stringify(readiness)
-    if (found !== known && !isStopped) {
+    if (found !== known && phase === 'running' && !isStopped) {
       known = found
       onChange(readiness)
     }
@@ -53,6 +59,15 @@ export function startReadiness(deps: {
   return {
     /** The state, measured after the call. */
     ask,
+    /** Ends the start. Resolves with the first answer. */
+    begin() {
+      phase = 'running'
+      return ask()
+    },
+    /** The process accepts no new work from now on. */
+    beginStop() {
+      phase = 'stopping'
+    },
     stop() {
       isStopped = true
       clearInterval(timer)

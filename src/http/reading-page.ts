@@ -84,5 +84,8 @@ new MutationObserver(() => {
   for (const part of page.querySelectorAll('.information-container, .scheme-container')) {
     Object.assign(part, { role: 'region', ariaLabel: part.className })
   }
+  for (const body of page.querySelectorAll('textarea')) body.ariaLabel = 'Request body'
+  // A part that scrolls must be reachable by keyboard.
+  for (const example of page.querySelectorAll('pre')) example.tabIndex = 0
 }).observe(page, { childList: true, subtree: true })
 `

@@ -15,7 +15,7 @@ import { channel, ip, plainText, recipient, scene, time } from './schemas.ts'
 
 const lookupBody = z
   .strictObject({ channel, to: recipient, ip: ip.optional() })
-  .meta({ id: 'LookUpRecipient' })
+  .meta({ id: 'LookUpRecipient', examples: [{ channel: 'sms', to: '+8613800138000' }] })
 
 const resetBody = z
   .strictObject({
@@ -29,7 +29,10 @@ const resetBody = z
       .meta({ description: 'The parts to reset.' }),
     reason: plainText(500).min(1).meta({ description: 'The reason; it is stored in the record.' }),
   })
-  .meta({ id: 'ResetRecipient' })
+  .meta({
+    id: 'ResetRecipient',
+    examples: [{ channel: 'sms', to: '+8613800138000', what: ['limits'], reason: 'ticket 4711' }],
+  })
 
 const windowName = z.string().meta({ description: 'As the policy file spells it.' })
 

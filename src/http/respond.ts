@@ -1,11 +1,14 @@
 /** Makes an answer in every case, then counts and logs the request. */
 import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
+import { createBatcher } from '../base/batcher.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
+import { inSpan, type Span } from '../base/traces.ts'
 import type { Refused } from '../rules/refused.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
+import { endRequestSpan } from './request-span.ts'
 import { createUnderWay, type UnderWay } from './under-way.ts'
 
 /** Facts in a request's log line besides the route: ids and names only. */
@@ -17,10 +20,26 @@ export type Facts = Record<string, string | number>
  */
 export type RouteResult = Answer | Problem | Refused
 
+/** The work on one request, as it is known so far. */
+export interface Call {
+  /** By `performance.now()`. */
+  readonly startMs: number
+  readonly facts: Facts
+  /** Requests have one from the moment their key is known to be valid. */
+  span?: Span
+}
+
 /** Makes the answer. Throws Problem, Unavailable, or an unexpected error. */
-type Work = (facts: Facts) => Promise<RouteResult>
+type Work = (call: Call) => Promise<RouteResult>
 
 export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/**
+ * Callers without a valid key give way to the others (I21): a turn of the event loop answers only so many of them. A
+ * connection sends its next request after its answer, so a flood gets as slow as its answers. A send needs some six turns.
+ * None of them is refused, because receipts of providers and preflights of pages have no key either.
+ */
+const strangersPerTurn = 4
 
 export type Respond = ReturnType<typeof createRespond>
 
@@ -31,6 +50,11 @@ export function createRespond(deps: {
   underWay?: UnderWay | undefined
 }) {
   const { metrics, log, underWay = createUnderWay() } = deps
+  const giveWay = createBatcher<void, void>({
+    maxItems: strangersPerTurn,
+    maxConcurrent: 1,
+    run: async () => {},
+  })
 
   /** `route` is the path of the contract, never the path of the request. Never rejects. */
   return async function respond(
@@ -43,10 +67,11 @@ export function createRespond(deps: {
     const given = request.headers['x-request-id'] as string | undefined
     const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : randomUUID()
     const facts: Facts = {}
+    const call: Call = { startMs, facts }
     let outcome: Answer | Problem
     const isTaken = underWay.begin()
     try {
-      const made = isTaken ? await work(facts) : unavailable()
+      const made = isTaken ? await work(call) : unavailable()
       outcome = 'outcome' in made ? problemOf(made) : made
     } catch (error) {
       outcome = asProblem(error, requestId)
@@ -54,31 +79,46 @@ export function createRespond(deps: {
         facts.reason = 'load'
         metrics.shed.inc({ route })
       } else if (outcome.code === 'internal' || outcome.code === 'unavailable') {
-        log.requestFailed(requestId, error)
+        inSpan(call.span, () => log.requestFailed(requestId, error))
       }
     }
     if (outcome instanceof Problem) {
       Object.assign(facts, factsOf(outcome))
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
+    if (facts.app === undefined) await giveWay()
     write(response, outcome, requestId, underWay.isClosing())
     if (isTaken) underWay.end()
 
     const { status } = outcome
-    const durationMs = performance.now() - startMs
-    const method = knownMethods.has(request.method) ? request.method : 'other'
-    metrics.requests.inc({ route, method, status: String(status) })
-    metrics.requestSeconds.observe({ route }, durationMs / 1_000)
-    if (status === 429) metrics.refusalSeconds.observe({}, durationMs / 1_000)
-    log.requestFinished({
-      requestId,
-      method,
-      route,
-      status,
-      durationMs: Math.round(durationMs * 10) / 10,
-      ...facts,
-    })
+    const { method, durationMs } = countAnswer(metrics, route, request, status, startMs)
+    inSpan(call.span, () =>
+      log.requestFinished({
+        requestId,
+        method,
+        route,
+        status,
+        durationMs: Math.round(durationMs * 10) / 10,
+        ...facts,
+      }),
+    )
+    if (call.span) endRequestSpan(call.span, status, facts)
   }
+}
+
+export function countAnswer(
+  metrics: Metrics,
+  route: string,
+  request: Request,
+  status: number,
+  startMs: number,
+): { method: string; durationMs: number } {
+  const durationMs = performance.now() - startMs
+  const method = knownMethods.has(request.method) ? request.method : 'other'
+  metrics.requests.inc({ route, method, status: String(status) })
+  metrics.requestSeconds.observe({ route }, durationMs / 1_000)
+  if (status === 429) metrics.refusalSeconds.observe({}, durationMs / 1_000)
+  return { method, durationMs }
 }
 
 function factsOf({ code, members }: Problem): Facts {

@@ -26,6 +26,7 @@ import { limitableAddress } from '../base/limitable-address.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
+import { inSpan } from '../base/traces.ts'
 import type { Caller } from '../rules/quota.ts'
 import {
   type BodyRoom,
@@ -42,8 +43,9 @@ import { isLocalCaller, notLocal } from './local-caller.ts'
 import { createPluginRouter, type NamedRouter } from './plugin-router.ts'
 import { invalid } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
+import { startRequestSpan } from './request-span.ts'
 import { startRequestsAtZero } from './requests-at-zero.ts'
-import { createRespond, type Facts, type Respond, type RouteResult } from './respond.ts'
+import { type Call, createRespond, type Facts, type Respond, type RouteResult } from './respond.ts'
 import { isKeyed, type Key, methodsOf, type Route, type RouteRequest } from './route.ts'
 import type { UnderWay } from './under-way.ts'
 
@@ -59,12 +61,14 @@ export function createRouter(deps: {
   underWay?: UnderWay
   /** Routers of plugins, in this order, after all paths of Postern. */
   pluginRouters?: readonly NamedRouter[]
+  /** Traces of pages are continued, as traces of servers are. */
+  takesPageTraces?: boolean
   /** Bytes of bodies kept at a time from callers with a key. */
   maxHeldBodyBytes?: number
   /** The room for bodies of callers without a key; as large, unless given. */
   openBodies?: BodyRoom
 }): Router {
-  const { routes, findKey, metrics, maxHeldBodyBytes } = deps
+  const { routes, findKey, metrics, maxHeldBodyBytes, takesPageTraces = false } = deps
   // Two rooms, so that a stranger's slow receipts can't fill the room of sends.
   const keyedBodies = createBodyRoom(maxHeldBodyBytes)
   const { openBodies = createBodyRoom(maxHeldBodyBytes) } = deps
@@ -73,7 +77,7 @@ export function createRouter(deps: {
     openBodies.close()
   })
   const respond = createRespond(deps)
-  const cors = createCors(deps.isListedOrigin)
+  const cors = createCors(deps.isListedOrigin, takesPageTraces)
   startRequestsAtZero(metrics, routes)
 
   const router = express.Router({ caseSensitive: true })
@@ -81,7 +85,7 @@ export function createRouter(deps: {
     const atPath = routes.filter((route) => route.path === path)
     for (const route of atPath) {
       router[route.method](path, (request, response) =>
-        respond(path, request, response, (facts) => run(route, request, response, facts)),
+        respond(path, request, response, (call) => run(route, request, response, call)),
       )
     }
     const allow = atPath.flatMap(methodsOf).join(', ')
@@ -116,13 +120,18 @@ export function createRouter(deps: {
     route: Route,
     request: Request,
     response: Response,
-    facts: Facts,
+    call: Call,
   ): Promise<RouteResult> {
+    const { facts } = call
     const key = isKeyed(route) ? await keyOf(route, request, response) : noKey
     if (route.access === 'local' && !isLocalCaller(request)) {
       throw new Problem('forbidden', { message: notLocal })
     }
-    if (key !== noKey) Object.assign(facts, { app: key.app, keyId: key.id })
+    if (key !== noKey) {
+      Object.assign(facts, { app: key.app, keyId: key.id })
+      const isTrusted = key.kind === 'secret' || takesPageTraces
+      call.span = startRequestSpan(route.path, request, call.startMs, isTrusted)
+    }
     const share = (key !== noKey ? keyedBodies : openBodies).open()
     try {
       const input = {
@@ -133,7 +142,7 @@ export function createRouter(deps: {
         note: (more: Facts) => Object.assign(facts, more),
         ...(await inputOf(route, key, request, share)),
       }
-      return await route.run(input)
+      return await inSpan(call.span, () => route.run(input))
     } finally {
       share.close()
     }

@@ -28,18 +28,27 @@ export const recipient = plainText(320)
     examples: ['+8613800138000', 'ada@example.com'],
   })
 
-const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name')
+const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
 /** Any spelling. An unknown language is no reason to withhold a code. */
 export const locale = z.string().meta({
   description:
     'The language of the message, a BCP 47 tag. The nearest variant is sent, else the default one.',
   examples: ['en', 'zh-CN'],
 })
-export const id = plainText(64).min(1).meta({ description: 'The id of the notice.' })
+export const id = plainText(64)
+  .min(1)
+  .meta({
+    description: 'The id of the notice.',
+    examples: ['01a1fdac-16f8-75c6-b2de-26f19df3a927'],
+  })
 export const scene = name.meta({
   description: 'The purpose of the code. A code for one scene never passes another.',
+  examples: ['signup'],
 })
-export const template = name.meta({ description: 'A folder of the templates.' })
+export const template = name.meta({
+  description: 'A folder of the templates.',
+  examples: ['captcha'],
+})
 /** The address of the person, for callers that are servers. */
 export const ip = z
   .string()
@@ -47,13 +56,13 @@ export const ip = z
   .transform((text, context) => {
     const address = limitableAddress(text)
     if (address !== undefined) return address
-    context.addIssue({ code: 'custom', message: 'is an IPv4 or IPv6 address' })
+    context.addIssue({ code: 'custom', message: 'must be an IPv4 or IPv6 address' })
     return z.NEVER
   })
   .meta({
     description: "The person's address, if the caller is a server.",
   })
-export const time = z.iso.datetime()
+export const time = z.iso.datetime().meta({ examples: ['2026-11-21T10:35:36.152Z'] })
 export const lockedForMs = z.int().min(1).meta({
   description:
     'Milliseconds for which checks of this recipient are locked for this caller. A new code does not pass earlier. Absent without a lock.',
@@ -62,7 +71,7 @@ export const lockedForMs = z.int().min(1).meta({
 const maxParams = 32
 export const params = z
   .record(
-    z.string().regex(/^[a-zA-Z][a-zA-Z0-9_]{0,31}$/, 'is a name of letters, digits and _'),
+    z.string().regex(/^[a-zA-Z][a-zA-Z0-9_]{0,31}$/, 'must be a name of letters, digits and _'),
     z.union([plainText(1_000), z.number(), z.boolean()]),
   )
   .refine((value) => Object.keys(value).length <= maxParams, `at most ${maxParams} variables`)

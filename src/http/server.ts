@@ -45,8 +45,8 @@ const lastAnswersMs = 2_000
 interface Connection {
   /** Requests without an answer so far. */
   unanswered: number
-  request?: IncomingMessage
-  response?: ServerResponse
+  request?: IncomingMessage | undefined
+  response?: ServerResponse | undefined
   /** The parser's error after requests that still need their answers. */
   unreadable?: Error
   /** The last answer is under way or sent. Later requests on this connection are not carried out. */
@@ -106,6 +106,11 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
       if (isStopping) endWith(socket, connection)
       response.once('close', () => {
         connection.unanswered -= 1
+        // An idle connection keeps neither. A later request may be under way already.
+        if (connection.response === response) {
+          connection.request = undefined
+          connection.response = undefined
+        }
         connection.bytesRead = socket.bytesRead
         connection.quietSinceMs = performance.now()
         const { unreadable, unanswered } = connection

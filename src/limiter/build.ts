@@ -1,8 +1,11 @@
-/** Builds what the package `postern-limiter` holds: a bundle for `import`, one for `require`, the scripts inside both. */
+/**
+ * Builds the package `postern-limiter`: one bundle for `import` and one for `require`, each with the Lua scripts
+ * inside.
+ */
 import { build, type Plugin } from 'rolldown'
 import { scripts } from './scripts.ts'
 
-/** The package's edition of scripts.ts has the texts, so that other people's bundlers find them too. */
+/** In the package, scripts.ts contains the text of the scripts. So a bundler of the user finds them too. */
 const inlineScripts: Plugin = {
   name: 'inline-scripts',
   load(id) {

@@ -7,9 +7,12 @@ import { createRedisLimiter, type RedisLimiterOptions } from './redis/redis-limi
 
 export interface MemoryLimiterOptions extends EngineOptions {
   readonly redis?: undefined
-  /** Per rule, above the number of those active within its longest window: the others are forgotten. Default 100,000. */
+  /**
+   * Largest number of subjects per rule, default 100,000. Above it, subjects without a recent call are forgotten. So it
+   * must exceed the number of subjects within the longest window.
+   */
   readonly maxSubjects?: number | undefined
-  /** Milliseconds; default `Date.now`. */
+  /** The current time in milliseconds; default `Date.now`. */
   readonly clock?: (() => number) | undefined
 }
 
@@ -18,14 +21,14 @@ export interface MemoryLimiter extends Limiter {
   tryAcquire(policy: string, fields: Fields, options?: AcquireOptions): Decision
 }
 
-/** With `redis` the limits hold over all processes that share it; without, in this process. */
+/** With `redis`, all processes with that Redis share the counts. Without it, the counts are in this process. */
 export function createLimiter(options: RedisLimiterOptions): Limiter
 export function createLimiter(options: MemoryLimiterOptions): MemoryLimiter
 export function createLimiter(options: RedisLimiterOptions | MemoryLimiterOptions): Limiter {
   return options.redis === undefined ? createMemoryLimiter(options) : createRedisLimiter(options)
 }
 
-/** The limiter in process: the same decisions as over Redis, by an injected clock. */
+/** The limiter in process. It decides as the limiter over Redis does, by the clock of its options. */
 function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
   const { maxSubjects = 100_000, rememberRequestsMs = 300_000, clock = Date.now } = options
   if (!(maxSubjects >= 1)) throw new InvalidOption('maxSubjects', 'must be at least 1')

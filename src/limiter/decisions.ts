@@ -1,4 +1,4 @@
-/** What callers are told: made from what parts know of a subject, wherever that is kept. */
+/** Turns answers of a store into the values that callers get. */
 
 import { kindOf } from './kinds.ts'
 import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
@@ -45,7 +45,7 @@ export function limitOf({ rule, window, limit, windowMs }: PolicyWindow): Window
   return { rule: rule.name, kind: rule.kind, window, limit, windowMs }
 }
 
-/** What every window holds. */
+/** The state of every window. */
 export function statesOf(found: readonly Found[]): WindowState[] {
   const waits = new Map<Rule, number>()
   for (const { ask, uses, now } of found) {

@@ -1,6 +1,4 @@
-/**
- * The limiter over a store: makes a check of a call, and an answer for the caller of what the store says.
- */
+/** The limiter over a store. It makes a check from each call, and a decision from the store's answer. */
 import { setTimeout } from 'node:timers/promises'
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
 import { InvalidOption, LimiterUnavailable, UnknownRule } from './errors.ts'
@@ -9,7 +7,7 @@ import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compil
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
 import type { Answer, Check, IsMeant, Store, Taken } from './store.ts'
 
-/** Timers beyond it fire at once. */
+/** A timer with a longer time fires at once. */
 const maxTimerMs = 2 ** 31 - 1
 
 /** The options of every limiter. */
@@ -19,7 +17,7 @@ export interface EngineOptions extends LimiterEvents {
   readonly rememberRequestsMs?: number | undefined
 }
 
-/** `clientId` keeps the counts of rules with `scope: per-client` apart; there is none in process. */
+/** `clientId` separates the counts of rules with `scope: per-client`. A limiter in process has none. */
 export function createEngine(
   options: EngineOptions & { readonly whenUnavailable?: Limiter | undefined },
   store: Store,
@@ -33,7 +31,7 @@ export function createEngine(
   let policiesBefore = policies
   const closing = new AbortController()
 
-  /** Of a call that takes nothing. The fields of one rule are enough to ask for that rule. */
+  /** A check that takes nothing. With `rule`, only the fields of that rule's key are needed. */
   function lookOf(known: typeof policies, name: string, fields: Fields, rule?: string): Check {
     const policy = policyOf(known, name)
     const parts = policy.parts.filter((part) => rule === undefined || part.rule.name === rule)
@@ -55,7 +53,7 @@ export function createEngine(
       permits: permitsOf(name, part, fields, times),
     }))
     const isNew = requestId === undefined || isNewRequest
-    // Most checks ask for no more than that, and a text for each of them would be a tenth of their time.
+    // A short group name for most checks. Making the long name would take a tenth of their time.
     const isUsual = times === 1 && !isSolved && !policy.hasPermitsInFields
     const group = isUsual ? policy.id : `${policy.id} ${isSolved} ${asks.map((ask) => ask.permits)}`
     return { policy, asks, requestId, isNew, isSolved, group }
@@ -96,7 +94,7 @@ export function createEngine(
     }
   }
 
-  /** Requests from before a reload are known by the rules of that time. */
+  /** A request from before a reload was counted by the rules of that time, so these are tried too. */
   async function giveBack(name: string, fields: Fields, requestId: string, isMeant: IsMeant) {
     const errors: unknown[] = []
     for (const known of new Set([policies, policiesBefore])) {
@@ -121,7 +119,7 @@ export function createEngine(
       for (;;) {
         const decision = await acquire(policy, fields, asked)
         if (decision.admitted || performance.now() + decision.retryAfterMs > endsAt) return decision
-        // Callers that wait are not served in order. After the longest sleep of a timer a caller asks again.
+        // Waiting callers have no order. After the longest sleep of a timer, the caller tries again.
         const sleepMs = Math.min(decision.retryAfterMs, maxTimerMs)
         await setTimeout(sleepMs, undefined, { signal: closing.signal }).catch(() => {})
         if (closing.signal.aborted) return decision
@@ -157,7 +155,7 @@ export function createEngine(
   return { limiter, checkOf, decide }
 }
 
-/** A clock that callers gave, in whole milliseconds. */
+/** The clock of the options, checked to return whole milliseconds. */
 export function wholeClock(clock: () => number): () => number {
   return () => {
     const ms = Math.floor(clock())

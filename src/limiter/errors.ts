@@ -1,21 +1,21 @@
-/** One error per mistake; each has a section of its name in the README of `postern-limiter`. */
+/** One error class per mistake. The README of `postern-limiter` has a section for each. */
 import { Unavailable } from '../base/unavailable.ts'
 import type { Refusal } from './limiter.ts'
 import type { PolicyProblem } from './policy/rule.ts'
 import type { Kind } from './policy/terms.ts'
 
-/** Policies that do not hold; `problems` lists them all. */
+/** Policies that are not valid. `problems` lists every mistake. */
 export class InvalidPolicies extends Error {
   override name = 'InvalidPolicies'
   readonly problems: readonly PolicyProblem[]
   constructor(problems: readonly PolicyProblem[]) {
     const lines = problems.map(({ path, message }) => `  ${path.join('.')}: ${message}`)
-    super(`policies do not hold:\n${lines.join('\n')}`)
+    super(`policies are not valid:\n${lines.join('\n')}`)
     this.problems = problems
   }
 }
 
-/** An option that can't work; `option` names it. */
+/** An option with a value that cannot work. `option` is its name. */
 export class InvalidOption extends Error {
   override name = 'InvalidOption'
   readonly option: string
@@ -34,7 +34,7 @@ export class UnknownPolicy extends RangeError {
   }
 }
 
-/** `peek` or `reset` of a rule that the policy does not have. */
+/** `peek` or `reset` named a rule that the policy does not have. */
 export class UnknownRule extends RangeError {
   override name = 'UnknownRule'
   readonly policy: string
@@ -46,13 +46,13 @@ export class UnknownRule extends RangeError {
   }
 }
 
-/** A key needs a field which the call does not have, or has as something else than a text or a number. */
+/** The call lacks a field of a rule's key, or its value is neither a text nor a number. */
 export class MissingField extends Error {
   override name = 'MissingField'
   readonly policy: string
   readonly rule: string
   readonly field: string
-  /** In words, without the field's name. */
+  /** The message without the name of the field. */
   readonly problem: string
   constructor(policy: string, rule: string, field: string, value?: unknown) {
     const isMissing = value === undefined || value === null
@@ -65,10 +65,10 @@ export class MissingField extends Error {
   }
 }
 
-/** Permits that are no whole number above 0, or more than the policy could ever give at once. */
+/** The number of permits is not a whole number above 0, or the policy can never give so many at once. */
 export class InvalidPermits extends RangeError {
   override name = 'InvalidPermits'
-  /** The field that holds them, where a rule takes its permits from one. */
+  /** The field of the call with the number of permits, if the rule reads it from one. */
   readonly field: string | undefined
 
   constructor(message: string, field?: string) {
@@ -77,7 +77,7 @@ export class InvalidPermits extends RangeError {
   }
 }
 
-/** Redis gave no answer within the deadline, or none that decides. Never means that there is no limit. */
+/** Redis gave no usable answer within the deadline. The call must not be treated as admitted. */
 export class LimiterUnavailable extends Unavailable {
   override name = 'LimiterUnavailable'
   constructor(reason: string, cause?: unknown) {
@@ -85,7 +85,7 @@ export class LimiterUnavailable extends Unavailable {
   }
 }
 
-/** What the functions of `withRateLimit` throw. */
+/** Thrown by functions of `withRateLimit` on a refusal. */
 export class RateLimitedError extends Error {
   override name = 'RateLimitedError'
   readonly policy: string
@@ -94,7 +94,9 @@ export class RateLimitedError extends Error {
   readonly kind: Kind
   readonly retryAfterMs: number
   constructor(policy: string, refusal: Refusal) {
-    super(refusal.message ?? `${policy}: rule ${refusal.rule} holds for ${refusal.retryAfterMs} ms`)
+    super(
+      refusal.message ?? `${policy}: rule ${refusal.rule} refuses for ${refusal.retryAfterMs} ms`,
+    )
     this.policy = policy
     this.rule = refusal.rule
     this.window = refusal.window

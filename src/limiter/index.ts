@@ -1,11 +1,11 @@
 /**
- * The public face of the limiter; the package `postern-limiter` exports the same.
+ * The public interface of the limiter. The package `postern-limiter` exports the same.
  *
- * Its words: a **policy** is a named list of **rules** that are asked together, all or nothing. A rule counts the
- * **uses** of one **subject** (the values of the fields in its key) in one or more **windows**. A call takes
- * **permits**, one use each. A full window makes a **hold**: how long the rule refuses. A **lock** is the hold that a
- * lockout begins by itself, and that outlasts its uses. Inside, a rule whose windows can't share one value has
- * several **parts**.
+ * Its terms: a **policy** is a named list of **rules** that are decided together: all of them count, or none. A rule
+ * counts the **uses** of one **subject** (the values of the fields in its key) in one or more **windows**. A call takes
+ * **permits**; each is one use. A full window makes a **hold**, the time for which the rule refuses. A **lock** is a
+ * hold that a lockout begins itself, and that lasts longer than the uses. Inside the limiter, a rule has several
+ * **parts** if its windows cannot share one stored value.
  */
 export { createLimiter, type MemoryLimiter, type MemoryLimiterOptions } from './create-limiter.ts'
 export * from './errors.ts'

@@ -1,12 +1,12 @@
 /**
- * The kinds of rules: the kernel of both engines. A kind decides about permits from the uses of one subject. Each
- * function has the name of its twin in lua/kinds.lua, which decides where the uses lie in Redis.
+ * The kinds of rules, for both engines. A kind decides about permits from the uses of one subject. Each function has
+ * the name of its twin in lua/kinds.lua, which decides in Redis.
  */
 import type { Part, PolicyWindow } from './policy/compile.ts'
 import type { Kind, Lock, Rate } from './policy/terms.ts'
 import { newest, newestPlace, timeAt, total, type Uses, usedFrom } from './uses.ts'
 
-/** The window that refuses, and for how long. */
+/** A window that refuses, and its wait. */
 export interface Hold {
   /** Above 0. */
   readonly waitMs: number
@@ -14,17 +14,20 @@ export interface Hold {
 }
 
 export interface Look {
-  /** Undefined: the permits fit. */
+  /** Undefined if the permits fit. */
   readonly hold: Hold | undefined
-  /** If the permits fit, the uses to add them to. On a refusal, the uses that begin a lock. */
+  /**
+   * If the permits fit, the uses to which they are added. If not, the uses with the new lock, for a kind that begins
+   * one.
+   */
   readonly uses: Uses | undefined
-  /** The time that the permits get. */
+  /** The time that is stored for the new uses. */
   readonly at: number
 }
 
 type Decide = (part: Part, uses: Uses, permits: number, now: number) => Look
 
-/** The longer hold; of equal ones that of the window declared first. */
+/** The longer hold. Of two equal holds, the one whose window is declared first. */
 export function longer(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
   if (!one || !other) return one ?? other
   if (one.waitMs === other.waitMs) return one.window.index <= other.window.index ? one : other
@@ -35,7 +38,7 @@ function holdOf(waitMs: number, window: PolicyWindow): Hold | undefined {
   return waitMs > 0 ? { waitMs, window } : undefined
 }
 
-/** When a use leaves a window. */
+/** The time at which a use leaves a window. */
 function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): number {
   if (!part.calendar) return at + window.windowMs
   const { startsAt, endsAt } = part.calendar.periodAt(now)
@@ -43,9 +46,10 @@ function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): nu
 }
 
 /**
- * Each use comes back a window after it was made. The newest use that is too many beside the permits must leave
- * the window first. The search begins where that use stands if every use is one permit, because none is less. A
- * list has some 128 uses at most. The lowest limit comes first: where all uses fit, they fit below a higher one.
+ * Each use comes back one window after it was made. The permits fit when enough uses have left, so the hold ends with
+ * the newest use that must leave. Each entry of the list has one use or more, and the list has some 128 entries at
+ * most. So the search for that use can begin `room` entries from the end. Windows are sorted by their limit: uses that
+ * fit below one limit fit below all higher ones.
  */
 function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
   const roundedNow = Math.ceil(now / part.granuleMs) * part.granuleMs
@@ -63,7 +67,10 @@ function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold, uses, at: Math.max(roundedNow, newest(part, uses)) }
 }
 
-/** All uses come back together, a window after the first of them. Of a calendar, when its cron expression fires. */
+/**
+ * All uses come back together: one window after the first use. In a calendar rule, at the next firing of its cron
+ * expression.
+ */
 function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
   const isOver = leavesAt(part, window, newest(part, uses), now) <= now
@@ -73,20 +80,21 @@ function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold: holdOf(leavesAt(part, window, at, now) - now, window), uses: undefined, at }
 }
 
-/** When so many permits of a bucket are back. */
+/** The time at which this many permits of a bucket are back. */
 function backAt(part: Part, since: number, permits: number): number {
   const { refill, everyMs } = part.rule.own as Rate
   return since + Math.ceil((permits * everyMs) / refill)
 }
 
 /**
- * How many permits a bucket lacked when the latest whole `everyMs` ended, and when that was: whole numbers, so no fraction
- * is lost between two checks. A bucket lacks no more than its rate and burst allow. A reload may have changed them.
+ * The number of missing permits at the last whole `everyMs`, and its time. Both are whole numbers, so no fraction is
+ * lost between two checks. A reload may have changed rate and burst, so the number is capped by both.
  */
 function refilling(part: Part, uses: Uses, now: number): { since: number; lacks: number } {
   const { refill, everyMs } = part.rule.own as Rate
   const [since = 0, refilled = 0] = uses
-  // Both numbers go on from 0 after 2^32, and what was given back may leave fewer uses than came back.
+  // Both counters start again at 0 after 2^32. After a release, the counted uses can be fewer than the permits that
+  // came back.
   const lacks = Math.min((total(uses) - refilled) | 0, part.windows[0].limit + refill)
   if (lacks <= 0 || since > now + part.trustMs || backAt(part, since, lacks) <= now) {
     return { since: now, lacks: 0 }
@@ -96,8 +104,8 @@ function refilling(part: Part, uses: Uses, now: number): { since: number; lacks:
 }
 
 /**
- * Permits come back one after the other. All uses since the bucket was full are one use, with the time of the first of
- * them. So they can be given back until the bucket is full again.
+ * Permits come back one by one. All uses since the bucket was full are stored as one use with the time of the first. So
+ * they can be released until the bucket is full again.
  */
 function bucket(part: Part, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
@@ -117,7 +125,7 @@ function lockMsLeft(part: Part, [endsAt = 0]: Uses, now: number): number {
   return endsAt > now && endsAt <= now + part.trustMs + maxLockMs ? endsAt - now : 0
 }
 
-/** As sliding, but the try that does not fit begins a lock, and the tries before it are forgotten. */
+/** Like `sliding`, but the first try above the limit begins a lock and clears the counted tries. */
 function lockout(part: Part, uses: Uses, permits: number, now: number): Look {
   const lock = part.rule.own as Lock
   const [window] = part.windows
@@ -134,7 +142,7 @@ function lockout(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold: holdOf(ms, window), uses: [now + ms, locks + 1, 0], at: now }
 }
 
-/** How many uses a window holds. */
+/** The number of uses in a window. */
 function usedInWindow(part: Part, window: PolicyWindow, uses: Uses, now: number): number {
   const startsAt = part.calendar?.periodAt(now).startsAt ?? now - window.windowMs + 1
   let place = newestPlace(uses)
@@ -142,23 +150,26 @@ function usedInWindow(part: Part, window: PolicyWindow, uses: Uses, now: number)
   return usedFrom(uses, place + 2)
 }
 
-/** When the newest use leaves a window; now, if nothing is in it. */
+/** The time at which the newest use leaves a window; `now` if the window is empty. */
 function freeInWindow(part: Part, window: PolicyWindow, uses: Uses, now: number): number {
   return Math.max(now, leavesAt(part, window, newest(part, uses), now))
 }
 
-/** The decision of a kind, and its reports to callers. The reports have no twins in Lua: values from Redis are read here. */
+/**
+ * The functions of one kind. Only `decide` has a twin in Lua. The others make reports for callers, also from values in
+ * Redis.
+ */
 interface KindRules {
-  /** Decides about permits. Changes nothing. */
+  /** Decides about permits, and changes nothing. */
   readonly decide: Decide
-  /** The decision of a question, which begins no lock. */
+  /** Decides like `decide`, but begins no lock. For calls that take nothing. */
   readonly ask: Decide
-  /** How many uses a window holds. */
+  /** The number of uses in a window. */
   readonly usedIn: (part: Part, window: PolicyWindow, uses: Uses, now: number) => number
-  /** When the newest use leaves a window, and the last lock ended; now, if nothing is in it. */
+  /** The time at which the window is empty and the last lock has ended; `now` if both are the case. */
   readonly freeAt: (part: Part, window: PolicyWindow, uses: Uses, now: number) => number
   readonly beginsLocks: boolean
-  /** How long the last lock goes on; 0 if there is none. */
+  /** The remaining time of the last lock; 0 without a lock. */
   readonly lockedForMs: (part: Part, uses: Uses, now: number) => number
 }
 

@@ -1,79 +1,85 @@
-/** What every limiter answers, whichever engine is behind it. */
+/** The interface of every limiter, in process and over Redis. */
 import type { Fields, RawPolicies, WindowLimit } from './policy/rule.ts'
 import type { Kind } from './policy/terms.ts'
 
 export interface Remaining {
   readonly rule: string
-  /** The window as the policy spells it: `60s`, or the cron expression of a calendar rule. */
+  /** The window as written in the policy: `60s`, or the cron expression of a calendar rule. */
   readonly window: string
   readonly left: number
-  /** Of a rule with `mode: observe`, which refuses nobody. */
+  /** True for a rule with `mode: observe`, which refuses nothing. */
   readonly isObserved?: true
 }
 
 export interface Admission {
   readonly admitted: true
   readonly remaining: readonly Remaining[]
-  /** When the same request would be admitted again, with no other traffic, or asked for a challenge; 0: at once. */
+  /**
+   * Milliseconds until the same request would be admitted again, or refused with `challenge`, without other traffic; 0:
+   * at once.
+   */
   readonly nextInMs: number
 }
 
 export interface Refusal extends WindowLimit {
   readonly admitted: false
-  /** No more than rules in `mode: challenge` are full, so the request passes with a solved challenge. */
+  /** Only rules with `mode: challenge` refused, so the same request passes with a solved challenge. */
   readonly challenge?: true
   /**
-   * The rule and window that hold longest; the first of them as declared, if several hold equally. A rule in
-   * `mode: challenge` only if no other holds.
+   * The rule and window with the longest wait. Of equal waits, the first as declared. Rules with `mode: challenge`
+   * count only if no other rule refuses.
    */
   readonly rule: string
   readonly window: string
-  /** `lockout` means locked: asking again does not help, waiting does. */
+  /** `lockout` means a lock. Tries during a lock do not make it longer. */
   readonly kind: Kind
   /**
-   * Waiting exactly this long, with no other traffic, admits the same request, or asks it for a challenge. A
-   * limit of 0 never does.
+   * After exactly this time, without other traffic, the same request is admitted, or refused with `challenge`. With a
+   * limit of 0 it is always refused.
    */
   readonly retryAfterMs: number
-  /** This very refusal began the lock. */
+  /** The lock began with this refusal. */
   readonly isNewLock?: true
-  /** The rule's own words, where it has any. */
+  /** The `message` of the rule. */
   readonly message?: string
 }
 
 export type Decision = Admission | Refusal
 
 export interface AcquireOptions {
-  /** Default 1. More than a rule could ever give is an `InvalidPermits`. */
+  /** Default 1. If a rule can never give so many, the call throws `InvalidPermits`. */
   readonly permits?: number | undefined
   /**
-   * Names the request. The same id again, within the memory of requests, gets the first answer if that
-   * was an admission (a refusal took nothing, and is decided anew); `release` gives back by it.
+   * The name of the request. A repeat with the same id gets the first answer if that was an admission, while requests
+   * are remembered. After a refusal, a repeat is decided anew. `release` needs this id.
    */
   readonly requestId?: string | undefined
-  /** The id was made for this very call, so a remembered refusal may answer it. */
+  /** The id is new, so a remembered refusal can answer the call. */
   readonly isNewRequest?: boolean | undefined
-  /** The answer raises no event: no caller's request was admitted, observed or refused. */
+  /** The call is not a request of a caller, so it is not reported to `LimiterEvents`. */
   readonly isSilent?: boolean | undefined
-  /** The caller has solved a challenge: rules in `mode: challenge` count it if there is room, and pass it. */
+  /**
+   * The caller has solved a challenge. Rules with `mode: challenge` then refuse nothing. They count the request if it
+   * fits.
+   */
   readonly isSolved?: boolean | undefined
 }
 
 export interface WindowState extends Omit<WindowLimit, 'windowMs'> {
   readonly used: number
   readonly left: number
-  /** Time until every use is free again, if no more are taken. */
+  /** Time until all uses are back, without further uses. */
   readonly resetsInMs: number
   /** Time until this rule admits another call; 0: now. */
   readonly nextInMs: number
-  /** Only while a lockout holds its lock. */
+  /** Present only during a lock. */
   readonly lockedForMs?: number
 }
 
 export interface Limiter {
-  /** Takes from every rule of the policy, or from none. */
+  /** Takes permits from every rule of the policy, or from none. */
   acquire(policy: string, fields: Fields, options?: AcquireOptions): Promise<Decision>
-  /** The same, waiting for the permits as long as that can help; the last refusal otherwise. */
+  /** Like `acquire`, but waits while a wait within `timeoutMs` can help. Otherwise resolves with the last refusal. */
   acquireWithin(
     policy: string,
     fields: Fields,
@@ -81,13 +87,13 @@ export interface Limiter {
     options?: AcquireOptions,
   ): Promise<Decision>
   /**
-   * The refusal that this process remembers of such a call, without a question to Redis. Undefined where it remembers none,
-   * which tells nothing of what `acquire` would answer; always so in process. Raises no event.
+   * The refusal of such a call that this process remembers, without a call of Redis. Undefined if it remembers none:
+   * then only `acquire` can decide. A limiter in process remembers none. Not reported to `LimiterEvents`.
    */
   recall(policy: string, fields: Fields, options?: AcquireOptions): Refusal | undefined
   /**
-   * Gives back exactly what that request took, once; with `rules`, what it took from those. True if the
-   * request is remembered. When it throws, it is done as soon as Redis answers again.
+   * Gives back exactly the uses of that request, once. With `rules`, only the uses of those rules. Resolves with true
+   * if the request is remembered. If it throws, the uses are given back when Redis answers again.
    */
   release(
     policy: string,
@@ -95,32 +101,31 @@ export interface Limiter {
     requestId: string,
     rules?: readonly string[],
   ): Promise<boolean>
-  /** The same for the rules with `refund: passed`. */
+  /** Like `release`, but only for rules with `refund: passed`. */
   refund(policy: string, fields: Fields, requestId: string): Promise<boolean>
-  /** What every window holds now; with `rule`, those of that rule only (`UnknownRule`). Takes nothing. */
+  /** The state of every window, or only of the windows of `rule`. Takes nothing. Throws `UnknownRule`. */
   peek(policy: string, fields: Fields, rule?: string): Promise<readonly WindowState[]>
-  /** Forgets everything about these fields, locks included; with `rule`, of that rule only. */
+  /** Deletes all counts and locks of these fields; with `rule`, only of that rule. Throws `UnknownRule`. */
   reset(policy: string, fields: Fields, rule?: string): Promise<void>
   /**
-   * New rules from now on. Counts live on under the names of policy and rule, while the kind is the same. Over Redis an
-   * earlier use still ends by the terms that it was made by, if they were shorter: a refusal writes nothing, so it can't
-   * make a key live longer.
+   * Replaces the policies. A rule with the same policy, name and kind keeps its counts. Over Redis, a longer window
+   * does not lengthen the life of earlier uses, because a refusal writes nothing.
    */
   setPolicies(policies: RawPolicies): void
   /** The windows of a policy, for headers and pages. */
   windows(policy: string): readonly WindowLimit[]
-  /** Nobody waits any more: `acquireWithin` answers with its last refusal. */
+  /** Ends all waiting: `acquireWithin` resolves with its last refusal. */
   close(): void
 }
 
-/** For metrics; all names are from the policies, a closed set. */
+/** Callbacks for metrics. All names come from the policies, so they are a closed set. */
 export interface LimiterEvents {
   readonly onAdmitted?: ((labels: { policy: string }) => void) | undefined
-  /** A refusal, also one from memory. */
+  /** A refusal by Redis or from memory. */
   readonly onRefused?: ((labels: RuleLabels) => void) | undefined
-  /** A rule with `mode: observe` would have refused something that was admitted. */
+  /** A rule with `mode: observe` was full, and the request was admitted. */
   readonly onObserved?: ((labels: RuleLabels) => void) | undefined
-  /** Redis gave no answer to an acquire. */
+  /** An `acquire` got no answer from Redis. */
   readonly onUnavailable?: ((labels: { policy: string }) => void) | undefined
 }
 

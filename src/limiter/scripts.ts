@@ -1,6 +1,6 @@
 /**
- * The one seam between the limiter and Lua. Here the scripts are read from lua/; the package `postern-limiter` gets a
- * file of the same shape in this one's place, with the texts in it, so that bundlers find them too.
+ * The Lua scripts of the limiter, read from lua/. In the package `postern-limiter`, the build replaces this file by one
+ * with the texts of the scripts, so that bundlers find them.
  */
 import { loadScript } from '../base/redis-script.ts'
 

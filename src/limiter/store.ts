@@ -1,64 +1,67 @@
-/** Between the engine and the place of the uses: questions, and answers. */
+/** The interface between the engine and the place where uses are stored. */
 import type { Hold } from './kinds.ts'
 import type { CompiledPolicy, Part } from './policy/compile.ts'
 import type { Uses } from './uses.ts'
 
-/** The question of one call to one part of its policy. */
+/** A call's permits and subject for one part of its policy. */
 export interface Ask {
   readonly part: Part
   readonly subject: string
   readonly permits: number
 }
 
-/** A call, as stores see it. */
+/** A call in the form that stores need. */
 export interface Check {
   readonly policy: CompiledPolicy
   readonly asks: readonly Ask[]
   readonly requestId: string | undefined
-  /** The request id was made for this very call, or there is none: no earlier call can have taken anything by it. */
+  /** No earlier call can have taken uses under the request id: the id is new, or there is none. */
   readonly isNew: boolean
   readonly isSolved: boolean
-  /** The same for checks that ask for the same, whatever their subjects. */
+  /** Checks of the same group have the same policy, permits and options, for any subjects. */
   readonly group: string
 }
 
-/** The uses of the subject that a part was asked for, without those that a wrong clock has written. */
+/** The uses of one subject in one part, without uses that a wrong clock wrote. */
 export interface Found {
   readonly ask: Ask
   readonly uses: Uses
   readonly now: number
 }
 
-/** A part after its policy admitted. `isFull`: the rule is full and is passed over. */
+/** A part of an admitted check. `isFull`: the rule was full, but its mode let the check pass. */
 export interface Taken extends Found {
   readonly isFull: boolean
 }
 
 export interface RefusedAnswer {
   readonly hold: Hold
-  /** This very check began the lock of the hold. */
+  /** The lock began with this check. */
   readonly isNewLock: boolean
   readonly taken?: undefined
 }
 
-/** `taken` has every part of the policy, in the policy's order. */
+/** `taken` has every part of the policy, in its order. */
 export type Answer = RefusedAnswer | { readonly taken: readonly Taken[] }
 
 type MaybeLater<T> = T | Promise<T>
 
 export type IsMeant = (part: Part) => boolean
 
-/** Over Redis every function may throw `LimiterUnavailable`. */
+/** Over Redis, every function can throw `LimiterUnavailable`. */
 export interface Store {
-  /** Takes from every part, or from none; a repeat of an admitted request takes nothing more. */
+  /** Takes permits from every part, or from none. A repeat of an admitted request takes nothing. */
   acquire(check: Check): MaybeLater<Answer>
-  /** The answer where it is a refusal that is known without a question to a server. */
+  /** The refusal of this check, if this process knows it without a server. */
   recall?(check: Check): RefusedAnswer | undefined
-  /** Gives back what the request took from the parts that are meant. True if the request is remembered. */
+  /**
+   * Gives back the uses of the request in the parts for which `isMeant` is true. Returns true if the request is
+   * remembered.
+   */
   release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>
   reset(check: Check): MaybeLater<void>
-  /** There are new policies: refusals by the earlier ones no longer hold. */
+  /** Called when policies change: refusals by earlier policies are no longer valid. */
   forgetRefusals?(): void
   close?(): void
 }

@@ -1,11 +1,11 @@
 /**
- * The uses of one subject, as a part of a rule knows them. In Redis a value is a string; here it is a list of the same
+ * The uses of one subject in one part of a rule. In Redis, a value is a string of bytes. Here it is a list of the same
  * numbers:
  *
- *   of a lockout only: the end of its last lock, and how many locks came in a row
- *   of a bucket only: since when permits come back, and how many of the uses had come back then
- *   how many uses were made before the oldest one that is kept
- *   of every use, oldest first: its time, and how many uses were made up to it
+ *   of a lockout only: the end of its last lock, and the number of locks in a row.
+ *   of a bucket only: the time since which permits come back, and how many had come back by then.
+ *   the number of uses before the oldest stored one.
+ *   for each use, oldest first: its time, and the number of uses up to and including it.
  */
 import type { Part } from './policy/compile.ts'
 
@@ -13,10 +13,10 @@ export type Uses = number[]
 
 export const total = (uses: Uses) => uses[uses.length - 1] ?? 0
 export const timeAt = (uses: Uses, place: number) => uses[place + 1] ?? 0
-/** How many uses there are from the one at a place on. */
+/** The number of uses from the given position to the newest. */
 export const usedFrom = (uses: Uses, place: number) => total(uses) - (uses[place] ?? 0)
 
-/** The place of the newest use, if there is one. */
+/** The position of the newest use. Below `part.first` if there is none. */
 export const newestPlace = (uses: Uses) => uses.length - 3
 
 /** The time of the newest use; 0 if there is none. */
@@ -24,7 +24,7 @@ export function newest(part: Part, uses: Uses): number {
   return newestPlace(uses) < part.first ? 0 : timeAt(uses, newestPlace(uses))
 }
 
-/** Without the uses that a clock far ahead of this one has written. */
+/** Removes uses that were written by a clock far ahead of this one. */
 export function trusted(part: Part, uses: Uses, now: number): Uses {
   let kept = uses
   while (newest(part, kept) > now + part.trustMs) kept = kept.slice(0, -2)
@@ -32,9 +32,8 @@ export function trusted(part: Part, uses: Uses, now: number): Uses {
 }
 
 /**
- * The uses with the permits as the newest, and without those that have left every window. The list is changed in
- * place, because copies of thousands of lists would become old garbage. All subjects share `part.empty`, so that
- * one is copied.
+ * Adds permits as the newest uses, and removes uses that have left every window. The list is changed in place, because
+ * copies of thousands of lists would become old garbage. The shared list `part.empty` is copied.
  */
 export function add(part: Part, uses: Uses, at: number, permits: number, now: number): Uses {
   const made = total(uses) + permits
@@ -47,7 +46,7 @@ export function add(part: Part, uses: Uses, at: number, permits: number, now: nu
   return uses
 }
 
-/** Without so many uses of that time, as far as they are still there; see lua/release-N.lua. */
+/** Removes this many uses of that time, if they are still in the list. See lua/release-N.lua. */
 export function remove(part: Part, uses: Uses, at: number, permits: number): Uses {
   let place = newestPlace(uses)
   while (place >= part.first && timeAt(uses, place) !== at) place -= 2

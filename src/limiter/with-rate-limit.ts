@@ -2,7 +2,7 @@ import { RateLimitedError } from './errors.ts'
 import type { Limiter } from './limiter.ts'
 import type { Fields } from './policy/rule.ts'
 
-/** The function behind a policy: it runs when the limiter admits, and throws `RateLimitedError` when not. */
+/** Wraps a function. It runs if the policy admits the call; otherwise the wrapper throws `RateLimitedError`. */
 export function withRateLimit<Args extends unknown[], Result>(
   limiter: Limiter,
   policy: string,

@@ -3,6 +3,7 @@ import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createBootstrap } from '../access/bootstrap.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
+import { openRouters } from '../config/plugins.ts'
 import { createBodyRoom } from '../http/body.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { createCalls } from '../http/in-process.ts'
@@ -20,7 +21,6 @@ import { createReceiptReaders } from '../providers/kinds.ts'
 import { createLoginThrottle } from '../rules/login-throttle.ts'
 import type { OnDecided } from '../rules/quota.ts'
 import { composeChecking } from './checking.ts'
-import { openRouters } from './plugins.ts'
 import { composeRequests } from './requests.ts'
 import { composeSending } from './sending.ts'
 import type { Shared } from './shared.ts'
@@ -34,19 +34,22 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const { notices, receipts, outbox } = shared.stores
   const requests = composeRequests(shared, onDecided)
   const { normaliseRecipient, isTestRecipient, challenges } = requests
-  const sending = composeSending(shared, requests)
-  const checking = await composeChecking(shared, requests)
+  const { sendCaptcha, sendNotice } = composeSending(shared, requests)
+  const { checkCaptcha, findCaptcha, cancelCaptcha, passes } = await composeChecking(
+    shared,
+    requests,
+  )
   const support = composeSupport(shared, requests)
   const reads = createNoticeReads({ ...secrets, store: notices, normaliseRecipient })
   const routes = [
     ...captchaRoutes({
-      ...sending,
-      ...checking,
+      sendCaptcha,
+      checkCaptcha,
       offerChallenge: challenges.offer,
       pageTemplates: file.browser.templates,
     }),
-    ...passRoutes({ ...checking, normaliseRecipient }),
-    ...noticeRoutes({ ...sending, ...reads }),
+    ...passRoutes({ passes, normaliseRecipient }),
+    ...noticeRoutes({ sendNotice, ...reads }),
     ...recipientRoutes({ ...support, normaliseRecipient, isTestRecipient }),
     receiptRoute({
       readers: createReceiptReaders(shared.config.providers),
@@ -67,7 +70,8 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const { plugins } = shared.config
   const openBodies = createBodyRoom()
   const calls = createCalls({
-    ...{ ...sending, ...checking, reads, findKey: keys.find, underWay },
+    ...{ sendCaptcha, checkCaptcha, sendNotice, findCaptcha, cancelCaptcha },
+    ...{ reads, findKey: keys.find, underWay },
     sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
     bodies: openBodies,
   })
@@ -80,6 +84,7 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     log,
     underWay,
     pluginRouters,
+    takesPageTraces: file.browser.traces,
     openBodies,
   })
   closers.onClose(() => underWay.close())

@@ -10,7 +10,7 @@ export async function composeChecking(shared: Shared, requests: Requests) {
   const { closers, metrics, secrets } = shared
   const { database, redis, keyPrefix } = shared.servers
   const { events, wantedEvents, codes, notices } = shared.stores
-  const { recorder, checkLimits } = requests
+  const { normaliseRecipient, testRecipients, challenges, quota, checkLimits, recorder } = requests
   const { nowMs } = database
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
   closers.onClose(() => passes.close())
@@ -22,9 +22,8 @@ export async function composeChecking(shared: Shared, requests: Requests) {
   })
   closers.onClose(() => captchaEvents.close())
   const checkCaptcha = createCheckCaptcha({
-    ...requests,
+    ...{ normaliseRecipient, testRecipients, challenges, quota, codes },
     limits: checkLimits,
-    codes,
     code: shared.config.file.code,
     passes,
     metrics,
@@ -32,7 +31,7 @@ export async function composeChecking(shared: Shared, requests: Requests) {
     events: captchaEvents,
     onChecked: recorder.checked,
   })
-  const findCaptcha = createFindCaptcha(notices)
+  const findCaptcha = createFindCaptcha({ ...requests, store: notices, codes })
   const cancelCaptcha = createCancelCaptcha({ findCaptcha, codes, endCode: notices.endCode })
   return { checkCaptcha, findCaptcha, cancelCaptcha, passes }
 }

@@ -1,13 +1,19 @@
 /**
- * The composition root. Only this file and its neighbours (shared, API router and role, worker role) build, connect and
- * close the parts of a process. API processes, worker processes and tests (both in one) use the same code.
+ * The composition root. Only this file and its neighbours (shared, API router, console and worker role) build, connect
+ * and close the parts of a process. API processes, worker processes and tests (both in one) use the same code.
  */
+import type { Router } from 'express'
 import type { createLog } from '../base/log.ts'
 import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
+import { createApp } from '../http/app.ts'
 import { listen } from '../http/listen.ts'
 import { startReadiness } from '../http/readiness.ts'
-import { type ApiRole, type DemoParts, startApiRole } from './api-role.ts'
+import { answerUnknownPath } from '../http/router.ts'
+import { createHttpServer } from '../http/server.ts'
+import type { OnDecided } from '../rules/quota.ts'
+import { createApiRouter } from './api-router.ts'
+import { openConsole } from './console-role.ts'
 import type { Config } from './load-config.ts'
 import type { Limits } from './reloadable-limits.ts'
 import { defaultKeyPrefix, openShared, type Shared } from './shared.ts'
@@ -27,34 +33,35 @@ export interface Running {
   close(): Promise<void>
 }
 
-export async function start(
-  config: Config,
-  roles: Roles,
-  options: {
-    keyPrefix?: string
-    clock?: () => number
-    demo?: DemoParts | undefined
-    /** For tests, which keep connections that they no longer use. */
-    quietMs?: number
-  } = {},
-): Promise<Running> {
+/** Routes that `npm run demo` adds to the port of the API. Production has none. */
+export interface DemoParts {
+  /** This router runs before the routes of the API. */
+  createRouter(shared: Shared): Router
+  /** Called with every decision of the limits about sends and checks. */
+  onDecided: OnDecided
+}
+
+interface Options {
+  keyPrefix?: string
+  clock?: () => number
+  demo?: DemoParts | undefined
+  /** For tests, which keep connections that they no longer use. */
+  quietMs?: number
+}
+
+export async function start(config: Config, roles: Roles, options: Options = {}): Promise<Running> {
   const processName = roles.api && roles.worker ? 'demo' : roles.api ? 'api' : 'worker'
-  const shared = openShared(
-    config,
-    processName,
-    options.keyPrefix ?? defaultKeyPrefix,
-    options.clock,
-  )
+  const { keyPrefix = defaultKeyPrefix, clock } = options
+  const shared = openShared(config, processName, keyPrefix, clock)
   const { log, closers, limits } = shared
-  const phase: Phase = { is: 'starting' }
   try {
-    const addresses = await startRoles(shared, roles, phase, options)
+    const { addresses, readiness } = await startRoles(shared, roles, options)
     return {
       addresses,
       log,
       reload: limits.reload,
       close() {
-        phase.is = 'stopping'
+        readiness.beginStop()
         return closers.close()
       },
     }
@@ -65,32 +72,20 @@ export async function start(
   }
 }
 
-/** The phase of a process. Readiness can be requested in every phase. */
-interface Phase {
-  is: 'starting' | 'running' | 'stopping'
-}
-
-async function startRoles(
-  shared: Shared,
-  roles: Roles,
-  phase: Phase,
-  { demo, quietMs }: { demo?: DemoParts | undefined; quietMs?: number },
-): Promise<Record<string, string>> {
+async function startRoles(shared: Shared, roles: Roles, options: Options) {
   const { config, closers, log, metrics, servers, stores } = shared
   const { environment } = config
   const addresses: Record<string, string> = {}
   const readiness = startReadiness({
-    look: async () =>
-      phase.is === 'running' ? servers.look() : { reasons: [reasonOf[phase.is]], warnings: [] },
+    look: servers.look,
     onChange({ reasons, warnings }) {
-      if (phase.is !== 'running') return
       for (const warning of warnings) log.readyWarning(warning)
       if (reasons.length === 0) log.ready(addresses)
       else log.notReady(reasons)
     },
   })
   closers.onClose(() => readiness.stop())
-  let api: ApiRole | undefined
+  let console: ReturnType<typeof openConsole> | undefined
   let liveness: ReturnType<typeof startLiveness> | undefined
   // Opened before the roles and closed after them: a load balancer must see that this process is stopping.
   const adminServer = createAdminServer({
@@ -101,7 +96,7 @@ async function startRoles(
     },
     readiness: readiness.ask,
     reasonsNotLive: () => liveness?.reasonsNotLive() ?? [],
-    console: () => api?.console,
+    console: () => console,
   })
   addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
   closers.onClose(() => adminServer.stop({ quietMs: 0 }))
@@ -110,14 +105,33 @@ async function startRoles(
   liveness = startLiveness({ workers, depths: stores.producer.depths })
   closers.onClose(() => liveness?.stop())
   if (roles.api) {
-    api = await startApiRole(shared, { demo, quietMs })
-    addresses.api = api.address
+    const api = await createApiRouter(shared, options.demo?.onDecided)
+    console = openConsole(shared, api)
+    addresses.api = await serveApi(shared, api, options.demo?.createRouter(shared), options.quietMs)
   }
   // Waits for the first connection, so that a slow one does not look like a missing Redis.
   await servers.firstTries()
-  phase.is = 'running'
-  await readiness.ask()
-  return addresses
+  await readiness.begin()
+  return { addresses, readiness }
 }
 
-const reasonOf = { starting: 'still starting', stopping: 'stopping' }
+/** Serves the router of the API on its port. Returns the address. */
+async function serveApi(
+  { config, closers, metrics, log }: Shared,
+  { router, underWay }: Awaited<ReturnType<typeof createApiRouter>>,
+  routerBefore: Router | undefined,
+  quietMs: number | undefined,
+): Promise<string> {
+  const { environment } = config
+  const app = createApp({
+    router,
+    routerBefore,
+    unknownPath: answerUnknownPath({ metrics, log }),
+    trustProxyHops: environment.TRUST_PROXY_HOPS,
+  })
+  const server = createHttpServer(app)
+  const address = await listen(server, environment.PORT, environment.HOST)
+  const drainMs = environment.DRAIN_SECONDS * 1_000
+  closers.onClose(() => server.stop({ drainMs, quietMs, onLateBodies: underWay.refuseBodies }))
+  return address
+}

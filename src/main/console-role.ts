@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import { everyApp } from '../access/key-store.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createConsole } from '../console/console.ts'
-import { type DeliveryState, deliveryRoute } from '../console/delivery-page.ts'
+import { deliveryRoute } from '../console/delivery-page.ts'
 import { createDoor } from '../console/door.ts'
 import { createLastDay } from '../console/last-day.ts'
 import { listRoutes } from '../console/list-pages.ts'
@@ -13,8 +13,8 @@ import { searchRoutes } from '../console/search-page.ts'
 import { createSessions } from '../console/sessions.ts'
 import { createSignIn, signInPolicies } from '../console/sign-in.ts'
 import { storyRoutes } from '../console/story-page.ts'
+import { createDeliveryState } from '../delivery/delivery-state.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
-import { readWorkerNotes } from '../delivery/worker-notes.ts'
 import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.ts'
 import type { createApiRouter } from './api-router.ts'
 import type { Shared } from './shared.ts'
@@ -32,7 +32,10 @@ export function openConsole(
   const { normaliseRecipient, isTestRecipient } = requests
   const sealing = createSealing(secrets)
   const limiterRedis = shared.servers.openRedis('limiter')
-  const { state, paceOf } = watchDelivery(shared, limiterRedis)
+  const { state, paceOf } = createDeliveryState({
+    ...{ backlog: shared.stores.backlog, redis, keyPrefix, ...limits },
+    paces: limiterOf(shared, limiterRedis, 'pace:', providerPolicies(limits.file().providers)),
+  })
   const providers = () =>
     Object.entries(limits.file().providers).map(([name, { kind, pace }]) => ({ name, kind, pace }))
   const signIn = createSignIn({
@@ -78,31 +81,6 @@ export function openConsole(
     nowMs: database.nowMs,
     log,
   })
-}
-
-/** Reads the current state of queues, workers and the pace of providers. */
-function watchDelivery(shared: Shared, limiterRedis: RedisClient) {
-  const { limits, config } = shared
-  const { redis, keyPrefix } = shared.servers
-  const { backlog } = shared.stores
-  const paces = limiterOf(shared, limiterRedis, 'pace:', providerPolicies(config.file.providers))
-  limits.onReload(({ providers }) => paces.setPolicies(providerPolicies(providers)))
-
-  const state: DeliveryState = async () => {
-    const [waiting, workers] = await Promise.all([
-      backlog.read(),
-      readWorkerNotes(redis, keyPrefix),
-    ])
-    return { ...waiting, workers }
-  }
-
-  return {
-    state,
-    async paceOf(name: string) {
-      const hasPace = limits.file().providers[name]?.pace !== undefined
-      return hasPace ? paces.peek(name, { name, to: '' }, 'pace') : []
-    },
-  }
 }
 
 /** A limiter with separate names of Redis keys, so that they do not collide with policies. */

@@ -1,16 +1,13 @@
-import { resolve } from 'node:path'
 import { channels } from '../base/channel.ts'
 import { facades } from '../compat/facades.ts'
 import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
-import type { FileProblem } from '../config/located-yaml.ts'
-import { parsePolicyFile, readPolicyFile, schemaProblems } from '../config/policy-file.ts'
+import { parsePolicyFile, readPolicyFile, settingsProblems } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { parsePolicies } from '../limiter/index.ts'
-import { type GivenTemplates, loadTemplates, type Templates } from '../notice/templates.ts'
+import { readTemplates, type Templates } from '../notice/templates.ts'
 import type { ProviderSetUp } from '../providers/kinds.ts'
-import type { ProviderKind } from '../providers/provider-kind.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
 import { createExtensions, type Extensions, policiesOf } from './plugins.ts'
 
@@ -21,6 +18,8 @@ export interface Config {
   /** Providers by name. */
   readonly providers: ReadonlyMap<string, ProviderSetUp>
   readonly plugins: Extensions['plugins']
+  /** The secrets of `compat`, by their places in the policy file. */
+  readonly facadeSecrets: Readonly<Record<string, string>>
 }
 
 /**
@@ -55,22 +54,8 @@ export async function loadConfig(
 export function createSectionChecks(extensions = createExtensions()) {
   const { kinds, plugins } = extensions
   const providers = new Map<string, ProviderSetUp>()
+  const facadeSecrets: Record<string, string> = {}
   let templates: Templates | undefined
-
-  /** Paths are relative to the settings of the provider. */
-  function settingsProblems(name: string, kind: ProviderKind, settings: unknown): FileProblem[] {
-    try {
-      const parsed = kind.settings.safeParse(settings)
-      if (parsed.success) {
-        providers.set(name, { kind, settings: parsed.data })
-        return []
-      }
-      return schemaProblems(parsed.error)
-    } catch (error) {
-      const message = `the settings of this kind can not be checked: ${(error as Error).message}`
-      return [{ path: ['kind'], message }]
-    }
-  }
 
   const checks: SectionChecks = {
     plugin: (specifier, path) =>
@@ -82,13 +67,15 @@ export function createSectionChecks(extensions = createExtensions()) {
       const facade = Object.hasOwn(facades, name) ? facades[name] : undefined
       if (!facade)
         return [{ path: [], message: `is not one of ${Object.keys(facades).join(', ')}` }]
-      const parsed = facade.settings.safeParse(settings)
-      if (!parsed.success) return schemaProblems(parsed.error)
-      extensions.addFacade(facade.create(parsed.data))
-      return []
+      return settingsProblems(facade, settings, (read) => {
+        extensions.addFacade(facade.create(read))
+        for (const [place, secret] of Object.entries(facade.secretsIn?.(read) ?? {})) {
+          facadeSecrets[`compat.${name}.${place}`] = secret
+        }
+      })
     },
     ownPolicies: () => policiesOf(plugins),
-    provider(name, { kind, pace, quotas, settings }) {
+    provider(name, { kind, pace, quotas, settings }, path) {
       const known = kinds.find(kind)
       if (!known) {
         return [{ path: ['kind'], message: `"${kind}" is not one of ${kinds.names().join(', ')}` }]
@@ -100,7 +87,12 @@ export function createSectionChecks(extensions = createExtensions()) {
           path: [pace !== undefined && path[1] === 0 ? 'pace' : 'quotas'],
           message,
         })),
-        ...settingsProblems(name, known, settings),
+        ...settingsProblems(
+          known,
+          settings,
+          (read) => providers.set(name, { kind: known, settings: read }),
+          path,
+        ),
       ]
     },
     readRecipient: (to, defaultCountry) => readTestRecipient(to, defaultCountry)?.to,
@@ -112,17 +104,5 @@ export function createSectionChecks(extensions = createExtensions()) {
       return checked
     },
   }
-  return { ...checks, found: () => ({ providers, plugins, templates }) }
-}
-
-function readTemplates(
-  folder: string,
-  ofPlugins: GivenTemplates,
-): Templates | { problems: string[] } {
-  try {
-    return loadTemplates(folder, ofPlugins)
-  } catch (error) {
-    const [, ...problems] = (error as Error).message.split('\n')
-    return { problems: problems.map((problem) => resolve(folder, problem)) }
-  }
+  return { ...checks, found: () => ({ providers, plugins, templates, facadeSecrets }) }
 }

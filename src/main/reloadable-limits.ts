@@ -5,8 +5,7 @@
 
 import type { Closers } from '../base/closers.ts'
 import type { Metrics } from '../base/metrics.ts'
-import { takeRules } from '../config/changed-sections.ts'
-import type { PolicyFile } from '../config/policy-schema.ts'
+import { createFileInForce } from '../config/changed-sections.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter } from '../limiter/index.ts'
 import { policiesInForce } from '../rules/in-force.ts'
@@ -27,10 +26,8 @@ export function createLimits(
   closers: Closers,
   clock?: () => number,
 ) {
-  /** The policy file now in force: of a reloaded file, only the sections that could be reloaded. */
-  let running = config.file
-  let { raw, policies } = policiesInForce(running)
-  const reloaders: ((next: PolicyFile) => void)[] = []
+  const { file, onReload, reload } = createFileInForce(config.file)
+  let { raw, policies } = policiesInForce(config.file)
   const limiter = createLimiter({
     policies: raw,
     redis: openRedis('limiter'),
@@ -45,7 +42,7 @@ export function createLimits(
   })
   closers.onClose(() => limiter.close())
   metrics.startRulesAtZero(policies)
-  reloaders.push((next) => {
+  onReload((next) => {
     ;({ raw, policies } = policiesInForce(next))
     limiter.setPolicies(raw)
     metrics.startRulesAtZero(policies)
@@ -55,22 +52,16 @@ export function createLimits(
     limiter,
     /** The policies now in force. */
     policies: () => policies,
-    prices: () => running.prices,
-    /** The policy file now in force. */
-    file: () => running,
-    /** `take` is called with the file that is now in force. */
-    onReload(take: (next: PolicyFile) => void): void {
-      reloaders.push(take)
-    },
+    prices: () => file().prices,
+    file,
+    onReload,
     /** Applies new rules without losing counts. Returns which sections are reloaded and which need a restart. */
-    reload(next: Config): { reloaded: string[]; needRestart: string[] } {
+    reload(next: Config): ReturnType<typeof reload> {
       // Plugins stay until a restart, and need their policies until then.
       const policies = { ...next.file.policies, ...policiesOf(config.plugins) }
-      const { file, taken, needRestart } = takeRules(running, { ...next.file, policies })
-      running = file
-      for (const take of reloaders) take(running)
+      const { reloaded, needRestart } = reload({ ...next.file, policies })
       if (next.templates.digest !== config.templates.digest) needRestart.push('templates')
-      return { reloaded: taken, needRestart: [...new Set(needRestart)] }
+      return { reloaded, needRestart: [...new Set(needRestart)] }
     },
   }
 }

@@ -1,8 +1,7 @@
 /** The steps of every send and check: recipients, limits, challenges, and the records for support. */
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
-import { createTestRecipients, type TestRecipients } from '../recipient/test-recipients.ts'
+import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
 import { createCheckLimits } from '../rules/check-limits.ts'
 import { createPriceOf } from '../rules/price-of.ts'
 import { createQuota, type OnDecided } from '../rules/quota.ts'
@@ -13,7 +12,7 @@ export type Requests = ReturnType<typeof composeRequests>
 
 /** `onDecided` is called with every decision of the limits. */
 export function composeRequests(shared: Shared, onDecided?: OnDecided) {
-  const { closers, metrics, secrets, config } = shared
+  const { closers, log, metrics, secrets, config } = shared
   const { redis, keyPrefix } = shared.servers
   const { nowMs } = shared.servers.database
   const { limiter, policies, prices, onReload } = shared.limits
@@ -27,7 +26,7 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
   onReload((next) => {
     refused = new Set(next.recipients.refuse)
   })
-  warnOfTestRecipients(shared, testRecipients)
+  warnOfTestRecipients(testRecipients.list(), testing.until, log)
   const recorder = createRecorder({
     ...{ redis, secrets, keyPrefix, policies },
     codeTtlMs: code.ttl,
@@ -63,14 +62,4 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
     checkLimits: createCheckLimits({ quota, limiter, policies }),
     challenges,
   }
-}
-
-const maxNamed = 20
-
-/** Anyone who reads the policy file knows their codes, so the log warns about them. */
-function warnOfTestRecipients({ config, log }: Shared, { list }: TestRecipients): void {
-  const recipients = list().map(({ channel, to }) => maskRecipient(channel, to))
-  if (recipients.length === 0) return
-  const until = config.file.testing.until ?? 'for ever'
-  log.testRecipients({ count: recipients.length, recipients: recipients.slice(0, maxNamed), until })
 }

@@ -2,39 +2,24 @@
  * The life of a production process: it reads the settings, starts, and ends in order. A second signal ends it at once. So
  * does a shutdown that takes longer than a send.
  */
-import { closeSync, openSync } from 'node:fs'
-import { endInOrder, stopWithinMs } from '../base/end-in-order.ts'
+import { endInOrder, onHangUp, stopWithinMs } from '../base/end-in-order.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { pluginIn } from '../config/plugin-module.ts'
-import type { DemoParts } from './api-role.ts'
-import { type Roles, type Running, start } from './compose.ts'
+import { type DemoParts, type Roles, type Running, start } from './compose.ts'
 import { type Config, loadConfig } from './load-config.ts'
 
 export async function run(roles: Roles): Promise<void> {
   loadEnvFile()
   const config = await readConfigOrExit()
-  const hadTerminal = hasTerminal()
   const starting = startOrExit(config, roles)
   const { DRAIN_SECONDS } = config.environment
   const end = endInOrder(starting, stopWithinMs + DRAIN_SECONDS * 1_000, pluginIn)
   // Reloads run one after the other, because reading the file is asynchronous.
   let reloaded: Promise<unknown> = starting
-  process.on('SIGHUP', () => {
-    // A closed terminal can no longer send Ctrl-C, so the process ends itself.
-    if (hadTerminal && !hasTerminal()) void end('terminal closed', 0)
-    else reloaded = reloaded.then(() => starting).then(reload)
+  onHangUp(end, () => {
+    reloaded = reloaded.then(() => starting).then(reload)
   })
   await starting
-}
-
-/** Whether a terminal can send Ctrl-C to this process. */
-function hasTerminal(): boolean {
-  try {
-    closeSync(openSync('/dev/tty', 'r'))
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Starts, or prints the reason in one line and exits: a port in use, a file that can't be read. */

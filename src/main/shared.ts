@@ -7,10 +7,12 @@ import { type Closers, createClosers } from '../base/closers.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
+import { flushSpans } from '../base/traces.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createSecrets, type Secrets } from '../crypto/secrets.ts'
 import { createBacklog } from '../notice/backlog.ts'
+import { claimMsFor } from '../notice/claim.ts'
 import { createEventOutbox } from '../notice/event-outbox.ts'
 import { createProducer } from '../notice/producer.ts'
 import { createReceipts } from '../notice/receipts.ts'
@@ -56,6 +58,7 @@ export function openShared(
     onDropped: (lines) => metrics.logDropped.inc(lines),
   })
   closers.onClose(() => log.close())
+  closers.onClose(flushSpans)
   const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
   const servers = connectServers(environment, keyPrefix, closers, log)
   const stores = openStores(file, servers, secrets, metrics, closers)
@@ -100,6 +103,3 @@ function openStores(
     outbox: hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined,
   }
 }
-
-/** A claim lasts longer than one provider call and its bookkeeping. */
-const claimMsFor = (callMs: number) => callMs * 2 + 2_000

@@ -4,7 +4,7 @@ import { createDeliver } from '../delivery/deliver.ts'
 import { capacityOf, guardProviders } from '../delivery/guarded-providers.ts'
 import { createProviderOrder } from '../delivery/provider-order.ts'
 import { createResolveUnknown } from '../delivery/resolve-unknown.ts'
-import { captchaPauses, noticePauses } from '../delivery/retry.ts'
+import { retryPolicies } from '../delivery/retry.ts'
 import { type DeliveryWorker, startDeliveryWorker } from '../delivery/worker.ts'
 import { startWorkerNotes } from '../delivery/worker-notes.ts'
 import { createLimiter } from '../limiter/index.ts'
@@ -45,7 +45,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     log,
   })
   for (const provider of guarded.values()) closers.onClose(() => provider.close())
-  const { tries, unknownRetries, timeout: timeoutMs } = file.delivery
+  const timeoutMs = file.delivery.timeout
   for (const facts of templates.smsLengths(file.code.length)) {
     if (facts.segments > 1) log.longTemplate(facts)
   }
@@ -57,10 +57,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     unseal: secrets.unseal,
     settleCode: ({ app, scene, channel, recipient, id }) =>
       codes.settle({ app, scene: scene ?? 'default', channel, to: recipient }, id),
-    retry: {
-      captcha: { tries, unknownRetries: 1, ...captchaPauses },
-      notice: { tries, unknownRetries, ...noticePauses },
-    },
+    retry: retryPolicies(file.delivery),
     timeoutMs,
     metrics,
     log,

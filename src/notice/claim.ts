@@ -32,6 +32,8 @@ export interface OpenNotice {
   remainingMs: number
   /** Milliseconds until its `sendAt`; 0 when that has passed or is absent. */
   opensInMs: number
+  /** The sampled span that made it. */
+  traceParent: string | null
 }
 
 /** A successful claim: `claims` is its fence from now on. */
@@ -68,6 +70,9 @@ export function createFindOpen(database: Database) {
     },
   })
 }
+
+/** A claim lasts longer than one provider call and its bookkeeping. */
+export const claimMsFor = (callMs: number) => callMs * 2 + 2_000
 
 /**
  * Claims a notice for `claimMs`, in which the worker may call a provider. Null if another worker has claimed it since
@@ -106,6 +111,7 @@ const remainingMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 A
 const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
          n.sealed_params AS "sealedParams", ${attemptsWithLostOne} AS attempts, n.claims,
+         n.trace_parent AS "traceParent",
          (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
          ${remainingMs},
          coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"

@@ -7,11 +7,11 @@ import type { Database } from '../storage/database.ts'
 import { byIndex } from './claim.ts'
 import { columns } from './columns.ts'
 
-/** `tries`: no tries are left. A code that expired, or was replaced, has no end of these. */
+/** `tries`: no tries are left. A code that expired or was replaced has none of these ends. */
 export const codeEnds = ['passed', 'tries', 'canceled'] as const
 export type CodeEnd = (typeof codeEnds)[number]
 
-/** The first end stays, except that a code which passed has passed. */
+/** The first end stays. Only `passed` replaces an earlier end. */
 export function createEndCode(database: Database) {
   return createBatcher<{ id: string; end: CodeEnd }, void>({
     maxItems: 100,

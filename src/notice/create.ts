@@ -11,7 +11,9 @@ import { orLate } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/problems.ts'
+import { activeTraceParent, traced } from '../base/traces.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
+import { queueSpan } from './job.ts'
 import type { Producer } from './producer.ts'
 import type { NoticeStore } from './store.ts'
 
@@ -82,6 +84,22 @@ export function createNoticeCreator(deps: {
       return withTimes(notice, new Date(nowMs()))
     }
     if (timeoutMs <= 0) throw outOfTime()
+    const span = { ...queueSpan('send', notice), mayBeFirst: true } as const
+    const createdAt = await traced(span, () => commit(notice, params, timeoutMs))
+    if (!createdAt) throw new Error(`there is a notice ${notice.id} already`)
+    const { id, kind, channel } = notice
+    metrics.accepted.inc({ kind, channel })
+    const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
+    producer.add({ id, kind, channel, delayMs }).catch((error) => log.enqueueFailed(1, error))
+    return withTimes(notice, createdAt)
+  }
+
+  /** The time of the committed row; null if its id existed already. */
+  async function commit(
+    notice: PreparedNotice,
+    params: Params,
+    timeoutMs: number,
+  ): Promise<Date | null> {
     const creating = store.insert({
       id: notice.id,
       app: notice.app,
@@ -95,10 +113,10 @@ export function createNoticeCreator(deps: {
       sealedParams: seal(JSON.stringify(params), notice.id),
       sendAt: notice.sendAt,
       ttlMs: notice.ttlMs,
+      traceParent: activeTraceParent(),
     })
-    let createdAt: Date | null
     try {
-      createdAt = await orLate(creating, timeoutMs, () => {
+      return await orLate(creating, timeoutMs, () => {
         throw outOfTime()
       })
     } catch (error) {
@@ -106,12 +124,6 @@ export function createNoticeCreator(deps: {
       if (error instanceof Unavailable) creating.then(closeRow, closeRow)
       throw error
     }
-    if (!createdAt) throw new Error(`there is a notice ${notice.id} already`)
-    const { id, kind, channel } = notice
-    metrics.accepted.inc({ kind, channel })
-    const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
-    producer.add({ id, kind, channel, delayMs }).catch((error) => log.enqueueFailed(1, error))
-    return withTimes(notice, createdAt)
   }
 
   return { createNotice, close: () => unanswered.close() }

@@ -8,6 +8,8 @@ export interface NewEvent {
   app: string
   type: EventType
   data: Readonly<Record<string, unknown>>
+  /** The sampled span that caused it. */
+  traceParent?: string | null | undefined
 }
 
 /** An event that a worker has leased. */
@@ -39,7 +41,11 @@ export function createEventOutbox(database: Database) {
       maxItems: 200,
       maxConcurrent: 1,
       async run(events) {
-        const values = columns(events, ['app', 'type', ({ data }) => JSON.stringify(data)])
+        const values = columns(events, [
+          ...(['app', 'type'] as const),
+          ({ data }) => JSON.stringify(data),
+          'traceParent',
+        ])
         await database.query('event-add', addSql, values)
       },
     }),
@@ -79,8 +85,8 @@ export function createEventOutbox(database: Database) {
 }
 
 const addSql = `
-  INSERT INTO event (app, type, data)
-  SELECT * FROM unnest($1::text[], $2::text[], $3::jsonb[])`
+  INSERT INTO event (app, type, data, trace_parent)
+  SELECT * FROM unnest($1::text[], $2::text[], $3::jsonb[], $4::text[])`
 
 // The column rounds to milliseconds, half of the time up. So does the cast: an event that is due now is taken now.
 const takeSql = `
@@ -89,7 +95,7 @@ const takeSql = `
   WHERE id IN (
     SELECT id FROM event WHERE due_at <= now()::timestamptz(3) ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
   RETURNING id, app, type, data, created_at AS "createdAt", tries,
-            created_at < now() - $3 * interval '1 millisecond' AS "isLast"`
+            trace_parent AS "traceParent", created_at < now() - $3 * interval '1 millisecond' AS "isLast"`
 
 const removeSql = 'DELETE FROM event WHERE id = ANY($1::uuid[])'
 

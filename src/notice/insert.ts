@@ -22,6 +22,8 @@ export interface NewNotice {
   sendAt?: Date | undefined
   /** Time to live from `sendAt`, or else from creation. */
   ttlMs: number
+  /** The sampled span that made it. */
+  traceParent?: string | undefined
 }
 
 /** Returns the creation time by PostgreSQL's clock after the commit; null if the id existed already. */
@@ -35,7 +37,7 @@ export function createInsert(database: Database) {
         createSql,
         columns(notices, [
           ...(['id', 'app', 'kind', 'channel', 'recipient', 'recipientHash', 'scene'] as const),
-          ...(['template', 'locale', 'sealedParams', 'sendAt', 'ttlMs'] as const),
+          ...(['template', 'locale', 'sealedParams', 'sendAt', 'ttlMs', 'traceParent'] as const),
         ]),
       )
       const created = new Map(rows.map((row) => [row.id, new Date(Math.floor(row.createdAtMs))]))
@@ -52,13 +54,15 @@ export function createInsert(database: Database) {
 // All times are PostgreSQL's, except `send_at`. The process's clock is not used.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-                      sealed_params, created_at, send_at, expires_at, due_at)
+                      sealed_params, created_at, send_at, expires_at, due_at, trace_parent)
   SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
          now(), send_at,
-         coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now())
+         coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now()),
+         trace_parent
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
-              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[])
+              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[],
+              $13::text[])
     AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-            sealed_params, send_at, ttl_ms)
+            sealed_params, send_at, ttl_ms, trace_parent)
   ON CONFLICT (id) DO NOTHING
   RETURNING id, (extract(epoch FROM created_at) * 1000)::float8 AS "createdAtMs"`

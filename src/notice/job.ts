@@ -5,12 +5,14 @@
  */
 import type { JobsOptions } from 'bullmq'
 import type { Channel } from '../base/channel.ts'
+import type { SpanStart } from '../base/traces.ts'
 
 /** One queue per channel, so that slow mail never delays SMS. */
 export const queueName = (channel: Channel) => `send-${channel}`
 
-/** The hash tag keeps all keys of a queue in one slot of a cluster. */
-export const queuePrefix = (keyPrefix: string) => `{${keyPrefix}queue}`
+/** The hash tag keeps all keys of a queue in one slot of a cluster. Each queue has its own, so it can have its own shard. */
+export const queuePrefix = (keyPrefix: string, channel: Channel) =>
+  `{${keyPrefix}${queueName(channel)}}`
 
 export interface JobData {
   id: string
@@ -27,6 +29,27 @@ export interface SendJob {
    * The notice is due by PostgreSQL's clock. An existing delayed job then runs now. A worker's clock does not count.
    */
   isOverdue?: boolean
+}
+
+/** The span of either end of a queue, by OpenTelemetry's conventions for messaging. */
+export function queueSpan(
+  operation: 'send' | 'process',
+  notice: { id: string; app: string; kind: string; channel: Channel; template: string },
+): SpanStart {
+  const { id, app, kind, channel, template } = notice
+  const queue = queueName(channel)
+  return {
+    name: `${operation} ${queue}`,
+    kind: operation === 'send' ? 'PRODUCER' : 'CONSUMER',
+    attributes: {
+      'messaging.system.name': 'bullmq',
+      'messaging.destination.name': queue,
+      'messaging.operation.name': operation,
+      'messaging.operation.type': operation,
+      'messaging.message.id': id,
+      ...{ 'postern.app': app, 'postern.kind': kind, 'postern.template': template },
+    },
+  }
 }
 
 /** Finished jobs are removed: the row is the record, and a kept job would block its id. */

@@ -94,7 +94,7 @@ export function createReadMessage(deps: {
       const isKnown = templates.has(template)
       return invalidRequest(
         'template',
-        isKnown ? `has no ${channel} form` : 'there is no such template',
+        isKnown ? `has no ${channel} variant` : 'there is no such template',
       )
     }
     const needed = templates.variables(template, channel, locale)

@@ -75,11 +75,7 @@ export function createOncePerKey(idempotency: Idempotency) {
       })
       if (reserved.kind === 'in_progress') return { outcome: 'idempotency_in_progress' }
       if (reserved.kind === 'reused') return { outcome: 'idempotency_key_reused' }
-      if (reserved.kind === 'answered') {
-        // Builds before the first release stored the HTTP answer.
-        const { body, ...kept } = reserved.answer as Accepted & { body?: Accepted }
-        return body ? { ...body, outcome: 'accepted' } : kept
-      }
+      if (reserved.kind === 'answered') return reserved.answer as Accepted
       const earlierId = reserved.kind === 'taken_over' ? reserved.earlierId : undefined
       /** The notice to which the key is bound. */
       let boundTo = earlierId ?? id
@@ -114,10 +110,10 @@ function noTurn(): never {
   throw new Overloaded('postgresql', 'too many pages wait for their Idempotency-Key')
 }
 
+/** The same for equal requests. */
 function textOf(kind: 'captcha' | 'notice', asked: Readonly<Record<string, unknown>>): string {
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
-  // The format of the first builds, because their keys live for a day.
-  return `/v1/${kind}s ${canonicalRecord(Object.fromEntries(given))}`
+  return `${kind} ${canonicalRecord(Object.fromEntries(given))}`
 }
 
 /**

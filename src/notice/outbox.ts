@@ -15,8 +15,8 @@ export function insertEvents(types: WantedEvents = []): string {
   const wanted = types.filter((type) => type.startsWith('notice.'))
   if (wanted.length === 0) return ''
   return `, written AS (
-    INSERT INTO event (app, type, data)
-    SELECT app, 'notice.' || state, ${eventData}
+    INSERT INTO event (app, type, data, trace_parent)
+    SELECT app, 'notice.' || state, ${eventData}, trace_parent
     FROM moved WHERE 'notice.' || state IN (${wanted.map((type) => `'${type}'`).join(', ')})
   )`
 }

@@ -20,7 +20,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
   for (const channel of channels) {
     const queue = new Queue<JobData>(queueName(channel), {
       connection,
-      prefix: queuePrefix(keyPrefix),
+      prefix: queuePrefix(keyPrefix, channel),
       skipVersionCheck: true,
     })
     // The caller of each command gets its error; this event only repeats it.

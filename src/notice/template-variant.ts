@@ -36,7 +36,7 @@ export function readSources(
   const sources: Record<string, string> = { text: source }
   if (channel === 'email') {
     const match = /^Subject: (.+)\n(?:List-Unsubscribe: (.+)\n)?\n([\s\S]+)$/.exec(source)
-    if (!match) throw new Error('begins with "Subject: …" and an empty line')
+    if (!match) throw new Error('must begin with "Subject: …" and an empty line')
     sources.subject = match[1] as string
     sources.text = match[3] as string
     if (match[2] !== undefined) sources.listUnsubscribe = match[2]
@@ -77,7 +77,9 @@ function checkWebOtp(source: string): void {
     if (!line.startsWith('@')) return
     const isLast = index > 0 && index === lines.length - 1
     if (!isLast || !/^@[a-z0-9.-]+ #\{\{code\}\}$/.test(line)) {
-      throw new Error(`line ${index + 1}: a WebOTP line is the last one, "@shop.example #{{code}}"`)
+      throw new Error(
+        `line ${index + 1}: a WebOTP line must be the last one, "@shop.example #{{code}}"`,
+      )
     }
   })
 }

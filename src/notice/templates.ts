@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Channel } from '../base/channel.ts'
 import { measureSms, type SmsLength } from '../base/sms-length.ts'
 import { createVariant, type Rendered, readSources, type Variant } from './template-variant.ts'
@@ -17,6 +17,27 @@ export type Templates = ReturnType<typeof loadTemplates>
 
 /** Templates of plugins, by name: one variant per channel, for every locale. */
 export type GivenTemplates = Readonly<Record<string, Readonly<Partial<Record<Channel, Variant>>>>>
+
+class InvalidTemplates extends Error {
+  readonly problems: readonly string[]
+  constructor(problems: readonly string[]) {
+    super(`templates have problems:\n${problems.join('\n')}`)
+    this.problems = problems
+  }
+}
+
+/** Like `loadTemplates`, but returns the problems, each with the path of its file. */
+export function readTemplates(
+  folder: string,
+  given: GivenTemplates,
+): Templates | { problems: string[] } {
+  try {
+    return loadTemplates(folder, given)
+  } catch (error) {
+    if (!(error instanceof InvalidTemplates)) throw error
+    return { problems: error.problems.map((problem) => resolve(folder, problem)) }
+  }
+}
 
 /** `given`: templates of plugins. Throws an Error that lists all problems with their files. */
 export function loadTemplates(folder: string, given: GivenTemplates = {}) {
@@ -56,7 +77,7 @@ export function loadTemplates(folder: string, given: GivenTemplates = {}) {
     if (variants.has(template)) problems.push(`${template}: is the name of a plugin's template`)
     variants.set(template, { sms: inAnyLocale('sms'), email: inAnyLocale('email') })
   }
-  if (problems.length > 0) throw new Error(`templates have problems:\n${problems.join('\n')}`)
+  if (problems.length > 0) throw new InvalidTemplates(problems)
 
   const find = (template: string, channel: Channel, locale: string) =>
     variants.get(template)?.[channel].get(locale)

@@ -113,13 +113,14 @@ function ofKind<Made>(name: string, { kind }: ProviderKind, make: () => Made): M
 }
 
 const isFunction = (value: unknown) => typeof value === 'function'
-const aFunction = z.custom(isFunction, 'is a function')
+const aFunction = z.custom(isFunction, 'must be a function')
 const channelList = z.array(z.enum(channels)).min(1)
 
 const kindShape = z.object({
-  kind: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is a short lower-case name'),
+  kind: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name'),
   channels: channelList,
-  settings: z.custom((value) => isFunction((value as ZodType)?.safeParse), 'is a zod schema'),
+  settings: z.custom((value) => isFunction((value as ZodType)?.safeParse), 'must be a zod schema'),
+  settingsIn: aFunction.optional(),
   create: aFunction,
   probe: aFunction.optional(),
   createReceiptReader: aFunction.optional(),

@@ -13,6 +13,8 @@ export interface ProviderKind<Settings = unknown> {
   readonly channels: readonly Channel[]
   /** Schema of the policy-file entry without `kind`, `pace` and `quotas`. Variables are filled in. It refuses unknown keys. */
   readonly settings: ZodType<Settings>
+  /** The same schema, for kinds whose settings name files: relative paths begin at this folder. */
+  settingsIn?(folder: string): ZodType<Settings>
   /** Builds a provider without connecting: the first send connects. */
   create(name: string, settings: Settings, deps: ProviderDeps): Provider
   /**

@@ -10,8 +10,8 @@ import { isSameSecret } from '../crypto/same-secret.ts'
 
 /**
  * Receipts of vendors that do not sign: a secret token in the address proves that a report is genuine. The vendors push
- * one report or an array. After the answer `thanks`, they do not push them again. `readReport` returns undefined for
- * something that is no report, and `notFinal` for one that is followed by another.
+ * one report or an array. After the answer `thanks`, they do not push them again. `readReport` returns undefined for a
+ * value that is not a report, and `notFinal` for a report before the final one.
  */
 export const notFinal = 'notFinal'
 type ReadReport = (report: unknown) => Receipt | typeof notFinal | undefined

@@ -17,16 +17,22 @@ export interface Signer {
   readonly privateKey?: KeyObject
 }
 
+export interface MailSender {
+  readonly signers: readonly Signer[]
+  /** The domain is in the envelope of mails. SES puts another one there, so receivers never check its SPF. */
+  readonly isInEnvelope: boolean
+}
+
 export async function examineMailDomain(
   resolver: DnsResolver,
   domain: string,
-  signers: readonly Signer[],
+  { signers, isInEnvelope }: MailSender,
 ): Promise<Finding[]> {
   const dmarc = findDmarc(resolver, domain)
   const found = await Promise.all([
     examineMx(resolver, domain),
-    examineSpf(resolver, domain),
-    ...(signers.length > 0 ? [] : [dkimUnknown(domain)]),
+    isInEnvelope ? examineSpf(resolver, domain) : spfNeedless(domain),
+    ...(signers.length > 0 ? [] : [dkimUnknown(domain, isInEnvelope)]),
     ...signers.map((signer) => examineDkimKey(resolver, domain, signer)),
     dmarc.then((record) => examineDmarc(domain, record)),
     ...signers
@@ -61,14 +67,20 @@ async function examineSpf(resolver: DnsResolver, domain: string): Promise<Findin
     return error('its SPF record lets every server send', 'end it with -all or ~all')
   }
   return ok(
-    'SPF record found, and it aligns: the envelope has this domain. Does it name your mail server?',
+    'SPF record found, and it aligns with the envelope. Check that it names your mail server',
   )
 }
 
-function dkimUnknown(domain: string): Finding {
+const spfNeedless = (domain: string): Finding =>
+  subjectOf(domain).ok('SPF is not needed: SES sends with another envelope, so DKIM must align')
+
+function dkimUnknown(domain: string, canSign: boolean): Finding {
   const message = 'DKIM is not checked, because DNS does not list selectors'
-  const option = `${commandLine('doctor', '--dkim-selector NAME')}, as in s= of DKIM-Signature`
-  return subjectOf(domain).warning(message, `set dkim of the provider, or: ${option}`)
+  const option = commandLine('doctor', '--dkim-selector NAME')
+  const advice = canSign
+    ? `set dkim of the provider, or: ${option}, as in s= of DKIM-Signature`
+    : `${option}, one of the three names that SES shows for this identity`
+  return subjectOf(domain).warning(message, advice)
 }
 
 async function examineDkimKey(
@@ -146,7 +158,7 @@ async function examineAlignment(
   dmarc: Dmarc | undefined,
 ): Promise<Finding> {
   const { ok, warning, error } = subjectOf(domain)
-  if (signer.domain === domain) return ok('DKIM aligns with it')
+  if (signer.domain === domain) return ok('DKIM aligns with this domain')
   const isStrict = dmarc?.record?.tags.get('adkim')?.toLowerCase() === 's'
   const other = await findDmarc(resolver, signer.domain)
   if (!dmarc || !other) {

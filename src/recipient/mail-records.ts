@@ -24,7 +24,10 @@ export async function textsOf(resolver: DnsResolver, name: string): Promise<stri
 }
 
 export interface Dmarc {
-  /** The domain that receivers regard as the owner. Two domains are aligned, in relaxed mode, if theirs is the same. */
+  /**
+   * The domain that receivers regard as the owner. In relaxed mode, two domains are aligned if they have the same
+   * owner.
+   */
   readonly organisation: string
   /** The record that applies, and the domain that has it. */
   readonly record?: { readonly at: string; readonly tags: Tags }
@@ -44,7 +47,7 @@ export async function findDmarc(resolver: DnsResolver, domain: string): Promise<
     const [record, ...others] = (texts[index] ?? []).filter((text) =>
       /^v=DMARC1\s*(;|$)/i.test(text),
     )
-    // Receivers ignore both of two.
+    // If a name has two records, receivers ignore both.
     return record === undefined || others.length > 0 ? [] : [{ at, tags: tagsOf(record) }]
   })
   const marked = records.find(({ tags }) => /^[ny]$/i.test(tags.get('psd') ?? ''))

@@ -1,6 +1,6 @@
 /**
- * The masked form in answers: owners recognise their own, others can't read it. The statement that writes events masks
- * in the same way (src/notice/outbox.ts).
+ * The masked form in answers: the owner of a number or address recognises it, and others can't read it. The statement
+ * that writes events masks in the same way (src/notice/outbox.ts).
  */
 export function maskRecipient(channel: string, to: string): string {
   if (channel === 'email') {

@@ -3,7 +3,9 @@
  * nothing is sent to them. After their last day they are normal recipients, so every request checks the date.
  */
 import type { Channel } from '../base/channel.ts'
+import type { Log } from '../base/log.ts'
 import { readEmailAddress } from './email-address.ts'
+import { maskRecipient } from './mask-recipient.ts'
 import { createPhoneReader } from './phone-number.ts'
 
 export interface Testing {
@@ -39,8 +41,9 @@ export function createTestRecipients(
   return {
     codeOf,
     isTestRecipient: (channel: Channel, to: string) => codeOf(channel, to) !== undefined,
-    /** The current test recipients. */
-    list: (): { channel: Channel; to: string }[] => (isOver() ? [] : all),
+    /** The current test recipients, without their codes. */
+    list: (): { channel: Channel; to: string }[] =>
+      isOver() ? [] : all.map(({ channel, to }) => ({ channel, to })),
   }
 }
 
@@ -55,4 +58,17 @@ export function readTestRecipient(
   const isAddress = text.includes('@')
   const to = isAddress ? readEmailAddress(text) : createPhoneReader(defaultCountry)(text)?.to
   return to === undefined ? undefined : { channel: isAddress ? 'email' : 'sms', to }
+}
+
+const maxNamed = 20
+
+/** Anyone who reads the policy file knows their codes, so the log warns about them. */
+export function warnOfTestRecipients(
+  list: ReturnType<TestRecipients['list']>,
+  until: string | undefined,
+  log: Pick<Log, 'testRecipients'>,
+): void {
+  if (list.length === 0) return
+  const recipients = list.slice(0, maxNamed).map(({ channel, to }) => maskRecipient(channel, to))
+  log.testRecipients({ count: list.length, recipients, until: until ?? 'for ever' })
 }

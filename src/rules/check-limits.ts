@@ -7,7 +7,7 @@ import { afterPass } from './after-pass.ts'
 import { pageCheckPolicy, pageGuessPolicy } from './policies.ts'
 import type { Fields, LimitFacts, Origin, Quota } from './quota.ts'
 
-/** Stored with a code until it passes: the uses that its send took from rules with `refund: passed`. */
+/** The uses that a send took from rules with `refund: passed`. Stored with the code until it passes. */
 interface Refund {
   policy: string
   fields: Fields
@@ -102,8 +102,8 @@ export function createCheckLimits(deps: {
     },
 
     /**
-     * Counts a check of a caller in a page where no code lives. Without a request id, so only the counts are stored,
-     * and they end with the rule's time.
+     * Counts a check from a page for a recipient without a live code. The call has no request id, so only its counts
+     * are stored, and they end with the rule's time.
      */
     async visit(owner: LimitFacts, origin: Origin, isHuman: boolean): Promise<Refusal | undefined> {
       if (!origin.isPage) return undefined

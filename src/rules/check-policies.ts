@@ -107,7 +107,7 @@ function fieldProblems({ fields, permits }: Rule, known: readonly string[]): Pol
   }))
   const hasPrice = known.includes('dedupe')
   if (typeof permits === 'string' && !(hasPrice && permits === 'price')) {
-    const message = hasPrice ? 'is a number, or price' : 'is a number here'
+    const message = hasPrice ? 'must be a number, or price' : 'must be a number here'
     problems.push({ path: ['permits'], message })
   }
   return problems

@@ -10,7 +10,7 @@ export function explain(policies: Policies): string {
     .map(([policy, own]) => {
       const lines = own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`)
       return [
-        `${policy}, ${timeOfUse(policy)}:`,
+        `${policy}, ${timeOfUse(policy, includedIn(policies[policy]))}:`,
         ...(lines.length > 0 ? lines : ['  No limits.']),
       ].join('\n')
     })
@@ -24,6 +24,8 @@ export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][
     .filter(([policy]) => !onlyJoinsOthers(policy))
     .map(([policy, rules]) => [policy, rules.filter((rule) => rule.policy === policy)])
 }
+
+const includedIn = (rules: readonly Rule[] = []) => rules.map(({ policy }) => policy)
 
 export function sentenceOf(rule: Rule, language: Language = 'en'): string {
   const words = ruleWords[language]

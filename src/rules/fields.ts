@@ -42,7 +42,7 @@ export const fields: Readonly<Record<string, Field>> = {
   mailbox: {
     noun: { en: 'one mailbox', zh: '同一邮箱' },
     meaning:
-      'the address as its provider sees it, without plus-tags and, for Gmail, dots; a phone number itself',
+      'the mail address without plus-tags and, for Gmail, without dots; a phone number unchanged',
     of: 'sends and checks',
     isPersonal: true,
     isOfRecipient: true,
@@ -52,7 +52,7 @@ export const fields: Readonly<Record<string, Field>> = {
   ip: {
     noun: { en: 'one IP address', zh: '同一 IP 地址' },
     meaning:
-      "the address of the caller of Postern, see [the person's address](http.md#what-every-call-has); of IPv6 its /64",
+      "the address of the caller of Postern, see [the person's address](http.md#what-every-call-has); an IPv6 address counts as its /64",
     of: 'sends and checks',
     isHashed: true,
   },
@@ -69,7 +69,7 @@ export const fields: Readonly<Record<string, Field>> = {
       en: 'one message with the same words to the same recipient',
       zh: '同一收件人的相同消息',
     },
-    meaning: 'recipient, template and variables, hashed: the same for the same message',
+    meaning: 'a hash of recipient, template and variables',
     of: 'sends',
     isPersonal: true,
     isOfRecipient: true,
@@ -112,7 +112,7 @@ export const fields: Readonly<Record<string, Field>> = {
   },
   price: {
     noun: { en: 'one price', zh: '同一价格' },
-    meaning: "for `permits` alone: the message's price by `prices`",
+    meaning: 'only for `permits`: the price of the message by `prices`',
     of: 'sends',
     isNumber: true,
     isOfRecipient: true,

@@ -34,7 +34,7 @@ const catalogue: Readonly<Record<string, OwnPolicy>> = {
   [pageCheckPolicy]: {
     of: 'checks',
     place: 'browser.checkRules',
-    use: "together with check's rules, for publishable keys (browser.checkRules); without them if no code lives",
+    use: "together with check's rules, for publishable keys (browser.checkRules); alone if there is no live code",
   },
   [pageGuessPolicy]: { of: 'checks', place: 'browser.checkRules' },
 }
@@ -51,8 +51,12 @@ export const isCheckPolicy = (policy: string): boolean => catalogue[policy]?.of 
 export const fieldsOfPolicy = (policy: string): readonly string[] =>
   isCheckPolicy(policy) ? checkFields : sendFields
 
-export function timeOfUse(policy: string): string {
-  return catalogue[policy]?.use ?? 'for callers of the limiter and of login attempts'
+/** `includes`: the policies whose rules it includes. */
+export function timeOfUse(policy: string, includes: readonly string[]): string {
+  const ofOthers = includes.includes('captcha')
+    ? "in place of captcha, for sends in process that name it, together with captcha's rules"
+    : 'for callers of the limiter and of login attempts'
+  return catalogue[policy]?.use ?? ofOthers
 }
 
 /** True if it declares no rules. */

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Channel } from '../base/channel.ts'
+import { noteInSpan, traced } from '../base/traces.ts'
 import type { Decision, Limiter, Refusal } from '../limiter/index.ts'
 import { mailboxOf, prefixOf } from '../recipient/facets.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
@@ -120,7 +121,16 @@ export function createQuota(deps: {
     isSilent = false,
   ): Promise<Decision> {
     const options = { requestId, isNewRequest: true, isSolved, isSilent }
-    const decision = await limiter.acquire(asked(policy, fields), fields, options)
+    const limits = {
+      name: 'limits',
+      kind: 'INTERNAL',
+      attributes: { 'postern.policy': policy },
+    } as const
+    const decision = await traced(limits, async () => {
+      const decided = await limiter.acquire(asked(policy, fields), fields, options)
+      if (!decided.admitted) noteInSpan({ 'postern.rule': decided.rule })
+      return decided
+    })
     if (!isTest(fields)) onDecided?.({ policy, fields, requestId, decision, isSolved })
     return decision
   }

@@ -51,14 +51,14 @@ const en: RuleWords = {
       return `At most ${joined(each, ', ', ' and ')} of the first for ${subject}`
     },
     bucket: ({ windows: [first] }, subject) =>
-      `At most ${number(first?.limit ?? 0)} at once, then ${first?.window}, for ${subject}`,
+      `At most ${number(first.limit)} at once, then ${first.window}, for ${subject}`,
     calendar: ({ windows: [first], calendar: { cron, timezone } = noCalendar }, subject) =>
-      `At most ${number(first?.limit ?? 0)} from one "${cron}" (${timezone}) to the next for ${subject}`,
+      `At most ${number(first.limit)} from one "${cron}" (${timezone}) to the next for ${subject}`,
   },
   lockout({ windows: [first], policy }, lock, subject) {
     const [one, many] = policy === 'check' ? ['wrong code', 'wrong codes'] : ['try', 'tries']
-    const limit = first?.limit ?? 0
-    const after = `After ${number(limit)} ${limit === 1 ? one : many} within ${first?.window} by ${subject}`
+    const limit = first.limit
+    const after = `After ${number(limit)} ${limit === 1 ? one : many} within ${first.window} by ${subject}`
     if (!lock) return after
     const { lockMs, growth, maxLockMs } = lock
     // The wrong code that uses up the limit of `check` begins the lock.
@@ -113,15 +113,15 @@ const zh: RuleWords = {
       return `${subject}自第一次起，${each.join('，')}`
     },
     bucket({ windows: [first] }, subject) {
-      const [refill, window] = first?.window.split(' per ') ?? []
-      return `${subject}可连续 ${number(first?.limit ?? 0)} 次，之后每 ${windowInChinese(window)}恢复 ${refill} 次`
+      const [refill, window] = first.window.split(' per ')
+      return `${subject}可连续 ${number(first.limit)} 次，之后每 ${windowInChinese(window)}恢复 ${refill} 次`
     },
     calendar: ({ windows: [first], calendar: { cron, timezone } = noCalendar }, subject) =>
-      `${subject}在每个周期（"${cron}"，时区 ${timezone}）内最多 ${number(first?.limit ?? 0)} 次`,
+      `${subject}在每个周期（"${cron}"，时区 ${timezone}）内最多 ${number(first.limit)} 次`,
   },
   lockout({ windows: [first], policy }, lock, subject) {
     const tried = policy === 'check' ? '输错' : '尝试'
-    const after = `${subject}在 ${windowInChinese(first?.window)}内${tried} ${number(first?.limit ?? 0)} 次后`
+    const after = `${subject}在 ${windowInChinese(first.window)}内${tried} ${number(first.limit)} 次后`
     if (!lock) return after
     const { lockMs, growth, maxLockMs } = lock
     const locks = policy === 'check' ? '校验被锁定' : '再次尝试会被锁定'

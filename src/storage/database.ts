@@ -37,6 +37,8 @@ const queryTimeoutMs = 1_500
 const connectTimeoutMs = 1_500
 /** Ends connections, so that PostgreSQL's time is read again even on busy ones. */
 const connectionLivesS = 3_600
+/** Support needs two to four. */
+const maxNames = 8
 
 export function openDatabase(
   url: string,
@@ -60,7 +62,9 @@ export function openDatabase(
     onConnect,
   })
   pool.on('error', options.onError)
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
+  const prisma = new PrismaClient({
+    adapter: new PrismaPg(pool, { statementNameGenerator: createNames() as NameOf }),
+  })
 
   return {
     pool,
@@ -97,6 +101,22 @@ export function openDatabase(
       await prisma.$disconnect()
       await pool.end()
     },
+  }
+}
+
+type NameOf = NonNullable<ConstructorParameters<typeof PrismaPg>[1]>['statementNameGenerator']
+
+/**
+ * Names for look-ups by recipient, so that PostgreSQL plans them once. Such a look-up reads every partition of the notices,
+ * and planning it costs several times as much as running it. Other statements get no name. Callers choose their filters,
+ * and a connection keeps every plan with a name.
+ */
+function createNames() {
+  const names = new Map<string, string>()
+  return ({ sql }: { sql: string }): string | undefined => {
+    if (!/"recipient_hash" (=|IN) /.test(sql)) return undefined
+    if (names.size < maxNames && !names.has(sql)) names.set(sql, `recipient-${names.size}`)
+    return names.get(sql)
   }
 }
 

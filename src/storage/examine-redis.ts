@@ -42,7 +42,7 @@ async function lookAtServer(server: Redis): Promise<Finding[]> {
       : error(`version ${version}`, `Postern needs ${oldestVersion} or later`),
     max === 0
       ? warning(
-          'no maxmemory: it grows until the machine kills it',
+          'no maxmemory: Redis grows until the system kills it',
           'set maxmemory to two thirds of the memory of the machine',
         )
       : used < max * nearlyFull

@@ -14,10 +14,11 @@
  */
 import { backoffMs } from '../base/backoff.ts'
 import type { EventType } from '../base/event-types.ts'
-import { createHttpClient } from '../base/http-client.ts'
+import { createHttpClient, type HttpOutcome } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
+import { noteInSpan, traced, traceHeaders } from '../base/traces.ts'
 import { signWebhook } from '../crypto/standard-webhooks.ts'
 import type { EventOutbox, TakenEvent } from '../notice/event-outbox.ts'
 
@@ -84,7 +85,7 @@ export function startEventDispatcher(deps: {
 
   /** Returns the pause before the next attempt; undefined if the event was accepted or given up. */
   async function tell(event: TakenEvent, signal: AbortSignal): Promise<number | undefined> {
-    const { id, app, type, data, createdAt, tries, isLast } = event
+    const { id, app, type, tries, isLast } = event
     const receiver = receivers.find(
       (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
     )
@@ -98,12 +99,7 @@ export function startEventDispatcher(deps: {
     }
     // A silent receiver gets only one event. Other events wait for its result.
     if (silentUntilMs.has(receiver)) silentUntilMs.set(receiver, performance.now() + timeoutMs)
-    const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
-    const headers = {
-      'content-type': 'application/json',
-      ...signWebhook(receiver.secret, id, Date.now(), body),
-    }
-    const outcome = await client.call({ method: 'POST', url: receiver.url, headers, body }, signal)
+    const outcome = await post(event, receiver, signal)
     if (outcome.kind === 'answered') silentUntilMs.delete(receiver)
     else silentUntilMs.set(receiver, performance.now() + leftAloneMs)
     if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) {
@@ -115,6 +111,32 @@ export function startEventDispatcher(deps: {
     const reason = outcome.kind === 'answered' ? `HTTP ${outcome.status}` : outcome.reason
     log.eventFailed({ eventId: id, type, tries, reason })
     return pauseMs(tries)
+  }
+
+  function post(
+    { id, type, data, createdAt, traceParent }: TakenEvent,
+    { url, secret }: Receiver,
+    signal: AbortSignal,
+  ): Promise<HttpOutcome> {
+    const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
+    const span = { name: `event ${type}`, kind: 'CLIENT', parent: traceParent } as const
+    return traced(span, async () => {
+      const headers = {
+        'content-type': 'application/json',
+        ...signWebhook(secret, id, Date.now(), body),
+        ...traceHeaders(),
+      }
+      const outcome = await client.call({ method: 'POST', url, headers, body }, signal)
+      if (outcome.kind !== 'answered') noteInSpan({}, outcome.kind)
+      else {
+        const { status } = outcome
+        noteInSpan(
+          { 'http.response.status_code': status },
+          status >= 400 ? String(status) : undefined,
+        )
+      }
+      return outcome
+    })
   }
 
   function giveUp({ id, type, tries }: TakenEvent): undefined {

@@ -1,10 +1,12 @@
 /**
- * Partitions of the notice table: one per month, made ahead, and dropped when all its rows are old. Sends go on meanwhile.
+ * Partitions of the notice table: one per week, made ahead, and dropped when all its rows are old. Sends go on meanwhile.
  *
- * A notice id begins with its time, so a month is a range of ids. Dropping a partition is cheap; deleting its rows would
- * cost as much as writing them. A partition is never made for the current month: a row on its way into the default
- * partition would be refused when the new partition appears. So the default partition has the rows of the month of
- * installation, and of months before which no worker ran.
+ * A notice id begins with its time, so a week is a range of ids. Dropping a partition is cheap; deleting its rows would
+ * cost as much as writing them. A week is short enough that the indexes of the newest partition stay in memory, and long
+ * enough that a look-up over half a year opens few partitions (docs/performance.md).
+ *
+ * A partition is never made for the current day: a row on its way into the default partition would be refused when the new
+ * partition appears. So the default partition has the rows of the first two days, and of weeks before which no worker ran.
  *
  * Statements wait only a moment for a lock that stops sends, and read no rows while they have it.
  */
@@ -12,41 +14,50 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import { idFloor } from '../base/ids.ts'
 
-const monthsAhead = 2
-/** A month that begins sooner gets no partition, because rows may already be in the default one. */
-const leastAheadMs = 86_400_000
+const dayMs = 86_400_000
+const weekMs = 7 * dayMs
+const weeksAhead = 3
+/** A day that begins sooner gets no partition, because rows may already be in the default one. */
+const leastAheadMs = dayMs
+/** 1970 began on a Thursday. */
+const firstMondayMs = 4 * dayMs
 
-export interface Month {
+/**
+ * `fillfactor` leaves room in each page, so that erasing a recipient changes no index (erase.ts). Vacuum starts when a tenth
+ * of the rows is dead. By PostgreSQL's default of a fifth, a week of millions of rows would keep twice as many.
+ */
+const storage = 'fillfactor = 90, autovacuum_vacuum_scale_factor = 0.1'
+
+/** The time of one partition: `untilMs` belongs to the next. */
+export interface Span {
   name: string
   fromMs: number
   untilMs: number
 }
 
-function monthOf(nowMs: number, ahead: number): Month {
-  const now = new Date(nowMs)
-  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth() + ahead]
-  const from = new Date(Date.UTC(year, month))
-  const name = `notice_${from.toISOString().slice(0, 7).replace('-', '_')}`
-  return { name, fromMs: from.getTime(), untilMs: Date.UTC(year, month + 1) }
-}
-
-/** The months that should have a partition by now. */
-export function monthsToMake(nowMs: number): Month[] {
-  const months = Array.from({ length: monthsAhead }, (_, index) => monthOf(nowMs, index + 1))
-  return months.filter(({ fromMs }) => fromMs - nowMs >= leastAheadMs)
+/** The spans that should have a partition by now: the rest of this week, and weeks from Monday to Sunday in UTC. */
+export function spansToMake(nowMs: number): Span[] {
+  const firstMs = Math.ceil((nowMs + leastAheadMs) / dayMs) * dayMs
+  const mondayMs = firstMs - ((firstMs - firstMondayMs) % weekMs)
+  return Array.from({ length: weeksAhead }, (_, index) => {
+    const fromMs = Math.max(firstMs, mondayMs + index * weekMs)
+    const name = `notice_${new Date(fromMs).toISOString().slice(0, 10).replaceAll('-', '_')}`
+    return { name, fromMs, untilMs: mondayMs + (index + 1) * weekMs }
+  })
 }
 
 export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   /**
    * The partition is attached, because creating it in place would stop every reader of the table. Attaching scans the
-   * default partition while all sends wait, unless a validated constraint proves that it has no row of the month. So the
-   * constraint is made first, and validated beside other work. It refuses rows of that month until the partition accepts
-   * them. The month is far enough ahead that it has no rows yet.
+   * default partition while all sends wait, unless a validated constraint proves that it has no row of the span. So the
+   * constraint is made first, and validated beside other work. It refuses rows of that span until the partition accepts
+   * them. The span is far enough ahead that it has no rows yet.
    */
-  async function make({ name, fromMs, untilMs }: Month): Promise<void> {
-    if ((await partitions()).includes(name)) return
+  async function make({ name, fromMs, untilMs }: Span): Promise<void> {
     const from = idFloor(fromMs)
     const until = idFloor(untilMs)
+    // An earlier pass made it, or another version with longer spans.
+    if ((await partitions()).some((made) => made.from < until && from < made.until)) return
     // The clock of PostgreSQL was ahead once: these rows stay in the default partition.
     const early = await client.query(
       'SELECT 1 FROM notice_default WHERE id >= $1 AND id < $2 LIMIT 1',
@@ -66,29 +77,25 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
       ALTER TABLE notice_default VALIDATE CONSTRAINT ${check}`)
     await exclusively(
       ['notice_default'],
-      `CREATE TABLE ${name} (LIKE notice INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+      `CREATE TABLE ${name} (LIKE notice INCLUDING DEFAULTS INCLUDING CONSTRAINTS) WITH (${storage});
        ALTER TABLE notice ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${until}');
        ALTER TABLE notice_default DROP CONSTRAINT ${check}`,
     )
   }
 
-  /** Drops constraints of an interrupted pass. Otherwise they would refuse rows when their month begins. */
-  async function dropLeftOverChecks(months: readonly Month[]): Promise<void> {
-    const stillWanted = months.map(({ name }) => `${name}${checkSuffix}`)
+  /** Drops constraints of an interrupted pass. Otherwise they would refuse rows when their span begins. */
+  async function dropLeftOverChecks(spans: readonly Span[]): Promise<void> {
+    const stillWanted = spans.map(({ name }) => `${name}${checkSuffix}`)
     for (const check of await checks()) {
       if (stillWanted.includes(check)) continue
       await exclusively(['notice_default'], `ALTER TABLE notice_default DROP CONSTRAINT ${check}`)
     }
   }
 
-  /** Names of the months that had ended at that time. */
+  /** Names of the partitions whose span had ended at that time. */
   async function endedBefore(timeMs: number): Promise<string[]> {
-    return (await partitions()).filter((name) => {
-      const month = /^notice_(\d{4})_(\d{2})$/.exec(name)
-      if (!month) return false
-      const endsAtMs = Date.UTC(Number(month[1]), Number(month[2]))
-      return endsAtMs <= timeMs
-    })
+    const time = idFloor(timeMs)
+    return (await partitions()).filter(({ until }) => until <= time).map(({ name }) => name)
   }
 
   /**
@@ -105,9 +112,10 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
     )
   }
 
-  async function partitions(): Promise<string[]> {
-    const { rows } = await client.query<{ name: string }>(partitionsSql)
-    return rows.map(({ name }) => name)
+  /** Without the default partition. */
+  async function partitions(): Promise<{ name: string; from: string; until: string }[]> {
+    const { rows } = await client.query(partitionsSql)
+    return rows
   }
 
   async function checks(): Promise<string[]> {
@@ -116,8 +124,8 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   }
 
   /**
-   * Runs statements under locks that stop sends. Each has a second, because a lock that waits also stops the statements
-   * behind it. A vacuum would block for longer. It yields to the first lock, which stops no sends.
+   * Runs statements under locks that stop sends. Each may take a second at most, because a lock that waits also stops
+   * the statements behind it. A vacuum would block for longer. It yields to the first lock, which stops no sends.
    */
   async function exclusively(tables: readonly string[], statements: string): Promise<void> {
     for (let triesLeft = 2; ; triesLeft--) {
@@ -152,9 +160,13 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
 /** Suffix of the constraint that keeps rows of a partition out of the default partition. */
 const checkSuffix = '_apart'
 
+/** Ids as text compare as ids do. */
 const partitionsSql = `
-  SELECT relname AS name FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
-  WHERE inhparent = 'notice'::regclass`
+  SELECT inhrelid::regclass::text AS name, bounds[1] AS from, bounds[2] AS until
+  FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid,
+       LATERAL (SELECT regexp_match(pg_get_expr(relpartbound, inhrelid),
+                       $$FROM \\('(.*)'\\) TO \\('(.*)'\\)$$) AS bounds) AS spans
+  WHERE inhparent = 'notice'::regclass AND bounds IS NOT NULL`
 
 const checksSql = `
   SELECT conname AS name FROM pg_constraint WHERE conrelid = 'notice_default'::regclass AND conname ~ $1`

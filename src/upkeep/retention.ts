@@ -1,16 +1,17 @@
 /**
- * Retention: recipients are erased from rows after a time, and rows are deleted month by month.
+ * Retention: recipients are erased from rows after a time, and rows are deleted week by week.
  *
  * Every worker runs this once an hour, and an advisory lock lets only one of them work. Only the clock of PostgreSQL counts.
  * The pass has its own connection, because some steps last longer than any send may. Each step can be repeated and fails
  * alone: the error is logged, other steps go on, and the next pass tries the step again.
  */
-import type { ClientBase } from 'pg'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ClientBase, QueryConfig, QueryResultRow } from 'pg'
 import type { Log } from '../base/log.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import type { Database } from '../storage/database.ts'
-import { deleteOldOperations, deleteOldRows, eraseRecipients } from './erase.ts'
-import { createPartitions, monthsToMake } from './partitions.ts'
+import { deleteOldOperations, deleteOldRows, eraseRecipients, type Pass } from './erase.ts'
+import { createPartitions, spansToMake } from './partitions.ts'
 
 export interface RetentionPolicy {
   recipientMs: number
@@ -63,14 +64,14 @@ async function retainOn(
 ): Promise<void> {
   const isStopped = () => signal?.aborted ?? false
   const partitions = createPartitions(client, signal)
-  const months = monthsToMake(nowMs)
-  const pass = { client, nowMs, isStopped }
+  const spans = spansToMake(nowMs)
+  const pass: Pass = { query: gently, nowMs }
 
-  await alone('checks left over', () => partitions.dropLeftOverChecks(months))
-  for (const month of months) await alone(`partition ${month.name}`, () => partitions.make(month))
-  await alone('old months', async () => {
+  await alone('checks left over', () => partitions.dropLeftOverChecks(spans))
+  for (const span of spans) await alone(`partition ${span.name}`, () => partitions.make(span))
+  await alone('old partitions', async () => {
     for (const name of await partitions.endedBefore(nowMs - policy.rowsMs)) {
-      await alone(`month ${name}`, () => partitions.drop(name))
+      await alone(`drop of ${name}`, () => partitions.drop(name))
     }
   })
   await alone('old rows', () => deleteOldRows(pass, policy.rowsMs))
@@ -79,6 +80,16 @@ async function retainOn(
   await alone('idempotency keys', async () => {
     while (!isStopped() && (await removeOldKeys()) > 0);
   })
+
+  async function gently<Row extends QueryResultRow>(
+    text: string | QueryConfig,
+    values?: unknown[],
+  ) {
+    const startMs = performance.now()
+    const result = await client.query<Row>(text, values)
+    await sleep(performance.now() - startMs, undefined, signal && { signal })
+    return result
+  }
 
   async function alone(what: string, step: () => Promise<void>): Promise<void> {
     if (isStopped()) return

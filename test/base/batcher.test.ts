@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { createBatcher } from '../../src/base/batcher.ts'
@@ -144,4 +145,25 @@ test('batcher: after a call with few items the next one comes sooner, by a time 
   vi.advanceTimersByTime(1)
   expect(await last).toBe(100)
   vi.useRealTimers()
+})
+
+test('a statement of many callers runs in the async context of none of them, and each keeps its own', async () => {
+  const caller = new AsyncLocalStorage<string>()
+  const seen: unknown[] = []
+  const batch = createBatcher<number, void>({
+    maxItems: 2,
+    maxConcurrent: 1,
+    async run() {
+      seen.push(caller.getStore())
+      await nextTick()
+    },
+  })
+  const kept = [1, 2, 3].map((item) =>
+    caller.run(`caller ${item}`, async () => {
+      await batch(item)
+      return caller.getStore()
+    }),
+  )
+  expect(await Promise.all(kept)).toEqual(['caller 1', 'caller 2', 'caller 3'])
+  expect(seen).toEqual([undefined, undefined])
 })

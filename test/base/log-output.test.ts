@@ -74,15 +74,15 @@ test('log output: a stalled stream is given 100 MB → 2 MB are kept at most, ev
 test('log output: a failed write loses only its lines; the next one is tried, and reports how many', async () => {
   const { stream, taken, take } = standIn()
   const { output, dropped, onResumed } = outputOver(stream)
-  for (let left = 4; left > 0; left--) output.write(line)
+  for (let left = 32; left > 0; left--) output.write(line)
   take(new Error('ENOSPC'))
-  expect(dropped()).toBe(4)
+  expect(dropped()).toBe(32)
   expect(onResumed).not.toHaveBeenCalled()
-  for (let left = 4; left > 0; left--) output.write(line)
+  for (let left = 32; left > 0; left--) output.write(line)
   take()
-  expect(taken).toEqual([line.repeat(4)])
-  expect(onResumed.mock.calls).toEqual([[4]])
-  expect(dropped()).toBe(4)
+  expect(taken).toEqual([line.repeat(32)])
+  expect(onResumed.mock.calls).toEqual([[32]])
+  expect(dropped()).toBe(32)
 })
 
 test('log output: closing gives a stalled stream a second and no more', async () => {

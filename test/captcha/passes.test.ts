@@ -2,6 +2,7 @@ import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, SignJWT
 import { expect, test } from 'vitest'
 import { Unavailable } from '../../src/base/problems.ts'
 import { createPasses } from '../../src/captcha/passes.ts'
+import { createSigningKey } from '../../src/captcha/signing-keys.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -209,4 +210,10 @@ test('a rotated secret: signatures of the previous one stay good, and both keys 
   expect(await after.verify(pass, 'shop', passed)).toMatchObject({ valid: true })
   const gone = await open(second)
   expect(await gone.verify(await before.issue(passed), 'shop')).toMatchObject({ valid: false })
+})
+
+test('the signing key: seeds that are no private key of the curve are passed over', async () => {
+  const seeds = [0, 255, 7].map((byte) => Buffer.alloc(32, byte))
+  const { id } = await createSigningKey(() => seeds[2] as Buffer)
+  expect(await createSigningKey((nth) => seeds[nth] ?? expect.unreachable())).toMatchObject({ id })
 })

@@ -57,10 +57,24 @@ test('dkim of a provider: its key is compared with the published one, once for p
   expect(told).toEqual([
     'the DKIM key at s1._domainkey.acme.test is the one that signs',
     'no DKIM key at s2._domainkey.acme.test',
-    'DKIM aligns with it',
-    'DKIM aligns with it',
+    'DKIM aligns with this domain',
+    'DKIM aligns with this domain',
   ])
   expect(JSON.stringify(findings)).not.toContain(pem.toString().split('\n')[1])
+})
+
+test('ses: its domain is examined, with the selector that the operator names', async () => {
+  useDns(await startDns({ 'abc._domainkey.acme.test': { txt: ['v=DKIM1; p=MIIBIjANBgkq'] } }))
+  const keys = { accessKeyId: 'AKIA', secretAccessKey: 'x', region: 'eu-west-1' }
+  const mail = { kind: 'ses', from: 'Acme <a@acme.test>', ...keys }
+  const findings = await examine(envOf({ providers: { mail } }), { dkimSelector: 'abc' })
+  const told = findings.filter(({ subject }) => subject === 'mail from acme.test')
+  expect(told.map(({ message }) => message)).toEqual(
+    expect.arrayContaining([
+      'SPF is not needed: SES sends with another envelope, so DKIM must align',
+      'DKIM key found at abc._domainkey.acme.test',
+    ]),
+  )
 })
 
 test('no error: exit code 0', async () => {
@@ -86,7 +100,7 @@ test('wrong settings are errors with their line, and the servers are looked at a
   const messages = findings.filter(({ state }) => state === 'error').map(({ message }) => message)
   expect(messages).toEqual(
     expect.arrayContaining([
-      expect.stringMatching(/^SECRET: needs at least 32 bytes/),
+      expect.stringMatching(/^SECRET: must have at least 32 bytes/),
       expect.stringMatching(/^PORT/),
       expect.stringMatching(/\.yaml:\d+: code\.length/),
     ]),

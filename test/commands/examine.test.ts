@@ -9,6 +9,7 @@ import { examinePolicy, examineProxy } from '../../src/config/examine-policy.ts'
 import { examineSecrets, rotationLasts } from '../../src/config/examine-secrets.ts'
 import { policyFileSchema } from '../../src/config/policy-schema.ts'
 import { examineMessages } from '../../src/delivery/examine-messages.ts'
+import { createSectionChecks } from '../../src/main/load-config.ts'
 import { loadTemplates } from '../../src/notice/templates.ts'
 import { createTestRecipients } from '../../src/recipient/test-recipients.ts'
 import { lookAtClock } from '../../src/storage/examine-clock.ts'
@@ -30,6 +31,17 @@ describe('secrets', () => {
     const [first = '', ...others] = told(examineSecrets({ SECRET }))
     expect(first).toMatch(expected)
     expect(others).toEqual([])
+  })
+
+  test('secrets of the policy file by their place', () => {
+    const hook = (secret: string) => ({ kind: 'logto', secret, app: 'web' })
+    const checks = createSectionChecks()
+    checks.facade('camara', {})
+    checks.facade('hooks', { a: hook(random), b: hook('hunter2-') })
+    expect(told(examineSecrets({}, checks.found().facadeSecrets))).toEqual([
+      'ok: compat.hooks.a.secret is long and looks random',
+      expect.stringMatching(/^error: compat\.hooks\.b\.secret can be guessed: about \d+ bits/),
+    ])
   })
 
   test('only secrets of Postern are checked, and none is shown', () => {

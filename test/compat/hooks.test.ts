@@ -398,7 +398,7 @@ describe('strangers', () => {
     await eventually(() => expect(received).toMatch(/^HTTP\/1\.1 401 /))
   })
 
-  test('I21: bodies that never end share 16 MB: above it a hook is 503, sends with a key go on, and the room comes back', async () => {
+  test('I21: bodies that never end share 16 MB: the oldest get 503, while calls and sends go on', async () => {
     const [length, count] = [49_000, 380]
     const { hostname, port } = new URL(postern.url)
     const head = Object.entries({ host: 'x', ...signed(), 'content-length': length })
@@ -421,11 +421,8 @@ describe('strangers', () => {
     expect(refused).toBeLessThan(count - 300)
     const sent = await postern.post('/v1/captchas', { channel: 'sms', to: `+${newPhone()}` })
     expect(sent.status).toBe(202)
-    for (const socket of sockets) socket.destroy()
-    await eventually(async () => {
-      const { status } = await supabase({ user: { phone: newPhone() }, sms: { otp: '561166' } })
-      expect(status).toBe(200)
-    })
+    const { status } = await supabase({ user: { phone: newPhone() }, sms: { otp: '561166' } })
+    expect(status).toBe(200)
   })
 
   test('a hook needs no code.own, and gives keys no right to send codes of their own', async () => {

@@ -11,6 +11,7 @@ const check = (secondsAgo: number, result: Told['checks'][number]['result']) => 
   at: ago(secondsAgo),
   result,
 })
+const code = (triesLeft: number) => ({ scene: 'signup', expiresAt: ago(-200), triesLeft })
 const notice = (secondsAgo: number, state: string, over = {}) =>
   ({
     createdAt: ago(secondsAgo),
@@ -24,7 +25,7 @@ const of = (over: Partial<Told>) =>
   diagnose(
     {
       ...{ destination: 'allowed', isTestRecipient: false },
-      ...{ refusals: [], checks: [], notices: [], ...over },
+      ...{ codes: [code(2)], refusals: [], checks: [], notices: [], ...over },
     },
     nowMs,
   )
@@ -97,6 +98,16 @@ test.each([
 ] as const)('the newest check %s: %s, and the message had come', (result, name) => {
   expect(names({ checks: [check(1, result)], notices: [notice(30, 'sent')] })).toEqual([name])
 })
+
+test.each([[[]], [[code(0)]]])(
+  'a wrong code, and none is left that could pass (%j): a new one is needed, except during a lock',
+  (codes) => {
+    const told = { codes, checks: [check(1, 'mismatch')], notices: [notice(30, 'sent')] }
+    expect(names(told)).toEqual(['usedUpCode'])
+    expect(names({ ...told, codes: [...codes, code(1)] })).toEqual(['mistyped'])
+    expect(names({ ...told, lockedForMs: 899_000 })).toEqual(['locked'])
+  },
+)
 
 test('a code that is gone may mean that a newer one is on its way: both are told', () => {
   const told = { checks: [check(1, 'gone')], notices: [notice(30, 'pending')] }

@@ -139,7 +139,7 @@ test('delivery: queues, the worker that runs, the pace, and what is kept away fr
   expect(text).toContain('dead: stopped after failures')
   expect(text).toContain('1 of 1 workers')
   expect(text).toMatch(/50 per 1s <span class="quiet">\d+ \/ 50/)
-  expect(text).toMatch(/<td data-head="Channel"><span>sms/)
+  expect(text).toMatch(/<td data-head="Channel"><span>SMS/)
 })
 
 test('an operator of one app is told whether the service as a whole flows, and no counts of what others send', async () => {

@@ -46,6 +46,7 @@ const browser = await launchBrowser()
 interface Look {
   width?: number
   colorScheme?: 'light' | 'dark'
+  forcedColors?: 'active'
   locale?: string
   javaScriptEnabled?: boolean
 }
@@ -191,11 +192,18 @@ test('a page that is looked at follows what happens, and leaves alone what its r
 // Every page in every width and both colour schemes at least once; all of them in all would take a minute.
 test.each([
   { width: 320, colorScheme: 'light', locale: 'en-GB', paths: ['/', '/notices', '/keys'] },
-  { width: 768, colorScheme: 'dark', locale: 'en-GB', paths: ['/delivery', '/rules'] },
+  { width: 768, colorScheme: 'dark', locale: 'zh-CN', paths: ['/notices', '/rules'] },
+  {
+    width: 1_280,
+    colorScheme: 'dark',
+    forcedColors: 'active',
+    locale: 'en-GB',
+    paths: ['/delivery', '/notices'],
+  },
   { width: 1_440, colorScheme: 'light', locale: 'zh-CN', paths: ['/', '/operations'] },
   { width: 320, colorScheme: 'dark', locale: 'zh-CN', paths: ['/delivery', '/events'] },
 ] as const)(
-  '$width px, $colorScheme, $locale: axe finds nothing, and nothing is cut off',
+  '$width px, $colorScheme, $locale: axe finds nothing, nothing is cut off, and a state is in one line',
   async ({ paths, ...look }) => {
     const to = '+8613800138003'
     await send(to)
@@ -209,8 +217,10 @@ test.each([
         name,
         axe: violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`),
         sideways: await page.evaluate('document.documentElement.scrollWidth > innerWidth'),
+        broken: await page.evaluate(`[...document.querySelectorAll('td .badge')]
+          .filter(({ clientHeight }) => clientHeight > 30).map(({ innerText }) => innerText)`),
       }
-      expect(found).toEqual({ name, axe: [], sideways: false })
+      expect(found).toEqual({ name, axe: [], sideways: false, broken: [] })
       const text = (await page.locator('body').textContent()) ?? ''
       if (look.locale === 'zh-CN') expect(text).toMatch(/[\u4e00-\u9fff]/)
     }

@@ -58,12 +58,21 @@ interface Rule {
   labels: { severity: string }
   annotations: { summary: string; runbook_url: string }
 }
-const alerts = (
-  parse(read('deploy/prometheus/alerts.yml')) as { groups: { rules: Rule[] }[] }
-).groups.flatMap((group) => group.rules)
+const { groups } = parse(read('deploy/prometheus/alerts.yml')) as {
+  groups: { rules: (Rule | { record: string; expr: string })[] }[]
+}
+const allRules = groups.flatMap((group) => group.rules)
+const alerts = allRules.filter((rule) => 'alert' in rule)
+const records = new Map(
+  allRules.flatMap((rule) => ('record' in rule ? [[rule.record, rule.expr]] : [])),
+)
+/** Records stand for their expressions. */
+function inFull(expr: string): string {
+  return expr.replace(/postern:\w+:\w+/g, (name) => inFull(records.get(name) ?? name))
+}
 const rules = alerts.map(({ alert, expr, annotations }) => ({
   where: `alert ${alert}`,
-  expr,
+  expr: inFull(expr),
   legendFormat: annotations.summary,
 }))
 

@@ -8,6 +8,7 @@ import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
 import {
   createGuardedProvider,
+  type Deferred,
   type GuardedProvider,
   type Turn,
 } from '../../src/delivery/guarded-provider.ts'
@@ -110,6 +111,7 @@ function worker(
 const turns = (provider: string, call: Turn['call']) => async (): Promise<Turn> => ({
   kind: 'turn',
   provider,
+  begin: async () => undefined,
   call,
   async end() {},
 })
@@ -790,6 +792,45 @@ describe('what a provider says', () => {
     await worker([guarded])(await created({ ttlMs: 400 }))
     expect(timeoutMs).toBeGreaterThan(0)
     expect(timeoutMs).toBeLessThanOrEqual(400)
+  })
+
+  describe('it is claimed, and its slot does not come', () => {
+    const claimedAt = (name: string, begin: Turn['begin']): GuardedProvider => ({
+      name,
+      channels: ['sms'],
+      capacity: 10,
+      takeTurn: async () => ({
+        ...(await turns(name, () => Promise.reject(new Error('called')))()),
+        begin,
+      }),
+      away: () => undefined,
+      stopWaiting() {},
+    })
+    const deferred = (reason: Deferred['reason']) => async (): Promise<Deferred> => ({
+      kind: 'deferred',
+      reason,
+      retryInMs: 3_000,
+    })
+
+    test('no worker holds it any more, and no try was made', async () => {
+      const id = await created()
+      expect(againInMs(await worker([claimedAt('a', deferred('busy'))])(id))).toBe(3_000)
+      expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 1, attempts: [] })
+    })
+
+    test('the provider has gone: the next one sends it', async () => {
+      const [id, b] = [await created(), guardedOf('b', [accepted])]
+      const deliver = worker([claimedAt('a', deferred('circuit')), b.guarded])
+      expect((await deliver(id)).done).toBe(true)
+      expect(await outcomesOf(id)).toEqual(['b accepted'])
+    })
+
+    test('its time ends: expired, and the provider never hears of it (I7)', async () => {
+      const id = await created({ ttlMs: 200 })
+      const late = async () => void (await new Promise((resolve) => setTimeout(resolve, 250)))
+      await worker([claimedAt('a', late as Turn['begin'])])(id)
+      expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late', attempts: [] })
+    })
   })
 
   test('held elsewhere or by its pace: no try, and back when the soonest of them opens', async () => {

@@ -52,7 +52,8 @@ function open(
     if (turn.kind === 'deferred') return turn
     try {
       const timeoutMs = await begin()
-      return timeoutMs === undefined ? { kind: 'withdrawn' } : await turn.call(timeoutMs)
+      if (timeoutMs === undefined) return { kind: 'withdrawn' }
+      return (await turn.begin()) ?? (await turn.call(timeoutMs))
     } finally {
       await turn.end()
     }
@@ -213,6 +214,7 @@ test('a question about an earlier message goes over the same connections: it wai
     { slots: 1, query: async () => accepted },
   )
   const sending = sendTo('one')
+  await new Promise(setImmediate)
   const sent = { noticeId: 'n', to: 'one', sentAt: 0 }
   expect(await guarded.query?.(sent, 50)).toMatchObject({ kind: 'unknown' })
   const asked = guarded.query?.(sent, 5_000)
@@ -235,6 +237,92 @@ test('the provider asks for a pause while a message waits for its slot: that one
   expect(first).toMatchObject({ kind: 'throttled' })
   expect(second).toMatchObject({ kind: 'deferred', reason: 'paused' })
   expect(calls).toEqual(['one'])
+})
+
+describe('a provider that is known to be fast', () => {
+  /** A hundred quick calls, then two that hang and hold both slots. */
+  async function busy(more: Parameters<typeof open>[1] = {}) {
+    const calls: string[] = []
+    const ends: ((result: SendResult) => void)[] = []
+    const opened = open(async ({ to }) => {
+      calls.push(to)
+      return to === 'quick' ? accepted : new Promise((resolve) => ends.push(resolve))
+    }, more)
+    for (let call = 0; call < 100; call++) await opened.sendTo('quick')
+    calls.length = 0
+    const begin = async () => 60_000
+    const hung = [opened.sendTo('a', { begin }), opened.sendTo('b', { begin })]
+    await eventually(() => calls.length === 2)
+    releaseLater(() => {
+      for (const end of ends) end(accepted)
+      return Promise.all(hung)
+    })
+    return { ...opened, calls, end: (result: SendResult) => ends.shift()?.(result) }
+  }
+  const urgently = { isUrgent: true, leftMs: 60_000, hasOther: false }
+
+  test('the next message has its turn before a slot is free, and its call when one is', async () => {
+    const { sendTo, calls, end } = await busy()
+    let isPrepared = false
+    const begin = async () => {
+      isPrepared = true
+      return 1_000
+    }
+    const next = sendTo('c', { begin })
+    await eventually(() => isPrepared)
+    expect(calls).toEqual(['a', 'b'])
+    end(accepted)
+    await eventually(() => calls.length === 3)
+    end(accepted)
+    end(accepted)
+    expect(await next).toEqual(accepted)
+  })
+
+  test.for([
+    ['no slot comes', () => {}, 'busy'],
+    ['the provider asks for a pause', (end) => end(throttled), 'paused'],
+    [
+      'the process stands still, and then a slot is free (F23)',
+      (end) => {
+        end(accepted)
+        const untilMs = performance.now() + 300
+        while (performance.now() < untilMs);
+      },
+      'busy',
+    ],
+    ['the process ends', (_, { stopWaiting }) => stopWaiting(), 'busy'],
+  ] as [
+    string,
+    (end: (result: SendResult) => void, guarded: { stopWaiting(): void }) => void,
+    string,
+  ][])(
+    '%s: the one that had its turn is not called, and gives back what it took',
+    async ([, strike, reason]) => {
+      let given = 0
+      const release = async () => void given++
+      const { guarded, calls, end } = await busy({
+        acquireSendPermit: async () => ({ granted: true, release }),
+      })
+      const turn = await guarded.takeTurn(messageTo('c'), urgently)
+      if (turn.kind === 'deferred') throw new Error('no turn')
+      const begun = turn.begin()
+      strike(end, guarded)
+      expect(await begun).toMatchObject({ kind: 'deferred', reason })
+      await turn.end()
+      expect(given).toBe(1)
+      expect(calls).toEqual(['a', 'b'])
+    },
+  )
+
+  test('its calls hang: the breaker keeps away one that had its turn', async () => {
+    const { guarded, circuit } = await busy()
+    const turn = await guarded.takeTurn(messageTo('c'), urgently)
+    if (turn.kind === 'deferred') throw new Error('no turn')
+    await eventually(() => circuit.length === 1)
+    const begun = await turn.begin()
+    expect(begun).toMatchObject({ kind: 'deferred', reason: 'circuit' })
+    await turn.end()
+  })
 })
 
 const down = { kind: 'unavailable', detail: 'down' } as const

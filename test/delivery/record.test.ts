@@ -35,6 +35,7 @@ function open(
     wantedAtMs: performance.now() - 1_000,
     remainingMs: 60_000,
     opensInMs: 0,
+    traceParent: null,
   }
   let calls = 0
   const guarded: GuardedProvider = {
@@ -47,7 +48,7 @@ function open(
         calls += 1
         return answer as SendResult
       }
-      return { kind: 'turn', provider: 'a', call, async end() {} }
+      return { kind: 'turn', provider: 'a', begin: async () => undefined, call, async end() {} }
     },
     away: () => undefined,
     stopWaiting() {},

@@ -181,12 +181,13 @@ test('stopped with a backlog before a slow provider: it ends within a call’s t
   const left = 60 - (await api.messages()).length
   expect(left).toBeGreaterThan(0)
   const { rows } = await api.database.pool.query(
-    `SELECT state, claims, jsonb_array_length(attempts) AS tries, count(*)::int AS n FROM notice
-     GROUP BY 1, 2, 3 ORDER BY 1`,
+    `SELECT state, jsonb_array_length(attempts) AS tries, count(*)::int AS n FROM notice
+     GROUP BY 1, 2 ORDER BY 1`,
   )
+  // Messages that were claimed but not yet called are given back, so `claims` may be 1 here.
   expect(rows).toEqual([
-    { state: 'pending', claims: 0, tries: 0, n: left },
-    { state: 'sent', claims: 1, tries: 1, n: 60 - left },
+    { state: 'pending', tries: 0, n: left },
+    { state: 'sent', tries: 1, n: 60 - left },
   ])
   await startPostern({ policyFile, on: api, roles: { api: false, worker: true } })
   await untilFinal(

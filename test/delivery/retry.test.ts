@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mayTryAgain, unknowns } from '../../src/delivery/retry.ts'
+import { mayTryAgain, retryPolicies, unknowns } from '../../src/delivery/retry.ts'
 import type { Attempt, AttemptOutcome } from '../../src/notice/states.ts'
 
 const policy = { tries: 3, unknownRetries: 1, longestPauseMs: 10_000, askAgainMs: 5_000 }
@@ -38,4 +38,10 @@ test("unknowns: a provider's word settles its own latest try, not another's", ()
     attempts(['a', 'unknown'], ['b', 'unknown'], ['a', 'not_taken'], [null, 'unknown']),
   )
   expect(open.map(({ provider }) => provider)).toEqual(['b', null])
+})
+
+test('retryPolicies: a code that may have arrived is repeated once, a notice as the policy file says', () => {
+  const { captcha, notice } = retryPolicies({ tries: 4, unknownRetries: 3 })
+  expect(captcha).toMatchObject({ tries: 4, unknownRetries: 1 })
+  expect(notice).toMatchObject({ tries: 4, unknownRetries: 3 })
 })

@@ -29,7 +29,7 @@ function line(slots: ReturnType<typeof createSlots>) {
 }
 
 test('slots: no more than there are are held at once, and first come is first served, codes before bulk', async () => {
-  const slots = createSlots(2, 10)
+  const slots = createSlots(() => 2, 10)
   const { entered, take, leaveAll } = line(slots)
   await take('a', bulk)
   await take('b', bulk)
@@ -42,7 +42,7 @@ test('slots: no more than there are are held at once, and first come is first se
 })
 
 test('slots: a slot left twice is one slot', async () => {
-  const slots = createSlots(1, 10)
+  const slots = createSlots(() => 1, 10)
   const { entered, take } = line(slots)
   const first = await take('a', bulk)
   void take('b', bulk)
@@ -56,7 +56,7 @@ test('slots: a slot left twice is one slot', async () => {
 })
 
 test('slots: one that needs three waits until three are free, those behind it too; no message is too heavy', async () => {
-  const slots = createSlots(3, 10)
+  const slots = createSlots(() => 3, 10)
   const { entered, take, leaveAll } = line(slots)
   const first = await take('a', bulk)
   await take('b', bulk)
@@ -70,7 +70,7 @@ test('slots: one that needs three waits until three are free, those behind it to
 })
 
 test('slots: the time of one that waits ends → it goes without, and the next is not held up', async () => {
-  const slots = createSlots(2, 10)
+  const slots = createSlots(() => 2, 10)
   const { entered, take } = line(slots)
   await take('a', bulk)
   void take('heavy', { ...bulk, weight: 2, withinMs: 20 })
@@ -80,7 +80,7 @@ test('slots: the time of one that waits ends → it goes without, and the next i
 })
 
 test('slots: a full line sends bulk away, each later than the one before; a code takes the place of the last', async () => {
-  const slots = createSlots(1, 2)
+  const slots = createSlots(() => 1, 2)
   const { entered, take } = line(slots)
   await take('a', bulk)
   void take('b', bulk)
@@ -100,7 +100,7 @@ test('slots: a full line sends bulk away, each later than the one before; a code
 
 test('slots: those sent away come back as the line moves, by the usual time of a slot', async () => {
   vi.useFakeTimers()
-  const slots = createSlots(2, 2)
+  const slots = createSlots(() => 2, 2)
   const { take } = line(slots)
   const [first] = await Promise.all([take('a', bulk), take('b', bulk)])
   vi.advanceTimersByTime(1_100)
@@ -122,7 +122,7 @@ test('slots: those sent away come back as the line moves, by the usual time of a
 })
 
 test('slots: one that needs more slots than are free is dismissed → the one behind it goes on', async () => {
-  const slots = createSlots(2, 10)
+  const slots = createSlots(() => 2, 10)
   const { entered, take } = line(slots)
   await take('a', bulk)
   void take('heavy', { ...bulk, weight: 2, isPatient: false })
@@ -133,7 +133,7 @@ test('slots: one that needs more slots than are free is dismissed → the one be
 })
 
 test('slots: dismiss sends away those that can go elsewhere; close sends away all and lets none in', async () => {
-  const slots = createSlots(1, 10)
+  const slots = createSlots(() => 1, 10)
   const { entered, take, leaveAll } = line(slots)
   await take('a', bulk)
   void take('mobile', { ...bulk, isPatient: false })

@@ -1,12 +1,15 @@
 import { Queue } from 'bullmq'
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import type { Log } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { startLiveness } from '../../src/delivery/liveness.ts'
+import { startDeliveryWorker } from '../../src/delivery/worker.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { listen } from '../../src/http/listen.ts'
 import { queueName, queuePrefix } from '../../src/notice/job.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
@@ -17,7 +20,10 @@ describe('old and new versions side by side (F27)', () => {
   test('a job of another name and with more data is a hint at its row; one without an id stops nobody', async () => {
     const api = await startPostern({ policyFile, roles: { api: true, worker: false } })
     const connection = await api.redis.connect('producer')
-    const queue = new Queue(queueName('sms'), { connection, prefix: queuePrefix(api.redis.prefix) })
+    const queue = new Queue(queueName('sms'), {
+      connection,
+      prefix: queuePrefix(api.redis.prefix, 'sms'),
+    })
     releaseLater(() => queue.close())
     const { body } = await api.post('/v1/notices', noticeBody('sms', freshPhone()))
     await eventually(async () => (await queue.getPrioritizedCount()) === 1)
@@ -102,6 +108,39 @@ describe('liveness is progress', () => {
     expect(liveness.reasonsNotLive()).toEqual([])
   })
 
+  test('a delivery that throws is tried again; the worker is idle only while no job is under way', async () => {
+    const redis = await testRedis()
+    const prefix = queuePrefix(redis.prefix, 'sms')
+    const queue = new Queue(queueName('sms'), {
+      connection: await redis.connect('producer'),
+      prefix,
+    })
+    releaseLater(() => queue.close())
+    const failed: string[] = []
+    const idleMs: number[] = []
+    const id = newId()
+    const worker = startDeliveryWorker({
+      channel: 'sms',
+      connection: await redis.connect('worker'),
+      keyPrefix: redis.prefix,
+      concurrency: 1,
+      async deliver() {
+        idleMs.push(worker.idleMs())
+        if (idleMs.length === 1) throw new Error('away')
+        return { done: true }
+      },
+      log: {
+        jobFailed: (job: string) => failed.push(job),
+        connectionFailed() {},
+      } as unknown as Log,
+    })
+    releaseLater(() => worker.close())
+    await queue.add('send', { id })
+    await eventually(() => idleMs.length === 2)
+    expect([failed, idleMs]).toEqual([[id], [0, 0]])
+    await eventually(() => worker.idleMs() > 0)
+  })
+
   test('/livez of a worker at rest is 200', async () => {
     const postern = await startPostern({ policyFile })
     expect((await fetch(`${postern.adminUrl}/livez`)).status).toBe(200)
@@ -131,7 +170,7 @@ test('ids never met: a job whose row is gone ends without a fault', async () => 
   const connection = await postern.redis.connect('producer')
   const queue = new Queue(queueName('sms'), {
     connection,
-    prefix: queuePrefix(postern.redis.prefix),
+    prefix: queuePrefix(postern.redis.prefix, 'sms'),
   })
   releaseLater(() => queue.close())
   await queue.add('send', { id: newId() })

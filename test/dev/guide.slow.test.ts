@@ -75,8 +75,8 @@ test('the demo builds its guide; when a page changes it is built anew and shown 
   expect(await build()).toEqual(anew)
   expect(await guide()).toMatch(/^200 .*Good evening/s)
 
-  writePage('# Good night')
-  writeFileSync(join(checkout, 'docs/other.md'), '[to a page that is not there](nothing.md)')
+  // Also in the words that GitHub alone shows.
+  writePage('# Good night\n\n[to a page that is not there](nothing.md)')
   expect(await build()).toEqual({ ...anew, failed: true })
   expect(await guide()).toMatch(/^200 .*Good evening/s)
   expect(readdirSync(join(checkout, 'site/.vitepress'))).toEqual(['config.ts', 'theme'])

@@ -44,32 +44,61 @@ async function open(path: string): Promise<{ page: Page; asked: Set<string>; mes
   return { page, asked, messages }
 }
 
-test.each(['', 'zh/', 'start', 'guides/go-live', 'zh/abuse', 'reference/calls', 'policy-file'])(
-  '/%s: axe finds nothing, nothing scrolls sideways, no other host is asked; light and dark, on three widths',
+/** The last one as on a screen of 1280 px at 400 % zoom. */
+const looks = [
+  { width: 320, colorScheme: 'light', forcedColors: 'none' },
+  { width: 768, colorScheme: 'dark', forcedColors: 'none' },
+  { width: 1_440, colorScheme: 'light', forcedColors: 'none' },
+  { width: 1_440, colorScheme: 'dark', forcedColors: 'none' },
+  { width: 320, colorScheme: 'dark', forcedColors: 'active' },
+] as const
+
+test.each([
+  ...['', 'zh/', 'start', 'guides/go-live', 'zh/abuse', 'reference/calls', 'policy-file'],
+  'zh/nowhere',
+])(
+  '/%s: axe finds nothing, nothing scrolls sideways, no other host is asked; light, dark, forced, on three widths',
   async (path) => {
     const { page, asked, messages } = await open(path)
     await page.evaluate(axe)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      for (const width of [320, 768, 1_440]) {
-        await page.emulateMedia({ colorScheme })
-        await page.setViewportSize({ width, height: 900 })
-        const { found, isTooWide } = (await page.evaluate(`axe.run().then(({ violations }) => ({
-          found: violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ' ' + target)),
-          isTooWide: document.documentElement.scrollWidth > innerWidth,
-        }))`)) as { found: string[]; isTooWide: boolean }
-        expect({ width, colorScheme, found, isTooWide }).toEqual({
-          width,
-          colorScheme,
-          found: [],
-          isTooWide: false,
-        })
-      }
+    for (const look of looks) {
+      // Without it the colours of links fade over to the other scheme.
+      await page.emulateMedia({ ...look, reducedMotion: 'reduce' })
+      await page.setViewportSize({ width: look.width, height: 900 })
+      const { found, isTooWide } = (await page.evaluate(`axe.run().then(({ violations }) => ({
+        found: violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ' ' + target)),
+        isTooWide: document.documentElement.scrollWidth > innerWidth ||
+          [...document.querySelectorAll('h1, main p')].some((one) => one.getBoundingClientRect().right > innerWidth),
+      }))`)) as { found: string[]; isTooWide: boolean }
+      expect({ ...look, found, isTooWide }).toEqual({ ...look, found: [], isTooWide: false })
     }
+    if (path.endsWith('nowhere'))
+      expect(await page.locator('main h1').innerText()).toBe('没有这个页面')
+    else expect(messages).toEqual([])
     expect([...asked]).toEqual([new URL(url).host])
-    expect(messages).toEqual([])
   },
   60_000,
 )
+
+test('the demo on the first page: still at first, moving in view or on demand, with reduced motion on demand only', async () => {
+  const { page } = await open('zh/')
+  const picture = page.locator('.demo img:visible')
+  const shown = () =>
+    expect.poll(() =>
+      picture.evaluate((image) => (image as unknown as { currentSrc: string }).currentSrc),
+    )
+  await shown().toContain('/demo-zh-light-still.webp')
+  await page.mouse.wheel(0, 500)
+  await shown().toContain('/demo-zh-light.webp')
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  // The browser scrolls to the same place again.
+  await page.reload({ waitUntil: 'networkidle' })
+  await shown().toContain('/demo-zh-light-still.webp')
+  await page.getByRole('button', { name: '播放' }).click()
+  await shown().toContain('/demo-zh-light.webp')
+  await page.getByRole('button', { name: '停止' }).click()
+  await shown().toContain('/demo-zh-light-still.webp')
+})
 
 /** The addresses of what the search finds, best first. */
 async function search(page: Page, words: string): Promise<string[]> {

@@ -641,8 +641,9 @@ const i30: Fault = {
     )
     const beside = await sendGood(lab.length(4, 60))
     expect(openingsOf(fleet)).toBe(0)
-    const metrics = await total(fleet.workers, 'postern_sends_deferred_total')
-    expect(metrics).toBe(0)
+    // Sixty at once may wait in line. The provider is never kept away from, nor paused.
+    const isAway = (series: string) => !series.includes('reason="busy"')
+    expect(await total(fleet.workers, 'postern_sends_deferred_total', isAway)).toBe(0)
     expect(smtp.mails).toHaveLength(quiet.length + beside.length)
     console.log(`p95 of the good ones: ${p95(quiet)} ms when quiet, ${p95(beside)} ms beside`)
     if (lab.isFull) expect(p95(beside)).toBeLessThanOrEqual(p95(quiet) * 2)

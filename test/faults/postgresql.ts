@@ -178,11 +178,9 @@ const i24: Fault = {
       await worker.terminate()
       await api.terminate()
     }
-    const months = await partitionsOf(fleet)
-    expect(months).toHaveLength(
-      months.filter((name) => /^notice_(20\d\d_\d\d|default)$/.test(name)).length,
-    )
-    expect(months.length).toBeLessThanOrEqual(3)
+    const weeks = await partitionsOf(fleet)
+    expect(weeks.filter((name) => !/^notice_(20\d\d_\d\d_\d\d|default)$/.test(name))).toEqual([])
+    expect(weeks.length).toBeLessThanOrEqual(6)
     return undefined
   },
 }

@@ -100,24 +100,22 @@ test.each([
   ['/keyed', '/open'],
   ['/open', '/keyed'],
 ])(
-  '%s: bodies that never end fill their room: 503 to retry, %s is served, and the room comes back',
+  '%s: bodies that never end fill their room: whole ones are served, the oldest gets 503 to retry, and %s loses none',
   async (path, other) => {
     const port = await startDoor()
-    const slow = [
-      await send(port, head(path) + body.slice(0, -1)),
-      await send(port, head(path) + body.slice(0, -1)),
-    ]
-    const refused = await eventually(async () => {
-      const answer = await statusOf(port, path)
-      return answer.startsWith('HTTP/1.1 503') && answer
-    })
+    const ofOther = await send(port, head(other) + body.slice(0, -1))
+    const slow: Awaited<ReturnType<typeof send>>[] = []
+    for (let count = 0; count < 5; count++) {
+      slow.push(await send(port, head(path) + body.slice(0, -1)))
+      expect(await statusOf(port, path)).toMatch(/^HTTP\/1.1 204/)
+    }
+    const refused = await eventually(() => slow[0]?.received() || false)
+    expect(refused).toMatch(/^HTTP\/1.1 503/)
     expect(refused.toLowerCase()).toContain('retry-after: 2')
     expect(refused.toLowerCase()).toContain('connection: close')
     expect(refused).toContain('"code":"unavailable"')
-    expect(await statusOf(port, other)).toMatch(/^HTTP\/1.1 204/)
-
-    for (const { socket } of slow) socket.destroy()
-    await eventually(async () => (await statusOf(port, path)).startsWith('HTTP/1.1 204'))
+    ofOther.socket.write(body.slice(-1))
+    await eventually(() => expect(ofOther.received()).toMatch(/^HTTP\/1.1 204/))
   },
 )
 
@@ -141,7 +139,8 @@ test('a body in any pieces comes out as it was sent, and takes no more room than
     const taken: number[] = []
     const share = {
       take: (bytes: number) => taken.push(bytes) > 0,
-      onRoomClosed() {},
+      onGivenUp() {},
+      arrived() {},
       close() {},
     }
     const read = readBytes(request, 16_384, share)
@@ -152,6 +151,42 @@ test('a body in any pieces comes out as it was sent, and takes no more room than
     expect((await read).equals(sent)).toBe(true)
     expect(taken.reduce((sum, bytes) => sum + bytes)).toBe(16_384)
   }
+})
+
+test('a body that is there with its head is not among those that may be given up; one that is not all there is', async () => {
+  for (const [length, isListed] of [
+    [4, false],
+    [9, true],
+  ] as const) {
+    const body = new PassThrough()
+    const headers = { 'content-length': String(length) }
+    const request = Object.assign(body, { headers }) as unknown as IncomingMessage
+    body.write('1234')
+    const share = { ...createBodyRoom().open(), onGivenUp: vi.fn() }
+    const read = readBytes(request, 100, share)
+    expect(share.onGivenUp.mock.calls.length > 0).toBe(isListed)
+    body.end('56789'.slice(0, length - 4))
+    expect((await read).length).toBe(length)
+  }
+})
+
+test('a whole body keeps its room until it is done; of those that arrive, the oldest with bytes gives way', () => {
+  const room = createBodyRoom(10)
+  const open = () => {
+    const share = { ...room.open(), stop: vi.fn() }
+    share.onGivenUp(share.stop)
+    return share
+  }
+  const [whole, first, second, last] = [open(), open(), open(), open()]
+  expect([whole.take(4), second.take(3), first.take(3)]).toEqual([true, true, true])
+  whole.arrived()
+  expect(last.take(3)).toBe(true)
+  const stops = [whole, first, second, last].map(({ stop }) => stop.mock.calls.length)
+  expect(stops).toEqual([0, 0, 1, 0])
+  expect(second.take(1)).toBe(false)
+  expect(last.take(5)).toBe(false)
+  whole.close()
+  expect(last.take(7)).toBe(true)
 })
 
 test('bodies that are announced and not sent take no room', async () => {

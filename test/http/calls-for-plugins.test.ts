@@ -83,7 +83,7 @@ describe('codes of the caller', () => {
       )
       const whole = { ...asked, template: 'captcha', params: {} }
       const plain = createHash('sha256')
-        .update(`/v1/captchas ${canonicalRecord(whole)}`)
+        .update(`captcha ${canonicalRecord(whole)}`)
         .digest()
       return rows[0].request_hash.equals(plain)
     }

@@ -172,7 +172,10 @@ describe('a send from a page that a rule asks of', () => {
         { channel: 'sms', to, challenge: solution },
         { key: pageKey, headers: { 'idempotency-key': `key-${to}` } },
       )
-    const first = await withKey(await answer())
+    const solved = await answer()
+    // From now on this refusal is answered from memory, but not to an answer.
+    expect((await send(to)).status).toBe(403)
+    const first = await withKey(solved)
     expect(first.status).toBe(202)
     const solution = await answer()
     expect((await withKey(solution)).body).toEqual(first.body)

@@ -246,8 +246,8 @@ describe('provider kinds of a host', () => {
     ]
     const expected = [
       { outcome: 'unknown', detail: 'the provider did not end in time' },
-      { outcome: 'unknown', detail: 'the provider failed inside' },
-      { outcome: 'unknown', detail: 'the provider failed inside' },
+      { outcome: 'unknown', detail: 'the code of the provider failed' },
+      { outcome: 'unknown', detail: 'the code of the provider failed' },
       { outcome: 'rejected', detail: 'no detail that can be kept' },
       { outcome: 'accepted' },
     ]
@@ -274,7 +274,7 @@ describe('provider kinds of a host', () => {
       createPostern({ environment, providerKinds: { smtp: { ...acme, kind: 'smtp' } } }),
     ).rejects.toThrow('providerKinds.smtp: there is a provider kind "smtp" already')
     await expect(createPostern({ environment, providerKinds: { other: acme } })).rejects.toThrow(
-      'providerKinds.other: is the kind "acme"; both names must be the same',
+      'providerKinds.other: has the kind "acme"; both names must be the same',
     )
     const none: ProviderKind<object> = { ...acme, create: async () => ({}) as never } as never
     const postern = await createPostern({ environment, providerKinds: { acme: none } })
@@ -358,9 +358,28 @@ describe("a plugin's router", () => {
     }
     // What has begun can only be cut.
     await expect(fetch(`${url}/plugin/half`).then((answer) => answer.text())).rejects.toThrow()
-    const counted =
-      /requests_total\{[^}]*route="plugin acme-api"[^}]*method="GET"[^}]*status="500"[^}]*\} (\d+)/
-    expect(counted.exec(await postern.metrics())?.[1]).toBe('4')
+    const metrics = await postern.metrics()
+    const countOf = (method: string, status: number) =>
+      new RegExp(
+        `requests_total\\{[^}]*route="plugin acme-api"[^}]*method="${method}"[^}]*status="${status}"[^}]*\\} (\\d+)`,
+      ).exec(metrics)?.[1]
+    expect(countOf('GET', 500)).toBe('4')
+    // Its answers are counted too; a path that it passes on is not its own.
+    expect(countOf('POST', 200)).toBe('1')
+    expect(countOf('GET', 404)).toBe(undefined)
+    expect(countOf('POST', 503)).toBe('0')
+  })
+
+  test('throw null: a handler without a router is a fault; in a router Express goes on to the next handler', async () => {
+    const throwNull = () => {
+      throw null
+    }
+    const plain = { name: 'plain', router: () => throwNull as never }
+    const routed = { name: 'routed', router: () => Router().get('/null', throwNull) }
+    const ofPlain = await open(undefined, { plugins: [plain] })
+    expect((await ofPlain.get('/null')).status).toBe(500)
+    const ofRouted = await open(undefined, { plugins: [routed] })
+    expect(await ofRouted.get('/null')).toMatchObject({ status: 404, body: 'of the host' })
   })
 
   test('a body that its parser refuses is a bad request, and no fault; a value that can not be read ends nothing', async () => {

@@ -4,7 +4,9 @@ import { noLimits, startPostern } from '../tools/postern.ts'
 import { badRequest, expectRefused } from './ledger.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
-const postern = await startPostern({ policyFile: { policies: noLimits } })
+const lockout = { limit: 3, window: '5m', lock: '15m' }
+const login = [{ name: 'tries', key: '{subject}', lockout }]
+const postern = await startPostern({ policyFile: { policies: { ...noLimits, login } } })
 const { document } = await openApiAnswers(postern)
 
 /** Providers sign in a way of their own. */
@@ -186,4 +188,14 @@ test('/sandbox/messages: filtered by recipient, newest first, limited, and empti
   expectPromised('delete /sandbox/messages', cleared)
   expect(cleared.status).toBe(204)
   expect(await postern.messages()).toEqual([])
+})
+
+test('openapi.json: every body has an example, which its call can read', async () => {
+  for (const { path, operation } of operations) {
+    if (!operation.requestBody || isReceipts(path) || path === '/v1/challenges') continue
+    const { examples } = resolved(operation.requestBody.content['application/json'].schema)
+    expect({ path, examples }).toEqual({ path, examples: [expect.any(Object)] })
+    const { body } = await postern.post(path.replace('{policy}', 'login'), examples[0])
+    expect({ path, code: body.code }).not.toEqual({ path, code: 'invalid_request' })
+  }
 })

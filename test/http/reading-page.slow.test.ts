@@ -1,26 +1,34 @@
-/** The API page in a real browser: in our colours, light and dark, and readable by everybody. */
+/** The API page in a real browser: in our colours, light, dark and forced, and readable by everybody on every width. */
 import axeCore from 'axe-core'
 import { expect, test } from 'vitest'
 import { launchBrowser, openPage } from '../tools/browser.ts'
 import { startPostern } from '../tools/postern.ts'
 
-test('axe finds nothing, light and dark, with all closed and with one call open', async () => {
+test('axe finds nothing and nothing is cut off, with all closed and with one call being tried', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
   const { page, messages } = await openPage(await launchBrowser(), `${postern.url}/docs`)
   const call = page.locator('.opblock-summary-control').first()
   await call.waitFor()
   await page.evaluate(axeCore.source)
   const look = () =>
-    page.evaluate(`axe.run().then(({ violations }) => [
-      violations.map(({ id, nodes }) => [id, nodes[0].html]),
-      document.documentElement.scrollWidth - innerWidth,
-    ])`)
+    page.evaluate(`axe.run().then(({ violations }) => ({
+      found: violations.map(({ id, nodes }) => [id, nodes[0].html]),
+      tooWide: document.documentElement.scrollWidth - innerWidth,
+    }))`)
   for (const isOpen of [false, true]) {
-    if (isOpen) await call.click()
-    await expect.poll(() => page.locator('.opblock-body').count()).toBe(Number(isOpen))
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      expect(await look()).toEqual([[], 0])
+    if (isOpen) {
+      await call.click()
+      await page.getByRole('button', { name: 'Try it out' }).click()
+    }
+    await expect.poll(() => page.locator('textarea').count()).toBe(Number(isOpen))
+    for (const how of [
+      { width: 1_280, colorScheme: 'light', forcedColors: 'none' },
+      { width: 360, colorScheme: 'dark', forcedColors: 'none' },
+      { width: 320, colorScheme: 'dark', forcedColors: 'active' },
+    ] as const) {
+      await page.setViewportSize({ width: how.width, height: 900 })
+      await page.emulateMedia(how)
+      expect([how, await look()]).toEqual([how, { found: [], tooWide: 0 }])
     }
   }
   // A link to a call opens it.

@@ -169,15 +169,16 @@ test('bodies one after the other each have the whole room, also those that were 
 
 test('a body that is cut leaves no room taken', async () => {
   const call = await open([{ access: 'secret', body: z.strictObject({ n: z.string() }) }], 1_000)
-  const statusOfAnother = async () =>
-    (await call('/x', { body: JSON.stringify({ n: 'x'.repeat(800) }) })).status
+  const statusOfAnother = async (bytes = 800) =>
+    (await call('/x', { body: JSON.stringify({ n: 'x'.repeat(bytes) }) })).status
   for (let count = 0; count < 5; count++) {
     const socket = connect(call.port, '127.0.0.1')
     await once(socket, 'connect')
     const head =
       'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Type: application/json'
     socket.write(`${head}\r\nContent-Length: 900\r\n\r\n${'x'.repeat(800)}`)
-    await eventually(async () => expect(await statusOfAnother()).toBe(503))
+    // Beside it there is room for a few bytes.
+    expect(await statusOfAnother(9)).toBe(200)
     socket.destroy()
     await eventually(async () => expect(await statusOfAnother()).toBe(200))
   }

@@ -1,7 +1,8 @@
 /** How a server ends: what each kind of connection sees of it. */
 import { once } from 'node:events'
-import type { RequestListener, ServerResponse } from 'node:http'
+import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { queryObjects } from 'node:v8'
 import { expect, test } from 'vitest'
 import { createHttpServer } from '../../src/http/server.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -151,4 +152,22 @@ test('drainMs: new connections are accepted and answered with Connection: close 
   finish(client)
   await stopped
   expect(server.listening).toBe(false)
+})
+
+test('I21: 50 connections that stay open after their answers keep no request in memory', async () => {
+  const { server, open } = await openServer((request, response) => {
+    request.resume().on('end', () => response.end('done'))
+  })
+  const count = () => queryObjects(IncomingMessage, { format: 'count' }) as unknown as number
+  const before = count()
+  const clients = await Promise.all(Array.from({ length: 50 }, () => open(get)))
+  await eventually(() => {
+    for (const client of clients) expect(client.received()).toContain('done')
+    expect(count() - before).toBeLessThan(10)
+  })
+  for (const client of clients) {
+    expect(client.ending()).toBe('open')
+    finish(client)
+  }
+  await server.stop({ quietMs: 0 })
 })

@@ -38,13 +38,55 @@ describe('what the limiter keeps in Redis', () => {
     }
   })
 
+  test('100 peeks of one tick are one call, so are 100 resets; a foreign value fails alone', async () => {
+    const policies = {
+      p: [sliding('a', '9 per 1h')],
+      q: [sliding('b', '9 per 1h'), sliding('c', '9 per 2h')],
+    }
+    const { limiter, client, redis, prefix } = await realLimiter(policies)
+    await limiter.acquire('p', { u: 'n0' })
+    const [key = ''] = await client.keys(`${prefix}*`)
+    await client.set(key, 'a text')
+    const subjects = Array.from(
+      { length: 100 },
+      (_, at) => [at % 2 ? 'q' : 'p', { u: `n${at}` }] as const,
+    )
+    for (const [policy, fields] of subjects.slice(50)) await limiter.acquire(policy, fields)
+    const sent = vi.spyOn(redis, 'sendCommand')
+    const uses = async () => {
+      const peeks = subjects.map(([policy, fields]) => limiter.peek(policy, fields))
+      const states = await Promise.allSettled(peeks)
+      return states.map((one) =>
+        one.status === 'fulfilled' ? one.value.map(({ used }) => used) : one.reason.name,
+      )
+    }
+
+    const [broken, ...others] = await uses()
+    expect(broken).toBe('LimiterUnavailable')
+    expect(others).toEqual(
+      subjects.slice(1).map(([policy], at) => {
+        const used = at + 1 < 50 ? 0 : 1
+        return policy === 'p' ? [used] : [used, used]
+      }),
+    )
+    // A script that Redis does not know yet is sent twice.
+    expect(sent.mock.calls.length).toBeLessThanOrEqual(2)
+
+    sent.mockClear()
+    await Promise.all(
+      subjects.slice(0, 60).map(([policy, fields]) => limiter.reset(policy, fields)),
+    )
+    expect(sent.mock.calls.length).toBeLessThanOrEqual(2)
+    expect((await uses()).flat().reduce((sum, used) => sum + used, 0)).toBe(60)
+  })
+
   test('what can not work is told at once: numbers as texts, deadlines that are none, an insurance without the policy', async () => {
     const { url } = await testRedis()
     const policies = { p: [sliding('a', '2 per 1h')] }
     const redis = new Redis(url, { lazyConnect: true })
     const texts = new Redis(url, { lazyConnect: true, stringNumbers: true })
     const make = (options: object) => () => createLimiter({ policies, redis, ...options })
-    expect(make({ redis: texts })).toThrow('leave out stringNumbers')
+    expect(make({ redis: texts })).toThrow('remove stringNumbers')
     expect(make({ redis: null })).toThrow('must be an ioredis Redis or Cluster')
     for (const deadlineMs of [0, -5, Number.NaN, 2 ** 31])
       expect(make({ deadlineMs })).toThrow('deadlineMs')

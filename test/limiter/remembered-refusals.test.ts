@@ -38,9 +38,12 @@ describe('remembered refusals (trap 21)', () => {
   test('a refusal holds no longer than its wait from sending, and names no less than its wait from receiving', () => {
     const { refusals, recall, at } = memory()
     at(1_002)
-    refusals.remember({ subject: 's', permits: 1 }, refusal, 1_000) // sent at 1,000, received at 1,002
+    const asked = { subject: 's', permits: 1 }
+    // Sent at 1,000, received at 1,002.
+    refusals.remember(asked, { ...refusal, isNewLock: true }, 1_000)
     at(1_499)
-    expect(recall('s', 1)).toMatchObject({ hold: { waitMs: 3 } })
+    // Only the refusal that was remembered began the lock.
+    expect(recall('s', 1)).toMatchObject({ hold: { waitMs: 3 }, isNewLock: false })
     at(1_500)
     expect(recall('s', 1)).toBeUndefined()
   })

@@ -443,7 +443,9 @@ describe('traps: Redis away', () => {
       const direct = await limiterTo(server.url)
       const by = (requestId: string) => ({ requestId })
       await limiter.acquire(policy, u, by('heard first'))
+      await limiter.acquire(policy, u, by('released'))
       proxy.dropAnswers()
+      await expect(limiter.release(policy, u, 'released')).rejects.toThrow(LimiterUnavailable)
       const ids = ['heard first', 'heard later', 'heard elsewhere', 'never heard']
       const unheard = await Promise.allSettled(ids.map((id) => limiter.acquire(policy, u, by(id))))
       expect(unheard.every(({ status }) => status === 'rejected')).toBe(true)
@@ -453,11 +455,12 @@ describe('traps: Redis away', () => {
       proxy.forward()
       proxy.reset()
       await eventually(() => limiter.acquire(policy, u, by('heard later')))
+      await limiter.acquire(policy, u, by('released'))
       // What is given up is given back at once, and a second time two seconds later.
       await sleep(2_800)
-      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 3 }])
+      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 4 }])
       expect(await direct.release(policy, u, 'heard first')).toBe(true)
-      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 2 }])
+      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 3 }])
     },
   )
 

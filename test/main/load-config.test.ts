@@ -182,7 +182,7 @@ describe('what can be known at start is said at start', () => {
         providers: {},
         routes: {},
       },
-      [/^recipients\.mail\.refuse\.2: is a domain/],
+      [/^recipients\.mail\.refuse\.2: must be a domain/],
     ],
   ] as [string, Record<string, unknown>, RegExp[]][])('%s', async ([, sections, expected]) => {
     const problems = await problemsOf(sections)
@@ -230,7 +230,7 @@ colour: red
   const problems = loaded.ok ? [] : loaded.problems
   const expected = [
     /^DATABASE_URL is not set$/,
-    /^SECRET: needs at least 32 bytes$/,
+    /^SECRET: must have at least 32 bytes$/,
     /:1: code\.length: /,
     /:1: code\.lenght: unknown key/,
     /:5: Map keys must be unique/,

@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path'
 import express from 'express'
 import { expect, inject, test } from 'vitest'
 import { pluginIn } from '../../src/config/plugin-module.ts'
+import { openRouters } from '../../src/config/plugins.ts'
 import { loadConfig } from '../../src/main/load-config.ts'
-import { createExtensions, openRouters, type Plugin } from '../../src/main/plugins.ts'
+import { createExtensions, type Plugin } from '../../src/main/plugins.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
 const env = {
@@ -208,7 +209,7 @@ test.each<[string, Record<string, string>, string[], RegExp[]]>([
     'a kind under another name',
     { 'a.js': file(`{ name: 'x', providerKinds: { other: ${kind('acme')} } }`) },
     ['./a.js'],
-    [/plugin x: providerKinds\.other: is the kind "acme"; both names must be the same$/],
+    [/plugin x: providerKinds\.other: has the kind "acme"; both names must be the same$/],
   ],
   [
     'a kind of no channel',
@@ -226,13 +227,13 @@ test.each<[string, Record<string, string>, string[], RegExp[]]>([
     'a kind with a name that is none',
     { 'a.js': file(`{ ...${kind('acme')}, kind: 'A c' }`) },
     ['./a.js'],
-    [/is not a provider kind: kind: is a short lower-case name$/],
+    [/is not a provider kind: kind: must be a short lower-case name$/],
   ],
   [
     'settings that are no schema',
     { 'a.js': file(`{ ...${kind('acme')}, settings: { url: 'string' } }`) },
     ['./a.js'],
-    [/is not a provider kind: settings: is a zod schema$/],
+    [/is not a provider kind: settings: must be a zod schema$/],
   ],
   ['no list', {}, 'x' as never, [/^1: plugins: /]],
 ])(

@@ -336,7 +336,7 @@ describe('`migrate` that can not: exit code 1 and one sentence', async () => {
 describe('questions about readiness', () => {
   test('in a flood: looks are spaced, and no answer is older than its question', async () => {
     let looks = 0
-    const { ask, stop } = startReadiness({
+    const { ask, begin, stop } = startReadiness({
       look: async () => {
         const began = ++looks
         await sleep(20)
@@ -351,6 +351,7 @@ describe('questions about readiness', () => {
       expect(Number(reason.slice('look '.length))).toBeGreaterThan(looksBefore)
     }
     const startMs = performance.now()
+    await begin()
     while (performance.now() - startMs < 600) {
       await Promise.race([Promise.all(Array.from({ length: 100 }, lookOf)), sleep(5)])
     }
@@ -362,12 +363,13 @@ describe('questions about readiness', () => {
   test('the owner is told of every change, and of nothing else', async () => {
     const answers = ['a', 'a', 'b', 'b', 'a']
     const told: string[] = []
-    const { ask, stop } = startReadiness({
+    const { ask, begin, stop } = startReadiness({
       look: async () => ({ reasons: [answers.shift() ?? 'a'], warnings: [] }),
       onChange: ({ reasons }) => told.push(...reasons),
     })
     releaseLater(stop)
-    for (let count = 0; count < 5; count++) await ask()
+    await begin()
+    for (let count = 0; count < 4; count++) await ask()
     expect(told).toEqual(['a', 'b', 'a'])
   })
 })

@@ -5,6 +5,7 @@
  *     npm run mutants -- captcha                                 a room
  *     npm run mutants -- captcha src/captcha/check.ts:20-40      a file of it, or lines of a file
  *     npm run mutants -- captcha src/captcha/check.ts test/captcha/check.test.ts    on these tests alone
+ *     npm run mutants -- captcha --sample 120                    as many of its mutants at random; --seed 7 draws them again
  *     npm run mutants -- lua/codes-N.lua                         a script, on the tests of the room that loads it
  *     npm run mutants -- lua/codes-N.lua test/captcha/co*.ts     a script, on these tests
  *
@@ -13,6 +14,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
 import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
 import { makeRunFolder, removeRunFolder } from '../tools/run-folder.ts'
 import { roomOfScript, tryLuaMutants } from './lua.ts'
@@ -20,10 +22,15 @@ import { roomOfScript, tryLuaMutants } from './lua.ts'
 /** Tests in other folders that a room's promises stand in, beside `test/ROOM`. */
 const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   base: ['test/contract/metrics.test.ts'],
+  access: ['test/commands/{examine,keys}.test.ts', 'test/http/{cors,publishable-keys}.test.ts'],
+  captcha: ['test/http/{calls-for-plugins,captchas,challenges}.test.ts'],
+  config: ['test/main/load-config.test.ts'],
+  delivery: ['test/commands/examine.test.ts'],
+  main: ['test/flow/main-job.test.ts', 'test/http/in-process.test.ts'],
   notice: [
-    'test/console/lists.test.ts',
+    'test/console/{lists,story}.test.ts',
     'test/delivery/{record,resolve-unknown,retry}.test.ts',
-    'test/http/{check-mx,idempotency,notices}.test.ts',
+    'test/http/{calls-for-plugins,check-mx,idempotency,notices,recipients-scenes}.test.ts',
     'test/upkeep/{reconcile,retention}.test.ts',
   ],
   rules: [
@@ -35,16 +42,30 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
     'test/notice/test-policies.test.ts',
     'test/support/recorder.test.ts',
   ],
+  storage: ['test/main/{ready,run}.test.ts'],
+  support: ['test/http/{recipients,recipients-away,recipients-scenes}.test.ts'],
 }
 
-const [what = '', ...parts] = process.argv.slice(2)
+/** Generated files, which get no mutants. */
+const made = ['**/generated/**', '**/dist/**']
+
+const { values: drawn, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { sample: { type: 'string' }, seed: { type: 'string' } },
+})
+const [what = '', ...parts] = positionals
 const isScript = what.endsWith('.lua')
 const room = isScript ? roomOfScript(what) : what
 const testsGiven = parts.filter((part) => part.startsWith('test/'))
 const filesGiven = parts.filter((part) => !testsGiven.includes(part))
-const files = filesGiven.length > 0 ? filesGiven : globSync(`src/${room}/**/*.ts`).sort()
+const files =
+  filesGiven.length > 0
+    ? filesGiven
+    : globSync(`{${room},src/${room}}/**/*.ts`, { exclude: made }).sort()
 if (!room || files.length === 0) {
-  console.error('npm run mutants -- ROOM [FILE[:LINE-LINE] …] [TEST …]; a room is a folder of src/')
+  console.error(
+    'npm run mutants -- ROOM [FILE[:LINE-LINE] …] [TEST …] [--sample COUNT [--seed SEED]]; a room is a folder of src/, or web',
+  )
   console.error('npm run mutants -- lua/SCRIPT.lua [TEST …]')
   process.exit(2)
 }
@@ -66,7 +87,7 @@ const options = {
   // What is evaluated while a file loads would cost a run of all tests each.
   ignoreStatic: true,
   incremental: true,
-  incrementalFile: `${results}/${room}.json`,
+  incrementalFile: `${results}/${room}${drawn.sample ? '.sample' : ''}.json`,
   concurrency: 1,
   timeoutMS: 20_000,
   timeoutFactor: 2,
@@ -76,7 +97,7 @@ const options = {
   disableTypeChecks: false,
   tempDirName: `${results}/tree-${room}`,
   cleanTempDir: 'always',
-  ignorePatterns: ['.postern', 'bench', 'examples', 'site', 'docs'],
+  ignorePatterns: ['.postern', 'bench', 'examples', 'site'],
   reporters: ['clear-text', 'progress-append-only'],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false, allowEmojis: false },
   warnings: false,
@@ -106,9 +127,17 @@ if (isScript) {
 }
 
 const program = installedStryker()
-const stryker = spawn('nice', ['-n', '19', program, 'run', optionsFile], {
+const draw = drawn.sample ? ['--import', './test/mutants/draw.ts'] : []
+const command = [process.execPath, ...draw, program, 'run', optionsFile]
+const stryker = spawn('nice', ['-n', '19', ...command], {
   stdio: 'inherit',
-  env: { ...env, REDIS_URL: redis.url },
+  env: {
+    ...env,
+    REDIS_URL: redis.url,
+    MUTANTS_STRYKER: strykerHome,
+    MUTANTS_SAMPLE: drawn.sample,
+    MUTANTS_SEED: drawn.seed ?? `${Date.now() % 10_000}`,
+  },
 })
 // It keeps what it has found so far.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -7,7 +7,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: JSON.parse(process.env.MUTANTS_TESTS ?? '[]') as string[],
-    exclude: ['test/**/*.slow.test.ts'],
+    // The second measures the built scripts, which hold all mutants at once here.
+    exclude: ['test/**/*.slow.test.ts', 'test/web/docs.test.ts'],
     provide: { mountAt: '' },
     globalSetup: ['test/tools/global-setup.ts'],
     setupFiles: ['test/tools/each-file.ts', 'test/mutants/setup.ts'],

@@ -58,7 +58,7 @@ test.each([
   [{ to: 'nobody' }, { outcome: 'invalid_recipient' }],
   [{ to: '+4915112345678' }, { outcome: 'destination_not_allowed', reason: 'country' }],
   [{ template: 'other' }, refusal('template', 'there is no such template')],
-  [{ locale: 'fr' }, refusal('template', 'has no sms form')],
+  [{ locale: 'fr' }, refusal('template', 'has no sms variant')],
   [{ params: { name: 'Ada' } }, refusal('params.order', 'the template needs it')],
   [
     { params: { name: 'Ada', order: 7, other: 1 } },

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { canonicalRecord } from '../../src/base/canonical.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createIdempotency, type Idempotency } from '../../src/notice/idempotency.ts'
 import type { Accepted, SendAsked, SendOutcome } from '../../src/notice/message.ts'
@@ -94,21 +93,6 @@ test('an accepted outcome is the repeat’s outcome; before that it is in progre
   const ways = { adopt: async () => undefined, make: async () => expect.unreachable() }
   const notice = await keys.carryOut('notice', asked('accepted'), server, keys.answerBy(), ways)
   expect(notice).toEqual({ outcome: 'idempotency_key_reused' })
-})
-
-test('an answer that an earlier build kept as it went out is the same outcome', async () => {
-  const first = await attempt('by HTTP')
-  const { id } = first
-  await first.end(accepted(id))
-  const { outcome: _, ...body } = accepted(id)
-  const answer = { status: 202, headers: { location: `/v1/notices/${id}` }, body }
-  const { idempotencyKey: __, ...content } = asked(undefined)
-  const request = `/v1/captchas ${canonicalRecord(content)}`
-  await pool.query(
-    `UPDATE idempotency_key SET answer = $1, request_hash = sha256(convert_to($3, 'UTF8')) WHERE notice_id = $2`,
-    [answer, id, request],
-  )
-  expect(await begin('by HTTP')).toEqual(accepted(id))
 })
 
 test.each([

@@ -16,7 +16,7 @@ releaseLater(() => producer.close())
 const connection = await redis.connect('producer')
 
 function queueOf(channel: 'sms' | 'email'): Queue {
-  const prefix = queuePrefix(redis.prefix)
+  const prefix = queuePrefix(redis.prefix, channel)
   const queue = new Queue(queueName(channel), { connection, prefix, skipVersionCheck: true })
   releaseLater(() => queue.close())
   return queue
@@ -35,6 +35,17 @@ test('add: the job is the notice id and nothing else, on the queue of its channe
   expect(smsJob?.data).toEqual({ id: sms.id })
   expect(mailJob?.data).toEqual({ id: mail.id })
   expect(await queueOf('email').getJob(sms.id)).toBe(undefined)
+})
+
+test('the queues of the channels have hash tags of their own: each can lie on its own shard', async () => {
+  await Promise.all([producer.add(captcha()), producer.add({ ...notice(), channel: 'email' })])
+  const tagsOf = async (channel: string) => {
+    const keys = await redis.client.keys(`*send-${channel}*`)
+    return [...new Set(keys.map((key) => /{(.*?)}/.exec(key)?.[1]))]
+  }
+  const [sms, email] = [await tagsOf('sms'), await tagsOf('email')]
+  expect([sms.length, email.length]).toEqual([1, 1])
+  expect(sms).not.toEqual(email)
 })
 
 test('add: the same notice 100 times at once and again is one job (I11)', async () => {

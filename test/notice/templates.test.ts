@@ -161,7 +161,7 @@ describe('loadTemplates', () => {
       { 't/email.en.html': 'x' },
       /t\/email\.en\.html: has no text part/,
     ],
-    ['a mail without subject', { 't/email.en.txt': 'Hello' }, /begins with "Subject: …"/],
+    ['a mail without subject', { 't/email.en.txt': 'Hello' }, /must begin with "Subject: …"/],
     ['a block', { 't/sms.en.txt': '{{#if a}}x{{/if}}' }, /line 1: only plain/],
     ['a path', { 't/sms.en.txt': '\n\n{{a.b}}' }, /line 3: only plain/],
     ['a parent path', { 't/sms.en.txt': '{{../a}}' }, /only plain/],
@@ -176,10 +176,15 @@ describe('loadTemplates', () => {
     [
       'a WebOTP line that is not the last',
       { 't/sms.en.txt': 'x\n@shop.example #{{code}}\ny' },
-      /line 2: a WebOTP line is the last one/,
+      /line 2: a WebOTP line must be the last one/,
     ],
     ['a WebOTP line alone', { 't/sms.en.txt': '@shop.example #{{code}}' }, /line 1: a WebOTP/],
     ['a WebOTP line of another form', { 't/sms.en.txt': 'x\n@shop.example {{code}}' }, /line 2: a/],
+    [
+      'a WebOTP line with more behind it',
+      { 't/sms.en.txt': 'x\n@shop.example #{{code}} y' },
+      /line 2: a/,
+    ],
     ['a brace left open', { 't/sms.en.txt': 'x {{a' }, /t\/sms\.en\.txt: /],
   ]
   test.each(faults)('%s is refused at start with its file', (_, files, message) => {
@@ -193,6 +198,11 @@ describe('loadTemplates', () => {
 
   test('a folder that is not there is said so', () => {
     expect(() => loadTemplates('/nowhere/at/all')).toThrow(/ENOENT/)
+  })
+
+  test('a WebOTP line at the end stays', () => {
+    const { render } = sms('{{code}}\n@shop.example #{{code}}')
+    expect(render('t', 'sms', 'en', { code: '42' }).text).toBe('42\n@shop.example #42')
   })
 
   test('a comment is not part of the message', () => {

@@ -26,10 +26,10 @@ interface Target {
 }
 
 const { groups } = parse(read('deploy/prometheus/alerts.yml')) as {
-  groups: { rules: { alert: string; expr: string }[] }[]
+  groups: { rules: { alert?: string; record?: string; expr: string }[] }[]
 }
 const alerts: Target[] = groups.flatMap(({ rules }) =>
-  rules.map(({ alert, expr }) => ({ title: alert, expr })),
+  rules.map(({ alert, record, expr }) => ({ title: alert ?? (record as string), expr })),
 )
 const { panels } = JSON.parse(read('deploy/grafana/dashboards/postern.json')) as {
   panels: { title: string; targets?: { expr: string; legendFormat: string }[] }[]

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/main/load-config.ts'
-import { dkimSettings } from '../../src/providers/smtp/dkim.ts'
+import { dkimSettingsIn } from '../../src/providers/smtp/dkim.ts'
 import { serverFolder } from '../tools/debian-server.ts'
 
 const rsa = (modulusLength: number) =>
@@ -12,7 +12,7 @@ const key = rsa(1024)
 const names = { domain: 'acme.test', selector: 'mail2026' }
 
 const problemOf = (given: object) => {
-  const { error } = dkimSettings.safeParse({ ...names, privateKey: key, ...given })
+  const { error } = dkimSettingsIn('.').safeParse({ ...names, privateKey: key, ...given })
   return error?.issues.map(({ path, message }) => `${path}: ${message}`).join()
 }
 
@@ -35,9 +35,13 @@ test.each([
   ['a file that is not there', '/nowhere/MIIE.pem', /nor a file that can be read \(ENOENT\)/],
   ['text without BEGIN', key.toString().split('\n')[1], /neither a key that begins/],
   ['nothing', '', /neither a key/],
-  ['half a key', cut, /not a private key in PEM form/],
-  ['a public key', ed25519.publicKey.export({ type: 'spki', format: 'pem' }), /not a private key/],
-  ['Ed25519', ed25519.privateKey.export({ type: 'pkcs8', format: 'pem' }), /not an RSA key/],
+  ['half a key', cut, /must be a private key in PEM form/],
+  [
+    'a public key',
+    ed25519.publicKey.export({ type: 'spki', format: 'pem' }),
+    /must be a private key/,
+  ],
+  ['Ed25519', ed25519.privateKey.export({ type: 'pkcs8', format: 'pem' }), /must be an RSA key/],
   ['a key with a passphrase', locked, /locked with a passphrase/],
   ['a small key', rsa(512), /an RSA key of 512 bits/],
 ])('%s is refused, and not quoted', (_, privateKey, expected) => {
@@ -48,13 +52,27 @@ test.each([
 })
 
 test.each([
-  [{ domain: 'acme' }, /^domain: not a domain/],
+  [{ domain: 'acme' }, /^domain: must be a domain/],
   [{ domain: 'acme.test; s=x' }, /^domain: /],
-  [{ selector: 'a b' }, /^selector: not a selector/],
+  [{ selector: 'a b' }, /^selector: must be a selector/],
   [{ selector: '_x' }, /^selector: /],
   [{ keys: [] }, /unrecognized/i],
 ])('refuses %j', (given, expected) => {
   expect(problemOf(given)).toMatch(expected)
+})
+
+test('in the policy file, a relative path of the key begins at the file', async () => {
+  const folder = serverFolder('dkim')
+  writeFileSync(join(folder, 'key.pem'), key)
+  const problemsOf = async (privateKey: string) => {
+    const dkim = { ...names, privateKey }
+    const mail = { kind: 'smtp', url: 'smtp://127.0.0.1', from: 'a@acme.test', dkim }
+    const text = JSON.stringify({ providers: { mail } })
+    const loaded = await loadConfig({}, { text, path: join(folder, 'postern.yaml') })
+    return loaded.ok ? [] : loaded.problems.filter((problem) => problem.includes('dkim.'))
+  }
+  expect(await problemsOf('key.pem')).toEqual([])
+  expect(await problemsOf('other.pem')).toHaveLength(1)
 })
 
 test('at start: the line of the policy file, and nothing of the key', async () => {
@@ -71,7 +89,7 @@ test('at start: the line of the policy file, and nothing of the key', async () =
   const loaded = await loadConfig({}, { text, path: 'postern.yaml' })
   const problems = loaded.ok ? [] : loaded.problems
   expect(problems.filter((problem) => problem.includes('dkim'))).toEqual([
-    expect.stringMatching(/^postern\.yaml:9: .*privateKey.* not a private key in PEM form/),
+    expect.stringMatching(/^postern\.yaml:9: .*privateKey.* must be a private key in PEM form/),
   ])
   expect(JSON.stringify(problems)).not.toContain('MII')
 })

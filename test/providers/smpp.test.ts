@@ -214,6 +214,20 @@ describe('smpp', () => {
     expect((await send('a'.repeat(400))).kind).toBe('invalid_recipient')
   })
 
+  it('throttled at the first part: nothing was taken; at a later part: only this part is sent again', async () => {
+    const { farEnd, send } = await start()
+    farEnd.refuse(0x58)
+    expect(await send('a'.repeat(400))).toMatchObject({ kind: 'throttled' })
+    expect(farEnd.submits).toHaveLength(1)
+    farEnd.refuse(0x58, 3)
+    const sent = send('b'.repeat(400))
+    await eventually(() => farEnd.submits.length === 4)
+    farEnd.refuse(0)
+    expect(await sent).toMatchObject({ kind: 'accepted' })
+    const parts = farEnd.submits.slice(1).map(({ short_message }) => short_message.udh?.[0]?.[4])
+    expect(parts).toEqual([1, 2, 3, 3])
+  })
+
   it('answers unavailable when the bind hangs, and unknown when the answer does (F15)', async () => {
     const { farEnd, send } = await start()
     await send('bound')
@@ -264,6 +278,24 @@ describe('smpp', () => {
     await ended
     expect((await send('two')).kind).toBe('accepted')
     expect(farEnd.binds).toHaveLength(2)
+  })
+
+  it('an SMSC that unbinds first answers what it took: that counts, and nothing more goes over this session', async () => {
+    const held: (() => void)[] = []
+    const answer = () => new Promise<void>((resolve) => held.push(resolve))
+    const { farEnd, send } = await start({ answer }, { window: 2 })
+    const taken = [send('1'), send('2')]
+    await eventually(() => held.length === 2)
+    const waiting = send('3')
+    const unbound = new Promise((resolve) => farEnd.sessions[0]?.unbind(resolve))
+    expect(await waiting).toEqual({ kind: 'unavailable', detail: 'SMPP unbound' })
+    const later = send('4')
+    await eventually(() => held.length === 3)
+    expect(farEnd.binds).toHaveLength(2)
+    for (const release of held) release()
+    const kinds = (await Promise.all([...taken, later])).map(({ kind }) => kind)
+    expect(kinds).toEqual(['accepted', 'accepted', 'accepted'])
+    await unbound
   })
 
   it('asks whether an idle SMSC is still there, and leaves one that is not', async () => {

@@ -521,7 +521,7 @@ describe('smtp', () => {
 
   it.each([
     ['http://host', 'smtp://'],
-    ['nonsense', 'not a URL'],
+    ['nonsense', 'must be a URL'],
     ['smtp://host?tls=maybe', 'tls must be one of'],
     ['smtp://host?pool=true', 'allows no query'],
     ['smtps://host?tls=off', 'contradict'],

@@ -9,9 +9,14 @@ import { createDnsResolver } from '../../src/recipient/mail-domains.ts'
 import { type DnsAnswer, startDns, useDns } from '../tools/dns.ts'
 
 /** The findings: MX, SPF, DKIM keys, DMARC, and the alignment of signatures of Postern. */
-async function examineSigners(names: Record<string, DnsAnswer>, domain: string, signers: Signer[]) {
+async function examineSigners(
+  names: Record<string, DnsAnswer>,
+  domain: string,
+  signers: Signer[],
+  isInEnvelope = true,
+) {
   useDns(await startDns(names))
-  return examineMailDomain(createDnsResolver(500), domain, signers)
+  return examineMailDomain(createDnsResolver(500), domain, { signers, isInEnvelope })
 }
 
 async function examine(names: Record<string, DnsAnswer>, selector?: string, domain = 'acme.test') {
@@ -37,6 +42,18 @@ test('all well: MX, SPF, a long DKIM key, DMARC', async () => {
     'ok: DKIM key found at s1._domainkey.acme.test',
     'ok: DMARC has p=reject',
   ])
+})
+
+test('only by SES: no SPF is needed, and the selector is one that SES shows', async () => {
+  const names = { 'acme.test': { mx: [[10, 'mx.acme.test']] } } as Record<string, DnsAnswer>
+  const found = await examineSigners(names, 'acme.test', [], false)
+  expect(found.map(({ state, message }) => `${state}: ${message}`)).toEqual([
+    'ok: accepts mail',
+    'ok: SPF is not needed: SES sends with another envelope, so DKIM must align',
+    'warning: DKIM is not checked, because DNS does not list selectors',
+    expect.stringMatching(/^error: no DMARC record/),
+  ])
+  expect(found[2]?.advice).toMatch(/--dkim-selector NAME, one of the three names that SES shows/)
 })
 
 test('nothing there', async () => {

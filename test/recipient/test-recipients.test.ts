@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
-import { createTestRecipients } from '../../src/recipient/test-recipients.ts'
+import { createTestRecipients, warnOfTestRecipients } from '../../src/recipient/test-recipients.ts'
 
 const recipients = [
   { to: '+1 (500) 555-0006', code: '0000' },
@@ -59,9 +59,24 @@ test('until: to the end of that day in UTC, and then they are recipients like an
   at('2026-12-31T23:59:59.999Z')
   expect(codeFor('sms', '+8613800138000')).toBe('1111')
   expect(tests.list()).toHaveLength(4)
+  expect(Object.keys(tests.list()[0] ?? {})).toEqual(['channel', 'to'])
   at('2027-01-01T00:00:00.000Z')
   expect(codeFor('sms', '+8613800138000')).toBe(undefined)
   expect(codeFor('sms', '+15005550006')).toBe('invalid')
   expect(codeFor('email', 'reviewer@acme.test')).toBe('not_allowed')
   expect(tests.list()).toEqual([])
+})
+
+test('warnOfTestRecipients: masked, at most twenty of them with the number of all, and nothing without one', () => {
+  const warnings: unknown[] = []
+  const log = { testRecipients: (facts: object) => void warnings.push(facts) }
+  const list = Array.from({ length: 21 }, () => ({ channel: 'sms' as const, to: '+8613800138000' }))
+  warnOfTestRecipients([], undefined, log)
+  expect(warnings).toEqual([])
+  warnOfTestRecipients(list, undefined, log)
+  warnOfTestRecipients(list.slice(0, 1), '2026-12-31', log)
+  expect(warnings).toEqual([
+    { count: 21, recipients: Array(20).fill('+8613****8000'), until: 'for ever' },
+    { count: 1, recipients: ['+8613****8000'], until: '2026-12-31' },
+  ])
 })

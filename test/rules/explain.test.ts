@@ -127,6 +127,18 @@ test.each([
   expect(parsed && sentenceOf(parsed, 'zh')).toBe(sentence)
 })
 
+test('a policy that includes captcha decides in its place; any other is for callers of the limiter', () => {
+  const own = { name: 'own', key: '{to}', sliding: '5 per 24h' }
+  const captcha = [{ name: 'recipient', key: '{to}', sliding: '1 per 60s' }]
+  const parsed = parsePolicies({ captcha, camara: [own, { include: 'captcha' }], export: [own] })
+  const heads = explain(parsed.ok ? parsed.policies : {}).match(/^\w+, .*$/gm)
+  expect(heads).toEqual([
+    'captcha, before a code is sent:',
+    "camara, in place of captcha, for sends in process that name it, together with captcha's rules:",
+    'export, for callers of the limiter and of login attempts:',
+  ])
+})
+
 test('a lockout of checks: the last wrong code locks, and not the one after it', () => {
   const guesses = {
     name: 'guesses',

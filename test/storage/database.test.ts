@@ -59,3 +59,25 @@ test("its time is PostgreSQL's from the first connection on, not from the proces
   expect(Number.isInteger(saidMs)).toBe(true)
   await eventually(() => database.nowMs() > saidMs)
 })
+
+test('look-ups by recipient are planned once per connection, and only the first few texts of them', async () => {
+  const { url } = await testDatabase()
+  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  const find = (where: Readonly<Record<string, unknown>>) =>
+    database.read((prisma) => prisma.notice.findMany({ where, take: 1 }))
+  const named = async () => {
+    const sql = `SELECT count(*)::int AS count FROM pg_prepared_statements WHERE name LIKE 'recipient-%'`
+    return (await database.query<{ count: number }>('named', sql, []))[0]?.count
+  }
+  const recipientHash = { in: [new Uint8Array(15)] }
+  await find({ app: 'shop' })
+  expect(await named()).toBe(0)
+  await find({ app: 'shop', recipientHash })
+  await find({ app: 'bank', recipientHash })
+  expect(await named()).toBe(1)
+  for (let scenes = 1; scenes < 20; scenes++) {
+    await find({ recipientHash, scene: { in: Array.from({ length: scenes }, String) } })
+  }
+  expect(await named()).toBe(8)
+})

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { releaseLater } from './release.ts'
+import { listen } from './listen.ts'
 
 /** What the far end does with one call. */
 export type FarEndAnswer =
@@ -73,14 +72,6 @@ export async function startFarEnd(): Promise<FarEnd> {
       response.end(answer.body ?? JSON.stringify(isTaken ? { id: `far-${noticeId}` } : {}))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  releaseLater(
-    () =>
-      new Promise((resolve) => {
-        server.close(resolve)
-        server.closeAllConnections()
-      }),
-  )
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`
+  const url = `${await listen(server)}/send`
   return Object.assign(farEnd, { url })
 }

@@ -1,7 +1,5 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { releaseLater } from './release.ts'
+import { listen } from './listen.ts'
 
 /**
  * A far end as Turnstile and hCaptcha document theirs: a form with `secret` and `response`, answered with
@@ -48,15 +46,6 @@ export async function startSiteverify(secret: string): Promise<Siteverify> {
       response.writeHead(status, { 'content-type': 'application/json' }).end(body)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(
-    () =>
-      new Promise((resolve) => {
-        server.close(resolve)
-        server.closeAllConnections()
-      }),
-  )
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/siteverify`
+  const url = `${await listen(server)}/siteverify`
   return Object.assign(far, { url })
 }

@@ -1,6 +1,5 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { releaseLater } from '../tools/release.ts'
+import { listen } from '../tools/listen.ts'
 
 /** One request as it arrived. */
 export interface Told {
@@ -34,14 +33,6 @@ export async function startReceiver(
     if (status === -1) incoming.socket.destroy()
     else if (status !== 0) response.writeHead(status, { location: '/elsewhere' }).end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  releaseLater(
-    () =>
-      new Promise((resolve) => {
-        server.close(resolve)
-        server.closeAllConnections()
-      }),
-  )
-  receiver.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`
+  receiver.url = `${await listen(server)}/events`
   return receiver
 }

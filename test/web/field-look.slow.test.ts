@@ -224,6 +224,7 @@ describe('forced colours', () => {
       await page.locator('.postern-field').waitFor()
       expect(await drawn(page, '.postern-button', 'borderTopStyle')).toBe('solid')
       expect(await border('.postern-button')).not.toBe(await system('Canvas'))
+      expect(await axe(page)).toEqual([])
       await partsOf(page).send.click()
       await said(page).toContain('first')
       expect(await drawn(page, '.postern-input', 'borderTopStyle')).toBe('dashed')

@@ -13,7 +13,7 @@ const refreshMs = Number(main.dataset.refreshMs)
 const longestPauseMs = 60_000
 const answerWithinMs = 10_000
 
-// As they are served, in another zone: 2026-11-23 09:30:00.
+// Writes times in the form of the server, but in the browser's zone: 2026-11-23 09:30:00.
 const dateAndTime = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
 
 function writeTimes(root) {

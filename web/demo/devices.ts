@@ -96,7 +96,7 @@ function updateWay(element: HTMLElement, notice: Notice, nowMs: number): void {
   steps.push(
     isOpen
       ? step(text('waiting', { time }), 'plain')
-      : step(`${state} · ${text('arrived', { time })}`, sentAt ? 'good' : 'bad'),
+      : step(`${text(state)} · ${text('arrived', { time })}`, sentAt ? 'good' : 'bad'),
   )
   const holder = element.querySelector('.steps') as HTMLElement
   const words = (nodes: Iterable<Node>) =>

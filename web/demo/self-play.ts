@@ -1,7 +1,7 @@
 /**
- * Plays the recording of a real visit until the page is touched. In it a second request is refused. It asks
- * the server for nothing, so it costs no limits and leaves nothing behind. `test/dev/demo.slow.test.ts` makes the
- * recording, and compares it with what the demo does.
+ * Plays the recording of a real visit until the page is touched. In it a second request is refused. It sends no
+ * requests, so it uses up no limits and leaves nothing behind. `test/dev/demo.slow.test.ts` makes the recording, and
+ * compares it with what the demo does.
  */
 import type { DemoState } from './demo-state.ts'
 import { byId, setText } from './elements.ts'
@@ -15,7 +15,7 @@ const touches = ['pointerdown', 'keydown', 'focusin'] as const
 /** Before the first request, after its message arrived, and after the refusal of the second. */
 const frames = recording as unknown as readonly [DemoState, DemoState, DemoState]
 
-/** `onEnd` is called once, also where nothing was played. `isCalm`: whole steps, without typing. */
+/** `onEnd` is called once, even if nothing was played. `isCalm`: whole steps, without typing. */
 export function createSelfPlay(deps: {
   hand: Hand
   isCalm: boolean
@@ -75,7 +75,7 @@ export function createSelfPlay(deps: {
   }
 
   return {
-    /** Given each state of the server. True while the recording is shown instead. */
+    /** Called with each state of the server. Returns true while the recording is shown instead. */
     covers(state: DemoState): boolean {
       real = state
       if (state.decisions.length > 0 || hand.wantsCode() || !isSamePolicy(state)) end()
@@ -96,10 +96,11 @@ const rulesOf = (lanes: DemoState['lanes']) =>
     lanes.map(({ policy, rule, mode, window, limit }) => [policy, rule, mode, window, limit]),
   )
 
-/** The same state as if it were read at `nowMs`. */
+/** The recorded state, as if it were read at `nowMs`, with its message in the language of the page. */
 function movedTo(nowMs: number, frame: DemoState): DemoState {
   const laterMs = nowMs - frame.nowMs
   return JSON.parse(JSON.stringify(frame), (name, value) => {
+    if (name === 'text') return text('played', { code: /\d+/.exec(value)?.[0] ?? '' })
     if (name === 'takenAtMs') return value.map((atMs: number) => atMs + laterMs)
     if (name === 'atMs' || name === 'nowMs') return value + laterMs
     const isTime = typeof value === 'string' && (name === 'at' || name.endsWith('At'))

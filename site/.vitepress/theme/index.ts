@@ -4,26 +4,58 @@ import DefaultTheme, {
   VPHomeFeatures,
   VPHomeHero,
 } from 'vitepress/theme-without-fonts'
-import { h } from 'vue'
+import { defineComponent, h, onMounted, onUnmounted, ref } from 'vue'
 import '../../../web/brand/brand.css'
 import './style.css'
 
-/** The demo, moving, below the words of the first page. The style sheet shows the one of the reader's light. */
-function DemoPicture() {
+/**
+ * The demo below the words of the first page: a still picture. The moving one is ten times as large, so it is loaded when
+ * most of the still one is in view. A reader who wants no motion or little data starts it by the button, which also ends it.
+ * The style sheet shows the picture of the reader's light.
+ */
+const DemoPicture = defineComponent(() => {
   const { frontmatter, localeIndex } = useData()
-  const name = localeIndex.value === 'zh' ? 'demo-zh' : 'demo'
-  const alt = frontmatter.value.picture
-  return h(
-    'p',
-    { class: 'demo' },
-    ['light', 'dark'].map((scheme) =>
+  const picture = ref<HTMLElement>()
+  const isMoving = ref(false)
+  let inView: IntersectionObserver | undefined
+  const stopWatching = () => inView?.disconnect()
+  onMounted(() => {
+    if (!picture.value || wantsNoMotion()) return
+    const atThisPart = { threshold: 0.75 }
+    inView = new IntersectionObserver((seen) => {
+      if (seen.some(({ isIntersecting }) => isIntersecting)) move(true)
+    }, atThisPart)
+    inView.observe(picture.value)
+  })
+  onUnmounted(stopWatching)
+
+  function move(isMovingNow: boolean): void {
+    isMoving.value = isMovingNow
+    stopWatching()
+  }
+
+  return () => {
+    const name = localeIndex.value === 'zh' ? 'demo-zh' : 'demo'
+    const { alt, play, stop } = frontmatter.value.picture
+    const images = ['light', 'dark'].map((scheme) =>
       h('img', {
         class: scheme,
-        src: withBase(`/${name}-${scheme}.webp`),
+        src: withBase(`/${name}-${scheme}${isMoving.value ? '' : '-still'}.webp`),
         ...{ alt, width: 1280, height: 780, loading: 'lazy' },
       }),
-    ),
-  )
+    )
+    const button = h(
+      'button',
+      { type: 'button', onClick: () => move(!isMoving.value) },
+      isMoving.value ? stop : play,
+    )
+    return h('div', { class: 'demo' }, h('div', { ref: picture }, [...images, button]))
+  }
+})
+
+function wantsNoMotion(): boolean {
+  const { connection } = navigator as Navigator & { connection?: { saveData: boolean } }
+  return matchMedia('(prefers-reduced-motion: reduce)').matches || connection?.saveData === true
 }
 
 /** VitePress' own has no main landmark. */
@@ -35,8 +67,19 @@ const Home = () =>
     h(VPHomeContent, null, () => h(Content)),
   ])
 
+/** VitePress' own has no main landmark, and a link whose name is not its text. */
+function NotFound() {
+  const { title, quote, link = '/', linkText } = useData().theme.value.notFound ?? {}
+  return h('main', { class: 'missing vp-doc' }, [
+    h('h1', title),
+    h('p', quote),
+    h('p', h('a', { href: withBase(link) }, linkText)),
+  ])
+}
+
 export default {
   ...DefaultTheme,
+  Layout: () => h(DefaultTheme.Layout, null, { 'not-found': () => h(NotFound) }),
   enhanceApp(context) {
     DefaultTheme.enhanceApp?.(context)
     context.app.component('home', Home)

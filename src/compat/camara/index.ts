@@ -28,7 +28,7 @@ export const camara = defineFacade({
   settings,
   create: ({ maxCodes, window }) => ({
     name: 'camara',
-    // In one step with the operator's rules: a code that they refuse takes no use.
+    // Decided in one step with the operator's rules, so a refused code uses up nothing.
     policies: {
       [own.policy]: [
         { name: own.rule, key: '{app}:{to}', sliding: `${maxCodes} per ${window}` },
@@ -67,7 +67,7 @@ const correlate: RequestHandler = ({ headers }, response, next) => {
   const isValid = typeof given === 'string' && /^[a-zA-Z0-9-_:;./<>{}]{0,256}$/.test(given)
   response.set(correlator, isValid ? given : randomUUID())
   if (given === undefined || isValid) next()
-  else write(response, fault('INVALID_ARGUMENT', 'x-correlator has another form.'))
+  else write(response, fault('INVALID_ARGUMENT', 'x-correlator has an invalid form.'))
 }
 
 /** No byte of a body is read before its key is known. */

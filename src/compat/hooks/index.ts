@@ -24,7 +24,7 @@ const kinds: Readonly<Record<string, HookKind>> = { supabase, zitadel, logto }
 /** A part of a path. */
 const hookName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'has letters, digits, _ and -')
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, _ and -')
 
 const hook = z
   .strictObject({
@@ -45,6 +45,10 @@ const maxBodyBytes = 49_152
 
 export const hooks = defineFacade({
   settings: z.record(hookName, hook),
+  secretsIn: (settings) =>
+    Object.fromEntries(
+      Object.entries(settings).map(([name, { secret }]) => [`${name}.secret`, secret]),
+    ),
   create: (settings) => ({
     name: 'hooks',
     sendsOwnCodes: true,
@@ -93,7 +97,7 @@ function createHook(postern: PosternCalls, name: string, { kind, secret, app, sc
   }
 }
 
-/** The calls in process accept no longer address. */
+/** Calls in process refuse a longer address. */
 const maxAddressLength = 45
 
 /** A repeat of the call sends no second message. */

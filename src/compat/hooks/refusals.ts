@@ -5,11 +5,24 @@ import type { PosternCalls } from '../../http/in-process.ts'
 type NotSent = Exclude<Awaited<ReturnType<PosternCalls['sendCaptcha']>>, { outcome: 'accepted' }>
 
 /** `unavailable`: the product can repeat the call, also if its first call is not answered yet. */
-export function problemOf({ outcome, ...members }: NotSent): Problem {
-  if (outcome === 'unavailable' || outcome === 'idempotency_in_progress') {
-    return new Problem('unavailable', {}, { 'Retry-After': '2' })
+export function problemOf(refused: NotSent): Problem {
+  const { outcome, ...members } = refused
+  switch (refused.outcome) {
+    case 'unavailable':
+    case 'idempotency_in_progress':
+      return new Problem('unavailable', {}, { 'Retry-After': '2' })
+    case 'limited':
+    case 'locked': {
+      const { policy, rule, window, outcome, ...shown } = refused
+      const violated = { 'violated-policies': [`${policy}/${rule} ${window}`], policy, rule }
+      const more = outcome === 'limited' ? { window } : {}
+      return new Problem(outcome, { ...violated, ...more, ...shown })
+    }
+    case 'invalid_recipient':
+      return new Problem('invalid_recipient')
+    default:
+      return new Problem(outcome as typeof refused.outcome, members)
   }
-  return new Problem(outcome, outcome === 'invalid_recipient' ? {} : members)
 }
 
 /** For products that take every other status as a fault of the hook. They show the message to the person. */

@@ -27,7 +27,7 @@ export const supabase: HookKind = {
   findMistake: (secret) =>
     secretsIn(secret).every(isUsableSecret)
       ? undefined
-      : 'is not v1,whsec_ and base64 of 16 bytes or more; several are joined by |',
+      : 'must be v1,whsec_ and base64 of 16 bytes or more; several are joined by |',
   create(secret) {
     const secrets = secretsIn(secret)
     return {

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { isSameSecret } from '../../crypto/same-secret.ts'
 import { findShortness, type HookHead, type HookKind } from './hook-kind.ts'
 
-/** The same as of Standard Webhooks, and the tolerance in Zitadel's own library. */
+/** The tolerance of Standard Webhooks, and of Zitadel's own library. */
 const toleranceMs = 300_000
 const maxSignatures = 10
 
@@ -12,7 +12,7 @@ const text = z.string().nullish()
 
 const body = z.object({
   contextInfo: z.object({ recipientPhoneNumber: text, recipientEmailAddress: text }),
-  /** `oTP` is their spelling. */
+  /** Zitadel spells it `oTP`. */
   args: z.object({ code: text, oTP: text }).nullish(),
 })
 
@@ -36,7 +36,7 @@ export const zitadel: HookKind = {
       const to = phone || email
       if (!to) return undefined
       const channel = phone ? 'sms' : 'email'
-      // There is no id. The signature is none, because anyone can add others to it.
+      // A call has no id. The signature can't be one, because anyone can add more signatures to the header.
       const id = createHash('sha256')
         .update(`${signedHead(head)?.seconds}.`)
         .update(rawBody)

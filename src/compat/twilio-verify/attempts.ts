@@ -94,7 +94,7 @@ export function createAttempts(postern: PosternCalls, services: Services) {
     if ('status' in found) return found
     const counted = found.isEmpty
       ? ({ outcome: 'found', total: 0, passed: 0 } as const)
-      : await postern.countNotices(found.filter)
+      : await postern.countNotices({ ...lastDayOf(found.filter), ...found.filter })
     if (counted.outcome !== 'found') return faultOf(counted, 60202)
     const { total, passed } = counted
     return {
@@ -112,6 +112,15 @@ export function createAttempts(postern: PosternCalls, services: Services) {
   }
 
   return { list, summary }
+}
+
+const dayMs = 86_400_000
+
+/** The beginning of a count without one: it reads every row of its time, unless it is about one recipient. */
+function lastDayOf({ to, before }: { to?: string; before?: string }): { from?: string } {
+  const endMs = before === undefined ? Date.now() : Date.parse(before)
+  if (to !== undefined || Number.isNaN(endMs)) return {}
+  return { from: new Date(Math.max(0, endMs - dayMs)).toISOString() }
 }
 
 /** Twilio's own form has seconds. Other forms of RFC 3339 are read too; a wrong one is refused by the search. */

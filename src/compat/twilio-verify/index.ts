@@ -23,7 +23,7 @@ import { createVerifications } from './verifications.ts'
 const settings = z.strictObject({
   services: z
     .record(
-      z.string().regex(/^VA[0-9a-fA-F]{32}$/, 'is VA and 32 hex digits'),
+      z.string().regex(/^VA[0-9a-fA-F]{32}$/, 'must be VA and 32 hex digits'),
       z.strictObject({ app: appName, scene: sceneName.default('default') }),
     )
     .refine((services) => {

@@ -49,7 +49,7 @@ export const en = {
     back: 'Back to search',
     unavailable: 'Not available',
     unavailableText: (part: string) =>
-      `${part === 'postgresql' ? 'PostgreSQL' : 'Redis'} does not answer, so this page has no data. It works again when the answers return.`,
+      `${part === 'postgresql' ? 'PostgreSQL' : 'Redis'} does not answer, so this page has no data. The page works again when it does.`,
     resetAgain: 'If you sent a reset: it may be recorded but only half done. Send it again.',
     notFound: 'Not found',
     notFoundText: 'This page does not exist, or it belongs to an app that your key cannot see.',
@@ -230,6 +230,10 @@ export const en = {
     ],
     failed: (why: string) => ['Delivery failed', why],
     expired: (why: string) => ['Expired before it was sent', why],
+    usedUpCode: [
+      'Wrong codes were typed, and no code is valid any more',
+      'Even the right code fails now. Request a new code and use the newest message.',
+    ],
     mistyped: [
       'The code arrived, but a wrong code was typed',
       'Use the newest message: an older code is not valid.',
@@ -256,11 +260,11 @@ export const en = {
       'The last answer was lost. The message may have arrived, so it is not sent again.',
     no_route: 'No worker has a route for it.',
     not_rendered: 'No worker has its template, or the secret that opens its variables.',
-    provider_away: 'No provider could be reached before it expired.',
-    postponed: 'Providers postponed its recipient until it expired.',
+    provider_away: 'No provider could be reached before the notice expired.',
+    postponed: 'Providers postponed messages to this recipient until the notice expired.',
     too_late: 'It waited longer than its time to live.',
-    code_gone: 'Its code was replaced, used or ended by support before it was sent.',
-    code_lost: 'Redis lost its code before it was sent.',
+    code_gone: 'The code was replaced, used or ended by support before the message was sent.',
+    code_lost: 'Redis lost the code before the message was sent.',
     abandoned: 'The caller received 503, so it is not sent.',
   },
   events: {
@@ -318,6 +322,7 @@ export const en = {
     app: 'App',
     any: 'any',
     kinds: { captcha: 'code', notice: 'notice' },
+    channels: { sms: 'SMS', email: 'email' },
     ages: { hour: 'last hour', day: 'last 24 hours', week: 'last 7 days', all: 'any time' },
     until: 'Until (UTC)',
     filter: 'Filter',
@@ -392,7 +397,7 @@ export const en = {
     since: 'Since',
     due: 'Next attempt',
     tries: 'Attempts',
-    none: 'No events are waiting. One that its receiver has not accepted will be listed here.',
+    none: 'No events are waiting. Events that a receiver has not accepted are listed here.',
     note: 'Events that their receiver has not accepted yet. Postern gives up an event after one day.',
   },
   operations: {

@@ -192,6 +192,10 @@ export const zh: typeof en = {
     delivered: ['运营商称已送达', '请查看其他设备、垃圾邮件和被屏蔽的发件人。'],
     failed: (why) => ['发送失败', why],
     expired: (why) => ['发送前已过期', why],
+    usedUpCode: [
+      '多次输错，已没有有效的验证码',
+      '现在输入正确的验证码也无效。请重新获取并使用最新一条。',
+    ],
     mistyped: ['已收到验证码，但输入错误', '请使用最新的一条；较早的验证码无效。'],
     goneCode: [
       '输入的验证码已失效',
@@ -267,6 +271,7 @@ export const zh: typeof en = {
     app: '应用',
     any: '全部',
     kinds: { captcha: '验证码', notice: '通知' },
+    channels: { sms: '短信', email: '邮件' },
     ages: { hour: '最近一小时', day: '最近 24 小时', week: '最近 7 天', all: '全部时间' },
     until: '截至（UTC）',
     filter: '筛选',

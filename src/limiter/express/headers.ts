@@ -2,11 +2,12 @@ import type { Decision, Refusal } from '../limiter.ts'
 import type { WindowLimit } from '../policy/rule.ts'
 
 /**
- * The fields of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` on a refusal.
+ * The headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` on a refusal.
  *
- * `RateLimit-Policy` names the windows of the policy (of a refusal, unless `windows` are given, only
- * its own), `RateLimit` the one that matters now: the refusing one, with the seconds to wait, or the
- * one with the least left that refuses at all. Seconds are rounded up, so that 1 ms left is never "try again now".
+ * `RateLimit-Policy` lists `windows`. Without `windows`, a refusal lists the window that refused, and an admission
+ * none. `RateLimit` names one window. On a refusal it is the refusing window, with the wait in seconds. On an admission
+ * it is the window with the fewest uses left; rules that only observe are skipped. Seconds are rounded up, so that a
+ * wait of 1 ms is never 0.
  */
 export function rateLimitHeaders(
   policy: string,
@@ -33,8 +34,8 @@ export function rateLimitHeaders(
 }
 
 /**
- * The problem type of a refusal by the same draft, and its member. A lock follows a suspicious pattern; any other refusal
- * is a used quota. The name is the one in `RateLimit-Policy`.
+ * The problem type of a refusal by the same draft, with its member. A lock is "abnormal usage"; any other refusal is a
+ * used-up quota. The name in `violated-policies` is the one in `RateLimit-Policy`.
  */
 export function rateLimitProblem(policy: string, { kind, rule, window }: Refusal) {
   const type = kind === 'lockout' ? 'abnormal-usage-detected' : 'quota-exceeded'
@@ -49,7 +50,7 @@ const problemTypes = 'https://iana.org/assignments/http-problem-types'
 /** A structured-field string (RFC 9651). */
 const nameOf = (policy: string, window: NamedWindow) => `"${plainName(policy, window)}"`
 
-/** Printable ASCII; a cron expression is too. */
+/** Only printable ASCII. Names of windows, also cron expressions, need nothing else. */
 const plainName = (policy: string, { rule, window }: NamedWindow) =>
   `${policy}/${rule} ${window.replaceAll(/[^\x20-\x7e]|["\\]/g, '')}`
 

@@ -1,19 +1,19 @@
-/** Express middleware; its types ask for nothing but what it uses of a request and an answer. */
+/** Express middleware. Its types require only the members that it uses, so other frameworks fit too. */
 import { limitableAddress } from '../../base/limitable-address.ts'
 import { InvalidPermits, LimiterUnavailable, MissingField } from '../errors.ts'
 import type { Limiter, Refusal } from '../limiter.ts'
 import type { Fields } from '../policy/rule.ts'
 import { rateLimitHeaders, rateLimitProblem } from './headers.ts'
 
-/** What middleware may read of a request where its framework's own type is not known. */
+/** The members of a request that the middleware reads. Used when the type of the framework is not known. */
 export interface LimitedRequest {
   readonly ip?: string | undefined
-  // biome-ignore lint/suspicious/noExplicitAny: as in Express, whatever a parser has made of it
+  // biome-ignore lint/suspicious/noExplicitAny: as in Express: the result of any parser
   readonly body?: any
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
-/** An Express response is one, and so is that of `node:http`. */
+/** Responses of Express and of `node:http` have this shape. */
 export interface LimitedResponse {
   statusCode: number
   setHeader(name: string, value: string): unknown
@@ -23,25 +23,29 @@ export interface LimitedResponse {
 type Next = (error?: unknown) => void
 
 export interface RateLimitOptions<Req, Res> {
-  /** True: this request is not limited. */
+  /** A request for which this returns true is not limited. */
   readonly skip?: ((req: Req) => boolean | Promise<boolean>) | undefined
-  /** The `detail` of a refusal in place of the rule's `message` or ours. */
+  /** The `detail` of a refusal. By default the rule's `message`, otherwise a sentence with the wait. */
   readonly message?: string | ((refusal: Refusal, req: Req) => string) | undefined
-  /** Answers a refusal in place of the 429. The headers are set already. */
+  /** Answers a refusal instead of the default 429. The headers are already set. */
   readonly handler?: ((req: Req, res: Res, next: Next, refusal: Refusal) => unknown) | undefined
 }
 
-/** What an address counts as: an IPv4 address itself, of an IPv6 address its /64; other text as it is. */
+/**
+ * The text by which an address is counted: an IPv4 address itself, the /64 of an IPv6 address, any other text
+ * unchanged.
+ */
 export function limiterKeyOfIp<Ip extends string | undefined>(ip: Ip): Ip | string {
   return ip === undefined ? ip : (limitableAddress(ip) ?? ip)
 }
 
 /**
- * Passes what the policy admits, answers the rest with 429 problem+json and the headers of
- * `rateLimitHeaders`, and with 503 when Redis is out of reach. A request without a usable value for a field
- * that `fieldsOf` names gets 400 with the name of the field. Anything else goes to `next`, a field that
- * `fieldsOf` does not name included: no request can mend that. A field named `ip` counts as
- * `limiterKeyOfIp` says.
+ * Middleware that passes admitted requests on. A refusal is answered with 429, problem+json and the headers of
+ * `rateLimitHeaders`. If Redis does not answer, the answer is 503.
+ *
+ * A request with an unusable value for a field of `fieldsOf` gets 400 with the name of the field. All other errors go
+ * to `next`. So does a field that `fieldsOf` forgot, because no change of the request can help. The field `ip` is
+ * counted by `limiterKeyOfIp`.
  */
 export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = LimitedResponse>(
   limiter: Limiter,
@@ -50,10 +54,10 @@ export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = Li
   options: RateLimitOptions<Req, Res> = {},
 ): (req: Req, res: Res, next: Next) => Promise<void> {
   const { skip, message, handler } = options
-  // A policy that is not there is told now, not to the first visitor.
+  // An unknown policy throws now, and not for the first visitor.
   limiter.windows(policy)
 
-  /** True if the request may go on; else it is answered. */
+  /** True if the request may go on. Otherwise it is already answered. */
   async function passes(req: Req, res: Res, next: Next): Promise<boolean> {
     if (await skip?.(req)) return true
     const given = fieldsOf(req)
@@ -83,7 +87,7 @@ export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = Li
       res.setHeader('Retry-After', '1')
       return problem(res, 503, { title: 'Service Unavailable', code: 'unavailable' })
     }
-    // Behind the try: what the next handler throws is not told to it once more.
+    // Outside of the try, so that an error of the next handler is not passed to it a second time.
     next()
   }
 }
@@ -92,7 +96,7 @@ function withAddress({ ip, ...fields }: Fields): Fields {
   return typeof ip === 'string' ? { ...fields, ip: limiterKeyOfIp(ip) } : fields
 }
 
-/** The members of a 400, if the error is about the value of a field that `fieldsOf` took from the request. */
+/** The members of a 400. Undefined unless the error is about the value of a field from `fieldsOf`. */
 function faultOfRequest(error: unknown, given: Fields): object | undefined {
   if (!(error instanceof MissingField || error instanceof InvalidPermits)) return undefined
   const { field } = error

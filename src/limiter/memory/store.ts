@@ -1,6 +1,6 @@
 /**
- * The state in process: for every part of a rule a map of subjects, each with its uses. Bounded without
- * timers. The functions do what the scripts of the same names do in Redis.
+ * The store in process: for every part of a rule, a map from subjects to uses. It is bounded without timers. Each
+ * function does what the script of the same name does in Redis.
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import { canonical, shortKey } from '../../base/canonical.ts'
@@ -9,15 +9,15 @@ import type { Rule } from '../policy/rule.ts'
 import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
 import { add, remove, trusted, type Uses } from '../uses.ts'
 
-/** What a part knows of one subject. */
+/** The state of one subject in one part. */
 interface Entry {
   uses: Uses
   isKept: boolean
-  /** It was asked for after it was kept, and after room was last made. */
+  /** The subject had a call after it was stored and after the last `makeRoom`. */
   isRecent: boolean
 }
 
-/** What a request took from one part. */
+/** The uses that a request took from one part. */
 interface Taking {
   readonly ask: Ask
   readonly entry: Entry
@@ -38,7 +38,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     return found ?? { uses: part.empty, isKept: false, isRecent: false }
   }
 
-  /** Keeps what took something. */
+  /** Stores the uses of a subject. */
   function keep({ part, subject }: Ask, entry: Entry, uses: Uses): void {
     entry.uses = uses
     entry.isRecent = entry.isKept
@@ -50,7 +50,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     entries.set(subject, entry)
   }
 
-  /** Removes a tenth: the oldest subjects that were not asked for lately. */
+  /** Removes a tenth of the subjects: the oldest without a recent call. */
   function makeRoom(entries: Map<string, Entry>): void {
     let surplus = Math.ceil(maxSubjects / 10)
     for (const [subject, entry] of entries) {

@@ -1,7 +1,6 @@
 /**
- * Policies compiled for the engines. What a rule knows of a subject is one value, or several where its
- * windows can't share one: then the rule has several parts. The exact windows of a sliding rule share a
- * value; each large one, and each window of a fixed rule, has its own.
+ * Compiles policies for the engines. A part is the unit that is stored: one value per subject. All exact windows of a
+ * sliding rule share one part. Each larger sliding window, and each window of a fixed rule, is a separate part.
  */
 import { canonical, shortKey } from '../../base/canonical.ts'
 import { InvalidPermits, InvalidPolicies, MissingField, UnknownPolicy } from '../errors.ts'
@@ -10,11 +9,11 @@ import { checkedPolicies } from './parse.ts'
 import type { Fields, Rule } from './rule.ts'
 import type { Window } from './terms.ts'
 
-/** Sliding windows of at most this many uses are exact to the millisecond. */
+/** A sliding window with at most this limit is exact to the millisecond. */
 const exactLimit = 128
-/** Of a larger one the times are rounded up, to so many steps per window: a use comes back late, never early. */
+/** In a larger window, times are rounded up to this many steps per window. So a use comes back late, never early. */
 const granulesPerWindow = 128
-/** Of one policy. In Lua a hold is one number, and so many windows fit beside the wait. */
+/** Largest number of windows per policy. In Lua, a hold is one number of the wait and the position of the window. */
 export const maxWindows = 1_024
 const hourMs = 3_600_000
 
@@ -30,35 +29,35 @@ export interface Part {
   readonly rule: Rule
   /** Position among the parts of the policy. */
   readonly index: number
-  /** Unambiguous, also after a reload: of policy, rule, kind, client and, where a rule has several parts, window. */
+  /** A unique name that survives a reload: policy, rule, kind, client, and the window if the rule has several parts. */
   readonly name: string
-  /** What its subjects begin with; empty in process, where each part has its subjects to itself. */
+  /** The beginning of the subject's text. It is empty in process, where each part has a separate map. */
   readonly seed: string
-  /** Tells the parts of one rule apart, also after a reload: empty, or the window. */
+  /** Distinguishes the parts of one rule, also after a reload: the window, or empty. */
   readonly suffix: string
-  /** The lowest limit first. */
+  /** Sorted by limit, lowest first. */
   readonly windows: readonly [PolicyWindow, ...PolicyWindow[]]
   readonly longestMs: number
-  /** Times of uses are multiples of it; 1 where they are exact. */
+  /** Times of uses are multiples of this; 1 if they are exact. */
   readonly granuleMs: number
-  /** A time that is further ahead of now was written by a wrong clock. */
+  /** A stored time that is more than this ahead of now was written by a wrong clock. */
   readonly trustMs: number
   readonly calendar: Calendar | undefined
-  /** What it knows of a subject that has used nothing, and where the uses begin in that. */
+  /** The value of a subject without uses. `first` is the position at which uses begin in a value. */
   readonly empty: number[]
   readonly first: number
 }
 
 export interface CompiledPolicy {
   readonly name: string
-  /** Tells a policy from the one that had its name before a reload. */
+  /** Distinguishes this policy from an earlier one of the same name. */
   readonly id: string
   readonly parts: readonly Part[]
-  /** Every window of every part, as declared; refusals and remainders refer to them by position. */
+  /** All windows of all parts, as declared. Answers name a window by its position here. */
   readonly windows: readonly PolicyWindow[]
-  /** Some rule takes as many permits as a field of the call says. */
+  /** Some rule reads its number of permits from a field of the call. */
   readonly hasPermitsInFields: boolean
-  /** More permits can never pass. */
+  /** A call for more permits can never pass. */
   readonly maxPermits: number
 }
 
@@ -71,7 +70,7 @@ export function compilePolicies(raw: unknown, clientId?: string): Map<string, Co
   return new Map(entries.map(([name, rules]) => [name, compilePolicy(name, rules, clientId)]))
 }
 
-/** Throws for a policy that does not exist, and for permits that could never pass. */
+/** Throws `UnknownPolicy`, and `InvalidPermits` for permits that can never pass. */
 export function policyOf(
   policies: ReadonlyMap<string, CompiledPolicy>,
   name: string,
@@ -142,14 +141,14 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
   }
 }
 
-/** What a rule counts apart, as one unambiguous text. Throws `MissingField`. */
+/** The text that identifies a subject of a part. Throws `MissingField`. */
 export function subjectOf(policy: string, { seed, rule }: Part, fields: Fields): string {
   const values = rule.fields.map((field) => fieldOf(policy, rule, fields, field))
-  // One value alone is its own text, whose hash the engine of the language already knows.
+  // A single value is used as it is: V8 already knows the hash of that string.
   return shortKey(seed === '' && values.length === 1 ? (values[0] ?? '') : seed + canonical(values))
 }
 
-/** What so many permits of a call take from a rule. Throws `MissingField` and `InvalidPermits`. */
+/** The number of uses that `permits` of a call take from a part. Throws `MissingField` and `InvalidPermits`. */
 export function permitsOf(policy: string, part: Part, fields: Fields, permits: number): number {
   const { rule, windows } = part
   if (typeof rule.permits === 'number') return permits * rule.permits
@@ -164,7 +163,7 @@ export function permitsOf(policy: string, part: Part, fields: Fields, permits: n
   )
 }
 
-/** Inherited members are not fields. */
+/** Reads only own members: inherited members are not fields. */
 function fieldOf(policy: string, rule: Rule, fields: Fields, field: string): string {
   const value: unknown = fields?.[field]
   if (typeof value === 'string') return value

@@ -1,6 +1,6 @@
 /**
- * Checks policies as people write them: gives them typed, or lists every problem with the path to it. Nothing after this
- * file meets an unchecked policy. The exported types don't lead on to those of zod; see terms.ts.
+ * Parses policies from the form in which people write them. Returns them typed, or all problems, each with its path.
+ * All later code gets only checked policies. As in terms.ts, the exported types do not contain types of zod.
  */
 import * as z from 'zod'
 import { isObject } from '../../base/json.ts'
@@ -8,7 +8,7 @@ import { InvalidPolicies } from '../errors.ts'
 import type { ParsedPolicies, Policies, PolicyProblem, RawInclude, Rule } from './rule.ts'
 import { type Kind, maxLimit, type Schema, type Terms, terms } from './terms.ts'
 
-/** One schema is chosen by what stands there, because a union would not tell of a mistake where it is. */
+/** Chooses one schema by the value. A union would report a mistake without its exact place. */
 function chosen<Output>(choose: (raw: unknown) => Schema<Output>) {
   return z.unknown().transform((raw, context): Output => {
     const parsed = choose(raw).safeParse(raw)
@@ -24,10 +24,10 @@ const eitherTerms: Record<Kind, z.ZodOptional<z.ZodType<Terms>>> = Object.fromEn
   kinds.map(termsOf),
 )
 
-const name = z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/i, 'a name is letters, digits, - and _')
+const name = z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/i, 'a name must be letters, digits, - and _')
 const field = z.string().regex(/^[a-zA-Z_]\w*$/, 'a number, or the name of a field')
 
-/** One rule, as it is written. */
+/** One rule as written in a policy. */
 export const ruleSchema: Schema<RuleOfNoPolicy> = z
   .strictObject({
     name,
@@ -52,13 +52,14 @@ export const ruleSchema: Schema<RuleOfNoPolicy> = z
     if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
       problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
     }
+    // Terms with a mistake have no windows.
+    const own: Terms | { windows?: never } | undefined = raw[kind]
+    if (!own?.windows) return z.NEVER
     const rule: RuleOfNoPolicy = {
       ...shared,
       kind,
       fields: [...shared.key.matchAll(/\{(\w+)\}/g)].map(([braced]) => braced.slice(1, -1)),
-      // Terms with a mistake have none.
-      windows: [],
-      ...raw[kind],
+      ...own,
     }
     if (rule.windows.some(({ limit }) => limit > 0 && Number(shared.permits) > limit)) {
       const most = kind === 'bucket' ? 'burst' : 'a limit'
@@ -80,7 +81,7 @@ const policiesSchema = z
   .transform((declared, context): Policies => {
     const entriesOf = new Map(Object.entries(declared))
     type Entry = (typeof declared)[string][number]
-    /** With those of included policies; undefined where an include leads back to a policy that it stands in. */
+    /** Resolves includes. Undefined if an include leads back to a policy that contains it. */
     function rulesOf(entry: Entry, within: readonly string[]): Rule[] | undefined {
       const [policy = ''] = within
       // An entry with a mistake has no name.
@@ -125,7 +126,7 @@ export function parsePolicies(raw: unknown): ParsedPolicies {
   return { ok: false, problems }
 }
 
-/** Policies given in code are a programmer's: a mistake in them throws. */
+/** Policies in code are written by a programmer, so a mistake throws. */
 export function checkedPolicies(raw: unknown): Policies {
   const parsed = parsePolicies(raw)
   if (!parsed.ok) throw new InvalidPolicies(parsed.problems)

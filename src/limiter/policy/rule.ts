@@ -1,35 +1,38 @@
-/** The words of policies: as people write them (`Raw…`), and checked. */
+/** The types of policies: `Raw…` as people write them, the others after the check. */
 import type { Kind, RawTerms, Terms, Window } from './terms.ts'
 
-/** A full rule refuses; is only counted and reported; or asks for a challenge, and passes what has solved one. */
+/**
+ * The effect of a full rule. `enforce` refuses. `observe` only counts and reports. `challenge` refuses, except for
+ * callers that solved a challenge.
+ */
 export type Mode = 'enforce' | 'observe' | 'challenge'
 
-/** The values of a call for `{field}`s. `undefined` is refused by a `MissingField` that names the field. */
+/** The values of a call for the `{field}`s of keys. For a field without a value the call throws `MissingField`. */
 export type Fields = Readonly<Record<string, string | number | undefined>>
 
 /** One rule of a policy. */
 export interface RawRule extends RawTerms {
   readonly name: string
-  /** What is counted apart: `{field}` and plain text, e.g. `{channel}:{to}`. */
+  /** Each value of the key has separate counts. `{field}` and plain text, e.g. `{channel}:{to}`. */
   readonly key: string
-  /** What one permit of a call takes: a number, or the field that holds it. Default 1. */
+  /** The uses per permit of a call: a number, or the name of the field with the number. Default 1. */
   readonly permits?: number | string | undefined
   readonly scope?: 'overall' | 'per-client' | undefined
   readonly mode?: Mode | undefined
-  /** `refund` gives back what a request took from this rule. */
+  /** `limiter.refund` gives back the uses of this rule. */
   readonly refund?: 'passed' | undefined
-  /** The refusal's detail. */
+  /** The detail of a refusal. */
   readonly message?: string | undefined
 }
 
-/** In the place of a rule: all rules of another policy, which both policies count in together. */
+/** An entry in place of a rule. It stands for all rules of another policy, and both policies share their counts. */
 export interface RawInclude {
   readonly include: string
 }
 
 export type RawPolicies = Readonly<Record<string, readonly (RawRule | RawInclude)[]>>
 
-/** A window by the names of callers. */
+/** A window, with the names under which callers know it. */
 export interface WindowLimit extends Window {
   readonly rule: string
   readonly kind: Kind
@@ -37,13 +40,13 @@ export interface WindowLimit extends Window {
 
 export interface Rule extends Terms {
   readonly name: string
-  /** The policy it is declared in, under whose name it counts. */
+  /** The policy that declares the rule. Counts are stored under its name. */
   readonly policy: string
   readonly kind: Kind
   readonly key: string
   /** The fields of the key. */
   readonly fields: readonly string[]
-  /** What each permit of a call takes; a text names the field that holds it. */
+  /** The uses per permit of a call, or the name of the field with this number. */
   readonly permits: number | string
   readonly scope: 'overall' | 'per-client'
   readonly mode: Mode
@@ -54,7 +57,7 @@ export interface Rule extends Terms {
 export type Policies = Readonly<Record<string, readonly Rule[]>>
 
 export interface PolicyProblem {
-  /** From the policies object down, e.g. `['captcha', 0, 'sliding']`. */
+  /** The path from the object of policies, e.g. `['captcha', 0, 'sliding']`. */
   readonly path: readonly (string | number)[]
   readonly message: string
 }

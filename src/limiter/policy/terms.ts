@@ -1,17 +1,17 @@
 /**
- * The terms of a rule, by kind: raw as people write them, and checked. The exported types don't lead on to those of zod,
- * because the types of the package lead here.
+ * The terms of a rule, by kind: raw as people write them, and checked. The exported types do not contain types of zod,
+ * because users of the package see them.
  */
 import { Cron } from 'croner'
 import * as z from 'zod'
 import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
 
-/** A rule has exactly one of these members, which is named after the kind of the rule. */
+/** A rule has exactly one of these members. Its name is the kind of the rule. */
 export interface RawTerms {
-  /** `5 per 1h`, or a list of such. */
+  /** `5 per 1h`, or a list of such limits. */
   readonly sliding?: string | readonly string[] | undefined
   readonly fixed?: string | readonly string[] | undefined
-  /** Up to `burst` permits at once; they come back one after the other at `rate`, e.g. `10 per 1m`. */
+  /** At most `burst` permits at once. They come back one by one at `rate`, e.g. `10 per 1m`. */
   readonly bucket?: { readonly rate: string; readonly burst: number } | undefined
   readonly calendar?:
     | { readonly limit: number; readonly cron: string; readonly timezone: string }
@@ -21,7 +21,7 @@ export interface RawTerms {
         readonly limit: number
         readonly window: string
         readonly lock: string
-        /** Each further lock is that many times longer, up to `maxLock`. Default 1. */
+        /** The factor from one lock to the next, up to `maxLock`. Default 1. */
         readonly growth?: number | undefined
         readonly maxLock?: string | undefined
       }
@@ -30,47 +30,47 @@ export interface RawTerms {
 
 export type Kind = keyof RawTerms
 
-/** At most `limit` uses within it. `window` is its length as the policy spells it; of a bucket, its rate. */
+/** At most `limit` uses within the window. `window` is its length as written; for a bucket, its rate. */
 export interface Window {
   readonly limit: number
   readonly window: string
-  /** 0 for a calendar rule, whose periods differ in length. Of a bucket, how long all of it takes to come back. */
+  /** 0 for a calendar rule, because its periods differ in length. For a bucket, the time until an empty one is full. */
   readonly windowMs: number
 }
 
-/** The first lock's length; each further one is `growth` times longer, up to `maxLockMs`. */
+/** The length of the first lock, and the factor from one lock to the next, up to `maxLockMs`. */
 export interface Lock {
   readonly lockMs: number
   readonly growth: number
   readonly maxLockMs: number
 }
 
-/** `refill` permits come back to a bucket in every `everyMs`. */
+/** Every `everyMs`, `refill` permits come back to a bucket. */
 export interface Rate {
   readonly refill: number
   readonly everyMs: number
 }
 
 export interface Terms {
-  readonly windows: readonly Window[]
+  readonly windows: readonly [Window, ...Window[]]
   readonly calendar?: { readonly cron: string; readonly timezone: string }
-  /** Numbers that the kind needs beside windows. A value of such a rule has a head before its uses. */
+  /** More numbers of the kind. The stored value of such a rule begins with a head, before its uses. */
   readonly own?: Lock | Rate
 }
 
-/** A schema of zod's, as far as it is used here. */
+/** The part of zod's schema type that is used here. */
 export interface Schema<Output> {
   safeParse(
     raw: unknown,
   ): { success: true; data: Output } | { success: false; error: { issues: readonly object[] } }
 }
 
-/** Above it a limit is a typing error, and counts stay far from the end of their four bytes. */
+/** A higher limit is a typing error. Counts also must fit in four bytes. */
 export const maxLimit = 1_000_000_000
-/** A lockout keeps every try of its window. */
+/** A lockout stores every try in its window. */
 const maxTries = 100
 const dayMs = 86_400_000
-/** A wait must stay far from the end of what Lua can pack with its window. */
+/** The wait and its window are packed into one number in Lua, and must not exceed its range. */
 const maxRefillMs = 3_650 * dayMs
 
 const quota = (example: string, orElse = '', least = 0) =>
@@ -93,7 +93,7 @@ const someWindows = z
     (list) => new Set(list.map((one) => one?.windowMs)).size === list.length,
     'two limits have the same window',
   )
-  .transform((windows): Terms => ({ windows }))
+  .transform((windows): Terms => ({ windows: windows as [Window, ...Window[]] }))
 
 const windows: Schema<Terms> = {
   safeParse: (raw) => (Array.isArray(raw) ? someWindows : oneWindow).safeParse(raw),
@@ -105,7 +105,7 @@ const rate = quota('a rate such as "10 per 1m"', '', 1)
 
 const bucket = z
   .strictObject({ rate, burst: z.number().int().min(1).max(maxLimit) })
-  .transform(({ rate, burst }, context) => {
+  .transform(({ rate, burst }, context): Terms => {
     const { limit: refill, windowMs: everyMs, window } = rate
     const problem = (message: string) =>
       context.addIssue({ code: 'custom', path: ['burst'], message })
@@ -115,17 +115,17 @@ const bucket = z
     } else if ((burst + refill) * everyMs > Number.MAX_SAFE_INTEGER) {
       problem('too large to be counted exactly: give the rate a shorter duration')
     }
-    const windows = [{ limit: burst, window: `${refill} per ${window}`, windowMs }]
-    return { windows, own: { refill, everyMs } }
+    const whole = { limit: burst, window: `${refill} per ${window}`, windowMs }
+    return { windows: [whole], own: { refill, everyMs } }
   })
 
 const calendar = z
   .strictObject({
     limit,
-    cron: z.string().refine(isCron, 'not a cron expression that fires again'),
-    timezone: z.string().refine(isTimezone, 'not a time zone such as Asia/Shanghai'),
+    cron: z.string().refine(isCron, 'must be a cron expression that fires again'),
+    timezone: z.string().refine(isTimezone, 'must be a time zone such as Asia/Shanghai'),
   })
-  .transform(({ limit, ...calendar }) => {
+  .transform(({ limit, ...calendar }): Terms => {
     return { calendar, windows: [{ limit, window: calendar.cron, windowMs: 0 }] }
   })
 
@@ -137,16 +137,16 @@ const lockout = z
     growth: z.number().min(1).max(100).default(1),
     maxLock: duration.optional(),
   })
-  .transform(({ limit, window, lock: lockMs, growth, maxLock }, context) => {
+  .transform(({ limit, window, lock: lockMs, growth, maxLock }, context): Terms => {
     const maxLockMs = maxLock ?? (growth > 1 ? Math.max(lockMs, dayMs) : lockMs)
     if (maxLockMs < lockMs) {
       context.addIssue({ code: 'custom', path: ['maxLock'], message: 'maxLock is below lock' })
     }
-    const windows = [{ limit, window, windowMs: parseDurationMs(window) ?? 0 }]
-    return { windows, own: { lockMs, growth, maxLockMs } }
+    const tries = { limit, window, windowMs: parseDurationMs(window) ?? 0 }
+    return { windows: [tries], own: { lockMs, growth, maxLockMs } }
   })
 
-/** The schema of what stands in a rule under the name of its kind. */
+/** The schema for each kind's member of a rule. */
 export const terms: Readonly<Record<Kind, Schema<Terms>>> = {
   sliding: windows,
   fixed: windows,

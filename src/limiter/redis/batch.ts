@@ -1,11 +1,11 @@
 /**
- * All checks of one event-loop tick that ask the same of the same policy travel in one script call,
- * because a round trip and a script start cost more than the decision itself. A batch forms by itself and
- * waits for no timer. At most `maxChecks` go in one call, so that no call holds Redis for long. In a
- * cluster the keys of a call must share a slot, so there is one batch per hash tag.
+ * Sends checks in batches: one script call for all checks of one event-loop tick with the same policy and the same
+ * options. A round trip and the start of a script cost more than a decision. A batch waits for no timer. It has at most
+ * `maxChecks` checks, so that no call blocks Redis for long. In a cluster, the keys of one call must be in one slot, so
+ * there is one batch per hash tag.
  *
- * Every check gets a definite word within the deadline. After it the outcome is unknown: what may have
- * been taken is given up.
+ * Every check gets an answer or an error within the deadline. After the deadline, the outcome is unknown, and possible
+ * uses are given back.
  */
 import { LimiterUnavailable } from '../errors.ts'
 import { scripts } from '../scripts.ts'
@@ -21,14 +21,14 @@ interface Waiting {
 }
 
 const maxChecks = 128
-/** A calendar period that turns costs another round trip; more than a few are a fault. */
+/** A new calendar period needs another round trip. More than a few rounds mean a fault. */
 const maxRounds = 5
 
-/** `giveUp` is called with what may have taken something that its caller was not told of. */
+/** `giveUp` is called for each check that may have taken uses although its caller got an error. */
 export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot: Slot) => void) {
   let batches = new Map<string, Waiting[]>()
 
-  /** What checks of one call have in common. */
+  /** Checks with the same name can share a call. */
   function nameOf({ check, requestKey, place }: Slot): string {
     return check.group + (requestKey === undefined ? '' : ' id') + place
   }
@@ -102,7 +102,7 @@ function settle(batch: readonly Waiting[], now: number, answers: readonly (numbe
   }
 }
 
-/** An error that Redis itself answered, or a command that never left, has changed nothing. */
+/** True if nothing changed: Redis answered with an error, or the command was never sent. */
 function isCertain(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined
   if (!(cause instanceof Error)) return false

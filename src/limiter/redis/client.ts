@@ -2,7 +2,7 @@ import { orLate } from '../../base/deadline.ts'
 import type { ByteClient, Script } from '../../base/redis-script.ts'
 import { LimiterUnavailable } from '../errors.ts'
 
-/** What the limiter needs of a connection: an ioredis `Redis` or `Cluster`, 5 or 6, best one of its own. */
+/** The connection of the limiter: a `Redis` or `Cluster` of ioredis 5 or 6. It is best not shared with other code. */
 export interface LimiterRedis extends ByteClient {
   readonly isCluster: boolean
   readonly options?: NumbersOptions & { readonly redisOptions?: NumbersOptions | undefined }
@@ -15,8 +15,8 @@ interface NumbersOptions {
 export type Run = ReturnType<typeof createRun>
 
 /**
- * What runs a script and gets a definite word about it: its answer, or `LimiterUnavailable` by the deadline.
- * The time of a test's clock is the last argument of every script.
+ * Returns a function that runs a script. It resolves with the answer, or throws `LimiterUnavailable` by the deadline.
+ * In tests with a clock, the time is the last argument of every script.
  */
 export function createRun(redis: LimiterRedis, deadlineMs: number, clock?: () => number) {
   const late = () => {

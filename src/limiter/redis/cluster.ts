@@ -1,8 +1,10 @@
 /**
- * In a cluster the values of a check may lie in different slots. They are asked one slot after the other, and
- * a refusal gives back what the earlier ones took. That is all or nothing in the end, but for a moment another
- * check may see what is about to be given back. So lockouts come last, because a lock that it began would
- * stay; the others by their width, the widest window first.
+ * In a cluster, the values of one check can be in different slots. The slots are called one after the other. After a
+ * refusal, the uses of the earlier slots are given back. So the result is all or nothing, but for a moment other checks
+ * can see uses that will be given back.
+ *
+ * Slots with a lockout come last, because a lock that has begun would stay. The other slots are in the order of their
+ * longest window, longest first.
  */
 import { type Hold, kindOf, longer } from '../kinds.ts'
 import type { Answer, Found, RefusedAnswer, Taken } from '../store.ts'
@@ -12,7 +14,7 @@ export interface SlotCalls {
   acquire(slot: Slot): Promise<Answer>
   peek(slot: Slot): Promise<readonly Found[]>
   takeBack(slot: Slot): Promise<unknown>
-  /** Takes it back as soon as Redis answers again. */
+  /** Takes the uses back when Redis answers again. */
   giveUp(slot: Slot): void
 }
 
@@ -37,7 +39,10 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
   return refused
 }
 
-/** Only whether a slot refuses too, undefined if it does not; but a full lockout begins its lock. */
+/**
+ * Reads whether this slot refuses too; undefined if not. But if a lockout is full, `acquire` is called to begin its
+ * lock.
+ */
 async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | undefined> {
   let hold: Hold | undefined
   for (const { ask, uses, now } of await calls.peek(slot)) {
@@ -54,7 +59,7 @@ async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | u
 
 export const byPart = (a: Found, b: Found) => a.ask.part.index - b.ask.part.index
 
-/** Enforced rules go before rules that ask for a challenge; of two alike the longer hold. */
+/** A rule in mode enforce is stronger than one in mode challenge. Of two equal modes, the longer hold is stronger. */
 function stronger(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
   if (!one || !other) return one ?? other
   const isEnforced = ({ window }: Hold) => window.rule.mode === 'enforce'

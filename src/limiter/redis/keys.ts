@@ -1,11 +1,9 @@
 /**
- * Where the values of a check lie. Redis keys tell nobody who a subject is: a key holds a hash of fixed
- * length. Without a `subjectKey` anyone who can read Redis may still find a phone number by trying all of
- * them.
+ * The Redis keys of a check. A key contains a hash of the subject, never the subject. Without a `subjectKey`, a reader
+ * of Redis can still find a phone number by hashing all numbers.
  *
- * `postern:{3f}Zk0c81d…`: the hash tag (4,096 of them) spreads subjects over a cluster and lets checks
- * with the same tag share a call. A subject's text begins with the names of policy and rule, so the 108
- * bits keep rules apart as well as people.
+ * Example: `postern:{3f}Zk0c81d…`. One of 4,096 hash tags spreads the subjects over a cluster, and checks with the same
+ * tag share a call. The hashed text begins with the names of policy and rule, so the 108 bits also separate rules.
  */
 import { type KeyObject, randomUUID } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
@@ -15,19 +13,19 @@ import type { Check } from '../store.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
 
-/** A check, or in a cluster those of its parts whose values lie together. */
+/** A check. In a cluster, the parts whose values are in one slot. */
 export interface Slot {
   readonly check: Check
   /** By part. */
   readonly keys: readonly string[]
   readonly requestKey: string | undefined
-  /** Of this call among those that ask by the same request id. */
+  /** Distinguishes calls with the same request id. */
   readonly callId: string
-  /** In a cluster: the hash tag of the keys, and which parts they are of. */
+  /** In a cluster: the hash tag of the keys, and the positions of the parts. */
   readonly place: string
 }
 
-/** Of the values. Those of another lie under other keys, and end by their times to live. */
+/** The version of the value format. Values of another version have other keys, and expire. */
 const format = '3'
 const tagLength = 2
 const hashLength = 18
@@ -44,7 +42,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     return `${keyPrefix}{${hash.slice(0, tagLength)}}${hash.slice(tagLength, hashLength)}`
   }
 
-  /** `allKeys` are those of the whole check: the same id with others is another request. */
+  /** `allKeys` are the keys of the whole check. The same request id with other keys is another request. */
   function slotOf(check: Check, keys: string[], allKeys: readonly string[], place = ''): Slot {
     const { policy, requestId } = check
     if (requestId === undefined) return { check, keys, requestKey: undefined, callId: '', place }
@@ -56,9 +54,9 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
 
   return {
     valueKey,
-    /** Beside a value: when it was last reset. */
+    /** The key with the time of the latest reset of a value. */
     resetKey: (key: string) => `${key}:reset`,
-    /** One on a server, one or more in a cluster in the order in which they are asked; none without parts. */
+    /** On a single server, one slot. In a cluster, one or more, in the order of their calls. Without parts, none. */
     slotsOf(check: Check): Slot[] {
       const { asks } = check
       if (asks.length === 0) return []

@@ -1,5 +1,6 @@
-/** The limiter over Redis: decides by Redis' own clock, in one script call, for any number of processes. */
+/** The limiter over Redis. One script call decides by the clock of Redis, for any number of processes. */
 import { randomUUID } from 'node:crypto'
+import { createBatcher } from '../../base/batcher.ts'
 import { createUntilAnswered } from '../../base/until-answered.ts'
 import { createEngine, type EngineOptions, wholeClock } from '../engine.ts'
 import { InvalidOption } from '../errors.ts'
@@ -17,21 +18,25 @@ export interface RedisLimiterOptions extends EngineOptions {
   readonly redis: LimiterRedis
   /** Default `postern:`. */
   readonly keyPrefix?: string | undefined
-  /** Keys the hashes of subjects in Redis keys. Every process must have the same. */
+  /** The key of the hashes of subjects. All processes need the same. */
   readonly subjectKey?: SubjectKey | undefined
   /** Default 250. */
   readonly deadlineMs?: number | undefined
-  /** How long a refusal is answered from memory at most, and so how late a reset elsewhere is seen. Default 1,000; 0: never. */
+  /**
+   * Longest time for which a refusal is answered from memory, in milliseconds. A reset in another process takes effect
+   * that late. Default 1,000; 0: never.
+   */
   readonly rememberRefusalsMs?: number | undefined
-  /** Names this process for rules with `scope: per-client`. Default: random. */
+  /** The name of this process in rules with `scope: per-client`. Default: random. */
   readonly clientId?: string | undefined
-  /** Asked when Redis gives no answer, instead of throwing `LimiterUnavailable`; its limits are this process's alone. */
+  /** A limiter that answers while Redis does not, instead of `LimiterUnavailable`. Its counts are separate. */
   readonly whenUnavailable?: Limiter | undefined
-  /** For tests: stands in for Redis' clock. Not behind it, because keys end by their times to live. */
+  /** Replaces the clock of Redis in tests. It must not be behind that clock, because keys expire by it. */
   readonly clock?: (() => number) | undefined
 }
 
 const ofAll: IsMeant = () => true
+const maxSlotsPerCall = 128
 
 export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
   checkOptions(options)
@@ -46,7 +51,7 @@ function checkOptions({ redis, deadlineMs = 250, whenUnavailable, policies }: Re
     throw new InvalidOption('redis', 'must be an ioredis Redis or Cluster')
   }
   if (redis.options?.stringNumbers || redis.options?.redisOptions?.stringNumbers) {
-    throw new InvalidOption('redis', 'must give numbers as numbers: leave out stringNumbers')
+    throw new InvalidOption('redis', 'must return numbers as numbers: remove stringNumbers')
   }
   if (!(deadlineMs >= 1 && deadlineMs < 2 ** 31)) {
     throw new InvalidOption(
@@ -86,23 +91,52 @@ function createRedisStore(options: RedisLimiterOptions, clock?: () => number): S
     return (await run(scripts.release, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
   }
 
-  /** Gives back what the slot's call took, unless another call with its request id was told of it. */
+  /** Gives back the uses of the call of this slot, unless another call with its request id was answered. */
   function takeBack(slot: Slot): Promise<boolean> {
     return giveBack(slot, ofAll, slot.callId)
   }
 
-  /** The same, as soon as Redis answers again. */
+  /** Calls `takeBack` when Redis answers again. */
   function giveUp(slot: Slot): void {
     const { requestKey, callId } = slot
     if (requestKey !== undefined) unanswered.add(requestKey + callId, () => takeBack(slot))
   }
 
-  async function peekSlot({ check: { asks }, keys }: Slot): Promise<Found[]> {
-    const [now, values] = (await run(scripts.peek, keys, [])) as [number, (Buffer | null)[]]
-    return asks.map((ask, place) => ({ ask, uses: usesOf(ask.part, values[place], now), now }))
+  // In a cluster the keys of one call must be in one slot.
+  const maxItems = redis.isCluster ? 1 : maxSlotsPerCall
+  const maxConcurrent = Number.POSITIVE_INFINITY
+  const valuesOf = createBatcher<Slot, { now: number; values: unknown[] }>({
+    maxItems,
+    maxConcurrent,
+    async run(slots) {
+      const keys = slots.flatMap((slot) => slot.keys)
+      const [now, all] = (await run(scripts.peek, keys, [])) as [number, unknown[]]
+      let end = 0
+      return slots.map(({ keys: { length } }) => {
+        end += length
+        return { now, values: all.slice(end - length, end) }
+      })
+    },
+  })
+  const resetSlot = createBatcher<Slot, void>({
+    maxItems,
+    maxConcurrent,
+    async run(slots) {
+      const keys = slots.flatMap((slot) => slot.keys)
+      await run(scripts.reset, [...keys, ...keys.map(resetKey)], [rememberRequestsMs])
+    },
+  })
+
+  async function peekSlot(slot: Slot): Promise<Found[]> {
+    const { now, values } = await valuesOf(slot)
+    return slot.check.asks.map((ask, place) => ({
+      ask,
+      uses: usesOf(ask.part, values[place], now),
+      now,
+    }))
   }
 
-  /** A change of the counts of subjects ends the memory of their refusals, before and after. */
+  /** Forgets remembered refusals of these subjects before and after a change of their counts. */
   async function changing<T>({ asks }: Check, change: () => Promise<T>): Promise<T> {
     refusals.forget(asks)
     try {
@@ -114,7 +148,7 @@ function createRedisStore(options: RedisLimiterOptions, clock?: () => number): S
 
   function ask(check: Check): Promise<Answer> {
     let slots = slotsOf(check)
-    // Several slots give back by the id of the request, so then it must have one.
+    // Several slots are released by the id of the request, so a request id is needed.
     if (slots.length > 1 && check.requestId === undefined)
       slots = slotsOf({ ...check, requestId: randomUUID() })
     for (const { requestKey } of slots) if (requestKey !== undefined) unanswered.remove(requestKey)
@@ -154,9 +188,7 @@ function createRedisStore(options: RedisLimiterOptions, clock?: () => number): S
     },
 
     async reset(check) {
-      const resetOne = ({ keys }: Slot) =>
-        run(scripts.reset, [...keys, ...keys.map(resetKey)], [rememberRequestsMs])
-      await changing(check, () => Promise.all(slotsOf(check).map(resetOne)))
+      await changing(check, () => Promise.all(slotsOf(check).map(resetSlot)))
     },
 
     forgetRefusals: () => refusals.forgetAll(),

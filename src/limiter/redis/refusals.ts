@@ -1,14 +1,15 @@
 /**
- * The one memory of refusals in front of Redis: a flood against a subject must not reach it. A refusal
- * holds until a known time and ends earlier only by a reset, a release or new policies:
+ * Remembers refusals, so that a flood against one subject does not reach Redis. A refusal is valid until a known time.
+ * It ends earlier only by a reset, a release or new policies:
  *
- * - Redis decided some time between sending and receiving. The memory refuses until `sent + wait` by the
- *   monotonic clock, never too long, and names the wait that `received + wait` leaves, never too short.
- * - What changes a subject's counts in *this* process forgets it at once, and what was asked before that
- *   is not remembered after; a change in another process is seen within `maxAgeMs`.
- * - It holds for the permits that were refused and for more; a refusal that asks for a challenge holds
- *   until one is solved.
- * - Bounded: two generations of half the size each; the older one goes at once.
+ * - Redis decided at some time between sending and receiving. So the refusal is remembered until `sent + wait` by the
+ *   monotonic clock, which is never too long. The wait in the answer ends at `received + wait`, which is never too
+ *   short.
+ * - A change of a subject's counts in this process deletes its refusal at once. The answer of an earlier call is not
+ *   stored after that. A change in another process takes effect within `maxAgeMs`.
+ * - A refusal answers calls for the same number of permits or more. A refusal with `challenge` does not answer callers
+ *   that solved one.
+ * - The memory is bounded: two generations, each half of the size. The older generation is dropped as a whole.
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import type { PolicyWindow } from '../policy/compile.ts'
@@ -30,7 +31,10 @@ export function createRefusals(options: {
 }) {
   const { maxAgeMs, maxSubjects, now } = options
   const refusals = createBoundedMap<Remembered>(maxSubjects)
-  /** The time at which a subject was last forgotten. A subject that is not here: `othersForgottenAt` at the latest. */
+  /**
+   * The time at which a subject was last forgotten. Subjects without an entry were forgotten before
+   * `othersForgottenAt`.
+   */
   const forgottenAt = new Map<string, number>()
   let othersForgottenAt = Number.NEGATIVE_INFINITY
 
@@ -47,7 +51,7 @@ export function createRefusals(options: {
       refusals.set(subject, { window, permits, holdsUntil, endsAt: now() + waitMs })
     },
 
-    /** What still holds for one of the subjects, the longest of it. */
+    /** The remembered refusal with the longest wait among these subjects. */
     find(asks: readonly Counted[], isSolved = false): RefusedAnswer | undefined {
       if (refusals.isEmpty()) return undefined
       let longest: Remembered | undefined

@@ -1,18 +1,20 @@
-/** The formats between us and Lua: the plan of a policy, the values in Redis, the reply of a refusal. */
+/** The formats between TypeScript and Lua: the plan of a policy, the values in Redis, the reply of a refusal. */
 import { LimiterUnavailable } from '../errors.ts'
 import { type CompiledPolicy, maxWindows, type Part } from '../policy/compile.ts'
 import type { Check, RefusedAnswer } from '../store.ts'
 import { trusted, type Uses } from '../uses.ts'
 
-/** Bytes of a time, and of a number of uses. */
+/** Length in bytes of a time, and of a number of uses. */
 const timeBytes = 6
 const countBytes = 4
 const useBytes = timeBytes + countBytes
 
-/** Where the uses begin in a value, as Lua counts. */
+/** The position of the first use in a value. Lua counts from 1. */
 export const firstByte = ({ first }: Part) => 1 + (first / 2) * useBytes
 
-/** The parts as lua/acquire-N.lua takes them. A caller that has solved a challenge passes the rules that ask for one. */
+/**
+ * The parts as lua/acquire-N.lua reads them. For callers that solved a challenge, rules in mode challenge only observe.
+ */
 export function planOf({ asks, isSolved }: Check): string {
   const plan = asks.map(({ part, permits }) => {
     const { rule, longestMs, granuleMs, trustMs } = part
@@ -34,18 +36,17 @@ export function planOf({ asks, isSolved }: Check): string {
 }
 
 /**
- * A refusal as lua/acquire-N.lua packs it: twice the hold, and 1 more if its lock began now. A hold there is one number,
- * its wait and its window, so that the greatest is the longest.
+ * Reads a refusal of lua/acquire-N.lua: twice the hold, plus 1 if its lock began now. The hold is one number with wait
+ * and window, so the greatest number has the longest wait.
  */
 export function refusedOf({ windows }: CompiledPolicy, packed: number): RefusedAnswer {
   const hold = Math.floor(packed / 2)
   const window = windows[maxWindows - 1 - (hold % maxWindows)]
-  if (!window)
-    throw new LimiterUnavailable('Redis answers of a window that the policy does not have')
+  if (!window) throw new LimiterUnavailable('Redis named a window that the policy does not have')
   return { hold: { waitMs: Math.floor(hold / maxWindows), window }, isNewLock: packed % 2 === 1 }
 }
 
-/** The uses of a value; throws `LimiterUnavailable` if it is not one of the limiter's. */
+/** The uses in a value. Throws `LimiterUnavailable` if the value is not the limiter's. */
 export function usesOf(part: Part, value: unknown, now: number): Uses {
   if (!Buffer.isBuffer(value) || value.length === 0) return part.empty
   if (value.length < firstByte(part) || value.length % useBytes !== countBytes) {
@@ -65,5 +66,5 @@ export function usesOf(part: Part, value: unknown, now: number): Uses {
   return trusted(part, uses, now)
 }
 
-export const notNumbers = 'the connection gives numbers as texts (stringNumbers)'
+export const notNumbers = 'the connection returns numbers as texts (stringNumbers)'
 export const notOurs = 'a value in Redis is not one of the limiter’s; reset() repairs it'

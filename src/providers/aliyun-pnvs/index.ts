@@ -9,9 +9,9 @@ import { accepted } from '../send-result.ts'
 import { type AliyunPnvsSettings, aliyunPnvsSettings } from './settings.ts'
 
 /**
- * Codes by SMS through Alibaba Cloud's number verification: Dypnsapi of 2017-05-25, SendSmsVerifyCode, with a sign name
- * and a template that come with the service. So it needs no business licence. The code is Postern's: Alibaba Cloud could
- * draw and check codes, but it is given this one and is never asked about it.
+ * Codes by SMS through Alibaba Cloud's number verification: Dypnsapi of 2017-05-25, SendSmsVerifyCode. Sign name and
+ * template come with the service, so it needs no business licence. Alibaba Cloud could also draw and check codes.
+ * Postern does both itself, and only gives it the code to send.
  */
 export const aliyunPnvs: ProviderKind<AliyunPnvsSettings> = {
   kind: 'aliyun-pnvs',

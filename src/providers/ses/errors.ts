@@ -2,8 +2,8 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs, isCode } from '../send-result.ts'
 
 /**
- * Maps the errors of SES to results. Its answer names no fault of one recipient: SES accepts a mail to any address, and a
- * bounce comes later. So the errors concern the mail (`rejected`) or the account.
+ * Maps the errors of SES to results. None is about one recipient: SES accepts a mail to any address, and a bounce comes
+ * later. So the errors concern the mail (`rejected`) or the account.
  */
 const aboutTheMail = new Set(['MessageRejected', 'BadRequestException'])
 

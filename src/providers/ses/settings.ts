@@ -5,7 +5,7 @@ export const sesSettings = z
   .strictObject({
     accessKeyId: z.string().min(1),
     secretAccessKey: z.string().min(1),
-    region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'not a region such as eu-west-1'),
+    region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'must be a region such as eu-west-1'),
     from: sender,
     configurationSet: z
       .string()

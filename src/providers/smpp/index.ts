@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startDeadline } from '../../base/deadline.ts'
 import { splitSms } from '../../base/sms-length.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
@@ -61,9 +62,13 @@ const connectionOf = (settings: SmppSettings, role: Role, timeoutMs: number) => 
 /** Pause between attempts to bind again while nothing is sent. */
 const rebindAfterMs = 1_000
 
+/** Pause before a part of a text that has begun is sent again. Each further pause is twice as long. */
+const partAgainAfterMs = 200
+
 /** One byte of the joining header counts the parts. */
 const maxParts = 255
 
+const noBytes = Buffer.alloc(0)
 const receiptAsked = 1
 const headerInside = 0x40
 
@@ -112,15 +117,31 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     try {
       const bodies = encodeMessage(message)
       if (bodies.length > maxParts) return { kind: 'rejected', detail: 'SMPP text too long' }
-      const current = currentSession(sending)
-      const problem = await Promise.race([current.bound, aborted(deadline.signal)])
-      if (problem !== undefined) return { kind: 'unavailable', detail: `SMPP ${problem}` }
-      return combine(
-        await Promise.all(bodies.map((body) => current.submit(body, deadline.signal))),
-        settings.receiptIds,
-      )
+      const [first = noBytes, ...others] = bodies
+      const begun = await submit(first, deadline.signal)
+      if (resultOf(begun).kind !== 'accepted') return resultOf(begun)
+      const rest = others.map((body) => submitUntilTaken(body, deadline.signal))
+      return combine([begun, ...(await Promise.all(rest))], settings.receiptIds)
     } finally {
       deadline.clear()
+    }
+  }
+
+  async function submit(body: Buffer, signal: AbortSignal): Promise<Exchange> {
+    const current = currentSession(sending)
+    const problem = await Promise.race([current.bound, aborted(signal)])
+    return problem === undefined
+      ? current.submit(body, signal)
+      : { kind: 'not_sent', reason: problem }
+  }
+
+  /** Without each of its parts, no phone shows a text. So a part that was not taken is sent again after a pause. */
+  async function submitUntilTaken(body: Buffer, signal: AbortSignal): Promise<Exchange> {
+    for (let pauseMs = partAgainAfterMs; ; pauseMs *= 2) {
+      const exchange = await submit(body, signal)
+      if (!['throttled', 'unavailable'].includes(resultOf(exchange).kind)) return exchange
+      await sleep(pauseMs, undefined, { signal }).catch(() => {})
+      if (signal.aborted) return exchange
     }
   }
 
@@ -133,7 +154,6 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     const destination = { ton: 1, npi: 1, ...settings.destination, digits: to.replace(/^\+/, '') }
     const validSeconds =
       settings.validity === 'none' ? undefined : secondsLeft(message, longestRelativeSeconds)
-    const noContent = Buffer.alloc(0)
     return contents.map((content, index) =>
       encodeShortMessage({
         source,
@@ -142,9 +162,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
         registeredDelivery: index === contents.length - 1 ? receiptAsked : 0,
         dataCoding,
         validSeconds,
-        ...(isWhole && content.length > 140
-          ? { content: noContent, payload: content }
-          : { content }),
+        ...(isWhole && content.length > 140 ? { content: noBytes, payload: content } : { content }),
       }),
     )
   }

@@ -18,6 +18,9 @@ import {
  * Requests overlap up to a window, and answers are matched by their sequence number. The end of the connection settles
  * every request at once: a written request is `lost`, a waiting request is `not_sent`. An ended session is not used again;
  * its owner opens another.
+ *
+ * An SMSC that unbinds may have accepted messages that it has not answered yet. So the session begins no request after the
+ * unbind, and leaves when the requests under way have their answers or run out of time.
  */
 export type Role = 'transmitter' | 'receiver' | 'transceiver'
 
@@ -64,6 +67,8 @@ export function openSession(options: SessionOptions) {
   let sequence = 0
   let submitsUnderWay = 0
   let endReason: string | undefined
+  /** The unbind of the SMSC, until it is answered. */
+  let unbinding: Pdu | undefined
 
   socket.setNoDelay(true)
   const connectTimer = setTimeout(() => end('no answer in time'), timeoutMs)
@@ -97,8 +102,9 @@ export function openSession(options: SessionOptions) {
     } else if (pdu.commandId === command.enquireLink) {
       answer(pdu, 0)
     } else if (pdu.commandId === command.unbind) {
-      answer(pdu, 0)
-      end('unbound')
+      unbinding = pdu
+      for (const go of waiting) go()
+      leaveIfIdle()
     } else if (pdu.commandId === command.deliverSm) {
       void deliver(pdu)
     } else {
@@ -125,12 +131,13 @@ export function openSession(options: SessionOptions) {
   /** Writes a request at once and waits for the answer with the same number. */
   function request(commandId: number, body: Buffer, signal?: AbortSignal): Promise<Exchange> {
     return new Promise((resolve) => {
-      if (endReason !== undefined) return resolve({ kind: 'not_sent', reason: endReason })
+      if (isEnded()) return resolve({ kind: 'not_sent', reason: endReason ?? 'unbound' })
       sequence = (sequence % 0x7fffffff) + 1
       const number = sequence
       const give = (exchange: Exchange) => {
         signal?.removeEventListener('abort', giveUp)
         resolve(exchange)
+        leaveIfIdle()
       }
       const giveUp = () => {
         pending.delete(number)
@@ -144,7 +151,7 @@ export function openSession(options: SessionOptions) {
 
   async function submit(body: Buffer, signal: AbortSignal): Promise<Exchange> {
     try {
-      while (submitsUnderWay >= options.window && endReason === undefined && !signal.aborted) {
+      while (submitsUnderWay >= options.window && !isEnded() && !signal.aborted) {
         await turn(signal)
       }
       if (signal.aborted) return { kind: 'not_sent', reason: 'no answer in time' }
@@ -180,6 +187,17 @@ export function openSession(options: SessionOptions) {
     if (kind === 'lost') end('no answer in time')
   }
 
+  /** False for a session that takes more requests. */
+  function isEnded(): boolean {
+    return endReason !== undefined || unbinding !== undefined
+  }
+
+  function leaveIfIdle(): void {
+    if (!unbinding || pending.size > 0 || endReason !== undefined) return
+    answer(unbinding, 0)
+    end('unbound')
+  }
+
   function end(reason: string): void {
     if (endReason !== undefined) return
     endReason = reason
@@ -196,7 +214,7 @@ export function openSession(options: SessionOptions) {
   return {
     bound,
     submit,
-    isEnded: () => endReason !== undefined,
+    isEnded,
     /** Unbinds and ends the connection, even with requests under way. */
     async close(): Promise<void> {
       if (endReason === undefined && !socket.connecting) {

@@ -16,7 +16,10 @@ export const smppSettings = z.strictObject({
     } catch {
       // A % without two hexadecimal digits.
     }
-    context.addIssue({ code: 'custom', message: 'not a URL such as smpp://id:password@host:2775' })
+    context.addIssue({
+      code: 'custom',
+      message: 'must be a URL such as smpp://id:password@host:2775',
+    })
     return z.NEVER
   }),
   /** One connection for both directions, or two if the SMSC supports no transceivers. */
@@ -29,7 +32,7 @@ export const smppSettings = z.strictObject({
   /** The sender shown by phones: a number in E.164, a short code, or up to 11 letters and digits. */
   from: z
     .string()
-    .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'not a number or a name of 1 to 11 letters'),
+    .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'must be a number, or a name of 1 to 11 letters'),
   /** Whether Postern (`segments`) or the SMSC (`payload`) cuts long texts. */
   longTexts: z.enum(['segments', 'payload']).default('segments'),
   /** The base of message ids in receipts, if answers use another one. */

@@ -1,4 +1,6 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
+import type MimeNode from 'nodemailer/lib/mime-node'
+import { encode, wrap } from 'nodemailer/lib/qp'
 import type { Message } from '../provider.ts'
 import type { Mail } from './connection.ts'
 import type { Sender } from './settings.ts'
@@ -11,7 +13,7 @@ export interface MailFrame {
   readonly sign?: ((mail: Buffer) => Promise<Buffer>) | undefined
 }
 
-/** The mail of a message, in one piece: nodemailer composes it in nine if it has text and HTML. */
+/** The mail of a message. */
 export async function composeMail(
   message: Message,
   { from, messageId, headers, sign }: MailFrame,
@@ -37,6 +39,26 @@ export async function composeMail(
     disableFileAccess: true,
     disableUrlAccess: true,
   }).compile()
-  const bytes = await mail.build()
+  const bytes = Buffer.from(endLine(write(mail)))
   return { envelope: mail.getEnvelope(), bytes: sign ? await sign(bytes) : bytes }
 }
+
+/**
+ * The text of a node, as `MimeNode.build` makes it. That passes each part through five streams, which costs three times
+ * the processor time of everything else.
+ */
+function write(node: MimeNode): string {
+  // This also sets the boundary.
+  const headers = `${node.buildHeaders()}\r\n\r\n`
+  if (!node.multipart) return headers + writeContent(node)
+  const open = `--${node.boundary}`
+  const parts = node.childNodes.map((part) => `${open}\r\n${write(part)}\r\n`)
+  return `${headers}${parts.join('')}${open}--\r\n`
+}
+
+function writeContent(node: MimeNode): string {
+  const content = String(node.content ?? '')
+  return node.getTransferEncoding() === 'quoted-printable' ? wrap(encode(content)) : content
+}
+
+const endLine = (text: string) => (text.endsWith('\n') ? text : `${text}\r\n`)

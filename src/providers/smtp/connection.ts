@@ -2,7 +2,7 @@
  * One session with a mail server: nodemailer's connection, with promises. nodemailer reports a lost connection to the
  * callbacks of some steps only. To the others it only emits `end`.
  */
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { SmtpFailure } from './errors.ts'
 
@@ -86,11 +86,17 @@ export function openConnection(
   }
 
   async function transmit({ envelope, bytes }: Mail, onHandedOver: () => void) {
-    // As one chunk, so that it is one write here and one wake-up at the server.
-    const content = Readable.from(bytes).once('end', onHandedOver)
+    // nodemailer calls `pipe` when the server wants the content, and needs nothing else of a stream.
+    const content: Pick<Readable, 'pipe'> = {
+      pipe(server) {
+        server.end(bytes)
+        onHandedOver()
+        return server
+      },
+    }
     try {
       // nodemailer keeps the server's answers in the envelope.
-      const sent = await step<Sent>((done) => smtp.send({ ...envelope }, content, done))
+      const sent = await step<Sent>((done) => smtp.send({ ...envelope }, content as Readable, done))
       refusals = 0
       return sent
     } catch (error) {

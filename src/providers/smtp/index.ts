@@ -8,7 +8,7 @@ import { openConnection, type ServerSettings } from './connection.ts'
 import { createConnections } from './connections.ts'
 import { createSigner } from './dkim.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
-import { isAddrSpec, type SmtpSettings, smtpSettings } from './settings.ts'
+import { isAddrSpec, type SmtpSettings, smtpSettingsIn } from './settings.ts'
 import { unsubscribeHeaders } from './unsubscribe.ts'
 
 /**
@@ -20,7 +20,8 @@ import { unsubscribeHeaders } from './unsubscribe.ts'
 export const smtp: ProviderKind<SmtpSettings> = {
   kind: 'smtp',
   channels: ['email'],
-  settings: smtpSettings,
+  settings: smtpSettingsIn('.'),
+  settingsIn: smtpSettingsIn,
   create: createSmtp,
   probe: probeSmtp,
 }

@@ -1,6 +1,6 @@
 import addressparser from 'nodemailer/lib/addressparser'
 import { z } from 'zod'
-import { dkimSettings } from './dkim.ts'
+import { dkimSettingsIn } from './dkim.ts'
 
 /**
  * The policy-file entry of an SMTP provider, and the parser of its two strings. Errors name the fault but never repeat the
@@ -21,11 +21,11 @@ const url = z.string().transform((text, context): SmtpServer => {
     context.addIssue({ code: 'custom', message })
     return z.NEVER
   }
-  if (!URL.canParse(text)) return problem('not a URL such as smtp://user:password@host:587')
+  if (!URL.canParse(text)) return problem('must be a URL such as smtp://user:password@host:587')
   const parsed = new URL(text)
   const { protocol, hostname, port, username, password, pathname, searchParams } = parsed
   if (protocol !== 'smtp:' && protocol !== 'smtps:')
-    return problem('must begin smtp:// or smtps://')
+    return problem('must begin with smtp:// or smtps://')
   if (hostname === '') return problem('has no host')
   if (pathname !== '' && pathname !== '/') return problem('must not have a path')
   const unknown = [...searchParams.keys()].find((key) => key !== 'tls')
@@ -69,23 +69,24 @@ export const sender = z.string().transform((text, context): Sender => {
   return z.NEVER
 })
 
-export const smtpSettings = z.strictObject({
-  url,
-  from: sender,
-  /** The host name in the greeting to the server. */
-  ehlo: z
-    .string()
-    .regex(
-      /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/i,
-      'not the full name of a host, e.g. mail.acme.test',
-    )
-    .optional(),
-  /** Largest number of open connections per process. */
-  connections: z.int().min(1).max(100).default(5),
-  dkim: dkimSettings.optional(),
-})
+export const smtpSettingsIn = (folder: string) =>
+  z.strictObject({
+    url,
+    from: sender,
+    /** The host name in the greeting to the server. */
+    ehlo: z
+      .string()
+      .regex(
+        /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/i,
+        'must be the full name of a host, e.g. mail.acme.test',
+      )
+      .optional(),
+    /** Largest number of open connections per process. */
+    connections: z.int().min(1).max(100).default(5),
+    dkim: dkimSettingsIn(folder).optional(),
+  })
 
-export type SmtpSettings = z.infer<typeof smtpSettings>
+export type SmtpSettings = z.infer<ReturnType<typeof smtpSettingsIn>>
 
 /**
  * Exactly one address: no list, group, display name, comment, quoted part or address literal. nodemailer reads a string as

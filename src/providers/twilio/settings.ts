@@ -2,13 +2,13 @@ import { z } from 'zod'
 
 export const twilioSettings = z
   .strictObject({
-    accountSid: z.string().regex(/^AC[0-9a-fA-F]{32}$/, 'begins AC, then 32 hexadecimal digits'),
+    accountSid: z.string().regex(/^AC[0-9a-fA-F]{32}$/, 'must be AC and 32 hexadecimal digits'),
     authToken: z.string().min(1),
     /** A number in E.164, a short code or an alphanumeric sender. */
     from: z.string().min(1).optional(),
     messagingServiceSid: z
       .string()
-      .regex(/^MG[0-9a-fA-F]{32}$/, 'begins MG, then 32 hexadecimal digits')
+      .regex(/^MG[0-9a-fA-F]{32}$/, 'must be MG and 32 hexadecimal digits')
       .optional(),
     /** The public address for receipts, exactly as Twilio calls it. */
     statusCallback: z.url({ protocol: /^https?$/ }).optional(),

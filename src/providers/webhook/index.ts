@@ -1,5 +1,6 @@
 import { channels } from '../../base/channel.ts'
 import { parseObject } from '../../base/json.ts'
+import { traceHeaders } from '../../base/traces.ts'
 import { signWebhook } from '../../crypto/standard-webhooks.ts'
 import { createHttpProvider, type HttpAnswer } from '../http-provider.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
@@ -37,6 +38,7 @@ function createWebhook(name: string, settings: WebhookSettings, deps: ProviderDe
     const headers = {
       'content-type': 'application/json',
       ...signWebhook(settings.secret, noticeId, deps.clock(), body),
+      ...traceHeaders(),
     }
     const call = { method: 'POST', url: settings.url, headers, body } as const
     const postponed = (answer: HttpAnswer) => postponedBy(answer, deps.clock())

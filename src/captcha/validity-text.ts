@@ -4,7 +4,7 @@ const minuteMs = 60_000
 /**
  * `ttlMs` in words, by locale: "5 minutes", "20 seconds", "5 分钟". Rounded down, so that no message promises too much.
  */
-export function createValidity(ttlMs: number): (locale: string) => string {
+export function createValidityText(ttlMs: number): (locale: string) => string {
   const isShort = ttlMs < 2 * minuteMs && ttlMs !== minuteMs
   const [unit, unitMs] =
     ttlMs % hourMs === 0 ? ['hour', hourMs] : isShort ? ['second', 1_000] : ['minute', minuteMs]

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createValidity } from '../../src/captcha/validity.ts'
+import { createValidityText } from '../../src/captcha/validity-text.ts'
 
 test.each([
   [300_000, '5 minutes', '5 分钟'],
@@ -13,6 +13,6 @@ test.each([
   [130_500, '2 minutes', '2 分钟'],
   [500, '1 second', '1 秒钟'],
 ])('%d ms: %s', (ttlMs, en, zh) => {
-  const validity = createValidity(ttlMs)
+  const validity = createValidityText(ttlMs)
   expect([validity('en'), validity('zh'), validity('en')]).toEqual([en, zh, en])
 })

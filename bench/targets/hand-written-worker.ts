@@ -1,5 +1,5 @@
 /**
- * The worker most people would write beside one-by-one.ts: per job one UPDATE that takes the row, an
+ * The worker most people would write beside hand-written.ts: per job one UPDATE that takes the row, an
  * outbox in Redis for the message, and one UPDATE that says it was sent.
  */
 import { Worker } from 'bullmq'

@@ -1,0 +1,138 @@
+/**
+ * The plugins of a host and of `plugins:` in the policy file: which values are plugins, and which parts they have. Faults
+ * are reported at start with the name of the plugin, so a process never runs with only some of its plugins.
+ */
+import { isObject } from '../base/json.ts'
+import { importPlugin, pluginError, startPlugin } from './plugin-module.ts'
+
+/** The parts of a plugin that are checked here. `main/plugins.ts` has their types. */
+interface PluginParts {
+  readonly name: string
+  readonly providerKinds?: Readonly<Record<string, unknown>>
+  readonly policies?: object
+  readonly templates?: object
+  readonly sendsOwnCodes?: true
+}
+
+/** Called with the calls in process. Returns the router. */
+type OpenRouter<Calls, Router> = (calls: Calls) => Router | Promise<Router>
+
+/** Time limit for loading a plugin, and for making its router. */
+const startWithinMs = 10_000
+
+/**
+ * The plugins of one Postern. `kinds` accepts their provider kinds, and throws for a wrong one. All `add` functions but
+ * `addFacade` reject with an Error that names the plugin.
+ */
+export function createPluginList<Plugin extends PluginParts>(
+  kinds: { add(kind: unknown): void },
+  { withinMs = startWithinMs } = {},
+) {
+  const plugins: Plugin[] = []
+
+  function addKinds(providerKinds: unknown): void {
+    if (!isObject(providerKinds)) throw new Error('providerKinds is not an object')
+    for (const [name, kind] of Object.entries(providerKinds)) {
+      try {
+        kinds.add(kind)
+        const { kind: own } = kind as { kind: string }
+        if (own !== name) throw new Error(`has the kind "${own}"; both names must be the same`)
+      } catch (error) {
+        throw new Error(`providerKinds.${name}: ${(error as Error).message}`)
+      }
+    }
+  }
+
+  function addPlugin(given: unknown, name: unknown): void {
+    if (!isObject(given)) throw new Error('is neither a plugin nor a provider kind')
+    if ('create' in given) {
+      kinds.add(given)
+      return
+    }
+    const { providerKinds, policies, templates, sendsOwnCodes, router } = given
+    if (!isPluginName(name)) throw new Error('its name is not 1 to 200 visible characters')
+    if (plugins.some((other) => other.name === name)) {
+      throw new Error('there is a plugin of this name already')
+    }
+    if (providerKinds === undefined && router === undefined) {
+      throw new Error('has neither providerKinds nor router')
+    }
+    if (router !== undefined && typeof router !== 'function') {
+      throw new Error('router is not a function')
+    }
+    for (const [part, value] of Object.entries({ policies, templates })) {
+      if (value !== undefined && !isObject(value)) throw new Error(`${part} is not an object`)
+    }
+    if (providerKinds !== undefined) addKinds(providerKinds)
+    plugins.push({
+      name,
+      ...(policies ? { policies } : {}),
+      ...(templates ? { templates } : {}),
+      ...(sendsOwnCodes ? { sendsOwnCodes } : {}),
+      ...(router ? { router: router.bind(given) } : {}),
+    } as unknown as Plugin)
+  }
+
+  /** `load` returns a value of the host, or the default export of a module. `name` is used if the plugin has none. */
+  async function add(name: string, load: () => unknown, late: string): Promise<void> {
+    const given = await startPlugin(name, async () => madeBy(await load()), { late, withinMs })
+    const { name: own = name } = isObject(given) ? given : {}
+    try {
+      addPlugin(given, own)
+    } catch (error) {
+      throw pluginError(isPluginName(own) ? own : name, error)
+    }
+  }
+
+  return {
+    plugins: plugins as readonly Plugin[],
+    /** Adds a plugin of this package. */
+    addFacade: (plugin: Plugin) => void plugins.push(plugin),
+    /** Adds the provider kinds and the list of plugins that a host passes to `createPostern`. */
+    async addOfHost(additions: { providerKinds?: unknown; plugins?: unknown }): Promise<void> {
+      const { providerKinds = {}, plugins: given = [] } = additions
+      addKinds(providerKinds)
+      if (!Array.isArray(given)) throw new Error('plugins is not a list')
+      for (const [index, plugin] of given.entries()) {
+        await add(`plugins[${index}]`, () => plugin, 'was not made')
+      }
+    },
+    /** Adds a module that the policy file at this path names. */
+    addModule: (specifier: string, policyPath: string) =>
+      add(specifier, () => importPlugin(policyPath, specifier), 'was not loaded'),
+  }
+}
+
+const isPluginName = (name: unknown): name is string =>
+  typeof name === 'string' && /^[^\p{C}]{1,200}$/u.test(name)
+
+/** The routers of the plugins, in their order. Rejects with an Error that names the plugin. */
+export async function openRouters<Calls, Router>(
+  plugins: readonly { readonly name: string; router?: OpenRouter<Calls, Router> }[],
+  calls: Calls,
+  withinMs = startWithinMs,
+): Promise<{ name: string; router: Router }[]> {
+  const routers: { name: string; router: Router }[] = []
+  for (const plugin of plugins) {
+    const { name } = plugin
+    if (!plugin.router) continue
+    const open = async () => {
+      const router = await plugin.router?.(calls)
+      if (typeof router !== 'function') throw new Error('router returned no express.Router')
+      return router
+    }
+    const router = await startPlugin(name, open, { late: 'router did not return', withinMs })
+    routers.push({ name, router })
+  }
+  return routers
+}
+
+/** A function is called once per process, even when the policy file is read again. */
+async function madeBy(given: unknown): Promise<unknown> {
+  if (typeof given !== 'function') return given
+  const made = madeOnce.get(given) ?? (async () => given())()
+  madeOnce.set(given, made)
+  return made
+}
+
+const madeOnce = new WeakMap<object, Promise<unknown>>()

@@ -1,0 +1,36 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { ProviderSetUp } from './kinds.ts'
+import type { SmtpSettings } from './smtp/settings.ts'
+
+interface MailSender {
+  readonly signers: readonly (NonNullable<SmtpSettings['dkim']> | ServerSignature)[]
+  /** True if SMTP sends with it. SES puts another domain into the envelope. */
+  readonly isInEnvelope: boolean
+}
+
+interface ServerSignature {
+  domain: string
+  selector: string
+}
+
+/** The senders of mails by domain. `selector` is the one that the mail server or SES signs with, if known. */
+export function mailSendersOf(
+  providers: ReadonlyMap<string, ProviderSetUp>,
+  selector: string | undefined,
+): ReadonlyMap<string, MailSender> {
+  const senders = new Map<string, MailSender>()
+  for (const { kind, settings } of providers.values()) {
+    const isSmtp = kind.kind === 'smtp'
+    if (!isSmtp && kind.kind !== 'ses') continue
+    const { from, dkim } = settings as Pick<SmtpSettings, 'from' | 'dkim'>
+    const domain = from.address.slice(from.address.lastIndexOf('@') + 1).toLowerCase()
+    const ofServer = selector === undefined ? [] : [{ domain, selector }]
+    const known = senders.get(domain) ?? { signers: ofServer, isInEnvelope: false }
+    const isKnown = known.signers.some((signer) => isDeepStrictEqual(signer, dkim))
+    senders.set(domain, {
+      signers: dkim && !isKnown ? [...known.signers, dkim] : known.signers,
+      isInEnvelope: known.isInEnvelope || isSmtp,
+    })
+  }
+  return senders
+}

@@ -1,0 +1,72 @@
+/** The parts of traces that no request from outside reaches, in a process with the SDK of docs/guides/traces.md. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { startCollector } from '../tools/collector.ts'
+
+const [traceId, spanId] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
+const headers = {
+  usual: `00-${traceId}-${spanId}-01`,
+  'of a later version': `cc-${traceId}-${spanId}-01-more`,
+  'of no version': `ff-${traceId}-${spanId}-01`,
+  'with an empty trace': `00-${'0'.repeat(32)}-${spanId}-01`,
+  'in capitals': `00-${traceId.toUpperCase()}-${spanId}-01`,
+  'too long': `00-${traceId}-${spanId}-011`,
+  nonsense: 'nonsense',
+}
+
+const collector = await startCollector()
+const at = (path: string) => new URL(`../../${path}`, import.meta.url).href
+/** A host app with its own span, a call in process, and requests with each header. */
+const program = `
+  import { context, trace } from '@opentelemetry/api'
+  import { flushSpans, traced } from '${at('src/base/traces.ts')}'
+  import { endRequestSpan, startRequestSpan } from '${at('src/http/request-span.ts')}'
+  const request = (path, traceparent, status = 200) => endRequestSpan(
+    startRequestSpan(path, { method: 'GET', headers: { traceparent }, protocol: 'https' }, performance.now(), true),
+    status, {})
+  for (const [name, header] of Object.entries(${JSON.stringify(headers)})) request(name, header)
+  const host = trace.getTracer('host').startSpan('host')
+  context.with(trace.setSpan(context.active(), host), () => request('in a host', '${headers.usual}', 503))
+  host.end()
+  const span = (name, more) => ({ name, kind: 'INTERNAL', ...more })
+  await traced(span('first', { mayBeFirst: true }), () => traced(span('below'), async () => {}))
+  await traced(span('not first'), async () => {})
+  await traced(span('failing', { mayBeFirst: true }), () => Promise.reject(new TypeError('+8613800138000'))).catch(() => {})
+  await flushSpans()
+`
+await promisify(execFile)(
+  process.execPath,
+  ['--import', at('examples/traces/traces.mjs'), '--input-type=module', '-e', program],
+  { env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } },
+)
+const spanOf = (name: string) => collector.spans.find((span) => span.name === name)
+
+test.each(Object.keys(headers))('a traceparent %s', (name) => {
+  const isRead = name === 'usual' || name === 'of a later version'
+  const span = spanOf(`GET ${name}`)
+  expect([span?.traceId === traceId, span?.parentSpanId]).toEqual(
+    isRead ? [true, spanId] : [false, undefined],
+  )
+})
+
+test('in a host app with spans: below its span, whatever the header, and a 503 is an error', () => {
+  expect(spanOf('GET in a host')).toMatchObject({
+    kind: 1,
+    traceId: spanOf('host')?.traceId,
+    parentSpanId: spanOf('host')?.spanId,
+    attributes: { 'error.type': '503' },
+    status: 2,
+  })
+})
+
+test('without a span above: only a span that may be the first is made', () => {
+  expect(spanOf('first')?.parentSpanId).toBeUndefined()
+  expect(spanOf('below')?.parentSpanId).toBe(spanOf('first')?.spanId)
+  expect(spanOf('not first')).toBeUndefined()
+})
+
+test('an error: its class, and not its message, which may quote a recipient (I14)', () => {
+  expect(spanOf('failing')).toMatchObject({ attributes: { 'error.type': 'TypeError' }, status: 2 })
+  expect(collector.text()).not.toContain('13800138000')
+})

@@ -1,0 +1,241 @@
+/** One trace from a caller to the provider and the event, with the SDK loaded as docs/guides/traces.md says. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { type CollectedSpan, startCollector } from '../tools/collector.ts'
+import { testDatabase } from '../tools/database.ts'
+import { clientOf, noLimits, posternEnv, type RequestOptions } from '../tools/postern.ts'
+import { startProcess } from '../tools/processes.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { testRedis } from '../tools/redis.ts'
+import { eventually } from '../tools/wait.ts'
+import { startReceiver } from '../upkeep/receiver.ts'
+
+const secret = 'a secret both sides know'
+const collector = await startCollector()
+/** Answers calls of the provider and takes events: both arrive as signed JSON. */
+const [carrier, receiver] = [await startReceiver(() => 200), await startReceiver()]
+const redis = await testRedis()
+const database = await testDatabase()
+const policyFile = {
+  policies: { ...noLimits, captcha: [{ name: 'recipient', key: '{to}', fixed: '1 per 1h' }] },
+  providers: { carrier: { kind: 'webhook', url: carrier.url, secret } },
+  routes: { sms: [{ use: ['carrier'] }] },
+  events: { url: receiver.url, secret },
+}
+const key = `psk_${randomBytes(12).toString('hex')}`
+
+function start(role: 'api' | 'worker', browser = {}) {
+  const {
+    PORT: _,
+    ADMIN_PORT: __,
+    ...env
+  } = posternEnv({
+    redis,
+    database,
+    env: {
+      BOOTSTRAP_SECRET_KEY: key,
+      LOG_LEVEL: 'info',
+      NODE_OPTIONS: `--import ${new URL('../../examples/traces/traces.mjs', import.meta.url)}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_SERVICE_NAME: `postern-${role}`,
+    },
+    policyFile: { ...policyFile, browser },
+  })
+  return startProcess(role, { env })
+}
+
+const [api, trusting] = await Promise.all([start('api'), start('api', { traces: true })])
+
+/** A trace of a caller that made one span. */
+function callerTrace(flags = '01') {
+  const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')]
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}` } }
+}
+
+const number = (index: number) => `+861380013800${index}`
+const { post } = clientOf(api.url, key)
+const send = (to: string, options: RequestOptions, { post } = clientOf(api.url, key)) =>
+  post('/v1/captchas', { channel: 'sms', to }, options)
+
+// Its job is lost with Redis, so the reconciler puts it back.
+const lost = callerTrace()
+const { body: lostSend } = await send(number(2), lost)
+const queueKeys = () => redis.client.keys('*send-sms*')
+await eventually(async () => (await queueKeys()).some((key) => key.endsWith(lostSend.id)))
+await redis.client.del(await queueKeys())
+await database.pool.query(`UPDATE notice SET due_at = now() - interval '1 minute'`)
+
+const caller = callerTrace()
+const { body: sent } = await send(number(1), caller)
+const unsampled = callerTrace('00')
+const { body: unsampledSend } = await send(number(3), unsampled)
+const page = callerTrace()
+const pageKey = await publishableKey(database)
+const { body: pageSend } = await send(number(4), { ...page, key: pageKey })
+const trusted = callerTrace()
+const { body: trustedSend } = await send(
+  number(6),
+  { ...trusted, key: pageKey },
+  clientOf(trusting.url, key),
+)
+const preflight = await clientOf(trusting.url, key).get('/v1/captchas', {
+  method: 'OPTIONS',
+  headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
+})
+const allowed = preflight.headers.get('access-control-allow-headers')
+const stranger = callerTrace()
+await send(number(5), { ...stranger, key: 'psk_wrong' })
+const refused = callerTrace()
+await send(number(1), refused)
+
+const worker = await start('worker')
+const calls = () => carrier.told.map(({ event, headers }) => ({ ...(event as object), headers }))
+// biome-ignore lint/suspicious/noExplicitAny: what the webhook provider sends
+const callOf = (id: string): any => calls().find((call: any) => call.noticeId === id)
+const wanted = [sent, lostSend, unsampledSend, pageSend, trustedSend].map(({ id }) => id)
+await eventually(() => wanted.every((id) => callOf(id)))
+const check = callerTrace()
+const code = /(?<!\d)\d{4}(?!\d)/.exec(callOf(sent.id).text)?.[0]
+await post('/v1/captchas/check', { channel: 'sms', to: number(1), code }, check)
+await eventually(() => receiver.told.length === wanted.length + 1)
+// Both write their last spans before they end.
+expect(await Promise.all([api, trusting, worker].map((process) => process.terminate()))).toEqual([
+  0, 0, 0,
+])
+
+const spansOf = ({ traceId }: { traceId: string }) =>
+  collector.spans.filter((span) => span.traceId === traceId)
+const eventOf = (id: string, type: string) =>
+  receiver.told.find(({ event }) => event.type === type && event.data.id === id)
+
+/** The tree as lines: kind, service, name. */
+function treeOf(spans: readonly CollectedSpan[], parent: string | undefined, depth = 0): string[] {
+  const kinds = ['', 'internal', 'server', 'client', 'producer', 'consumer']
+  return spans
+    .filter(({ parentSpanId }) => parentSpanId === parent)
+    .toSorted((a, b) => a.name.localeCompare(b.name))
+    .flatMap((span) => [
+      `${'  '.repeat(depth)}${kinds[span.kind]} ${span.service} ${span.name}`,
+      ...treeOf(spans, span.spanId, depth + 1),
+    ])
+}
+
+const whole = [
+  'server postern-api POST /v1/captchas',
+  '  internal postern-api limits',
+  '  producer postern-api send send-sms',
+  '    client postern-worker event notice.sent',
+  '    consumer postern-worker process send-sms',
+  '      client postern-worker call carrier',
+]
+
+test('a send with a secret key: one trace from its caller to the provider and the event', () => {
+  expect(treeOf(spansOf(caller), caller.spanId)).toEqual(whole)
+  const [call] = spansOf(caller).filter(({ name }) => name === 'call carrier')
+  expect(callOf(sent.id).headers.traceparent).toBe(`00-${caller.traceId}-${call?.spanId}-01`)
+  const [event] = spansOf(caller).filter(({ name }) => name === 'event notice.sent')
+  const told = eventOf(sent.id, 'notice.sent')?.headers.traceparent
+  expect(told).toBe(`00-${caller.traceId}-${event?.spanId}-01`)
+})
+
+test('the guide shows this tree', () => {
+  const guide = readFileSync(new URL('../../docs/guides/traces.md', import.meta.url), 'utf8')
+  const lines = guide.split('```\n')[3]?.trimEnd().split('\n') ?? []
+  const shown = lines.map((line) => line.replace(/^( *)(.*?) {2,}(\S+) +(\S+)$/, '$1$4 $3 $2'))
+  expect(shown.toSorted()).toEqual(whole.toSorted())
+})
+
+test('a notice that lost its job: the reconciler puts it back into the same trace', () => {
+  expect(worker.output()).toContain('notices put back on the queue')
+  expect(treeOf(spansOf(lost), lost.spanId)).toEqual(whole)
+})
+
+test('attributes have the names of OpenTelemetry', () => {
+  const attributes = (name: string) =>
+    spansOf(caller).find((span) => span.name === name)?.attributes
+  expect(attributes('POST /v1/captchas')).toMatchObject({
+    'http.request.method': 'POST',
+    'http.route': '/v1/captchas',
+    'http.response.status_code': 202,
+    'url.scheme': 'http',
+    'postern.notice_id': sent.id,
+  })
+  expect(attributes('process send-sms')).toEqual({
+    'messaging.system.name': 'bullmq',
+    'messaging.destination.name': 'send-sms',
+    'messaging.operation.name': 'process',
+    'messaging.operation.type': 'process',
+    'messaging.message.id': sent.id,
+    'postern.app': 'default',
+    'postern.kind': 'captcha',
+    'postern.template': 'captcha',
+    'postern.state': 'sent',
+  })
+  expect(attributes('call carrier')).toEqual({
+    'server.service.name': 'carrier',
+    'postern.outcome': 'accepted',
+  })
+})
+
+test('a refusal: its rule is in the span of the limits, and it is no error', () => {
+  expect(treeOf(spansOf(refused), refused.spanId)).toEqual(whole.slice(0, 2))
+  for (const { status } of spansOf(refused)) expect(status ?? 0).toBe(0)
+  const limits = spansOf(refused).find(({ name }) => name === 'limits')
+  expect(limits?.attributes).toMatchObject({
+    'postern.policy': 'captcha',
+    'postern.rule': 'recipient',
+  })
+})
+
+test('a right code: its event belongs to the trace of the check', () => {
+  const lines = treeOf(spansOf(check), check.spanId)
+  expect(lines[0]).toBe('server postern-api POST /v1/captchas/check')
+  expect(lines).toContain('  client postern-worker event captcha.passed')
+})
+
+test('a caller that does not sample: no spans, nothing in the row, no header', async () => {
+  expect(spansOf(unsampled)).toEqual([])
+  const { rows } = await database.pool.query(
+    'SELECT id, trace_parent AS "traceParent" FROM notice WHERE id = ANY($1)',
+    [[unsampledSend.id, sent.id]],
+  )
+  const parentOf = (id: string) => rows.find((row) => row.id === id).traceParent
+  expect(parentOf(unsampledSend.id)).toBeNull()
+  expect(parentOf(sent.id)).toContain(caller.traceId)
+  expect(callOf(unsampledSend.id).headers).not.toHaveProperty('traceparent')
+})
+
+test("a page's key: its caller may be anyone, so it begins a trace", () => {
+  const [{ traceId } = callerTrace()] = collector.spans.filter(
+    ({ attributes }) => attributes['messaging.message.id'] === pageSend.id,
+  )
+  expect(treeOf(spansOf({ traceId }), undefined)).toEqual(whole)
+  expect(collector.text()).not.toContain(page.traceId)
+})
+
+test("a page's key, and browser.traces: one trace from the page to the provider", () => {
+  expect(treeOf(spansOf(trusted), trusted.spanId)).toEqual(whole)
+  expect(allowed).toBe('Authorization, Content-Type, Idempotency-Key, Traceparent')
+})
+
+test('a wrong key makes no span, whatever it asks for', () => {
+  expect(collector.text()).not.toContain(stranger.traceId)
+})
+
+test('log lines of a trace have its id', () => {
+  const lines = [api, worker]
+    .flatMap((process) => process.output().split('\n'))
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+  const messages = (traceId: string) =>
+    lines.filter(({ trace_id }) => trace_id === traceId).map(({ msg }) => msg)
+  expect(messages(caller.traceId)).toEqual(['request', 'finished'])
+  expect(messages(refused.traceId)).toEqual(['request'])
+})
+
+test('no recipient, code, key or address is in a span (I14)', () => {
+  const secrets = [number(1).slice(1), '1380013800', code as string, '127.0.0.1', pageKey]
+  const values = JSON.stringify(collector.spans.map(({ name, attributes }) => [name, attributes]))
+  for (const secret of secrets) expect(values).not.toContain(secret)
+})
