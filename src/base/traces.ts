@@ -108,6 +108,9 @@ export function activeTraceParent(): string | undefined {
     : undefined
 }
 
+/** The trace's id, by which a collector finds it. Undefined without a readable `traceparent`. */
+export const traceIdOf = (parent: string | null) => readTraceParent(parent ?? '')?.traceId
+
 /** The same as headers of a request. */
 export function traceHeaders(): { traceparent?: string } {
   const traceparent = activeTraceParent()

@@ -1,5 +1,6 @@
 /** The events of a story, the latest first: requests, refusals, attempts, receipts, checks, resets. */
 
+import { traceIdOf } from '../base/traces.ts'
 import type { Attempt, AttemptOutcome } from '../notice/states.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import type { RefusalEntry } from '../support/recorded.ts'
@@ -60,13 +61,15 @@ function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
   const { events } = words
   const { id, kind, scene, template, state, finishedAt, error, createdAt, attempts } = notice
   const name = html`<a class="id" href="/notices/${id}"${isMarked && html` aria-current="true"`}>${id}</a>`
+  const traceId = traceIdOf(notice.traceParent)
+  const trace = traceId && html`${events.trace} <span class="id">${traceId}</span>`
   const entries: Entry[] = [
     {
       at: createdAt,
       tone: 'plain',
       shape: 'ask',
       title: events.asked(kind),
-      more: [scene ? events.scene(scene) : undefined, template, name],
+      more: [scene ? events.scene(scene) : undefined, template, name, trace],
     },
     ...(attempts as unknown as Attempt[]).map((attempt) => ofAttempt(view, attempt)),
   ]

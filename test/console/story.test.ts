@@ -118,6 +118,21 @@ describe('the story', () => {
     expect(text).toContain('login: 3 tries left')
   })
 
+  test('the trace of a sampled send, by the id that a collector searches for', async () => {
+    const [traced, plain] = [newNumber(), newNumber()]
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+    const { body } = await send(traced)
+    await postern.database.pool.query('UPDATE notice SET trace_parent = $2 WHERE id = $1', [
+      body.id,
+      `00-${traceId}-00f067aa0ba902b7-01`,
+    ])
+    await send(plain)
+    const { text } = await find(traced)
+    expect(text).toContain(`trace <span class="id">${traceId}</span>`)
+    expect(text).not.toContain('00f067aa0ba902b7')
+    expect((await find(plain)).text).not.toContain('trace <')
+  })
+
   test('many calls of one outage are one entry: how many, and until when', async () => {
     const to = newNumber()
     const { body } = await send(to)

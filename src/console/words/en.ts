@@ -303,6 +303,7 @@ export const en = {
       reveal: 'shown in full',
     },
     took: (ms: number) => `${ms} ms`,
+    trace: 'trace',
   },
   states: {
     pending: 'pending',

@@ -252,6 +252,7 @@ export const zh: typeof en = {
     },
     operations: { limits: '重置限制', lock: '解除锁定', code: '作废验证码', reveal: '完整显示' },
     took: (ms) => `${ms} 毫秒`,
+    trace: '链路',
   },
   states: {
     pending: '等待发送',
