@@ -147,7 +147,7 @@ export function createGuardedProvider(
     // While the message waited, the provider may have failed or throttled.
     const held = away(isUrgent)
     if (held) return held
-    const permit = await acquireSendPermit(message.to, isUrgent)
+    const permit = await acquireSendPermit(provider.name, message.to, isUrgent)
     if (!permit.granted) {
       return { kind: 'deferred', reason: permit.reason, retryInMs: permit.retryInMs }
     }

@@ -5,12 +5,7 @@ import type { Metrics } from '../base/metrics.ts'
 import type { Limiter } from '../limiter/index.ts'
 import type { Provider } from '../providers/provider.ts'
 import { createGuardedProvider, type WatchedProvider } from './guarded-provider.ts'
-import {
-  type AcquireSendPermit,
-  createSendPermits,
-  type ProviderLimits,
-  providerPolicies,
-} from './provider-limits.ts'
+import { createSendPermits, type ProviderLimits } from './provider-limits.ts'
 
 type Entries = Readonly<Record<string, ProviderLimits>>
 
@@ -20,29 +15,21 @@ export type GuardedProviders = ReadonlyMap<string, WatchedProvider>
 export function guardProviders(deps: {
   file: { providers: Entries }
   providers: readonly Provider[]
-  /** The limiter for limits of providers. Its policies are set here. */
+  /** The limiter for limits of providers. It gets its policies here. */
   limiter: Limiter
   onReload: (take: (file: { providers: Entries }) => void) => void
   metrics: Metrics
   log: Log
 }): GuardedProviders {
   const { file, providers, limiter, onReload, metrics, log } = deps
-  const permits = new Map<string, AcquireSendPermit>()
-  function setLimits({ providers }: { providers: Entries }): void {
-    const policies = providerPolicies(providers)
-    limiter.setPolicies(policies)
-    for (const name of Object.keys(providers)) {
-      permits.set(name, createSendPermits(name, limiter, name in policies))
-    }
-  }
-  setLimits(file)
-  onReload(setLimits)
+  const { acquireSendPermit, setLimits } = createSendPermits(limiter, file.providers)
+  onReload((file) => setLimits(file.providers))
 
   const guarded = providers.map((provider) => {
     const { name } = provider
     metrics.circuitOpen.set({ provider: name }, 0)
     const one = createGuardedProvider(provider, {
-      acquireSendPermit: (...turn) => (permits.get(name) as AcquireSendPermit)(...turn),
+      acquireSendPermit,
       onCircuit(isOpen) {
         metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
         log.circuitChanged(name, isOpen)

@@ -14,8 +14,10 @@ export interface ProviderLimits {
   quotas?: readonly string[] | undefined
 }
 
+type Entries = Readonly<Record<string, ProviderLimits>>
+
 /** One policy for each provider with limits. */
-export function providerPolicies(entries: Readonly<Record<string, ProviderLimits>>): RawPolicies {
+export function providerPolicies(entries: Entries): RawPolicies {
   const policies: Record<string, RawRule[]> = {}
   for (const [name, { pace, quotas }] of Object.entries(entries)) {
     const rules = [
@@ -31,42 +33,69 @@ export type SendPermit =
   | { granted: true; release(): Promise<void> }
   | { granted: false; reason: 'pace' | 'quota' | 'limiter'; retryInMs: number }
 
-export type AcquireSendPermit = ReturnType<typeof createSendPermits>
+/** Acquires a permit for one call of this provider, with a message to this recipient. */
+export type AcquireSendPermit = (
+  provider: string,
+  to: string,
+  isUrgent: boolean,
+) => Promise<SendPermit>
 
 const limiterRetryMs = 1_000
 const free: SendPermit = { granted: true, release: async () => {} }
 
-/** `limiter` must know the policies of `providerPolicies`. `hasLimits`: whether this provider has a policy. */
-export function createSendPermits(name: string, limiter: Limiter, hasLimits: boolean) {
-  const paceWindows = hasLimits ? limiter.windows(name).filter(({ rule }) => rule === 'pace') : []
-  const spacingMs = Math.max(
-    0,
-    ...paceWindows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit)),
-  )
-  const places = createPlaces()
+/** The permits of all providers. `limiter` gets its policies here. */
+export function createSendPermits(
+  limiter: Limiter,
+  entries: Entries,
+): { acquireSendPermit: AcquireSendPermit; setLimits(entries: Entries): void } {
+  /** Times to come back for messages that wait for a pace. One for each provider with limits. */
+  const lines = new Map<string, ReturnType<typeof createPaceLine>>()
 
-  return async function acquireSendPermit(to: string, isUrgent: boolean): Promise<SendPermit> {
-    if (!hasLimits) return free
+  function setLimits(entries: Entries): void {
+    const policies = providerPolicies(entries)
+    limiter.setPolicies(policies)
+    lines.clear()
+    for (const name of Object.keys(policies)) lines.set(name, createPaceLine(limiter, name))
+  }
+  setLimits(entries)
+
+  async function acquireSendPermit(
+    provider: string,
+    to: string,
+    isUrgent: boolean,
+  ): Promise<SendPermit> {
+    const line = lines.get(provider)
+    if (!line) return free
     /** The id by which this use can be given back. */
     const requestId = randomUUID()
-    const fields = { name, to }
+    const fields = { name: provider, to }
     try {
-      const decision = await limiter.acquire(name, fields, { requestId })
+      const decision = await limiter.acquire(provider, fields, { requestId })
       if (decision.admitted) {
         return {
           granted: true,
           release: async () => {
-            await limiter.release(name, fields, requestId).catch(() => {})
+            await limiter.release(provider, fields, requestId).catch(() => {})
           },
         }
       }
       const { rule, retryAfterMs } = decision
       if (rule === 'quota') return { granted: false, reason: 'quota', retryInMs: retryAfterMs }
-      const retryInMs = places(isUrgent, retryAfterMs, spacingMs)
-      return { granted: false, reason: 'pace', retryInMs }
+      return { granted: false, reason: 'pace', retryInMs: line(isUrgent, retryAfterMs) }
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
       return { granted: false, reason: 'limiter', retryInMs: limiterRetryMs }
     }
   }
+
+  return { acquireSendPermit, setLimits }
+}
+
+/** Messages that wait for the pace come back one after the other, as fast as the pace allows. */
+function createPaceLine(limiter: Limiter, provider: string) {
+  const pace = limiter.windows(provider).filter(({ rule }) => rule === 'pace')
+  const spacings = pace.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit))
+  const places = createPlaces()
+  return (isUrgent: boolean, soonestMs: number) =>
+    places(isUrgent, soonestMs, Math.max(0, ...spacings))
 }

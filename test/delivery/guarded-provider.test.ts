@@ -4,7 +4,7 @@ import {
   type Deferred,
   type Wish,
 } from '../../src/delivery/guarded-provider.ts'
-import type { SendPermit } from '../../src/delivery/provider-limits.ts'
+import type { AcquireSendPermit } from '../../src/delivery/provider-limits.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -27,7 +27,7 @@ type Begin = () => Promise<number | undefined>
 
 function open(
   send: (message: Message) => Promise<SendResult>,
-  more: Partial<Provider> & { acquireSendPermit?: (to: string) => Promise<SendPermit> } = {},
+  more: Partial<Provider> & { acquireSendPermit?: AcquireSendPermit } = {},
 ) {
   const { acquireSendPermit = async () => ({ granted: true, release: async () => {} }), ...rest } =
     more

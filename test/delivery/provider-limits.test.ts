@@ -14,21 +14,21 @@ const redis = await server.connect('limiter')
 let count = 0
 function provider(entry: ProviderLimits) {
   count += 1
-  const policies = providerPolicies({ phone: entry })
   const limiter = createLimiter({
-    policies,
+    policies: {},
     redis,
     keyPrefix: `${server.prefix}${count}:`,
     deadlineMs: 2_000,
   })
   releaseLater(() => limiter.close())
-  const acquireSendPermit = createSendPermits('phone', limiter, 'phone' in policies)
+  const { acquireSendPermit } = createSendPermits(limiter, { phone: entry })
+  const permit = (to: string, isUrgent: boolean) => acquireSendPermit('phone', to, isUrgent)
   return {
     take: async (to = 'one', isUrgent = false) => {
-      const permit = await acquireSendPermit(to, isUrgent)
-      return permit.granted ? 'granted' : `${permit.reason}`
+      const one = await permit(to, isUrgent)
+      return one.granted ? 'granted' : `${one.reason}`
     },
-    permit: acquireSendPermit,
+    permit,
     used: async (to = 'one') =>
       (await limiter.peek('phone', { name: 'phone', to })).map((state) => state.used),
   }
@@ -117,15 +117,15 @@ test('a permit that is given back is free for the next, once, also where two hav
 test('Redis out of reach: held for a second, never granted', async () => {
   const away = await server.connect('limiter')
   const limiter = createLimiter({
-    policies: providerPolicies({ phone: { pace: '9 per 1s' } }),
+    policies: {},
     redis: away,
     keyPrefix: `${server.prefix}away:`,
     deadlineMs: 200,
   })
   releaseLater(() => limiter.close())
-  const permit = createSendPermits('phone', limiter, true)
+  const { acquireSendPermit } = createSendPermits(limiter, { phone: { pace: '9 per 1s' } })
   away.disconnect()
-  expect(await permit('one', false)).toEqual({
+  expect(await acquireSendPermit('phone', 'one', false)).toEqual({
     granted: false,
     reason: 'limiter',
     retryInMs: 1_000,
