@@ -61,14 +61,14 @@ local function read(part, key)
   return value, trusted, at, made, kept
 end
 
-local texts = {} -- of times of expiry: Redis takes texts faster than numbers
+local texts = {} -- texts of the times of expiry, because Redis reads texts faster than numbers
 local function set(key, value, expiresAt)
   texts[expiresAt] = texts[expiresAt] or string.format('%.0f', expiresAt)
   call('SET', key, value, 'PXAT', texts[expiresAt])
 end
 
 local KEYS, reply, parts, values, news, times, ends = KEYS, { now }, #plan, {}, {}, {}, {} -- the last four by part
-local full = {} -- by rule: the last check in which it was full and yet is passed over
+local full = {} -- by rule: the last check in which the rule was full but let the check pass
 local width = memoryMs > 0 and parts + 1 or parts
 for check = 0, #KEYS / width - 1 do
   local key = check * width

@@ -34,7 +34,7 @@ end
 -- A step returns its answer, true if it changed the codes, and the new time to live of the key if that changes.
 function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
   local isPending = #codes > 0 or hasOthers == '1'
-  -- Processes that died left these codes. The first may be the current one.
+  -- So many codes are left only by processes that died. The first code may be the current one.
   if #codes >= maxCodes then table.remove(codes, 2) end
   local state = isPending and 'pending' or 'current'
   local code = { id = id, tries = tonumber(tries), digest = digest, ends = now + ttlMs, state = state, takers = ',' }
@@ -62,7 +62,7 @@ function steps.drop(codes, wanted)
   local count = 0
   for _, code in ipairs(codes) do
     if wanted == '' or wanted == code.id then
-      -- Takers are removed, so that taking back a guess does not bring back a code.
+      -- Takers are removed, so that no guess can be taken back. Otherwise that would bring back the code.
       code.state, code.takers, code.digest, count = 'used', ',', '', count + 1
     end
   end

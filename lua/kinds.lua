@@ -5,7 +5,8 @@
 --
 -- arguments  the part; its value; the time of the newest use, or 0; the number of uses up to that use; how many of these
 --            are stored; now
--- returns    the hold or 0; the value to which permits are added, or the value with a new lock; the time of the permits;
+-- returns    the hold, or 0; the value to which permits are added, or the value with a new lock; the time of the
+-- permits;
 --            the time at which the value expires
 local pack, unpack, sub, max, min, floor, ceil = struct.pack, struct.unpack, string.sub, math.max, math.min, math.floor, math.ceil
 local count, time, timed, last, size, wrap = '>I4', '>I6', '>I6I4', '>I6I4I4', 10, 2 ^ 32
@@ -57,8 +58,8 @@ local function backAt(part, since, permits)
   return since + ceil(permits * part.everyMs / part.refill)
 end
 
--- Permits come back one by one. All uses since the bucket was full are stored as one use with the time of the first. A
--- reload may have changed rate and burst, so the number of missing permits is capped by both.
+-- Permits come back one by one. All uses since the bucket was last full are stored as one use with the time of the
+-- first. A reload may have changed rate and burst, so the number of missing permits is capped by both.
 function kinds.bucket(part, value, at, made, _, now)
   local window, since, refilled = part.windows[1], unpack(timed, value)
   local lacks = min((made - refilled + wrap / 2) % wrap - wrap / 2, window.limit + part.refill)

@@ -1,4 +1,5 @@
--- Proves that scripts can write now. Full memory, a read-only server or a missing permission is an error, as in a send.
+-- Proves that scripts can write now. If memory is full, the server is read-only or a right is missing, it fails as a
+-- send would.
 --
 -- KEYS[1] a key that is never read and expires soon
 -- ARGV[1] its time to live, ms

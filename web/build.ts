@@ -38,7 +38,7 @@ function writeIntoPages(integrity: string): void {
     'docs/zh/code-field.md',
   ]) {
     const page = join(web, '..', name)
-    // A package and an image have no such page.
+    // The package and the image do not have this page.
     if (!existsSync(page)) continue
     const text = readFileSync(page, 'utf8')
     const named = text.replace(/(?<=integrity=")sha384-[^"]+/, integrity)
@@ -70,7 +70,7 @@ async function bundle(input: string, name: string, own = ''): Promise<Buffer> {
   return bytes
 }
 
-/** Removes spaces from the style sheet: a minifier leaves text alone. */
+/** Removes spaces from the style sheet, because a minifier does not change texts. */
 const compactStyle: Plugin = {
   name: 'compact-style',
   transform: {

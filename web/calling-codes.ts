@@ -3,8 +3,8 @@
  */
 
 /**
- * Runs of codes that follow one another: the first code, then the countries (ISO 3166) of it and of each code after it.
- * Some codes have several countries.
+ * Each entry is a run of consecutive codes: the first code, then the countries (ISO 3166) of each code. Some codes have
+ * several countries.
  */
 const table = `
 1us1ca1ag1ai1as1bb1bm1bs1dm1do1gd1gu1jm1kn1ky1lc1mp1ms1pr1sx1tc1tt1vc1vg1vi7ru7kz20eg27za30grnlbefres36hu39itroch43atgbdksenoplde39va

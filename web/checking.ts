@@ -1,4 +1,4 @@
-/** Accepts a code that is typed, pasted, filled in or read from a message, and has the service check it. */
+/** Accepts a code that is typed, pasted, filled in or read from a message. Then asks the service to check it. */
 import { createPosternClient, type Passed } from './client.ts'
 import type { Parts } from './parts.ts'
 import { codeIn, lifeOfPassMs } from './readings.ts'

@@ -26,7 +26,7 @@ export interface CheckRequest {
   to: string
   scene?: string | undefined
   code: string
-  /** With it, only the code of that send passes. */
+  /** The id of a send. If present, only the code of that send passes. */
   id?: string | undefined
   challenge?: string | undefined
 }
@@ -50,7 +50,7 @@ export interface Passed {
   id: string
   scene: string
   verifiedAt: string
-  /** The server of the site uses it. */
+  /** A proof for the server of the site. */
   pass?: string
 }
 

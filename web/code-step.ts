@@ -54,7 +54,7 @@ export function createCodeStep(parent: Element, prefix: string) {
     const isTyping = isOpen && code.matches(':focus')
     const filled = places.filter((place) => place.textContent).length
     for (const [index, place] of places.entries()) {
-      // New digits turn one after another. When the code has passed, all of them turn.
+      // Boxes of new digits turn one after another. When the code has passed, all boxes turn.
       if (isPassed || index >= filled) setTurn(place, isPassed ? index : index - filled)
       set(place, code.value[index] ?? '')
       place.classList.toggle('postern-active', isTyping && index === at)
@@ -70,6 +70,6 @@ export function createCodeStep(parent: Element, prefix: string) {
   }
 }
 
-/** Sets the delay of an element's animation by its place in a row. */
+/** Sets the delay of an element's animation, by the element's place in the row. */
 const setTurn = (element: HTMLElement, turn: number) =>
   element.style.setProperty('--_turn', String(turn))

@@ -22,7 +22,7 @@ export function setAttributes(
   }
 }
 
-/** Writes only a changed text, because a screen reader repeats every text that is written. */
+/** Writes a text only if it has changed, because a screen reader repeats every text that is written. */
 export function set(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }

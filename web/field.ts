@@ -1,6 +1,6 @@
 /**
- * One field: reads an address, sends a code there, reads the code and has the service check it. The `state` of its screen
- * holds all it knows, and each change of the state is drawn at once.
+ * One field: reads an address, sends a code there, reads the typed code, and asks the service to check it. The `state`
+ * of its screen holds all it knows, and each change of the state is drawn at once.
  *
  * The service decides about waits, tries and challenges. The field only shows these decisions: a browser can't be
  * trusted, so nothing here protects the service.
@@ -38,7 +38,7 @@ export function createField(
 
   const checking = createChecking({
     ...parts,
-    // A page that listens may have emptied the field.
+    // A listener of the page may have reset the field.
     onPassed: () => settings.isAutosubmit && state.isPassed && form.submit(),
     passExpired() {
       moves.reset()
@@ -62,7 +62,7 @@ export function createField(
     },
     keyboardMoved: () => state.message?.tone === 'wrong' && view.hasFocus() && view.keepInSight(),
     online: () => state.message?.name === 'offline' && change({ message: undefined }),
-    // The pass is used, so the field starts again.
+    // The pass is already used, so the field starts again.
     shownAgain: () => state.isPassed && moves.reset(),
   })
   moves.begin()

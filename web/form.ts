@@ -27,7 +27,7 @@ export function watchForm(
   addEventListener('pageshow', ({ persisted }) => persisted && on.shownAgain(), { signal })
   return { stop: () => watching.abort(), submit: () => form?.requestSubmit() }
 
-  /** Only with `novalidate`: otherwise the browser finds the field invalid before. */
+  /** Needed only for a form with `novalidate`. In other forms, the browser finds the invalid field first. */
   function submitted(event: Event): void {
     if (on.maySubmit()) return
     event.preventDefault()

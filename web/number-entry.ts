@@ -25,7 +25,7 @@ export function watchNumber({ address, country }: View, screen: Screen): void {
     change({ wrong: '', message: undefined })
   })
 
-  /** `inputType`: the change that a person made at the caret. */
+  /** Groups the digits again. `inputType`: the change that a person made at the caret. */
   function group(inputType?: string): void {
     if (state.channel !== 'sms' || !countryNow()) return
     const { value, selectionStart } = address

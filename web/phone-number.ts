@@ -6,8 +6,8 @@ import { callingCodeIn, callingCodeOf } from './calling-codes.ts'
 import { asciiDigits, digitsIn } from './readings.ts'
 
 /**
- * Trunk prefix: dialled within a country, left out from abroad. `0` for countries that are not listed. Italian numbers
- * keep their zero from abroad.
+ * Trunk prefix: digits that people dial inside a country and leave out from abroad. For countries that are not listed,
+ * it is `0`. Italian numbers keep their zero.
  */
 const trunkPrefixes: Readonly<Record<string, string>> = {
   1: '1',

@@ -4,7 +4,7 @@ import { settingNames, settingsOf } from './settings.ts'
 import { adoptStyle } from './style.ts'
 import { fill, type Texts, textIn } from './texts.ts'
 
-// A server that renders pages has no such class.
+// A server that renders pages has no class HTMLElement.
 const Base = globalThis.HTMLElement ?? (class {} as typeof HTMLElement)
 
 export class PosternCode extends Base {
@@ -17,7 +17,7 @@ export class PosternCode extends Base {
 
   connectedCallback(): void {
     adoptStyle(this.getRootNode())
-    // Removes text for pages without JavaScript. The style hides elements, but not bare text.
+    // Removes text that was meant for browsers without JavaScript. The style can hide elements, but not bare text.
     for (const node of this.childNodes) if (node.nodeType === Node.TEXT_NODE) node.nodeValue = ''
     const settings = settingsOf(this)
     this.#field = createField(

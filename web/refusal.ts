@@ -11,7 +11,7 @@ export interface Refusal {
   waitMs?: number
   /** Time for which the service compares no code, so that a new code would not help. */
   lockMs?: number
-  /** No code can pass any more. */
+  /** No sent code can pass any more. */
   isGone?: boolean
   /** A mistake that the author of the page must correct. */
   isFault?: boolean

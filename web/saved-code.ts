@@ -38,7 +38,7 @@ export function createSavedCode(name: string) {
         const isOver = sent && sent.expiresAtMs <= Date.now()
         return { channel, sent: isOver ? undefined : sent, waits, locks }
       } catch {
-        // Nothing is stored, or the browser forbids storage: then a reload empties the field.
+        // Nothing is stored, or the browser forbids storage. Then the field is empty after a reload.
         return undefined
       }
     },

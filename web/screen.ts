@@ -24,7 +24,7 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     return state.country ?? settings.country
   }
 
-  /** The address for a code; a number as E.164 if its country is known. */
+  /** The address that gets the code. A number is in E.164 if its country is known. */
   function addressOf(): string {
     if (state.step === 'code' && state.sent) return state.sent.to
     const written = givenNow()?.to ?? view.address.value.trim()

@@ -19,7 +19,7 @@ export interface Shown {
   codeLabel: string
   codeLength: number
   code: string
-  /** Undefined without this button. */
+  /** The text of the button for another code; undefined without this button. */
   again: string | undefined
   other: string | undefined
   change: string | undefined
@@ -51,7 +51,7 @@ export interface ShownCountry {
 export interface Around {
   settings: Settings
   given: Given | undefined
-  /** The address for a code. */
+  /** The address that gets the code. */
   to: string
   /** The text in the input. */
   written: string
@@ -89,7 +89,7 @@ export function shownOf(state: State, around: Around): Shown {
     other: other && text(other === 'sms' ? 'useSms' : 'useEmail'),
     change: step === 'code' && !given ? text(ofChannel(channel, 'Change')) : undefined,
     message: sentence,
-    // The same text after every message, because a screen reader repeats a changed one.
+    // The space depends only on the note. A screen reader repeats a text that changes.
     note: note ? text(note).replace(/^.*[^。]$/, ' $&') : '',
     tone: told?.tone ?? 'plain',
     wrong,

@@ -50,7 +50,7 @@ export const lockMsOf = ({ locks, channel }: State, to: string) => msLeft(locks[
 export const waitMsOf = (state: State, to: string) =>
   Math.max(msLeft(state.waits[state.channel], to), lockMsOf(state, to))
 
-/** 0 for another address than the one of the wait or lock. */
+/** The rest of a wait or lock. 0 if it belongs to another address. */
 function msLeft(held: Held[Channel], to: string): number {
   return held?.to === to ? Math.max(0, held.untilMs - Date.now()) : 0
 }
@@ -62,7 +62,10 @@ export const isAlive = ({ sent }: State) => sent !== undefined && sent.expiresAt
 export const canType = (state: State, to: string) =>
   isAlive(state) && !state.busyWith && !state.isPassed && lockMsOf(state, to) === 0
 
-/** Leaving a check could lose its pass, so it is not allowed. A vendor's challenge can be left: it may wait for ever. */
+/**
+ * A person who left during a check could lose the pass, so that is not allowed. A vendor's challenge can be left,
+ * because it may wait for ever.
+ */
 export const canLeave = ({ busyWith, onAnswer }: State) =>
   busyWith !== 'check' || onAnswer !== undefined
 
@@ -72,7 +75,7 @@ export function sentMessage(channel: Channel, n: number, isAgain: boolean): Stat
   return { name, values: { n }, tone: 'plain' }
 }
 
-/** Messages that end with the wait, and with the lock. */
+/** Messages that disappear when the wait ends, and when the lock ends. */
 const waited: (TextName | undefined)[] = ['limited', 'limitedOther']
 const locked: (TextName | undefined)[] = ['locked', 'sentLocked']
 

@@ -159,7 +159,7 @@ postern-code {
 
 let sheet: CSSStyleSheet | undefined
 
-/** Once per document or shadow root. */
+/** Adds the style once per document or shadow root. */
 export function adoptStyle(root: Node): void {
   if (!('adoptedStyleSheets' in root)) return
   if (!sheet) {

@@ -124,7 +124,7 @@ export type Texts = Readonly<Record<TextName, string>>
 /** Returns the text in the language of the page, with its values filled in. */
 export type TextOf = (name: TextName, values?: Values) => string
 
-/** The text in Chinese, and in English for every other language. */
+/** The text in Chinese if the language is Chinese, otherwise in English. */
 export const textIn = (language: string, name: TextName) =>
   texts[name][/^zh\b/i.test(language) ? 1 : 0]
 

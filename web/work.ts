@@ -4,7 +4,7 @@ import { solveChallenge } from './proof-of-work.ts'
 import type { Screen } from './screen.ts'
 import type { View } from './view.ts'
 
-/** More than one, because an answer may expire before it is found. */
+/** More than one, because a challenge may expire before its answer is found. */
 const maxChallenges = 3
 
 export type Tell = (type: string, detail: object) => void

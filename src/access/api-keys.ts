@@ -32,11 +32,11 @@ type FoundKey = ApiKey & { endsInMs: number | null }
 
 /** Cache time for a valid key. Together with `patienceMs` it is less than a second. */
 const defaultFreshMs = 700
-/** Cache time for an unknown key. A longer time does no harm. */
+/** Cache time for an unknown key. It may be long: keys are random, so an unknown text does not become a key later. */
 const defaultWrongFreshMs = 5_000
 /** Unknown keys are cached too, so a flood of one key causes one look-up. The bound limits memory. */
 const defaultMaxWrong = 10_000
-/** The limit of unknown keys that wait for PostgreSQL: some twenty statements' worth. */
+/** The most unknown keys that wait for PostgreSQL. Some twenty statements look up so many. */
 const defaultMaxAsking = 2_000
 const keysPerStatement = 100
 /** The least time between two look-up statements. A lone key is looked up at once. */
@@ -54,7 +54,7 @@ export function createApiKeys(
   const { maxWrong = defaultMaxWrong, maxAsking = defaultMaxAsking } = options
   const store = createKeyStore(database)
   const noteUse = createLastUse(database)
-  // Separate, so that no flood of wrong keys can push out a right key.
+  // A separate map, so that a flood of wrong keys can't remove a right key.
   const known = new Map<string, { key: ApiKey; freshUntilMs: number; endsAtMs: number }>()
   const wrong = createBoundedMap<{ freshUntilMs: number }>(maxWrong)
   const asking = new Map<string, Promise<ApiKey | null>>()
@@ -79,7 +79,7 @@ export function createApiKeys(
   const lookUpStranger = createBatcher(oneAtATime)
 
   async function ask(token: string, isKnown: boolean): Promise<ApiKey | null> {
-    // The answer counts from the time of the question.
+    // The age of an answer counts from the start of its query.
     const askedAtMs = performance.now()
     const hash = hashOf(token)
     const found = await (isKnown ? lookUpKnown(hash) : lookUpStranger(hash))

@@ -10,7 +10,7 @@ import { newId } from '../base/ids.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyToken, type KeyKind, keyKindOf, shownPrefixOf } from './key-token.ts'
 
-/** Stands in place of an app: an operator's key that sees all apps. */
+/** The app of operator keys that see all apps. */
 export const everyApp = '*'
 
 export interface NewKey {
@@ -33,10 +33,10 @@ export interface KeyFacts {
   /** The start of the key; empty for a key from the operator's environment. */
   prefix: string
   createdAt: Date
-  /** The end of the key: by `revoke` or `rotate`, or as set when it was made. May be in the future. */
+  /** The end of the key, set by `revoke`, by `rotate` or when the key was made. May be in the future. */
   revokedAt: Date | null
   isRevoked: boolean
-  /** It ends within a week, as set when it was made. */
+  /** The key ends within a week. That end was set when the key was made. */
   endsSoon: boolean
   /** Rounded to the minute. */
   lastUsedAt: Date | null

@@ -7,7 +7,7 @@ import type { Database } from '../storage/database.ts'
 
 const everyMs = 60_000
 
-/** Call it for existing keys only: strangers' keys would cost statements and fill the memory. */
+/** Call the returned function for existing keys only. Invented keys would cost statements and memory. */
 export function createLastUse(database: Database): (keyId: string) => void {
   const notedAtMs = new Map<string, number>()
   const write = createBatcher<string, void>({
@@ -21,7 +21,7 @@ export function createLastUse(database: Database): (keyId: string) => void {
     const before = notedAtMs.get(keyId)
     if (before !== undefined && nowMs - before < everyMs) return
     notedAtMs.set(keyId, nowMs)
-    // After a failure, the use in the next minute is written.
+    // A failed write is not repeated. The key's next use, a minute later, is written.
     write(keyId).catch(() => {})
   }
 }

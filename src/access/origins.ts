@@ -3,7 +3,7 @@
  * a comparison of texts.
  */
 
-/** A longer list would be hard to read; another key has room for as many again. */
+/** A longer list is hard to read. An app can have several keys. */
 const maxOrigins = 50
 /** A host name has at most 253 characters. */
 const maxLength = 300
@@ -41,7 +41,7 @@ export type ParsedOrigins =
       ok: true
       /** Without duplicates. */
       origins: string[]
-      /** Origins in another spelling, and the result. */
+      /** Origins that were spelled in another way, with the spelling of browsers. */
       respelled: { from: string; to: string }[]
     }
   | { ok: false; problems: string[] }

@@ -46,7 +46,7 @@ export function createBatcher<Item, Result>(
   let isScheduled = false
   let startedAtMs = Number.NEGATIVE_INFINITY
   let lastItems = 1
-  /** A statement of many callers runs in the trace of none. */
+  /** A statement works for many callers, so it belongs to the trace of none of them. */
   const inNoTrace = AsyncLocalStorage.snapshot()
   const { spacingMs = 0, spacingPerItemMs = Number.POSITIVE_INFINITY } = options
 

@@ -1,4 +1,4 @@
-/** The look of all pages: web/brand, before the style sheets of each page. */
+/** The common style of all pages, from web/brand. The style sheets of a page follow it. */
 import { readFileSync } from 'node:fs'
 
 const web = new URL('../../web/', import.meta.url)

@@ -1,7 +1,7 @@
 /** Only the installed package runs JavaScript. A clone runs TypeScript. */
 export const isInstalled = import.meta.url.endsWith('.js')
 
-/** `npx` finds a program that is not on the PATH. Messages to a reader who started with it name it too. */
+/** An operator who started with `npx` may not have the program on the PATH, so messages name `npx` too. */
 const program = process.env.npm_command === 'exec' ? 'npx postern' : 'postern'
 
 const scripts: Readonly<Record<string, string>> = { api: 'start:api', worker: 'start:worker' }

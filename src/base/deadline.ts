@@ -51,8 +51,8 @@ export function startCountdown(timeoutMs: number, onEnd: () => void): () => void
 }
 
 /**
- * The result of `work`. After a countdown of `timeoutMs` the result of `late` instead; `work` goes on and its result
- * is dropped.
+ * Returns the result of `work`, or the result of `late` if a countdown of `timeoutMs` ends first. `work` then goes on,
+ * and its result is dropped.
  */
 export async function orLate<Result>(
   work: Promise<Result>,

@@ -17,7 +17,7 @@ export function parseDurationMs(text: string): number | undefined {
   return durationMs <= maxDurationMs ? durationMs : undefined
 }
 
-/** A duration, kept as it was written. */
+/** Schema of a duration. The value stays as it was written. */
 export const durationText = z
   .string()
   .refine(
@@ -25,20 +25,23 @@ export const durationText = z
     'must be a duration such as 500ms, 60s, 5m, 1h or 7d',
   )
 
-/** A duration; comes out in milliseconds. */
+/** Schema of a duration. The value becomes milliseconds. */
 export const duration = durationText.transform((text) => parseDurationMs(text) as number)
 
 type Unit = keyof typeof unitMs
 const largestFirst = (Object.keys(unitMs) as Unit[]).reverse()
 
-/** In the largest unit that gives a whole number. */
+/** A duration as a whole number of the largest possible unit: 90 minutes, not 1.5 hours. */
 export function inWholeUnits(durationMs: number): { count: number; unit: Unit } {
   const unit =
     largestFirst.find((unit) => durationMs > 0 && durationMs % unitMs[unit] === 0) ?? 'ms'
   return { count: durationMs / unitMs[unit], unit }
 }
 
-/** In the largest unit that gives at least two. Rounded up, because "in 0 s" is never true. */
+/**
+ * A duration in the largest unit of which it has at least two: 90 minutes, 3 hours. Rounded up, because "in 0 s" is
+ * never true.
+ */
 export function inRoughUnits(durationMs: number): { count: number; unit: Exclude<Unit, 'ms'> } {
   const unit = (['d', 'h', 'm'] as const).find((unit) => durationMs >= 2 * unitMs[unit]) ?? 's'
   return { count: Math.ceil(durationMs / unitMs[unit]), unit }

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from './log.ts'
 
 /**
- * Longer than a call of a provider and the write of its outcome. Shorter than the stop grace period in deploy files.
+ * Time limit for a stop. It is longer than a call of a provider with the write of its outcome, and shorter than the
+ * grace period in the deploy files.
  */
 export const stopWithinMs = 20_000
 
@@ -12,8 +13,8 @@ const onePressMs = 500
 
 /**
  * Closes on SIGTERM, SIGINT and uncaught errors, then exits. A process that is still starting is closed after its
- * start. Returns the function for the same end; a second call while it closes exits at once. `pluginIn` finds the plugin
- * that caused an error.
+ * start. Returns a function that does the same. A second call while it closes exits at once. `pluginIn` finds the
+ * plugin that caused an error.
  */
 export function endInOrder(
   starting: Promise<{ log: Pick<Log, 'stopping' | 'fatal'>; close(): Promise<void> }>,
@@ -53,7 +54,10 @@ export function endInOrder(
   return end
 }
 
-/** Calls `reload` on SIGHUP. A closed terminal sends it too, and can no longer send Ctrl-C. Then the process ends. */
+/**
+ * Calls `reload` on SIGHUP. A terminal that is closed sends SIGHUP too. Then the process ends, because nothing could
+ * send Ctrl-C any more.
+ */
 export function onHangUp(end: ReturnType<typeof endInOrder>, reload: () => void): void {
   const hadTerminal = hasTerminal()
   process.on('SIGHUP', () => {

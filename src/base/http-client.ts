@@ -116,7 +116,7 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
   }
 }
 
-/** Milliseconds of a Retry-After header in seconds or as a date; `otherwise` if there is no usable one. */
+/** Milliseconds of a Retry-After header in seconds or as a date; `otherwise` if the header is missing or not usable. */
 export function retryAfterMs(
   headers: IncomingHttpHeaders,
   nowMs: number,

@@ -67,7 +67,7 @@ export function createLog(options: {
     stopped() {
       logger.info('stopped')
     },
-    /** `plugin`: its code is in the stack of the error. */
+    /** `plugin`: the plugin whose code is in the stack of the error. */
     fatal(error: unknown, plugin?: string) {
       logger.fatal({ plugin, ...errorFacts(error) }, 'fatal')
     },

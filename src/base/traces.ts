@@ -7,7 +7,7 @@
  * spans, and a sampler that keeps one trace in a hundred fills one row in a hundred.
  *
  * Attributes are ids and names. Recipients, texts and addresses are never among them, nor are the messages of errors,
- * because those can quote them. For the same reason a caller's `baggage` and `tracestate` go nowhere.
+ * because those can quote them. A caller's `baggage` and `tracestate` can contain them too, so they are not passed on.
  */
 import {
   type Attributes,
@@ -55,7 +55,7 @@ export function startSpan({ name, kind, attributes, parent, startMs }: SpanStart
   )
 }
 
-/** Runs `work` with the span as the active one: of the spans and log lines that follow from it. */
+/** Runs `work` with this span as the active one. Spans and log lines that `work` makes belong to it. */
 export function inSpan<Result>(span: Span | undefined, work: () => Result): Result {
   return span && isSpanContextValid(span.spanContext())
     ? context.with(trace.setSpan(context.active(), span), work)
@@ -111,7 +111,7 @@ export function activeTraceParent(): string | undefined {
 /** The trace's id, by which a collector finds it. Undefined without a readable `traceparent`. */
 export const traceIdOf = (parent: string | null) => readTraceParent(parent ?? '')?.traceId
 
-/** The same as headers of a request. */
+/** The active span as headers of a request. */
 export function traceHeaders(): { traceparent?: string } {
   const traceparent = activeTraceParent()
   return traceparent === undefined ? {} : { traceparent }

@@ -95,8 +95,8 @@ const countOf = (callers: ReadonlyMap<string, ReadonlySet<unknown>>) =>
   [...callers.values()].reduce((sum, { size }) => sum + size, 0)
 
 /**
- * Removes the newest request of the caller with the most. False if that caller would then have fewer waiting requests
- * than the new one's caller.
+ * Removes the newest request of the caller with the most. Returns false without removing any if that caller would then
+ * have fewer waiting requests than the new request's caller.
  */
 function makeRoom(callers: Map<string, Set<Waiting>>, ownSize: number): boolean {
   const greediest = [...callers.values()].reduce((most, one) => (one.size > most.size ? one : most))

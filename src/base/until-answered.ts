@@ -2,11 +2,12 @@
  * Repeats work at a server that does not answer now. Most of it gives back what a request may have taken before its
  * caller got 503.
  *
- * Each piece of work is kept until the server answers, and then done. It must change nothing if there is nothing to
- * do. It is done again some seconds later: the request before it may still have been under way on another connection.
- * With `isOnceEnough` it is done once, because it follows no request or must not be repeated.
+ * Each piece of work is kept until the server answers, and then done. The work must change nothing if there is nothing
+ * to undo. It is done again some seconds later: the request before it may still have been under way on another
+ * connection. With `isOnceEnough` it is done once, because it follows no request or must not be repeated.
  *
- * Bounded in number and time. Work that is dropped, or lost with the process, must end by a time to live.
+ * Bounded in number and time. Work can be dropped, or lost with the process. Then a time to live must end what the work
+ * would have undone.
  */
 interface Entry {
   readonly expiresAt: number
@@ -17,9 +18,9 @@ interface Entry {
 }
 
 const retryMs = 200
-/** Longer than any server continues a request whose caller has stopped waiting. */
+/** A server may continue a request after its caller has stopped waiting, but never for so long. */
 const onceMoreMs = 2_000
-/** Pieces of work at a time; a batcher behind them may make one call of these. */
+/** Pieces of work at a time. A batcher may send all of them in one call. */
 const maxAtOnce = 100
 
 export function createUntilAnswered(options: {

@@ -3,8 +3,8 @@
  * required beginning. This server draws the last counter, so it knows the key, and signs it into the challenge. To
  * check an answer costs two HMACs and no derivation, however often it is sent.
  *
- * All counters are equally likely, so to begin late or give up early gains nothing. One derivation is cheap, because
- * every challenge costs this server one. A caller pays thousands.
+ * All counters are equally likely, so it does not help to begin late or to give up early. One derivation is cheap,
+ * because every challenge costs this server one. A caller pays thousands.
  *
  * The signing key belongs to the app and the API key. So a challenge shows neither of them, and opens nothing
  * elsewhere.

@@ -1,6 +1,6 @@
 /**
- * Ends a code before its time. The row is written first, so a repeat of a call that died completes it. A message that no
- * provider has yet is not sent, because a worker asks for its code right before the call.
+ * Ends a code before its time. The row is written first, so a repeat of a call that died completes it. A message that
+ * still waits is not sent, because a worker checks its code right before the call of the provider.
  */
 import { isId } from '../base/ids.ts'
 import type { CodeEnd } from '../notice/code-end.ts'

@@ -27,7 +27,7 @@ export type Reading =
 export interface ChallengeKind {
   /** `factor`: difficulty multiplier, for kinds whose work Postern sets. */
   offer(asked: ChallengeOwner, factor: number): Promise<Offer>
-  /** The verdict without calling another server. */
+  /** The result, as far as it is known without a call of another server. */
   read(asked: ChallengeOwner, answer: string): Reading
   /** True if an unproven answer is right. Throws Unavailable if that is not known now. */
   prove(asked: ChallengeOwner, answer: string): Promise<boolean>

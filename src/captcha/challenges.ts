@@ -85,7 +85,6 @@ export function createChallenges(deps: {
     return { outcome: 'challenge_required', ...by, challenge: await offer(caller) }
   }
 
-  /** Makes a challenge for this caller. */
   function offer(caller: Caller): Promise<Offer> {
     metrics.challenges.inc({ result: 'offered' })
     return kind.offer(caller, pressure.raise(caller.app, caller.ip))

@@ -2,7 +2,7 @@
 export type GuessResult =
   /** `onPass`: the data that `remember` stored with the code. */
   | { result: 'passed'; noticeId: string; onPass?: string }
-  /** `noticeId`: its code is out of tries now. */
+  /** `noticeId`: the notice whose code is out of tries now. */
   | { result: 'mismatch'; triesLeft: number; noticeId?: string }
   | Gone
 
@@ -17,7 +17,7 @@ export interface Gone {
  */
 export type GoneReason = 'expired' | 'tries' | 'used'
 
-/** By the answers of the script. */
+/** The reasons, by the numbers that the script returns. */
 const goneReasons: Readonly<Record<number, GoneReason>> = {
   [-1]: 'expired',
   [-2]: 'tries',

@@ -109,7 +109,7 @@ export function createCodeStore(
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
     Promise.all(keysOf(owner).map((key) => take({ key, step })))
 
-  /** Runs at once, and again when Redis answers: the step to undo may still be under way. */
+  /** Undoes a step at once, and again when Redis answers, because the step may still be under way. */
   function undo(owner: CodeOwner, step: ['forget' | 'takeBack', id: string]): void {
     const run = () => takeUnderEveryName(owner, step)
     run().catch(() => {})
@@ -124,7 +124,7 @@ export function createCodeStore(
       const answer = await take({ key, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
       if (answer !== 1) continue
-      // The current secret's key too: while two secrets are swapped, either key may have the newer code.
+      // This may be the key of the current secret: while two secrets are swapped, either key may have the newer code.
       for (const other of keys) if (other !== key) await reachRedis(redis.del(other))
       return 'current'
     }
@@ -136,8 +136,8 @@ export function createCodeStore(
     digestOf,
 
     /**
-     * Stores a new code. True if it is pending: then the old code stays valid until `settle`. `onPass` is stored
-     * sealed, and returned when the code passes.
+     * Stores a new code. Returns true if the code is pending: the old code then stays valid until `settle`. `onPass` is
+     * stored sealed, and returned when the code passes.
      */
     async remember(
       owner: CodeOwner,
@@ -152,7 +152,7 @@ export function createCodeStore(
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
       const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed]
       const [listKey = ''] = listKeysOf(owner)
-      // One call, except in a cluster. There too, no code is settled without its entry in the list.
+      // These are one call, except in a cluster. In any case, a code is settled only after its entry in the list.
       const [, answer] = await Promise.all([
         take({ key: listKey, step: ['note', owner.scene, String(ttlMs + slackMs)] }),
         take({ key, step }),

@@ -90,7 +90,7 @@ export async function createPasses(deps: {
         .sign(current.privateKey)
     },
 
-    /** `recipient`: the expected owner of the pass. Only a valid pass is used up. Throws Unavailable. */
+    /** `recipient`: the expected owner of the pass. A pass that is not valid is not used up. Throws Unavailable. */
     async verify(
       token: string,
       app: string,

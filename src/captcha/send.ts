@@ -98,7 +98,7 @@ export function createSendCaptcha(deps: {
       const refusal = isNew ? await quota.findRefusal(policy, fields, isHuman) : undefined
       if (refusal) return challenges.refuse(caller, limitedBy('captcha', refusal))
     }
-    // The key's row lives longer than the code, and must not show it.
+    // The row of the Idempotency-Key lives longer than the code, and must not show the code.
     const shown = own === undefined ? asked : { ...asked, code: codes.digestOf(draft, own) }
     const given = testRecipients.codeOf(channel, to) ?? own
     const sending = { params, origin, policy, fields, answerBy, given }
@@ -108,7 +108,7 @@ export function createSendCaptcha(deps: {
     })
   }
 
-  /** The answer for the notice of an earlier request, if it was sent or will be. Takes no quota. */
+  /** The answer for the notice of an earlier request, if that notice was sent or will be sent. Takes no quota. */
   async function adopt(
     notice: PreparedCaptcha,
     { origin, policy, fields, given }: Sending,
@@ -170,7 +170,8 @@ export function createSendCaptcha(deps: {
       validity: validityIn(locale),
     }
     const created = await createNotice(notice, { ...params, ...own }, answerBy - performance.now())
-    // The promise is given. If the process dies here, the worker settles the code before it sends the message.
+    // The notice is committed, so it will be sent. If the process dies here, the worker settles the code before it
+    // sends.
     if (isPending && !isTest) {
       await codes.settle(notice, id).catch(() => codes.settleSoon(notice, id))
     }

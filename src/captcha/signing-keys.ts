@@ -17,7 +17,7 @@ export interface SigningKey {
 /** The upper end of P-256 private keys (SEC 2, 2.4.2). */
 const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
 
-/** `seedOf` returns 32 secret bytes for a number. The first that make a valid key are used. */
+/** `seedOf` returns 32 secret bytes for a number. The key is made from the first of these that are valid. */
 export async function createSigningKey(seedOf: (nth: number) => Buffer): Promise<SigningKey> {
   const seed = firstInOrder(seedOf)
   const ecdh = createECDH('prime256v1')

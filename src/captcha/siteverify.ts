@@ -32,7 +32,7 @@ const notAboutToken = [
   'internal-error',
 ]
 
-/** hCaptcha returns this in place of a host under load. */
+/** Under load, hCaptcha returns this in place of a host. */
 const hostNotProvided = 'not-provided'
 
 /**
@@ -49,7 +49,7 @@ function isFromPage(
   return origins.some((origin) => new URL(origin).hostname === hostname)
 }
 
-/** Leaves time for the send. */
+/** Short enough to leave time for the send. */
 const timeoutMs = 1_200
 /** Longer than the life of a token of either vendor. */
 const aliveMs = 600_000

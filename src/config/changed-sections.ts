@@ -50,13 +50,13 @@ function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
   }
 }
 
-/** The policy file now in force: of a reloaded file, only the sections that could be reloaded. */
+/** The policy file in force. A reload replaces only the sections that can change without a restart. */
 export function createFileInForce(file: PolicyFile) {
   let running = file
   const reloaders: ((next: PolicyFile) => void)[] = []
   return {
     file: () => running,
-    /** `take` is called with the file that is now in force, in the order of these calls. */
+    /** After a reload, calls `take` with the file that is now in force. Earlier registrations are called first. */
     onReload(take: (next: PolicyFile) => void): void {
       reloaders.push(take)
     },

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { trustCaFile } from './trust-ca-file.ts'
 
-/** Far above the size of any settings. Reading some other large file named .env would take minutes. */
+/** Far above the size of real settings. A larger file named .env is something else, and would take minutes to read. */
 const maxBytes = 1_048_576
 
 /**

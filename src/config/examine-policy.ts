@@ -6,7 +6,7 @@ import type { PolicyFile } from './policy-schema.ts'
 
 /** OWASP ASVS 5.0 (6.5.4) and NIST SP 800-63B require 20 bits for a code. */
 const standardDigits = 6
-/** The longest life of a code in both. */
+/** The longest life of a code by both standards. */
 const standardTtlMs = 600_000
 
 /** `passing`: the number of test recipients whose fixed codes still pass. */

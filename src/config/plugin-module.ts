@@ -40,7 +40,9 @@ function addressOf(policyPath: string, specifier: string): string {
   }
 }
 
-/** The folder of a package. Files that are no package may share a folder, so such a file stands alone. */
+/**
+ * The folder of a package. A file outside a package stands for itself, because its folder may contain other plugins.
+ */
 function homeOf(file: string): string {
   const parts = file.split('/')
   const packages = parts.lastIndexOf('node_modules')
@@ -56,8 +58,9 @@ export function pluginIn(error: unknown): string | undefined {
 }
 
 /**
- * Runs a step of the start of a plugin. Rejects with an Error that names the plugin, also if the step does not end in time;
- * `late` is its message then. If the process ends meanwhile, the plugin is named and the exit code is not 0.
+ * Runs a step of the start of a plugin. Rejects with an Error that names the plugin, also if the step does not end in
+ * time; `late`: the message in that case. If the process ends meanwhile, the plugin is named and the exit code is not
+ * 0.
  */
 export async function startPlugin<Result>(
   name: string,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { FileProblem } from './located-yaml.ts'
 
-/** Far above any list of people, and far below the memory of a process. */
+/** Far above the size of any real list, and far below the memory of a process. */
 const maxBytes = 16_777_216
 const maxShown = 20
 

@@ -22,7 +22,7 @@ export function chart(
   hours: readonly number[],
 ): Html {
   const most = (name: 'sent' | 'failed') => Math.max(...own.map((one) => one[name]))
-  // One scale for both, so that a failure is as long as a success.
+  // Both halves have one scale, so that ten failures are as long as ten successes.
   const scale = Math.min(above / most('sent'), below / most('failed'))
   const total = (name: 'sent' | 'failed') => own.reduce((all, one) => all + one[name], 0)
   const bars = own.map(({ atMs, sent, failed }) => {

@@ -92,7 +92,7 @@ export function createConsole(deps: {
   function handlerOf(route: ConsoleRoute): RequestHandler {
     return async (request, response) => {
       const visitor = await door.visitorOf(request)
-      // Also for the page that reports a failure.
+      // The page that reports a failure needs the visitor too.
       response.locals.visitor = visitor
       if (!visitor) {
         const next = new URLSearchParams({ next: request.method === 'GET' ? request.url : '/' })

@@ -23,7 +23,7 @@ export interface Told
     Story,
     'lockedForMs' | 'lockedElsewhereForMs' | 'codes' | 'refusals' | 'checks' | 'notices'
   > {
-  /** `allowed`, or the part of the recipient that the policy file does not allow. */
+  /** `allowed`, or what the policy file does not allow about the recipient. */
   destination: 'allowed' | 'country' | 'type' | 'mail_domain' | 'recipient'
   isTestRecipient: boolean
 }

@@ -25,7 +25,7 @@ export function createDoor(deps: {
   sessions: Sessions
   signIn: SignIn
   findKeyById: (id: string) => Promise<KeyFacts | undefined>
-  /** Stands in place of an app for a key that sees all apps. */
+  /** The app of keys that see all apps. */
   everyApp: string
 }) {
   const { sessions, signIn, findKeyById, everyApp } = deps

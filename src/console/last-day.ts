@@ -24,7 +24,7 @@ const movingFreshMs = 8_000
 /** An expensive count is kept for this many times the duration of its statement. */
 const keptTimes = 50
 const freshMs = 10 * 60_000
-/** Scopes are the sets of apps that operators see: every app, or one app. */
+/** A scope is the apps that an operator sees: every app, or one app. */
 const maxScopes = 50
 
 interface Known {

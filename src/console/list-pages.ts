@@ -18,7 +18,7 @@ export function listRoutes(deps: {
   /** The policies now in force. */
   policies: () => Policies
   listKeys: () => Promise<KeyFacts[]>
-  /** Stands in place of an app for an operator key that sees all apps. */
+  /** The app of operator keys that see all apps. */
   everyApp: string
   listEvents: EventOutbox['list']
   listOperations: Operations['list']

@@ -17,7 +17,7 @@ import { createSealedTexts } from './sealed-text.ts'
 const lookedAt = z.object({
   channel: z.enum(channels),
   to: z.string(),
-  /** The IP address of the person, where support knows it. */
+  /** The IP address of the person, if support knows it. */
   ip: z.string().optional(),
   /** Operators of these apps may open it. When absent, only operators of every app may. */
   apps: z.array(z.string()).readonly().optional(),
@@ -34,7 +34,7 @@ export function createSealing(secrets: Pick<Secrets, 'seal' | 'unseal'>) {
   return {
     seal: (one: LookedAt): string => texts.seal(JSON.stringify(one)),
 
-    /** Undefined for a forged text, one whose secret was removed, or one for other operators. */
+    /** Undefined if the text is forged, if its secret was removed, or if it is for other operators. */
     open(sealed: string, { apps }: Pick<Operator, 'apps'>): LookedAt | undefined {
       const one = lookedAt.safeParse(parseJson(texts.open(sealed) ?? '')).data
       const isTheirs = apps === undefined || one?.apps?.some((app) => apps.includes(app))

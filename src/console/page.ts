@@ -22,7 +22,7 @@ export interface View {
   nowMs: number
 }
 
-/** A name that was sent twice has its first value. */
+/** Values of a form by name. If a name was sent twice, the first value counts. */
 export type Given = Readonly<Record<string, string | undefined>>
 
 export interface Visit {

@@ -4,7 +4,7 @@ import { type Html, html, type Part } from './html.ts'
 import type { View } from './page.ts'
 import { wordFor } from './words.ts'
 
-/** The meaning of a colour. A shape and a word always stand beside it. */
+/** The meaning of a colour. A shape and a word always show the same meaning. */
 export type Tone = 'good' | 'bad' | 'wait' | 'plain'
 
 const shapes = {

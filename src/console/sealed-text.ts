@@ -11,7 +11,7 @@ export function createSealedTexts(secrets: Pick<Secrets, 'seal' | 'unseal'>, con
   return {
     seal: (text: string): string => secrets.seal(text, context).toString('base64url'),
 
-    /** Undefined for a forged text, or one whose secret was removed. */
+    /** Undefined if the text is forged, or if its secret was removed. */
     open(sealed = ''): string | undefined {
       try {
         return secrets.unseal(Buffer.from(sealed.slice(0, maxLength), 'base64url'), context)

@@ -72,7 +72,7 @@ ${todayView(view, { delivery, day, tally })}`
   ]
 }
 
-/** Figures that take too long must not keep support from the search. */
+/** The search must work even if the figures take too long. */
 function notCounted(error: unknown): undefined {
   if (!(error instanceof Unavailable)) throw error
 }
@@ -82,9 +82,9 @@ const unseen = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g
 const dashes = /[\u2010-\u2015\u2212]/g
 
 /**
- * Cleans a recipient that a person pasted from a mail, a chat, a spreadsheet or a contact. Only the console does so: the
- * API stays strict (src/recipient), because what a program sends is counted and paid for. Makes full-width characters plain
- * (NFKC) and removes wrappings. Of a number, only digits, plus and dashes stay.
+ * Cleans a recipient that a person pasted from a mail, a chat, a spreadsheet or a contact. Only the console does so:
+ * the API stays strict (src/recipient), because what a program sends is counted and paid for. Makes full-width
+ * characters plain (NFKC) and removes wrappings. In a number, only digits, plus and dashes stay.
  */
 export function typedRecipient(text: string): string {
   const plain = text.normalize('NFKC').replace(unseen, '').replace(dashes, '-').trim()

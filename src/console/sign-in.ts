@@ -23,7 +23,7 @@ export type SignedIn =
 export type SignIn = ReturnType<typeof createSignIn>
 
 export function createSignIn(deps: {
-  /** Has the policies above. */
+  /** A limiter with the policies above. */
   limiter: Pick<Limiter, 'acquire'>
   findKey: (token: string) => Promise<ApiKey | null>
   /** Called with the result of every sign-in. */

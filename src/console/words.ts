@@ -7,7 +7,7 @@ export type Language = 'en' | 'zh'
 
 export const words: Readonly<Record<Language, Words>> = { en, zh }
 
-/** The word for a name of a row. A name that a newer build wrote and this build does not know is shown unchanged. */
+/** The word for a name in a row of the database. A name that only a newer build knows is shown unchanged. */
 export function wordFor(of: Readonly<Record<string, string>>, name: string): string {
   return Object.hasOwn(of, name) ? (of[name] as string) : name
 }

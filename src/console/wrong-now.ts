@@ -14,7 +14,7 @@ export interface Wrong extends About {
   href: string
 }
 
-/** With fewer messages, a provider is not judged. */
+/** A provider with fewer messages is never reported. */
 const leastMessages = 10
 const goodShare = 0.9
 

@@ -34,7 +34,7 @@ export interface Secrets {
   seal(plain: string, context: string): Buffer
   /** Throws if the data was altered, has another context, or its secret is gone. */
   unseal(sealed: Uint8Array, context: string): string
-  /** Per secret, current first: makes 32 bytes for a number, the seed of a signing key. */
+  /** One function per secret, current secret first. It makes 32 bytes for a number: the seed of a signing key. */
   readonly passSeeds: readonly ((nth: number) => Buffer)[]
   /** The key for the limiter's subjects. */
   readonly limiterKey: Buffer

@@ -46,7 +46,7 @@ export function createAttemptLog(
       made.push({ ...facts, at: startedAt.toISOString() })
       metrics.sends.inc({ provider, outcome: result.kind })
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)
-      // A successful attempt is logged with the end of the notice.
+      // A successful attempt needs no line: the end of the notice is logged.
       if (result.kind !== 'accepted') log.tried({ noticeId: notice.id, ...facts })
     },
 

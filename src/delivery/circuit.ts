@@ -6,8 +6,8 @@
  * With fewer slots than five, one slow call per slot is enough. The usual time is learnt from the answers, so a provider
  * that always needs two seconds is soon accepted.
  *
- * A good answer closes the circuit, however late it arrives. So does any other sign of life during a call: then the wait
- * concerns only that message, and five silent recipients do not open the circuit.
+ * A good answer closes the circuit, however late it arrives. So does any other sign of life during a call: the wait
+ * then concerns only that message. So five silent recipients do not open the circuit.
  *
  * Each process has its own circuit: a broken connection of one worker does not concern the others.
  */
@@ -15,7 +15,7 @@ import type { SendResult } from '../providers/provider.ts'
 import { meanings } from './retry.ts'
 
 const failuresToOpen = 5
-/** A shorter call is never slow. */
+/** A call counts as slow only above this. */
 const leastSlowMs = 1_500
 const probeEveryMs = 3_000
 
@@ -88,7 +88,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
         lives()
       },
       end(result) {
-        // A slow call was counted when it became too slow.
+        // A slow call already counted as a failure when it became too slow.
         const isCounted = isOverdue
         endTimer()
         // A call that waited for its recipient does not count for the usual time.
@@ -130,7 +130,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
       return Math.max(0, probeAtMs - performance.now())
     },
 
-    /** Undefined while the circuit is open and no probe is due. */
+    /** Permission for a call. Undefined while the circuit is open and no probe is due. */
     enter(): Passage | undefined {
       if (probeAtMs === undefined) return createOrdinary()
       return isProbing || performance.now() < probeAtMs ? undefined : createProbe()

@@ -23,8 +23,8 @@ import type { RetryPolicy } from './retry.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
 
 /**
- * Extra pause for a message whose own call closed the provider. It comes back after the messages that wait. Otherwise a
- * message that always fails or is always throttled would be called first for ever.
+ * Extra pause for a message after whose call the provider must rest. The message comes back after the messages that
+ * wait. Otherwise a message that always fails or is always throttled would be called first for ever.
  */
 const giveWayMs = 500
 
@@ -55,7 +55,7 @@ export function createDeliver(deps: {
   return async function deliver(id: string): Promise<Verdict> {
     const notice = await store.findOpen(id)
     if (!notice) return done
-    // The job came early, because another clock than PostgreSQL's set its time.
+    // The job came early: its time is by another clock than PostgreSQL's.
     if (notice.opensInMs > 0) return { done: false, againInMs: notice.opensInMs }
     const span = { ...queueSpan('process', notice), parent: notice.traceParent }
     return traced(span, () => deliverOpen(openRound(notice, providersFor(notice))))
@@ -77,11 +77,11 @@ export function createDeliver(deps: {
     return isOver ? record(round.outOfTime()) : offer(round, message)
   }
 
-  /** Offers a message to one provider after the other, until one has it or may have it. */
+  /** Offers a message to one provider after the other, until one has accepted it or may have accepted it. */
   async function offer(round: Round, message: Message): Promise<Verdict> {
     const { providers, attemptLog, isUrgent, record } = round
     const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
-    /** Shortest time until a provider may accept it. */
+    /** Shortest time until one of the providers may accept the message. */
     let waitMs = Number.POSITIVE_INFINITY
     for (const [index, provider] of open.entries()) {
       const leftMs = round.leftMs()
@@ -110,7 +110,7 @@ export function createDeliver(deps: {
     return record(withoutSuccess(round, waitMs))
   }
 
-  /** The verdict if this answer ends the round, so that no other provider is called. */
+  /** The verdict if this answer ends the round. Undefined: the next provider is called. */
   async function concluded(
     round: Round,
     { name }: GuardedProvider,
@@ -122,7 +122,7 @@ export function createDeliver(deps: {
       return record({ state: 'failed', error: result.kind, provider: name })
     }
     if (result.kind !== 'unknown') return undefined
-    // Written before any query, because the claim covers only the call.
+    // Written before a query, because the claim lasts only for the call.
     const verdict = await record({ state: 'pending', retryInMs: unknownPauseMs(round) })
     if (verdict.done) return verdict
     const found = await resolveUnknown(notice, providers, attemptLog)
@@ -166,7 +166,7 @@ function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
     : { state: 'failed', error: 'tries_used_up' }
 }
 
-/** Pause until the notice is tried again. It grows with the age of the notice. */
+/** Pause of a notice that only a newer worker can send. It grows with the age of the notice. */
 function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
   const ageMs = performance.now() - wantedAtMs
   return Math.min(Math.max(ageMs / 4, soonestNewerMs), latestNewerMs)

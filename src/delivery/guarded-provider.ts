@@ -3,13 +3,13 @@
  *
  * - A provider that throttles is not called until its pause ends.
  * - No message waits for a dead provider (circuit.ts).
- * - Messages wait for a busy provider before they are claimed (slots.ts). A claim costs a statement, so the messages that
- *   a fast provider takes next are claimed while it takes others. Otherwise its connections would wait for PostgreSQL.
+ * - Messages wait for a busy provider before they are claimed (slots.ts). The next messages of a fast provider are
+ *   claimed during earlier calls. Otherwise its connections would wait for PostgreSQL.
  * - The limits of the provider are kept (provider-limits.ts).
  * - Every call ends at most a second after its time limit, with a result of the closed set.
  *
- * Messages that wait for a provider to return get places in a line. They come back one after the other, soon after calls
- * are allowed again. So few messages per second try, however many wait.
+ * Messages that wait for a provider to return get places in a line. They come back one after the other, soon after
+ * calls are allowed again. So few try at a time, even if thousands wait.
  */
 import { orLate } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
@@ -29,11 +29,11 @@ export interface Deferred {
   retryInMs: number
 }
 
-/** A use of the provider's limits and the next slot: one call is allowed. The holder must end it in any case. */
+/** Permission for one call: a use of the provider's limits and the next slot. The holder must always end it. */
 export interface Turn {
   kind: 'turn'
   provider: string
-  /** Waits shortly for a slot. Deferred: no call is allowed any more. */
+  /** Waits a short time for a slot. Deferred: the provider must not be called after all. */
   begin(): Promise<Deferred | undefined>
   /** Calls the provider once with the message. The result comes at most a second after the time limit. */
   call(timeoutMs: number): Promise<SendResult>
@@ -43,7 +43,7 @@ export interface Turn {
 export interface Wish {
   /** Codes do not wait behind bulk. */
   isUrgent: boolean
-  /** Time until the end of the message. It waits no longer than this. */
+  /** Time until the end of the message, and so the longest wait. */
   leftMs: number
   /** Whether another provider can send the message. */
   hasOther: boolean
@@ -52,7 +52,7 @@ export interface Wish {
 export interface GuardedProvider {
   readonly name: string
   readonly channels: Provider['channels']
-  /** The largest number of messages in calls, in line, or between queue and provider. */
+  /** The largest number of messages that can be in calls or in line. */
   readonly capacity: number
   /** Waits for a turn to send this message. */
   takeTurn(message: Message, wish: Wish): Promise<Turn | Deferred>
@@ -60,7 +60,7 @@ export interface GuardedProvider {
   away(isUrgent: boolean): Deferred | undefined
   /** The outcome of an `unknown` send, if the provider supports queries. */
   readonly query?: (sent: SentMessage, timeoutMs: number) => Promise<SendResult>
-  /** Sends all waiting messages away. Calls under way go on. */
+  /** Defers all waiting messages. Calls under way go on. */
   stopWaiting(): void
 }
 
@@ -80,9 +80,9 @@ const overrunMs = 1_000
  */
 const maxWaiting = 200
 
-/** Messages are claimed ahead if the provider probably takes them within this time: longer than a claim. */
+/** Messages are claimed this long before their call, by the usual pace. A claim takes less time. */
 const aheadMs = 40
-/** A claimed message is given back after this time without a slot, and stays away as long: its code may be replaced. */
+/** Longest wait of a claimed message for a slot, because its code may be replaced. Then it stays away as long. */
 const giveBackMs = 250
 
 /** Distance between two messages that come back to a provider. Each costs two SQL statements. */
@@ -164,7 +164,7 @@ export function createGuardedProvider(
       async begin() {
         const startMs = performance.now()
         slot = await calls.take({ isUrgent, weight, withinMs: giveBackMs, isPatient: false })
-        // A process that stood still may have lost the claim, and gets the slot before the timer ends.
+        // A process that stood still may have lost the claim. Its timer did not run either.
         const isLate = performance.now() - startMs > giveBackMs
         if (!slot.granted || isLate) return awayOrBusy(isUrgent, giveBackMs)
         return passage.isProbe ? undefined : away(isUrgent)

@@ -21,7 +21,7 @@ export function startLiveness(deps: {
   lookEveryMs?: number
 }) {
   const { workers, depths } = deps
-  /** Time since which jobs wait on each channel, at every look. */
+  /** Since when each channel has had waiting jobs at every look. */
   const waitingSinceMs = new Map<Channel, number>()
 
   async function look() {

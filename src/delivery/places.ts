@@ -15,8 +15,8 @@ export function createPlaces(
 function createLine(longestMs: number) {
   let lastMs = 0
   /**
-   * Time to stay away: at least `soonestMs`, and `spacingMs` longer than the previous message. The line after the soonest
-   * place is at most `longestMs` long.
+   * Time until the message comes back: at least `soonestMs`, and `spacingMs` after the previous message. It is at most
+   * `soonestMs + longestMs`.
    */
   return function waitMs(soonestMs: number, spacingMs: number): number {
     const nowMs = performance.now()

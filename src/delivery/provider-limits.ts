@@ -48,7 +48,7 @@ export function createSendPermits(
   limiter: Limiter,
   entries: Entries,
 ): { acquireSendPermit: AcquireSendPermit; setLimits(entries: Entries): void } {
-  /** Times to come back for messages that wait for a pace. One for each provider with limits. */
+  /** For each provider with limits: gives messages that wait for its pace a time to come back. */
   const lines = new Map<string, ReturnType<typeof createPaceLine>>()
 
   function setLimits(entries: Entries): void {

@@ -32,7 +32,7 @@ export interface RoutedMessage {
   channel: Channel
   template: string
   app: string
-  /** ISO 3166 code of a phone number; empty for email and for numbers of no country. */
+  /** ISO 3166 code of a phone number; empty for email and for numbers without a country. */
   country: string
 }
 

@@ -9,13 +9,13 @@ const maxDetail = 200
 /** Shorter waits would call the provider in a loop. */
 const shortestRetryAfterMs = 1_000
 const longestRetryAfterMs = 86_400_000
-/** For a `throttled` without a usable wait. */
+/** The wait after `throttled` if the result names none. */
 const defaultRetryAfterMs = 10_000
 const withDetail = ['rejected', 'invalid_recipient', 'postponed', 'unavailable', 'unknown'] as const
 
 /**
- * Undefined for an invalid result. A message id or a detail that a row can't store is left out, because the outcome is
- * worth more. What the detail quotes of the message is hidden.
+ * Undefined for an invalid result. A message id or a detail that a row can't store is left out, so that the outcome can
+ * be stored. Parts of the detail that quote the message are hidden.
  */
 export function readResult(given: unknown, message: Quotable): SendResult | undefined {
   if (!isObject(given)) return undefined
@@ -33,7 +33,7 @@ export function readResult(given: unknown, message: Quotable): SendResult | unde
 
 function detailIn(given: unknown, message: Quotable): string {
   if (typeof given !== 'string' || textProblem(given)) return 'no detail that can be kept'
-  // More is read than kept, so that no quote is cut at the end before it is found.
+  // More is read than stored. Otherwise a quote at the end could be cut and not be found.
   return withoutQuotes(given.slice(0, 2 * maxDetail), message)
     .slice(0, maxDetail)
     .toWellFormed()

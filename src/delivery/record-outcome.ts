@@ -14,7 +14,7 @@ import type { Attempt, UnsentReason } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { AttemptLog } from './attempt-log.ts'
 
-/** The outcome of a claim, without the bookkeeping. */
+/** The outcome of a claim, without the id, the number of claims and the attempts. */
 export type ClaimOutcome = Pick<NoticeOutcome, 'provider' | 'providerMessageId'> &
   (
     | { state: 'pending'; retryInMs: number; error?: never }

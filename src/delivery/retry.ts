@@ -41,7 +41,7 @@ export const meanings: Readonly<Record<AttemptOutcome, Meaning>> = {
 export interface RetryPolicy {
   tries: number
   unknownRetries: number
-  /** Short for codes, because a person waits. Notices are all sent within a minute after a provider returns. */
+  /** Short for codes, because a person waits. For notices, all are sent within a minute after a provider returns. */
   longestPauseMs: number
   /** Pause before the next query about an unknown attempt, and before the attempt is repeated. */
   askAgainMs: number
@@ -50,7 +50,7 @@ export interface RetryPolicy {
 export const captchaPauses = { longestPauseMs: 30_000, askAgainMs: 5_000 } as const
 export const noticePauses = { longestPauseMs: 50_000, askAgainMs: 60_000 } as const
 
-/** A code that may have arrived is sent a second time once. Its person waits, and can request another one. */
+/** A code that may have arrived is repeated only once, because the waiting person can request another one. */
 export function retryPolicies({
   tries,
   unknownRetries,

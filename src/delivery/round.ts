@@ -84,7 +84,8 @@ export function createRounds(deps: {
 
       /**
        * Claims the notice, calls the provider and ends the turn. Deferred: the provider is not called after all.
-       * `stopped`: there must be no call; it is the outcome, or undefined if another worker has the notice.
+       * `stopped`: the provider must not be called. Its value is the outcome, or undefined if another worker has the
+       * notice.
        */
       async callIn(
         turn: Turn,

@@ -1,13 +1,13 @@
 /**
- * Slots of one provider in this process, and the line before them. There are slots for its calls, and slots for messages
- * that are claimed: a few more, so that the next messages are ready when a call ends.
+ * Slots of one provider in this process, and the line before them. A provider has slots for its calls, and a few more
+ * slots for claimed messages. So the next messages are ready when a call ends.
  *
  * A provider with five connections makes the sixth call wait. That wait belongs to Postern, not to the provider. Otherwise
  * a healthy provider would look slow, calls would time out before they began, and messages would be sent twice. So a
  * message waits for a provider only here, before any time limit or attempt begins. A long wait comes before its claim.
  *
- * First come, first served, codes before bulk. The line is short. A message that finds it full is sent away, so that
- * messages for other providers can go on, and comes back when the line has probably moved on.
+ * Messages are served in the order of arrival, codes before bulk. The line is short. If it is full, a message is sent
+ * away, so that messages for other providers can go on. It comes back when the line has probably moved on.
  */
 import { createPlaces } from './places.ts'
 
@@ -74,7 +74,10 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
     }
   }
 
-  /** Sends a message away until the line has moved on: each message later than the previous one, by one usual call. */
+  /**
+   * Sends a message away until the line has moved on. Each message comes back one usual call later than the previous
+   * one.
+   */
   function turnedAway(isUrgent: boolean): Slot {
     const spacingMs = usualMs / count()
     const lineMs = (urgent.length + bulk.length) * spacingMs

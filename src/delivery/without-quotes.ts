@@ -5,11 +5,11 @@ export type Quotable = Pick<Message, 'to'> & Partial<Pick<Message, 'text' | 'var
 
 const hidden = '***'
 const quoted = 'it quoted the message'
-/** Shorter values occur in any text. */
+/** Shorter values can occur in any text by accident. */
 const leastValue = 4
 /** A provider names times too: "try again in 5 minutes". */
 const times = ['minutes', 'validity']
-/** So many equal characters are no accident. */
+/** So many characters in common are no accident. */
 const leastQuote = 20
 /** Country codes and separators differ, so the end of a number identifies it. */
 const endOfNumber = 8

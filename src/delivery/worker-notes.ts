@@ -12,12 +12,12 @@ export type ProviderState = 'ready' | 'paused' | 'circuit'
 
 export interface WorkerNote {
   providers: Readonly<Record<string, ProviderState>>
-  /** For how long each provider with the state `circuit` has had it. Workers of an earlier build do not note it. */
+  /** For each provider with the state `circuit`, the time since it began. Absent in notes of earlier builds. */
   openForMs?: Readonly<Record<string, number>>
 }
 
 const usualEveryMs = 3_000
-/** Long enough that a worker stays listed when notes are late or one is lost. */
+/** Time to live of a note. If a note is late or lost, the worker stays listed. */
 const holdsMs = 15_000
 
 const script = loadScript('note-worker-1')

@@ -16,7 +16,7 @@ export function createConsoleLinks({ servers, secrets }: Pick<Shared, 'servers' 
   const sessions = createSessions(servers)
   const keys = createKeyStore(servers.database)
   const sealing = createSealing(secrets)
-  /** By ticket: the console's page that it opens. */
+  /** The page that each ticket opens, by ticket. */
   const pages = new Map<string, string>()
 
   /** The key behind the sessions. Its token is not kept, so it opens the console in no other way. */

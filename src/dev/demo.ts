@@ -108,7 +108,7 @@ function createDemoParts(): DemoParts {
           return token
         },
       })
-      // True also before the build begins.
+      // The value is also true before the build begins.
       const isBeingBuilt = () => hasGuide && (guideBuild?.isUnderWay() ?? true)
       return express.Router().use(page, createGuide({ isBeingBuilt }))
     },

@@ -21,7 +21,7 @@ export function startGuideBuild(
   onFailed: (line: string) => void,
   script: string = siteBuild,
 ): GuideBuild {
-  // In a separate process group: the demo handles Ctrl-C, which must not count as a failed build.
+  // A separate process group, so that Ctrl-C reaches only the demo. Otherwise it would look like a failed build.
   const options = { stdio: 'ignore', detached: true } as const
   const child = spawn(process.execPath, [script, '--if-changed'], options)
   let isUnderWay = true

@@ -84,10 +84,10 @@ async function postgresPrograms(dataDir: string): Promise<{ initdb: string; post
 }
 
 /**
- * PostgreSQL refuses to run as root, so for root it runs as another user without rights. That user may have no access to
- * the repository (under /root, or in a folder of mode 0700). So on Linux it keeps the one capability that opens files of
- * any mode. `access()` would drop the capability for other users than root; the secure bit prevents that. The user owns
- * the cluster, and the password keeps other users of the machine out.
+ * PostgreSQL refuses to run as root, so for root it runs as another user without rights. That user may have no access
+ * to the repository (under /root, or in a folder of mode 0700). So on Linux it keeps the one capability that opens
+ * files of any mode. For a user who is not root, `access()` would ignore the capability; the secure bit prevents that.
+ * The user owns the cluster, and the password keeps other users of the machine out.
  */
 function unprivileged(): (command: string[]) => [string, ...string[]] {
   if (process.getuid?.() !== 0) return (command) => command as [string, ...string[]]

@@ -73,7 +73,7 @@ export function startWorkerProcess(env: Readonly<Record<string, string | undefin
       return { kind: isReady ? 'ready' : 'starting', pid: child.pid ?? 0 }
     },
 
-    /** Kills the worker as the kernel does without memory. Resolves when it has ended. */
+    /** Kills the worker as the kernel does when memory is full. Resolves when it has ended. */
     async kill(): Promise<void> {
       if (restart) return
       child.kill('SIGKILL')

@@ -13,7 +13,7 @@ export function createAdminServer(deps: {
   measure: () => Promise<void>
   /** `reasons`: why this process can't work now; empty if it can. `warnings`: facts that the operator should know. */
   readiness: () => Promise<{ reasons: readonly string[]; warnings: readonly string[] }>
-  /** Why this process should be replaced; empty if it should not. */
+  /** The reasons to replace this process; empty if there are none. */
   reasonsNotLive: () => string[]
   /** Undefined in a worker, and while an API is still starting. */
   console?: () => RequestListener | undefined

@@ -17,7 +17,7 @@ const maxBodyBytes = 16_384
 type ParsedMessage = IncomingMessage & { body?: unknown; rawBody?: unknown }
 
 export type BodyRoom = ReturnType<typeof createBodyRoom>
-/** The share of one request. */
+/** The share of one request in the room for bodies. */
 export type BodyShare = ReturnType<BodyRoom['open']>
 
 /**
@@ -30,9 +30,9 @@ export type BodyShare = ReturnType<BodyRoom['open']>
 export function createBodyRoom(maxBytes = 16_777_216) {
   let takenBytes = 0
   let isClosed = false
-  /** Each gives up a body that is still arriving. */
+  /** Functions that give up a body. One for each body that is still arriving. */
   const unfinished = new Set<() => void>()
-  /** The same for bodies of which bytes have arrived, the oldest first. */
+  /** The same functions for bodies whose first bytes have arrived, the oldest first. */
   const arriving = new Set<() => void>()
 
   function makeRoom(bytes: number, forBody: (() => void) | undefined): boolean {
@@ -197,7 +197,7 @@ function givenBytes({ body, rawBody }: ParsedMessage): Buffer | undefined {
   throw usedUp()
 }
 
-/** The host's fault. 503 lets the vendor repeat the receipt until the host is corrected. */
+/** This is a fault of the host. After a 503, the vendor repeats the receipt until the host is corrected. */
 const usedUp = () =>
   new Unavailable(
     'body',
@@ -210,7 +210,7 @@ const noBytes = Buffer.alloc(0)
 /** Unread bytes of the body would be parsed as the next request, so the connection closes. */
 const noRoom = () => new Problem('unavailable', {}, { 'Retry-After': '2', connection: 'close' })
 
-/** The value after the schema. Throws a problem with every wrong field below `place`. */
+/** The value that the schema returns. Throws a problem that lists every wrong field; their paths begin with `place`. */
 export function checked(schema: ZodType, value: unknown, place: string): unknown {
   const hidden = hiddenMember(value)
   if (hidden)

@@ -122,7 +122,6 @@ const passedCheck = z
 export function captchaRoutes(deps: {
   sendCaptcha: SendCaptcha
   checkCaptcha: CheckCaptcha
-  /** Makes a challenge for this caller. */
   offerChallenge: (caller: Caller) => Promise<object>
   /** Templates that a publishable key may name. */
   pageTemplates: readonly string[]

@@ -16,7 +16,7 @@ const requestHeaders = 'Authorization, Content-Type, Idempotency-Key'
 const exposedHeaders = 'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Location'
 /** After a new origin or a revoked key, every page sees the change within ten minutes. */
 const preflightGoodForS = 600
-/** A refusal does not wait longer for the list of origins. Without the list, the page just can't read the reason. */
+/** A refusal waits no longer than this for the list of origins. Without the list, the page can't read the reason. */
 const patienceMs = 250
 
 /** An OPTIONS request without these headers does not come from a browser's CORS check. */

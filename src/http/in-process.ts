@@ -43,7 +43,7 @@ const captchaInput = sendCaptchaBody
   .extend({ app, keyId, idempotencyKey, policy: z.string().optional() })
 const checkInput = checkCaptchaBody
   .omit({ challenge: true })
-  // The check itself decides about the form of the code. It only hashes other texts.
+  // The check itself decides about the form of the code. A code of another form is only hashed.
   .extend({ app, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
 /** Without a recipient, the id names the code. A scene excludes ids of other scenes. */
 const checkByIdInput = checkInput
@@ -78,7 +78,7 @@ export interface PosternCalls {
     asked: z.input<typeof checkInput> | z.input<typeof checkByIdInput>,
   ): Promise<CallOutcome<CheckOutcome>>
   /**
-   * Ends a code. It passes no more, and a message that no provider has yet is not sent. `isPassed`: the app has verified
+   * Ends a code. The code passes no more, and a message that still waits is not sent. `isPassed`: the app has verified
    * the person in another way, so the code counts as passed.
    */
   cancelCaptcha(asked: z.input<typeof cancelInput>): Promise<CallOutcome<CancelOutcome | Wrong>>
@@ -118,7 +118,7 @@ export function createCalls(deps: {
   cancelCaptcha: CancelCaptcha
   reads: NoticeReads
   findKey: (token: string) => Promise<Key | null>
-  /** A plugin sends codes of its clients. */
+  /** True if a plugin sends codes that its clients have made. */
   sendsOwnCodes: boolean
   /** The room for bodies of senders without a key. */
   bodies: BodyRoom
@@ -205,7 +205,7 @@ export function createCalls(deps: {
   })
 }
 
-/** As in the header of an HTTP call. */
+/** True for a text that could be the key of an HTTP call. */
 const isKeyText = (text: unknown): text is string =>
   typeof text === 'string' && /^[\x21-\x7e]{1,200}$/.test(text)
 

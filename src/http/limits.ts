@@ -143,7 +143,7 @@ export function limitRoutes(deps: {
   ]
 }
 
-/** Subjects belong to the app, here as for login attempts. */
+/** As for login attempts, subjects belong to the app. */
 function fieldsOfApp<Fields extends Record<string, string | number>>(app: string, fields: Fields) {
   return 'subject' in fields
     ? { ...fields, subject: subjectOfApp(app, String(fields.subject)) }

@@ -67,7 +67,7 @@ export function createNoticeReads(deps: {
   }
 
   return {
-    /** Throws Unavailable, like the others. */
+    /** Throws Unavailable, like the other functions. */
     async findNotice(app: string, id: string): Promise<NoticeView | undefined> {
       const row = isId(id) ? await store.find(app, id) : null
       return row ? viewOf(row) : undefined

@@ -230,6 +230,6 @@ export function openApiRoute(routes: readonly Route[]): Route {
   })
 }
 
-/** Whether an `Accept-Encoding` names gzip, and not as refused (`gzip;q=0`). */
+/** Whether an `Accept-Encoding` allows gzip: `gzip;q=0` refuses it. */
 const acceptsGzip = (header: string | string[] | undefined) =>
   /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(header))

@@ -20,12 +20,12 @@ export type Facts = Record<string, string | number>
  */
 export type RouteResult = Answer | Problem | Refused
 
-/** The work on one request, as it is known so far. */
+/** The facts about one request that are known so far. */
 export interface Call {
   /** By `performance.now()`. */
   readonly startMs: number
   readonly facts: Facts
-  /** Requests have one from the moment their key is known to be valid. */
+  /** A request gets a span when its key is known to be valid. */
   span?: Span
 }
 

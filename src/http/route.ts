@@ -4,7 +4,7 @@ import type { ProblemCode } from '../base/problems.ts'
 import type { Caller } from '../rules/quota.ts'
 import type { RouteResult } from './respond.ts'
 
-/** The facts of an API key that requests need. */
+/** The facts about an API key that routes need. */
 export interface Key {
   id: string
   app: string
@@ -13,7 +13,7 @@ export interface Key {
   origins: readonly string[]
 }
 
-/** The facts of a request before its body is read. */
+/** The facts about a request that are known before its body is read. */
 export interface RequestHead {
   params: Readonly<Record<string, string | undefined>>
   query: Readonly<Record<string, unknown>>
@@ -47,8 +47,8 @@ export interface Route<Body = unknown> {
   /** The members that a publishable key may send, if not all of `body`. */
   pageBody?: ZodType<Body>
   /**
-   * For bodies in a foreign format: raw bytes of any content type. Called before a byte of the body is read. Returns
-   * the maximum length in bytes. Throws Problem.
+   * For bodies in a foreign format, whose raw bytes may have any content type. Called before a byte of the body is
+   * read. Returns the maximum length in bytes. Throws Problem.
    */
   admitBody?(head: RequestHead): number
   query?: ZodType
@@ -63,7 +63,7 @@ export interface Route<Body = unknown> {
       }
     >
   >
-  /** Besides the problems of every route. */
+  /** Problems of this route, in addition to the problems of every route. */
   problems: readonly ProblemCode[]
   /** This route makes a notice and accepts `Idempotency-Key`. */
   isSend?: true

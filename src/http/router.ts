@@ -1,7 +1,7 @@
 /**
  * Every route as an express.Router, for the standalone API or a host app: key → body → route → answer.
  *
- * The order of refusals; each is answered before the next is checked:
+ * The order of refusals. Each check comes after all checks above it have passed:
  *   204, 403 a preflight (cors.ts); 405 the method;
  *   401 the API key (src/access/api-keys.ts), 403 its origins and its kind; 403 a remote caller on local routes;
  *     404, 403 the head of a receipt;
@@ -65,7 +65,7 @@ export function createRouter(deps: {
   takesPageTraces?: boolean
   /** Bytes of bodies kept at a time from callers with a key. */
   maxHeldBodyBytes?: number
-  /** The room for bodies of callers without a key; as large, unless given. */
+  /** The room for bodies of callers without a key. By default as large as the room for callers with a key. */
   openBodies?: BodyRoom
 }): Router {
   const { routes, findKey, metrics, maxHeldBodyBytes, takesPageTraces = false } = deps

@@ -29,7 +29,7 @@ const defaultPatience = {
 const maxUnanswered = 8
 
 /**
- * A stopping server closes a connection after this time without traffic. A slow proxy may notice that late, and it
+ * A stopping server closes a connection after this time without traffic. A slow proxy may notice the close late, but it
  * sends its next request on the connection that it used last.
  */
 const defaultQuietMs = 2_000
@@ -52,7 +52,7 @@ interface Connection {
   /** The last answer is under way or sent. Later requests on this connection are not carried out. */
   isEnding: boolean
   bytesRead: number
-  /** Start of the current silence, with no answer due, by `performance.now()`. */
+  /** Time by `performance.now()` since when the connection has been silent and no answer is due. */
   quietSinceMs: number
 }
 
@@ -73,7 +73,7 @@ export interface HttpServer extends Server {
   }): Promise<void>
 }
 
-/** The server of either port. Idle connections stay open for longer than the time-out of a proxy. */
+/** The server of the public port or of the admin port. Idle connections stay open longer than a proxy keeps them. */
 export function createHttpServer(app: RequestListener, patience = defaultPatience): HttpServer {
   const connections = new Map<Socket, Connection>()
   let accepted = 0
@@ -106,7 +106,7 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
       if (isStopping) endWith(socket, connection)
       response.once('close', () => {
         connection.unanswered -= 1
-        // An idle connection keeps neither. A later request may be under way already.
+        // An idle connection keeps neither request nor response. A later request may be under way already.
         if (connection.response === response) {
           connection.request = undefined
           connection.response = undefined

@@ -4,7 +4,7 @@
  */
 import { orLate } from '../base/deadline.ts'
 
-/** Work with a complete body ends by earlier deadlines, far below this. */
+/** The longest wait for bodies at the end. Work with a complete body ends much earlier. */
 const lastBodiesMs = 5_000
 const lastWorkMs = 10_000
 

@@ -5,7 +5,7 @@
 import { build, type Plugin } from 'rolldown'
 import { scripts } from './scripts.ts'
 
-/** In the package, scripts.ts contains the text of the scripts. So a bundler of the user finds them too. */
+/** In the package, scripts.ts contains the text of the scripts. So they are also in the bundles of users. */
 const inlineScripts: Plugin = {
   name: 'inline-scripts',
   load(id) {

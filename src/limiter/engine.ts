@@ -7,7 +7,7 @@ import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compil
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
 import type { Answer, Check, IsMeant, Store, Taken } from './store.ts'
 
-/** A timer with a longer time fires at once. */
+/** Node fires a timer with a longer time at once. */
 const maxTimerMs = 2 ** 31 - 1
 
 /** The options of every limiter. */
@@ -94,7 +94,7 @@ export function createEngine(
     }
   }
 
-  /** A request from before a reload was counted by the rules of that time, so these are tried too. */
+  /** A request from before a reload was counted by the rules of that time. So their uses are searched too. */
   async function giveBack(name: string, fields: Fields, requestId: string, isMeant: IsMeant) {
     const errors: unknown[] = []
     for (const known of new Set([policies, policiesBefore])) {

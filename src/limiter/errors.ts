@@ -52,7 +52,7 @@ export class MissingField extends Error {
   readonly policy: string
   readonly rule: string
   readonly field: string
-  /** The message without the name of the field. */
+  /** The part of the message after the name of the field. */
   readonly problem: string
   constructor(policy: string, rule: string, field: string, value?: unknown) {
     const isMissing = value === undefined || value === null
@@ -68,7 +68,7 @@ export class MissingField extends Error {
 /** The number of permits is not a whole number above 0, or the policy can never give so many at once. */
 export class InvalidPermits extends RangeError {
   override name = 'InvalidPermits'
-  /** The field of the call with the number of permits, if the rule reads it from one. */
+  /** The field of the call that has the number of permits, if the rule uses such a field. */
   readonly field: string | undefined
 
   constructor(message: string, field?: string) {

@@ -17,17 +17,16 @@ export interface Look {
   /** Undefined if the permits fit. */
   readonly hold: Hold | undefined
   /**
-   * If the permits fit, the uses to which they are added. If not, the uses with the new lock, for a kind that begins
-   * one.
+   * If the permits fit: the uses to which they are added. If not: the uses with the lock that now begins, or undefined.
    */
   readonly uses: Uses | undefined
-  /** The time that is stored for the new uses. */
+  /** The time with which the new uses are stored. */
   readonly at: number
 }
 
 type Decide = (part: Part, uses: Uses, permits: number, now: number) => Look
 
-/** The longer hold. Of two equal holds, the one whose window is declared first. */
+/** Returns the longer hold. Of two equal holds, it returns the one whose window is declared first. */
 export function longer(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
   if (!one || !other) return one ?? other
   if (one.waitMs === other.waitMs) return one.window.index <= other.window.index ? one : other
@@ -104,8 +103,8 @@ function refilling(part: Part, uses: Uses, now: number): { since: number; lacks:
 }
 
 /**
- * Permits come back one by one. All uses since the bucket was full are stored as one use with the time of the first. So
- * they can be released until the bucket is full again.
+ * Permits come back one by one. All uses since the bucket was last full are stored as one use with the time of the
+ * first. They can be released until the bucket is full again.
  */
 function bucket(part: Part, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows

@@ -54,7 +54,7 @@ export interface AcquireOptions {
    * are remembered. After a refusal, a repeat is decided anew. `release` needs this id.
    */
   readonly requestId?: string | undefined
-  /** The id is new, so a remembered refusal can answer the call. */
+  /** The caller has just made the id, so a remembered refusal may answer the call. */
   readonly isNewRequest?: boolean | undefined
   /** The call is not a request of a caller, so it is not reported to `LimiterEvents`. */
   readonly isSilent?: boolean | undefined
@@ -87,8 +87,8 @@ export interface Limiter {
     options?: AcquireOptions,
   ): Promise<Decision>
   /**
-   * The refusal of such a call that this process remembers, without a call of Redis. Undefined if it remembers none:
-   * then only `acquire` can decide. A limiter in process remembers none. Not reported to `LimiterEvents`.
+   * The refusal that this process remembers for such a call. Does not call Redis. Undefined if it remembers none: then
+   * only `acquire` can decide. A limiter in process remembers none. Not reported to `LimiterEvents`.
    */
   recall(policy: string, fields: Fields, options?: AcquireOptions): Refusal | undefined
   /**

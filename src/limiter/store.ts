@@ -3,7 +3,7 @@ import type { Hold } from './kinds.ts'
 import type { CompiledPolicy, Part } from './policy/compile.ts'
 import type { Uses } from './uses.ts'
 
-/** A call's permits and subject for one part of its policy. */
+/** The subject and the permits of a call, for one part of its policy. */
 export interface Ask {
   readonly part: Part
   readonly subject: string

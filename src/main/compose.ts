@@ -45,7 +45,7 @@ interface Options {
   keyPrefix?: string
   clock?: () => number
   demo?: DemoParts | undefined
-  /** For tests, which keep connections that they no longer use. */
+  /** For tests: their clients keep connections that they no longer use. */
   quietMs?: number
 }
 
@@ -109,7 +109,7 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
     console = openConsole(shared, api)
     addresses.api = await serveApi(shared, api, options.demo?.createRouter(shared), options.quietMs)
   }
-  // Waits for the first connection, so that a slow one does not look like a missing Redis.
+  // Waits for the first connection. Otherwise a slow connection would look like a missing Redis.
   await servers.firstTries()
   await readiness.begin()
   return { addresses, readiness }

@@ -7,7 +7,7 @@ import { createProviderKinds } from '../providers/kinds.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 
 export interface Plugin {
-  /** The name in messages, the log and metrics. Without it, the name is the entry under `plugins:`. */
+  /** The name in messages, log lines and metrics. By default the entry under `plugins:`. */
   readonly name: string
   /** Keyed by the `kind` of each. */
   // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
@@ -19,7 +19,7 @@ export interface Plugin {
   readonly policies?: Readonly<Record<string, readonly unknown[]>>
   /** Templates by name. The folder must not have a template of the same name. */
   readonly templates?: GivenTemplates
-  /** `sendCaptcha` accepts codes of the caller's own in process, also if the policy file does not set `code.own`. */
+  /** `sendCaptcha` accepts codes that the caller in process made, also if the policy file does not set `code.own`. */
   readonly sendsOwnCodes?: true
   /**
    * Called once per API, before it listens. The router runs after all paths of Postern, and its errors become the

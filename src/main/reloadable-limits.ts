@@ -13,7 +13,7 @@ import type { Servers } from '../storage/servers.ts'
 import type { Config } from './load-config.ts'
 import { policiesOf } from './plugins.ts'
 
-/** Longer than the time in which any other request may be given back. */
+/** Uses of a request can be given back within this time. */
 const rememberRequestsMs = 300_000
 
 export type Limits = ReturnType<typeof createLimits>

@@ -1,6 +1,6 @@
 /**
- * The life of a production process: it reads the settings, starts, and ends in order. A second signal ends it at once. So
- * does a shutdown that takes longer than a send.
+ * The life of a production process: it reads the settings, starts, and ends in order. A second signal ends it at once.
+ * A shutdown that takes longer than a send is ended too.
  */
 import { endInOrder, onHangUp, stopWithinMs } from '../base/end-in-order.ts'
 import { loadEnvFile } from '../config/env-file.ts'
@@ -22,7 +22,7 @@ export async function run(roles: Roles): Promise<void> {
   await starting
 }
 
-/** Starts, or prints the reason in one line and exits: a port in use, a file that can't be read. */
+/** Starts. If that fails (a port in use, a file that can't be read), prints the reason in one line and exits. */
 export async function startOrExit(
   config: Config,
   roles: Roles,

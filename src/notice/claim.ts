@@ -9,7 +9,7 @@ import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
 import type { Attempt } from './states.ts'
 
-/** An open notice that no worker has claimed, as it was when it was read. */
+/** An open notice that no worker has claimed, with its state at the time of the read. */
 export interface OpenNotice {
   id: string
   app: string
@@ -20,23 +20,24 @@ export interface OpenNotice {
   template: string
   locale: string
   sealedParams: Buffer
-  /** With a lost attempt at the end, if a worker died during it. */
+  /** If a worker died during an attempt, that attempt is the last one. */
   attempts: Attempt[]
-  /** The number of claims so far: the fence. */
+  /** The number of claims so far. A worker writes an outcome only if the number is still the same. */
   claims: number
   /**
-   * The time for which its sender wanted it, by PostgreSQL's clock, converted to this process's `performance.now()`.
+   * The time at which the sender wanted the message, by PostgreSQL's clock, as a time of this process's
+   * `performance.now()`.
    */
   wantedAtMs: number
   /** The rest of its time to live, by PostgreSQL's clock; negative when it has expired. */
   remainingMs: number
-  /** Milliseconds until its `sendAt`; 0 when that has passed or is absent. */
+  /** Milliseconds until its `sendAt`. 0 if that time has passed or there is none. */
   opensInMs: number
-  /** The sampled span that made it. */
+  /** The sampled span of the request that made the notice. */
   traceParent: string | null
 }
 
-/** A successful claim: `claims` is its fence from now on. */
+/** A successful claim. `claims` is the number of claims with this one. */
 export interface Claim {
   claims: number
   /** The rest of the notice's time to live; negative when it has expired. */
@@ -44,8 +45,8 @@ export interface Claim {
 }
 
 /**
- * Time between a worker's statements. A statement costs PostgreSQL as much as a dozen rows: compared with 20 ms, 40 ms
- * saves a quarter of PostgreSQL's time per message. Below some 250 messages a second, statements have few rows and come
+ * Time between a worker's statements. A statement costs PostgreSQL as much as a dozen rows. So 40 ms cost a quarter
+ * less of PostgreSQL's time per message than 20 ms. Below some 250 messages a second, statements have few rows and come
  * sooner, so that no message waits long for another one.
  */
 export const workerSpacing = { spacingMs: 40, spacingPerItemMs: 4 }

@@ -11,7 +11,7 @@ import { columns } from './columns.ts'
 export const codeEnds = ['passed', 'tries', 'canceled'] as const
 export type CodeEnd = (typeof codeEnds)[number]
 
-/** The first end stays. Only `passed` replaces an earlier end. */
+/** The first end is kept. Only `passed` replaces an earlier end. */
 export function createEndCode(database: Database) {
   return createBatcher<{ id: string; end: CodeEnd }, void>({
     maxItems: 100,

@@ -45,7 +45,7 @@ export interface CreatedNotice extends PreparedNotice {
 
 export type CreateNotice = ReturnType<typeof createNoticeCreator>['createNotice']
 
-/** How long closing the row is tried. A row that appears later meets the checks of delivery. */
+/** Closing the row is tried for this time. A row that appears later is sent only if the checks of delivery allow it. */
 const abandonForMs = 300_000
 const maxUnanswered = 10_000
 
@@ -54,7 +54,7 @@ export function createNoticeCreator(deps: {
   producer: Producer
   /** The keyed hash by which notices of a recipient are found. */
   hashRecipient: (channel: Channel, to: string) => Buffer
-  /** Encrypts the variables. They open only with the same id. */
+  /** Encrypts the variables. They can be decrypted only with the same id. */
   seal: (text: string, noticeId: string) => Buffer
   metrics: Metrics
   log: Log

@@ -8,7 +8,7 @@ export interface NewEvent {
   app: string
   type: EventType
   data: Readonly<Record<string, unknown>>
-  /** The sampled span that caused it. */
+  /** The sampled span that caused the event. */
   traceParent?: string | null | undefined
 }
 
@@ -16,7 +16,7 @@ export interface NewEvent {
 export interface TakenEvent extends NewEvent {
   id: string
   createdAt: Date
-  /** The number of tries, with this one. */
+  /** The number of tries, this one included. */
   tries: number
   /** True for the last try, because the event is a day old. */
   isLast: boolean
@@ -36,7 +36,7 @@ export type EventOutbox = ReturnType<typeof createEventOutbox>
 
 export function createEventOutbox(database: Database) {
   return {
-    /** Adds events that no move of a row writes. Committed when it resolves. */
+    /** Adds events that do not come from a change of a notice. They are committed when the promise resolves. */
     add: createBatcher<NewEvent, void>({
       maxItems: 200,
       maxConcurrent: 1,
@@ -50,7 +50,7 @@ export function createEventOutbox(database: Database) {
       },
     }),
 
-    /** Leases up to `limit` due events for `leaseMs`. Several workers never get the same event. */
+    /** Leases up to `limit` due events for `leaseMs`. Two workers never get the same event. */
     take(limit: number, leaseMs: number, giveUpAfterMs: number): Promise<TakenEvent[]> {
       return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
     },
@@ -66,7 +66,7 @@ export function createEventOutbox(database: Database) {
       }
     },
 
-    /** Waiting events, next due first. `after` is the last event of the page before. */
+    /** Waiting events, the next due event first. `after` is the last event of the previous page. */
     list(
       apps: readonly string[] | undefined,
       limit: number,

@@ -3,7 +3,7 @@ import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
 import type { NoticeState } from './states.ts'
 
-/** The number of a recipient's latest codes that are read. */
+/** At most this number of a recipient's latest codes is read. */
 const maxCaptchas = 200
 
 export function createFinder(database: Database) {
@@ -29,7 +29,7 @@ export function createFinder(database: Database) {
       return [...new Set(captchas.flatMap(({ scene }) => scene ?? []))]
     },
 
-    /** Newest first; `cursorId` is the id of the last item of the page before. */
+    /** Newest first; `cursorId` is the id of the last item of the previous page. */
     search({ cursorId, limit, ...filter }: NoticeFilter & { cursorId?: string; limit: number }) {
       const where = whereOf(filter)
       return database.read((prisma) =>
@@ -41,7 +41,10 @@ export function createFinder(database: Database) {
       )
     },
 
-    /** All that match, and those whose code passed. One count at a time, because it may read many rows. */
+    /**
+     * The number of matching notices, and how many of their codes passed. One count at a time, because it may read many
+     * rows.
+     */
     countNotices: createBatcher<NoticeFilter, { total: number; passed: number }>({
       maxItems: 1,
       maxConcurrent: 1,

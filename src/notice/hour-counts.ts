@@ -9,7 +9,7 @@ import type { Database } from '../storage/database.ts'
 export const hourMs = 3_600_000
 
 export interface ProviderCounts {
-  /** For a notice that no provider accepted, the provider of the last attempt; empty without an attempt. */
+  /** The provider that accepted the notice, otherwise the provider of the last attempt. Empty without an attempt. */
   provider: string
   /** Accepted by the provider and not failed since. */
   sent: number
@@ -24,7 +24,7 @@ export type Durations = ReadonlyMap<number, number>
 
 export interface HourCounts {
   providers: readonly ProviderCounts[]
-  /** From the request, or the time it asked for, to the acceptance by the provider. */
+  /** From the request, or from its `sendAt`, to the acceptance by the provider. */
   toProvider: Durations
   /** From the same moment to the receipt. */
   toReceipt: Durations
@@ -83,7 +83,7 @@ export function medianMs(durations: readonly Durations[]): number | undefined {
   return undefined
 }
 
-/** Null without an `end`. Differences of clocks can make the duration negative. */
+/** The step of a duration; null if the time `end` is null. Differences of clocks can make the duration negative. */
 const stepOf = (end: string) => `
   CASE WHEN ${end} IS NOT NULL THEN
     round(${stepsPerDoubling} / ln(2::float8) * ln(greatest(1, 1000 * extract(epoch FROM ${end} - wanted_at)::float8)))::int

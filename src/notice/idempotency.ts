@@ -6,9 +6,9 @@
  * is then not known yet.
  *
  * If a request never answered (its process died, or its answer was not stored), a repeat takes the key over after a
- * while. It gets the id of the first request's notice. If that notice was sent or will be, it is the answer. If not,
- * the repeat continues with a new id, so that no late undo of the first request can reach it. A repeat after an answer
- * also continues with a new id if the notice ended unsent meanwhile (I26).
+ * while. It gets the id of the first request's notice. If that notice was sent or will be sent, it is the answer. If
+ * not, the repeat continues with a new id, so that no late undo of the first request can reach it. A repeat after an
+ * answer also continues with a new id if the notice ended unsent meanwhile (I26).
  */
 import { createHash } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -37,7 +37,7 @@ const keepTryingForMs = 20_000
 const maxUnanswered = 10_000
 const keysPerLook = 100
 const looksApartMs = 10
-/** Some twenty statements' worth. */
+/** Some twenty statements look up so many keys. */
 const maxLooking = 2_000
 
 interface Row {
@@ -97,7 +97,7 @@ export function createIdempotency(database: Database) {
         takeOverAfterMs,
         keptForMs,
       ])
-      // No row: another reservation was committed during this statement.
+      // There is no row if another reservation was committed during this statement.
       const row = rows[0]
       if (!row) return { kind: 'in_progress' }
       if (row.isNew) {

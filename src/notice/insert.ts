@@ -22,7 +22,7 @@ export interface NewNotice {
   sendAt?: Date | undefined
   /** Time to live from `sendAt`, or else from creation. */
   ttlMs: number
-  /** The sampled span that made it. */
+  /** The sampled span of the request that made the notice. */
   traceParent?: string | undefined
 }
 

@@ -23,15 +23,13 @@ export interface SendJob {
   id: string
   channel: Channel
   kind: 'captcha' | 'notice'
-  /** Not run before this time has passed. */
+  /** The job does not run before this time has passed. */
   delayMs?: number
-  /**
-   * The notice is due by PostgreSQL's clock. An existing delayed job then runs now. A worker's clock does not count.
-   */
+  /** The notice is due by PostgreSQL's clock, so an existing delayed job runs now. A worker's clock does not decide. */
   isOverdue?: boolean
 }
 
-/** The span of either end of a queue, by OpenTelemetry's conventions for messaging. */
+/** The span for adding a job or for processing it, by OpenTelemetry's conventions for messaging. */
 export function queueSpan(
   operation: 'send' | 'process',
   notice: { id: string; app: string; kind: string; channel: Channel; template: string },

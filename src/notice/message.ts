@@ -35,9 +35,9 @@ export interface Accepted {
   channel: Channel
   /** Masked. */
   to: string
-  /** For notices. */
+  /** Only for notices. */
   template?: string
-  /** For codes, like `codeLength` and `lockedForMs`. */
+  /** Only for codes, like `codeLength` and `lockedForMs`. */
   scene?: string
   codeLength?: number
   /** Milliseconds for which checks of this recipient are locked for this caller. The code does not pass earlier. */
@@ -107,7 +107,7 @@ export function createReadMessage(deps: {
       if (!isThere) return wrong(name, 'the template needs it')
     }
     for (const name of names) {
-      // An unused variable would make the same message look like other content to the duplicate rule.
+      // With an unused variable, the same message would look like other content to the duplicate rule.
       const isUsed = needed.has(name) || templates.uses(template, name)
       if (!isUsed) return wrong(name, 'the template does not use it')
     }

@@ -15,11 +15,14 @@ import type { Caller } from '../rules/quota.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 
-/** Every request is promised an answer within 2.5 s, also when servers are away. 0.3 s are left for all other work. */
+/**
+ * Time limit for the steps of one key. Every request must get its answer within 2.5 s, even when servers are away. That
+ * leaves 0.3 s for all other work.
+ */
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
-/** The two ways to the outcome of a send. */
+/** The two functions that can make the outcome of a send. */
 interface Ways {
   /** The answer for the notice of an earlier request that never answered. Undefined if it was not sent and will not be. */
   adopt(earlierId: string): Promise<Accepted | undefined>
@@ -43,9 +46,9 @@ export function createOncePerKey(idempotency: Idempotency) {
     },
 
     /**
-     * Returns the stored answer for a repeat. Otherwise carries out the send, stores an accepted answer, and frees the key
-     * after anything else. Without a key every request is new. The answer to a challenge is not compared: a request that
-     * died has used it up, and its repeat must bring another.
+     * Returns the stored answer for a repeat. Otherwise carries out the send, stores an accepted answer, and frees the
+     * key after anything else. Without a key every request is new. The answer to a challenge is not compared: a request
+     * that died has used up its answer, and the repeat must bring another one.
      */
     async carryOut(
       kind: 'captcha' | 'notice',
@@ -69,7 +72,7 @@ export function createOncePerKey(idempotency: Idempotency) {
         ? inTurn({ app, caller: caller.ip }, reserve, noTurn)
         : reserve()
       const reserved = await untilLate(reserving, answerBy, notInTime).catch(async (error) => {
-        // Frees a reservation without an answer too, because it may exist.
+        // Also frees a reservation that PostgreSQL has not confirmed, because it may exist.
         if (isTried) await free(id)
         throw error
       })
@@ -90,7 +93,7 @@ export function createOncePerKey(idempotency: Idempotency) {
         outcome = await make(id)
         return outcome
       } finally {
-        // A sent message is never answered with an error. If the answer is not stored, a repeat finds the notice.
+        // After a sent message the caller never gets an error. If the answer is not stored, a repeat finds the notice.
         if (outcome?.outcome !== 'accepted') await free(boundTo)
         else await untilLate(idempotency.keep(app, key, boundTo, outcome), answerBy, () => {})
       }
@@ -110,7 +113,7 @@ function noTurn(): never {
   throw new Overloaded('postgresql', 'too many pages wait for their Idempotency-Key')
 }
 
-/** The same for equal requests. */
+/** A text that is the same for equal requests. */
 function textOf(kind: 'captcha' | 'notice', asked: Readonly<Record<string, unknown>>): string {
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
   return `${kind} ${canonicalRecord(Object.fromEntries(given))}`

@@ -8,7 +8,7 @@ import type { EventType } from '../base/event-types.ts'
 export type WantedEvents = readonly EventType[]
 
 /**
- * An added part of a statement `WITH … moved AS (UPDATE notice … RETURNING notice.*)`. Writes events of the wanted
+ * Another part of the statement `WITH … moved AS (UPDATE notice … RETURNING notice.*)`. It writes events of the wanted
  * types for the moved rows.
  */
 export function insertEvents(types: WantedEvents = []): string {

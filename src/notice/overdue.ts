@@ -1,4 +1,4 @@
-/** All open notices: how many wait, how long, and which ones have no job. */
+/** Questions about all open notices: how many wait, for how long, and which ones have no job. */
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
 import { attemptsWithLostOne } from './claim.ts'

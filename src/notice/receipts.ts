@@ -35,7 +35,7 @@ const perSweep = 500
 export function createReceipts(
   database: Database,
   metrics: Metrics,
-  /** Moves for which events are written. */
+  /** The types of events that are written. */
   wantedEvents: WantedEvents = [],
 ) {
   const applySql = `${applyMove}${insertEvents(wantedEvents)}${applied}`
@@ -91,7 +91,7 @@ export function createReceipts(
         perSweep,
         keptForMs,
       ])
-      // In the order of arrival, because the first receipt counts.
+      // Applied in the order of arrival, because the first receipt counts.
       const fates = await Promise.all(rows.map((row) => apply(row)))
       const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
       if (gone.length > 0) {

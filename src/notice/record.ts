@@ -9,10 +9,10 @@ import type { Attempt } from './states.ts'
 /** The result that a worker writes. `pending` needs `retryInMs`. */
 export interface NoticeOutcome {
   id: string
-  /** From the claim, or from the read without a claim. */
+  /** The number of claims, as the claim returned it, or the read if there was no claim. */
   claims: number
   state: 'pending' | 'sent' | 'failed' | 'expired'
-  /** All attempts, with the earlier ones. */
+  /** All attempts, including attempts of earlier claims. */
   attempts: readonly Attempt[]
   retryInMs?: number
   provider?: string

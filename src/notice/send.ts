@@ -61,7 +61,7 @@ export function createSendNotice(deps: {
     })
   }
 
-  /** The answer for the notice of an earlier request, if it was sent or will be. Takes no quota. */
+  /** The answer for the notice of an earlier request, if that notice was sent or will be sent. Takes no quota. */
   async function adopt(notice: PreparedNotice, fields: Fields): Promise<Accepted | undefined> {
     const row = await store.adopt(notice.app, notice.id)
     if (!row) return undefined

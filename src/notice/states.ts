@@ -9,8 +9,8 @@
  *
  * - The row is the truth; a job on the queue is only a hint to read the row.
  * - `sending`: a provider may be in the middle of a call. A notice is claimed right before the call, when everything
- *   else is ready. While it waits for a limit or a turn, it is `pending`. At a fast provider, some claimed ones wait for
- *   some milliseconds.
+ *   else is ready. While it waits for a limit or a turn, it is `pending`. Before a fast provider, some claimed notices
+ *   wait for some milliseconds.
  * - `due_at`: the next time at which an open row should be sent. A claim moves it to the end of the claim, so a dead
  *   worker is noticed by time alone.
  * - `claims`: the number of claims, which is the fence. An outcome is written only if nothing has claimed the row
@@ -67,8 +67,8 @@ export const attemptOutcomes = [
 export type AttemptOutcome = (typeof attemptOutcomes)[number]
 
 /**
- * One call of a provider, or all calls in which it did not accept the message for the same reason. An outage may last
- * for thousands of calls, and a row has one entry for them. Duration and detail are of the latest call.
+ * One call of a provider, or all calls that failed for the same temporary reason. An outage may last for thousands of
+ * calls, and a row has one entry for them. Duration and detail are of the latest call.
  */
 export interface Attempt {
   /** Null if the process died before it could record the provider. */

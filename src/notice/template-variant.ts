@@ -102,7 +102,7 @@ function checkUnsubscribe({ listUnsubscribe: link, ...others }: Readonly<Record<
   }
 }
 
-/** Without these, `{{log}}` would call Handlebars' own helper instead of naming a variable. */
+/** Removes Handlebars' helpers. Otherwise `{{log}}` would call one instead of naming a variable. */
 const noHelpers = Object.fromEntries(
   Object.keys(Handlebars.helpers).map((name) => [name, false]),
 ) as unknown as NonNullable<CompileOptions['knownHelpers']>

@@ -83,7 +83,7 @@ export function loadTemplates(folder: string, given: GivenTemplates = {}) {
     variants.get(template)?.[channel].get(locale)
 
   return {
-    /** Changes with the text of any variant. */
+    /** A hash that changes with any text of any template. */
     digest: digest.digest('hex'),
 
     names: [...variants.keys()],
@@ -108,14 +108,14 @@ export function loadTemplates(folder: string, given: GivenTemplates = {}) {
       return available.find((locale) => locale === defaultLocale) ?? available[0]
     },
 
-    /** Whether any variant of the template, of any channel, has this variable. */
+    /** True if the template uses this variable in any channel and locale. */
     uses(template: string, variable: string): boolean {
       const { sms, email } = variants.get(template) ?? { sms: new Map(), email: new Map() }
       const all: Variant[] = [...sms.values(), ...email.values()]
       return all.some(({ variables }) => variables.has(variable))
     },
 
-    /** Variables of a variant. */
+    /** The variables that the template uses in this channel and locale. */
     variables(template: string, channel: Channel, locale: string): ReadonlySet<string> {
       return find(template, channel, locale)?.variables ?? new Set()
     },
@@ -157,7 +157,7 @@ function languageRange(wanted: string): string {
   return wanted.slice(0, maxRangeLength).toLowerCase().replaceAll('_', '-')
 }
 
-/** Removes the last subtag, and a single letter before it, which only introduces that subtag. */
+/** Removes the last subtag, and a single letter before it: such a letter only introduces the next subtag. */
 function shorterRange(range: string): string {
   return range.slice(0, Math.max(0, range.lastIndexOf('-'))).replace(/-[a-z0-9]$/, '')
 }

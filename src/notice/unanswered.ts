@@ -1,6 +1,5 @@
 /**
- * Rows whose request never answered. Either the first request closes the row, or a repeat adopts it. Both must never
- * happen to one row.
+ * Rows whose request was never answered. Either the first request closes the row, or a repeat adopts it. Never both.
  */
 import type { Database } from '../storage/database.ts'
 
@@ -20,8 +19,8 @@ export function createUnanswered(database: Database) {
     },
 
     /**
-     * Adopts the notice of a request whose answer was lost, if it was sent or will be. A waiting row is then promised,
-     * and `abandon` no longer closes it. Null if the row is missing or ended unsent.
+     * Adopts the notice of a request whose answer was lost, if that notice was sent or will be sent. A waiting row is
+     * then promised, and `abandon` no longer closes it. Null if the row is missing or ended unsent.
      */
     async adopt(app: string, id: string): Promise<AdoptedNotice | null> {
       await database.query('notice-adopt', adoptSql, [app, id])
@@ -39,7 +38,7 @@ const abandonSql = `
   UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now()
   WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
 
-// Two statements: the second must see the row after the lock wait of the first.
+// These are two statements, because the second must see the row as it is after the first has waited for its lock.
 const adoptSql = `
   UPDATE notice SET claims = claims + 1 WHERE app = $1 AND id = $2 AND state = 'pending'`
 

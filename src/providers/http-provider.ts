@@ -11,7 +11,7 @@ import { defaultRetryAfterMs } from './send-result.ts'
 
 export type HttpAnswer = Extract<HttpOutcome, { kind: 'answered' }>
 
-/** The common part of all HTTP kinds: calls, and a provider without its methods. */
+/** The common part of all HTTP kinds: a function for calls, and the members that all these providers share. */
 export function createHttpProvider(
   { kind, channels }: Pick<ProviderKind, 'kind' | 'channels'>,
   name: string,
@@ -19,7 +19,10 @@ export function createHttpProvider(
 ) {
   const client = createHttpClient(timeoutMs, concurrency)
   return {
-    /** A result, or an answer whose body must be read. `first` can turn an answer into a result before its status is read. */
+    /**
+     * Returns a result, or an answer whose body must be read. `first` can make a result of an answer before its status
+     * is checked.
+     */
     async ask(
       call: HttpCall,
       signal: AbortSignal,

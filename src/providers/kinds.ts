@@ -36,7 +36,7 @@ export const ownKinds: readonly ProviderKind[] = [
 export function createProviderKinds() {
   const kinds = new Map<string, ProviderKind>()
 
-  /** Throws an Error that names the fault of the kind, or reports that its name is taken. */
+  /** Throws an Error if the kind has a fault, or if its name is taken. */
   function add(given: unknown): void {
     const problem = problemOf(kindShape, given)
     if (problem) throw new Error(`is not a provider kind: ${problem}`)

@@ -4,7 +4,7 @@ import type { SmtpSettings } from './smtp/settings.ts'
 
 interface MailSender {
   readonly signers: readonly (NonNullable<SmtpSettings['dkim']> | ServerSignature)[]
-  /** True if SMTP sends with it. SES puts another domain into the envelope. */
+  /** True if the envelope of mails has this domain. SES puts another domain there. */
   readonly isInEnvelope: boolean
 }
 

@@ -1,8 +1,7 @@
 import type { Message } from './provider.ts'
 
 /**
- * Time in which a vendor may deliver the message: whole seconds, at least 1 and at most `most`. Undefined if the message
- * has no end.
+ * The rest of the message's life in whole seconds, at least 1 and at most `most`. Undefined if the message has no end.
  */
 export function secondsLeft({ endsAtMs }: Message, most: number): number | undefined {
   if (endsAtMs === undefined) return undefined

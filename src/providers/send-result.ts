@@ -9,7 +9,7 @@ export function accepted(messageId?: unknown): SendResult {
 /** The pause if a vendor throttles without naming a time. */
 export const defaultRetryAfterMs = 1_000
 
-/** Whether a text is a code that may be part of `detail`. Sentences of a vendor never are. */
+/** True for a short code, which may be part of `detail`. A sentence of a vendor must never be in `detail`. */
 export function isCode(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z][\w.:-]{0,79}$/.test(text)
 }

@@ -9,9 +9,9 @@ import type {
 import { isSameSecret } from '../crypto/same-secret.ts'
 
 /**
- * Receipts of vendors that do not sign: a secret token in the address proves that a report is genuine. The vendors push
- * one report or an array. After the answer `thanks`, they do not push them again. `readReport` returns undefined for a
- * value that is not a report, and `notFinal` for a report before the final one.
+ * Receipts of vendors that do not sign. A secret token in the address proves that a report is genuine. The vendors push
+ * one report or several in an array. After the answer `thanks`, they do not push them again. `readReport` returns
+ * undefined for a value that is not a report, and `notFinal` for a report that a final report will follow.
  */
 export const notFinal = 'notFinal'
 type ReadReport = (report: unknown) => Receipt | typeof notFinal | undefined

@@ -9,7 +9,7 @@ import { about, type Finding } from '../base/finding.ts'
 import { type DnsResolver, findMailServers } from './mail-domains.ts'
 import { type Dmarc, findDmarc, tagsOf, textsOf } from './mail-records.ts'
 
-/** A signature on the mails. DNS has no list of selectors. */
+/** A key that signs the mails. Its selector must be known, because DNS does not list selectors. */
 export interface Signer {
   readonly domain: string
   readonly selector: string
@@ -19,7 +19,10 @@ export interface Signer {
 
 export interface MailSender {
   readonly signers: readonly Signer[]
-  /** The domain is in the envelope of mails. SES puts another one there, so receivers never check its SPF. */
+  /**
+   * True if the envelope of mails has this domain. SES puts another domain there, so receivers do not check the SPF of
+   * this one.
+   */
   readonly isInEnvelope: boolean
 }
 
@@ -109,7 +112,7 @@ async function examineDkimKey(
     : ok(`the DKIM key at ${name} is the one that signs`)
 }
 
-/** Whether a list such as `sha1:sha256` has this value. No list allows everything. */
+/** True if a list such as `sha1:sha256` has this value. Without a list every value is allowed. */
 const allows = (list = '*', value: string) =>
   list.split(':').some((one) => ['*', value].includes(one.trim().toLowerCase()))
 
@@ -118,7 +121,7 @@ function adviceFor({ privateKey }: Signer): string {
   return key ? `publish v=DKIM1; k=rsa; p=${key.toString('base64')}` : 'publish a new one'
 }
 
-/** RFC 6376 allows both forms of an RSA key. */
+/** RFC 6376 allows an RSA key in two forms: SPKI and PKCS #1. */
 function isPublished(privateKey: KeyObject, published: string): boolean {
   const key = createPublicKey(privateKey)
   const bytes = Buffer.from(published, 'base64')

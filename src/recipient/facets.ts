@@ -12,8 +12,8 @@ export const domainOf = (address: string) => address.slice(address.lastIndexOf('
 const gmailDomains = new Set(['gmail.com', 'googlemail.com'])
 
 /**
- * The mailbox of an address: without a plus-tag, and for Gmail without dots. Some servers give the plus sign no
- * meaning, and there several people share one count. That is rare.
+ * The mailbox of an address: without a plus-tag, and for Gmail without dots. For a few servers the plus sign has no
+ * meaning. There, several people share one count.
  */
 export function mailboxOf(channel: Channel, to: string): string {
   if (channel === 'sms') return to

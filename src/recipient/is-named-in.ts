@@ -10,7 +10,7 @@ export function isNamedIn(text: string, channel: Channel, spellings: readonly st
       .some((address) => folded.includes(fold(address)))
   }
   const digits = asciiDigitsOf(text)
-  // The last eight digits, because people often leave out the country code.
+  // Compares the last eight digits, because people often leave out the country code.
   return spellings.some((number) => digits.includes(asciiDigitsOf(number).slice(-8)))
 }
 

@@ -2,8 +2,8 @@
  * Reports if a mail domain accepts mail, so that a typing error fails at once and not by a bounce.
  *
  * DNS servers of others may be slow, broken or hostile, and a send must not suffer from that. So only a clear no
- * refuses, a caller waits a short while at most, and look-ups are limited in all and per app. An answer that is late
- * for one send is cached for the next. This is no protection from attackers: they own domains that accept mail.
+ * refuses a send, a caller waits only a short time, and the number of look-ups is limited. An answer that is late for
+ * one send is cached for the next. This is no protection from attackers: they own domains that accept mail.
  */
 import dns from 'node:dns'
 import { Resolver } from 'node:dns/promises'
@@ -23,7 +23,7 @@ export function createMailDomains(
   options: {
     /** The longest wait of a send. */
     waitMs?: number
-    /** Limit for all apps together. One app may use a quarter. */
+    /** Limit of look-ups at a time for all apps together. One app may use a quarter of it. */
     maxLookUps?: number
     maxRemembered?: number
     now?: () => number
@@ -110,7 +110,7 @@ export async function findMailServers(
   return addresses.includes('uncertain') ? 'uncertain' : 'takes_none'
 }
 
-/** The records, or the reason for having none: no such type, no such name, or no clear answer. */
+/** The records, or the reason why there are none: no such type, no such name, or no clear answer. */
 async function settle<Found>(
   ask: () => Promise<Found[]>,
 ): Promise<Found[] | 'none' | 'no_name' | 'uncertain'> {

@@ -1,7 +1,7 @@
 /** TXT records about mail: lists of tags such as `v=DMARC1; p=none`. */
 import type { DnsResolver } from './mail-domains.ts'
 
-/** Tags by name in lower case. */
+/** The tags of a record by their names in lower case. */
 export type Tags = ReadonlyMap<string, string>
 
 export function tagsOf(record: string): Tags {
@@ -13,7 +13,7 @@ export function tagsOf(record: string): Tags {
   )
 }
 
-/** Empty for no records, undefined without a clear answer. */
+/** The TXT records of a name: empty if there are none, undefined without a clear answer. */
 export async function textsOf(resolver: DnsResolver, name: string): Promise<string[] | undefined> {
   try {
     return (await resolver.resolveTxt(name)).map((pieces) => pieces.join(''))

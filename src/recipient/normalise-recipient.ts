@@ -1,6 +1,6 @@
 /**
- * Normalises recipients: every spelling of a number or address becomes one, because limits count the result. No result
- * can be read as two recipients by a provider.
+ * Normalises recipients: every spelling of a number or address becomes one, because limits count the result. A provider
+ * can't read the result as two recipients.
  */
 import type { Channel } from '../base/channel.ts'
 import type { NumberType } from '../base/number-types.ts'
@@ -86,7 +86,7 @@ export function createRecipientNormaliser(
     const { to, country, type } = number
     if (isTestRecipient('sms', to)) return { kind: 'ok', to, country }
     if (isRefused(to)) return { kind: 'not_allowed', to, country, because: 'recipient' }
-    // Without a setting of the operator this is no question of permission: such a number can't get messages.
+    // Not a refusal by the operator's settings: such a number can't get messages.
     if (type === undefined) return { kind: 'invalid' }
     if (!rules.types && !types.has(type)) return { kind: 'invalid', because: 'type' }
     if (countries && !countries.has(country)) {

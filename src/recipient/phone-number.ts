@@ -82,7 +82,7 @@ interface Plan {
   /** A number that matches both patterns has no type in the library, so it is not plain. */
   fixedLine: RegExp | undefined
   mobileLengths: readonly number[] | undefined
-  /** Digits dialled before a number within the country. The library may remove them. */
+  /** Digits that people dial before a number inside its country, such as 0. The library may remove them. */
   nationalPrefix: RegExp | undefined
 }
 
@@ -136,7 +136,7 @@ function planOf(countries: readonly CountryCode[]): Plan | undefined {
   metadata.selectNumberingPlan(country)
   const plan = metadata.numberingPlan as unknown as NumberingPlan
   const mobile = plan.type('MOBILE')
-  // Where mobile numbers look like landlines, they have no separate pattern.
+  // Some countries have no separate pattern for mobile numbers, because these look like landlines.
   if (!mobile?.pattern()) return undefined
   const fixedLine = plan.type('FIXED_LINE')?.pattern()
   const nationalPrefix = plan.nationalPrefixForParsing()

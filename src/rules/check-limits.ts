@@ -32,7 +32,9 @@ export function createCheckLimits(deps: {
   const refusingRules = (policy: string) =>
     (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
 
-  /** Undefined if the next guess would be admitted; it is not counted. `isSilent`: as in quota.acquire. */
+  /**
+   * The refusal of the next guess; undefined if it would be admitted. Counts nothing. `isSilent`: as in quota.acquire.
+   */
   function refusalOfNext(owner: LimitFacts, origin: Origin, isSilent: boolean) {
     const { policy, fields } = guessOf(owner, origin)
     return quota.findRefusal(policy, fields, true, isSilent)
@@ -65,7 +67,7 @@ export function createCheckLimits(deps: {
       await limiter.refund(policy, fields, noticeId)
     },
 
-    /** Applies after-pass.ts after a right code. */
+    /** Gives back and clears uses after a right code, as after-pass.ts decides. */
     async forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
       const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
       if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)

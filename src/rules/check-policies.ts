@@ -46,7 +46,7 @@ export function problemsOfPolicies({ policies, pageRules, prices }: Sections): P
     if (policy === pageCheckPolicy) {
       return [{ path: ['browser', 'checkRules', index ?? 0, ...rest], message }]
     }
-    // Each list is checked alone; together they can only have a name twice.
+    // The two lists were checked alone. Together, the only new mistake can be a name that both have.
     if (policy === pageGuessPolicy) {
       return index === 1 ? [{ path: ['browser', 'checkRules'], message }] : []
     }
@@ -65,8 +65,8 @@ function problemsOfParsed(policies: Policies, prices: Prices | undefined): Polic
     if (!rules) {
       return [{ path: [], message: `${name} is missing; write "${name}: []" for no limits` }]
     }
-    // Included policies are checked where they are declared. Here one entry stands for all of them, before the other
-    // rules.
+    // Included policies are checked in the section that declares them. Here, one entry before the rules stands for
+    // them.
     const own = rules.filter(({ policy }) => policy === name)
     const isBehindCaptcha = name === pagePolicy && policies.captcha !== undefined
     const first = own.length < rules.length || isBehindCaptcha ? 1 : 0

@@ -18,7 +18,7 @@ export function explain(policies: Policies): string {
     .concat('\n')
 }
 
-/** The rules that each policy declares, without policies that only join others. */
+/** The rules that each policy declares. Policies that only join other policies are left out. */
 export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][] {
   return Object.entries(policies)
     .filter(([policy]) => !onlyJoinsOthers(policy))

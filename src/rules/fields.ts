@@ -13,11 +13,9 @@ interface Field {
   readonly of: 'sends and checks' | 'sends' | 'attempts'
   /** A number for `permits`, not a part of a key. */
   readonly isNumber?: true
-  /** One value means one recipient, or one message to one recipient. */
+  /** Each value of the field belongs to one recipient, or to one message to one recipient. */
   readonly isPersonal?: true
-  /**
-   * Derived from the recipient. Rules with such a field are left out for test recipients, who may get sends all day.
-   */
+  /** Derived from the recipient. Rules with such a field do not apply to test recipients, who may get sends all day. */
   readonly isOfRecipient?: true
   /** Support can derive it from a recipient and an app. Other fields are known only during a request. */
   readonly isKnown?: true

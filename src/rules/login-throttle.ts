@@ -16,7 +16,7 @@ export interface AttemptSubject {
 }
 
 export type AttemptOutcome =
-  /** `triesLeft` of the rules that can refuse; without such a rule, the highest possible limit. */
+  /** `triesLeft`: the tries until a rule refuses. If no rule can refuse, it is the highest possible limit. */
   { allowed: true; triesLeft: number } | { allowed: false; refusal: Refusal }
 
 const unlimitedTries = 1_000_000_000

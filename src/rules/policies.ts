@@ -9,7 +9,7 @@ import { checkFields, sendFields } from './fields.ts'
 
 /** Checked before a send from a page: the rules of `captcha` and of `browser.rules`. */
 export const pagePolicy = 'browser'
-/** The rules of `browser.checkRules`. Used without others for a check from a page where no code lives. */
+/** The rules of `browser.checkRules`. If no code lives, a check from a page is decided by these rules alone. */
 export const pageCheckPolicy = 'browser-check'
 /** Checked before a page's code is compared: the rules of `check` and of `browser.checkRules`. */
 export const pageGuessPolicy = 'browser-guess'
@@ -18,7 +18,7 @@ interface OwnPolicy {
   readonly of: 'sends' | 'checks'
   /** The section of the policy file with its rules. */
   readonly place: string
-  /** The time of the limit check, in words. Undefined for a policy that only joins others. */
+  /** The time of the limit check, in words. Undefined for a policy that only joins other policies. */
   readonly use?: string
 }
 
@@ -79,7 +79,7 @@ export function withPageRules(
   policies: Readonly<Record<string, unknown>>,
   { rules, checkRules }: PageRules,
 ): Record<string, unknown> {
-  // If the file lacks a policy, the finding is the missing policy, not a wrong include.
+  // If the file lacks a policy, the missing policy is reported, not a wrong include.
   const included = (name: string) => (Object.hasOwn(policies, name) ? [{ include: name }] : [])
   return {
     ...policies,
@@ -95,7 +95,7 @@ export function withPageRules(
  */
 export const policiesWithTestVariant = names.filter((name) => !isCheckPolicy(name))
 
-/** The policy itself if test recipients have no variant of it. */
+/** The variant for test recipients, or the policy itself if it has none. */
 export const testPolicyOf = (policy: string) =>
   policiesWithTestVariant.includes(policy) ? `${policy}-test` : policy
 

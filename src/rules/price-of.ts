@@ -1,6 +1,6 @@
 import type { Channel } from '../base/channel.ts'
 
-/** By country. A file with prices always has one for other countries and one for mail. */
+/** Prices by country. A file with prices always has one for all other countries and one for mail. */
 type Prices = Readonly<Record<string, number>> & {
   readonly default: number
   readonly email: number

@@ -24,7 +24,7 @@ export interface Caller {
   isPage: boolean
   /** Origins of the pages that may use the key. */
   origins: readonly string[]
-  /** May make the codes, also if the policy file does not allow that to keys. */
+  /** The caller may make the codes, even if the policy file does not let keys do that. */
   sendsOwnCodes?: boolean
 }
 
@@ -35,7 +35,7 @@ export interface Origin {
   /** ISO 3166 code of a phone number; empty for mail and for numbers without a country. */
   country: string
   keyId: string
-  /** As in `Caller`. */
+  /** The key may stand in a page. */
   isPage: boolean
 }
 

@@ -19,7 +19,7 @@ const knownFields = fieldsThat(({ isKnown }) => isKnown)
 export const requestFields = ({ fields }: Rule) =>
   fields.filter((field) => !knownFields.includes(field))
 
-/** The values of these fields, for a rule whose key contains the recipient. Undefined if there are none to store. */
+/** The values of `requestFields`, for a rule whose key contains the recipient. Undefined if there are none to store. */
 export function requestValues(rule: Rule, fields: Fields): string[] | undefined {
   const ofRequest = requestFields(rule)
   if (ofRequest.length === 0 || !namesRecipient(rule)) return undefined

@@ -13,7 +13,7 @@ export interface ChallengeRequired {
   /** The rule that requires the challenge, and its policy; absent if an answer was not accepted. */
   policy?: string
   rule?: string
-  /** The next try must contain its answer. */
+  /** The challenge. The next request must contain its answer. */
   challenge: object
 }
 
@@ -25,7 +25,7 @@ export type Refused =
   | { outcome: 'idempotency_in_progress' | 'idempotency_key_reused' }
   /** `reason` is for callers in process; over HTTP all of these are one answer. `unknown`: there is no such notice. */
   | { outcome: 'code_gone'; reason: 'expired' | 'tries' | 'used' | 'unknown' }
-  /** `lockedForMs`: this guess used up the limit, and no guess is compared for that time. */
+  /** `lockedForMs`: this guess reached the limit, and no guess is compared for this time. */
   | { outcome: 'code_mismatch'; triesLeft: number; lockedForMs?: number }
 
 export function invalidRequest(path: string, message: string): InvalidRequest {

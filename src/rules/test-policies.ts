@@ -1,7 +1,7 @@
 /**
- * The policies for sends to test recipients: without the rules that count the recipient, so that one may get sends all
- * day. Rules by address, key or app apply. Checks use the normal policies, because attackers have more time to guess a
- * fixed code.
+ * The policies for sends to test recipients: without the rules that count the recipient, so that a test recipient may
+ * get sends all day. Rules by address, key or app apply. Checks use the normal policies, because attackers have more
+ * time to guess a fixed code.
  *
  * These policies have separate counts, so tests take nothing from real sends. A stand-in for the recipient would
  * create a new count with every request, and anyone can send to an open test number.

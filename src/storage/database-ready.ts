@@ -20,8 +20,8 @@ export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>):
 }
 
 /**
- * Every write of a send and its delivery, on no rows. PostgreSQL checks rights, columns and read-only mode as for any
- * row, and writes nothing.
+ * All statements that write for a send and its delivery, but for no rows. PostgreSQL checks rights, columns and
+ * read-only mode as usual, and writes nothing.
  */
 const proofSql = `
   WITH a AS (INSERT INTO notice SELECT * FROM notice WHERE false),

@@ -12,7 +12,7 @@ export async function lookAtClock(server: string, askMs: () => Promise<number>):
   const sentAt = Date.now()
   const serverMs = await askMs()
   const answeredAt = Date.now()
-  // The server read its clock at some moment in between, so a time within that range is no difference.
+  // The server read its clock between the two times here, so any time between them counts as equal.
   const aheadMs = Math.max(sentAt - serverMs, 0) - Math.max(serverMs - answeredAt, 0)
   const apart = Math.abs(aheadMs)
   if (apart < warnMs) return ok(`this machine and ${server} agree`)

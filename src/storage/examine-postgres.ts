@@ -5,7 +5,7 @@ import { lookAtClock } from './examine-clock.ts'
 
 const oldestVersion = 14
 
-/** `more`: checks that need a working database. */
+/** `more`: further checks, which need a working database. */
 export async function examinePostgres(
   url: string,
   more: (database: Database) => Promise<Finding[]> = async () => [],

@@ -8,8 +8,8 @@
  * Any number of machines may run it at once: an advisory lock admits one, and the others wait. Each migration and its
  * record are one transaction, so a crash leaves either both or neither.
  *
- * It runs beside sends, and all statements on a table queue behind a migration that waits for that table. So a
- * migration waits for a moment, lets the statements pass, and tries again.
+ * Sends go on meanwhile. While a migration waits for a table, all other statements on that table wait behind it. So a
+ * migration waits only a moment, lets them pass, and tries again.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -79,7 +79,7 @@ export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
   return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
 }
 
-/** Read once, because they belong to the build. */
+/** Read only once, because the migrations of a build never change. */
 let known: Promise<Migration[]> | undefined
 
 function knownMigrations(): Promise<Migration[]> {

@@ -3,9 +3,9 @@ import { loadScript, type RedisClient } from '../base/redis-script.ts'
 
 const proveWrite = loadScript('prove-write-1')
 const proofTtlMs = 10_000
-/** The number of keys that are tried to find one in a slot of a cluster node: far more than any cluster needs. */
+/** To find a key in a slot of a cluster node, at most this number of keys is tried. Any cluster needs far fewer. */
 const maxKeysTried = 500
-/** The number of a key that lies on a cluster node. */
+/** For each cluster node, the number of a key that the node has. */
 const ownKeys = new WeakMap<Redis, number>()
 
 export interface RedisReadiness {
@@ -17,8 +17,8 @@ export interface RedisReadiness {
 
 /**
  * Checks Redis, or every master of a cluster, by a write like a send's. Only a write shows full memory, a replica or a
- * missing right. An eviction policy other than `noeviction` is a reason too: short of memory, it silently drops queued
- * jobs and counts (measured: 8,090 of 20,000 jobs). Never throws.
+ * missing right. An eviction policy other than `noeviction` is a reason too: when memory is short, Redis then silently
+ * drops queued jobs and counts (measured: 8,090 of 20,000 jobs). Never throws.
  */
 export async function lookAtRedis(client: RedisClient, keyPrefix: string): Promise<RedisReadiness> {
   const masters = client instanceof Cluster ? client.nodes('master') : [client]

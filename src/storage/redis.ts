@@ -22,7 +22,8 @@ const failFast: RedisOptions = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 2_000,
-  // For ioredis's own commands on a new connection. Postern's commands end sooner, see `limitCommands`.
+  // Time limit of the commands that ioredis sends on a new connection. Postern's commands end sooner, see
+  // `limitCommands`.
   commandTimeout: 10_000,
 }
 
@@ -90,8 +91,8 @@ function openClient(url: string, options: RedisOptions): RedisClient {
       clusterRetryStrategy: retryStrategy,
       enableOfflineQueue: options.enableOfflineQueue ?? true,
       slotsRefreshTimeout: 2_000,
-      // Each redirection costs a tenth of a second when a node is away. Four are enough to follow a moved slot, and
-      // short enough for a waiting caller.
+      // When a node is away, each redirection costs a tenth of a second. Four are enough to follow a moved slot, and a
+      // caller can wait that long.
       ...(options.enableOfflineQueue === false ? { maxRedirections: 4 } : {}),
     })
   }
@@ -117,7 +118,7 @@ function hostsOf(url: string): { host: string; port: number }[] {
   })
 }
 
-/** Resolves when a new connection is ready, or its first try has failed or taken too long. */
+/** Resolves when a new connection is ready, or when its first try has failed or takes too long. */
 export async function firstTry(client: RedisClient): Promise<void> {
   if (client.status === 'ready') return
   await once(client, 'ready', { signal: AbortSignal.timeout(2_000) }).catch(() => {})

@@ -14,7 +14,10 @@ export interface AsideWriter<Item> {
 export function createAsideWriter<Item>(options: {
   everyMs: number
   maxItems: number
-  /** For a full turn: removes waiting items to make room for the new item. False: the new item is dropped. */
+  /**
+   * Called when a turn is full. Returns true if it has removed waiting items to make room; otherwise the new item is
+   * dropped.
+   */
   makeRoom: (waiting: Item[], item: Item) => boolean
   write: (items: readonly Item[]) => Promise<unknown>
   /** Called once per turn that dropped items. */

@@ -4,8 +4,8 @@
  * keyed hashes, so that equal values stay equal. Values that a lock counts beside its recipient are sealed.
  *
  * A record is one line: its time and a JSON array of kind, recipient and result or refusal. The ring of a recipient has
- * only these. In the sample, the other members and the fields follow, in the order of their catalogue. 0 or the end of the
- * array means "no value".
+ * only these. In the sample, the other members and the fields follow, in the order of their catalogue. A 0 or a missing
+ * end of the array means "no value".
  */
 import type { Channel } from '../base/channel.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -40,7 +40,7 @@ export type CheckResult = (typeof checkResults)[number]
 
 interface Recorded {
   atMs: number
-  /** 1 of 2^share recipients was sampled then: all recipients of this level and above. */
+  /** At that time 1 of 2^share recipients was sampled: those whose level is `share` or higher. */
   share: number
   /** The level of the recipient. */
   level: number
@@ -62,7 +62,7 @@ export interface DecidedRecord extends Recorded {
   fields: Fields
 }
 
-/** The check with the decision `id`. `sentId` is the notice whose code passed. */
+/** The check whose decision has this `id`. `sentId` is the notice whose code passed. */
 export interface CheckedRecord extends Recorded {
   kind: 'checked'
   result: CheckResult
@@ -108,8 +108,8 @@ const idLength = 12
 export const sampleKey = (keyPrefix: string) => `${keyPrefix}history:sample`
 
 /**
- * The ring of a recipient (one of 4,096), `who`, which marks its lines there, and the key for checks without a code. One
- * entry per secret in use, the current secret first.
+ * For each secret in use, the current secret first: the ring of a recipient (one of 4,096), `who` as the mark of its
+ * lines there, and the key for checks without a code.
  */
 export const placesOf = (secrets: Secrets, keyPrefix: string, { app, channel, to }: Recipient) =>
   secrets.subjectHashes(['history', app, channel, to]).map((hash) => ({

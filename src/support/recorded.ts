@@ -97,7 +97,8 @@ export async function readSample(
   redis: RedisClient,
   keyPrefix: string,
 ): Promise<{ records: DecisionRecord[]; nowMs: number }> {
-  // Read from the end. Lines are added there meanwhile, so a page may begin with lines of the previous page.
+  // The list is read from its end, where new lines are added meanwhile. So a page may begin with lines of the previous
+  // page.
   const lines = new Set<string>()
   for (let end = -1; ; end -= perPage) {
     const page = await redis.lrange(sampleKey(keyPrefix), end - perPage + 1, end)

@@ -73,7 +73,8 @@ export function createRecorder(deps: {
         tally.add({ what: 'dropped', app: '' }, lines)
       },
     })
-  // Separate, because a caller with many new recipients can fill the shared lines. It must not displace the personal ones.
+  // Counted separately: a caller with many new recipients can fill the shared lines, and must not displace the personal
+  // lines.
   const [personal, shared] = [openRings(maxPersonal), openRings(maxShared)]
   const sample = createSample({
     ...{ redis, secrets, keyPrefix, livesMs, limits: sampleLimits },
@@ -111,7 +112,7 @@ export function createRecorder(deps: {
     const name = `${policy} ${decision.rule} ${app} ${channel} ${to}`
     sample.add(to, atMs, makeRecord, name)
     const rule = findRule(policies(), policy, decision.rule)
-    // A code that began a lock was compared.
+    // The code of a guess that began a lock was compared, so that guess is not a refused check.
     if (!decision.isNewLock) {
       const what = decision.challenge ? 'challenged' : 'refused'
       tally.add({ what, app, policy: rule?.policy ?? policy, rule: decision.rule })

@@ -52,7 +52,7 @@ export interface Replayed {
   toMs: number | undefined
   requests: number
   recipients: number
-  /** 1 of this number of recipients was recorded, and is counted here. */
+  /** One recipient of this number was recorded, and only these are counted here. */
   oneOf: number
   rows: Row[]
   changes: Change[]
@@ -131,7 +131,7 @@ export async function replay(options: {
       const decision = limiter.tryAcquire(policy, fields, { requestId, isSolved })
       return decision.admitted ? undefined : decision
     } catch (error) {
-      // One message costs more than the limit of the rule.
+      // The price of one message is above the limit of the rule.
       const rule = policies[policy]?.find(({ permits }) => typeof permits === 'string')
       if (error instanceof InvalidPermits && rule) return { rule: rule.name }
       throw error

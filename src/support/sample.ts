@@ -42,10 +42,10 @@ export function createSample(deps: {
   const { everyMs, maxPerTurn, maxLines, quietMs, lookEveryMs } = { ...usual, ...deps.limits }
   const levelOf = createLevels(secrets)
   const key = sampleKey(keyPrefix)
-  /** 1 of 2^share recipients is sampled. `leastShare` follows from the length of the list. */
+  /** 1 of 2^share recipients is sampled. The length of the list decides `leastShare`, the lowest value of `share`. */
   let [share, leastShare] = [0, 0]
   let [busyAtMs, writtenAtMs, lookedAtMs] = [0, 0, Number.NEGATIVE_INFINITY]
-  /** First records of the refusals of this turn, for repeats. */
+  /** The records of the first refusals in this turn. Repeats are added to their number. */
   const firsts = new Map<string, DecisionRecord>()
   const writer = createAsideWriter<DecisionRecord>({
     everyMs,
@@ -77,7 +77,7 @@ export function createSample(deps: {
     const [length, reachesMs] = await append(redis, lines, { maxLines, livesMs })
     if (nowMs - lookedAtMs < lookEveryMs) return
     lookedAtMs = nowMs
-    // A list that is full within a day needs a smaller share.
+    // A list that is full before a day has passed needs a smaller share of recipients.
     const isFull = length > maxLines * 0.9
     if (isFull && reachesMs < wantedMs) leastShare = Math.min(leastShare + 1, smallestShare)
     if (!isFull || reachesMs > 2 * wantedMs) leastShare = Math.max(0, leastShare - 1)
@@ -105,7 +105,7 @@ export function createSample(deps: {
       // In a flood, a dropped line costs only this call.
       writer.drop()
       if (atMs - writtenAtMs < quietMs) return
-      // This line explains a time without records, so it is written with every share.
+      // This line also explains a time without records, so it is written for any share.
       writtenAtMs = atMs
       writer.add({ kind: 'share', atMs, share, level: smallestShare })
     },

@@ -14,7 +14,7 @@ export interface Subject {
   rule: Rule
   fields: Fields
   isPersonal: boolean
-  /** Known only from a refusal, so it is shown only while its count is not empty. */
+  /** The count is known only from a refusal, so it is shown only while it is not empty. */
   isRemembered: boolean
 }
 
@@ -49,7 +49,7 @@ export function subjectsOf(
       .filter(({ policy, rule: name }) => policy === rule.policy && name === rule.name)
       .flatMap(({ values }) => {
         const ofRequest = requestFields(rule)
-        // The values belong to the rule before a reload.
+        // These values were recorded before a reload, for a rule with other fields.
         if (values?.length !== ofRequest.length) return []
         const ofRefusal = ofRequest.map((field, at) => [field, values[at] ?? ''])
         return [{ ...base, ...Object.fromEntries(ofRefusal) }]

@@ -33,10 +33,10 @@ export type ReadTally = () => Promise<HourTally[]>
 
 const hourMs = 3_600_000
 const hours = 24
-/** An hour is read until the 24th hour, counted from it, ends. */
+/** An hour is shown until the 24th hour after its beginning ends. */
 const livesMs = (hours + 1) * hourMs
 const everyMs = 1_000
-/** Enough for ten rules of a hundred apps in one second. */
+/** Enough for ten rules for each of a hundred apps in one second. */
 const maxFields = 1_000
 
 interface Sum {

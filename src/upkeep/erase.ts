@@ -18,7 +18,7 @@ export interface Pass {
 }
 
 const perStep = 1_000
-/** Steps of a block when recipients are erased: about as many as a page has rows. */
+/** A block of recipients is erased in this number of steps. A page has about as many rows. */
 const turns = 20
 
 /** Deletes rows of the default partition. Other partitions are dropped as a whole. */
@@ -53,7 +53,7 @@ export async function eraseRecipients({ query, nowMs }: Pass, recipientMs: numbe
   const before = idFloor(nowMs - recipientMs)
   const start = await query<{ reached: string }>(reachedSql)
   let reached = start.rows[0]?.reached ?? idFloor(0)
-  // The retention is longer now, or the clock of PostgreSQL was ahead: rows between were skipped.
+  // The retention has become longer, or the clock of PostgreSQL was ahead. So the rows in between are not erased yet.
   if (reached >= before) reached = idFloor(0)
   /** The id up to which all rows are done. */
   let done: string | undefined
@@ -62,7 +62,7 @@ export async function eraseRecipients({ query, nowMs }: Pass, recipientMs: numbe
     const { rows: block } = await query<{ id: string; isKept: boolean }>(blockSql, values)
     const old = block.filter(({ isKept }) => !isKept).map(({ id }) => id)
     for (let turn = 0; turn < Math.min(turns, old.length); turn++) {
-      // Without a name, so that PostgreSQL plans it for these ids and reads only their partitions.
+      // The statement has no name. So PostgreSQL plans it for these ids and reads only their partitions.
       await query(eraseSql, [old.filter((_, index) => index % turns === turn)])
     }
     const firstKept = block.findIndex(({ isKept }) => isKept)
@@ -100,7 +100,7 @@ const blockSql = `
   SELECT id, due_at IS NOT NULL OR created_at >= now() - $4 * interval '1 millisecond' AS "isKept"
   FROM notice WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3`
 
-/** A row that has ended never opens again, so it is still as `blockSql` found it. */
+/** A notice that has ended never opens again, so the rows that `blockSql` found are still ended. */
 const eraseSql = `
   UPDATE notice SET recipient = NULL
   WHERE id = ANY($1::uuid[]) AND due_at IS NULL AND recipient IS NOT NULL`

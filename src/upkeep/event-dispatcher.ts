@@ -1,10 +1,10 @@
 /**
  * Sends events to receivers, at least once.
  *
- * Every worker claims some due events and POSTs each to the receiver of its app and type, signed by Standard Webhooks. The
- * claim moves the due time beyond the time limit of a call. So a worker that dies only delays its events: another worker
- * sends them again with the same `webhook-id`, by which a receiver detects a repeat. An event without a 2xx answer is sent
- * again for a day, with growing pauses. The order is not guaranteed: a repeat may arrive after a later event.
+ * Every worker claims some due events and POSTs each to the receiver of its app and type, signed by Standard Webhooks.
+ * The claim moves the due time past the end of the call. So a worker that dies only delays its events: another worker
+ * sends them again with the same `webhook-id`, by which a receiver detects a repeat. An event without a 2xx answer is
+ * sent again for a day, with growing pauses. The order is not guaranteed: a repeat may arrive after a later event.
  *
  * A receiver that does not answer must not delay others. So its events are postponed without a call until one of them gets
  * an answer.
@@ -35,7 +35,7 @@ const timeoutMs = 5_000
 /** Pause for a receiver that did not answer. After it, one event is sent as a test for all others. */
 const leftAloneMs = 10_000
 const leaseMs = 3 * timeoutMs
-/** Doubles with every attempt. */
+/** The pause after the first attempt. It doubles with every attempt. */
 const firstPauseMs = 5_000
 const longestPauseMs = 3_600_000
 const pauseMs = (tries: number) => backoffMs(tries, firstPauseMs, longestPauseMs)

@@ -19,7 +19,7 @@ const weekMs = 7 * dayMs
 const weeksAhead = 3
 /** A day that begins sooner gets no partition, because rows may already be in the default one. */
 const leastAheadMs = dayMs
-/** 1970 began on a Thursday. */
+/** 1970 began on a Thursday, so its first Monday was four days later. */
 const firstMondayMs = 4 * dayMs
 
 /**
@@ -28,7 +28,7 @@ const firstMondayMs = 4 * dayMs
  */
 const storage = 'fillfactor = 90, autovacuum_vacuum_scale_factor = 0.1'
 
-/** The time of one partition: `untilMs` belongs to the next. */
+/** The time of one partition. `untilMs` is the first moment of the next one. */
 export interface Span {
   name: string
   fromMs: number
@@ -56,9 +56,9 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   async function make({ name, fromMs, untilMs }: Span): Promise<void> {
     const from = idFloor(fromMs)
     const until = idFloor(untilMs)
-    // An earlier pass made it, or another version with longer spans.
+    // An earlier pass made this partition, or another version of Postern made a longer one.
     if ((await partitions()).some((made) => made.from < until && from < made.until)) return
-    // The clock of PostgreSQL was ahead once: these rows stay in the default partition.
+    // These rows are from a time when the clock of PostgreSQL was ahead. They stay in the default partition.
     const early = await client.query(
       'SELECT 1 FROM notice_default WHERE id >= $1 AND id < $2 LIMIT 1',
       [from, until],
@@ -99,8 +99,8 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
   }
 
   /**
-   * Drops the partition unless it has an open row. The check is under the lock, so that no new row can appear after it. It
-   * is fast, because open rows have their own index.
+   * Drops the partition unless it has an open row. The check is under the lock, so that no new row can appear after it.
+   * It is fast, because open rows have an index.
    */
   async function drop(name: string): Promise<void> {
     await exclusively(
@@ -112,7 +112,7 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
     )
   }
 
-  /** Without the default partition. */
+  /** All partitions but the default one. */
   async function partitions(): Promise<{ name: string; from: string; until: string }[]> {
     const { rows } = await client.query(partitionsSql)
     return rows
@@ -144,7 +144,9 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
     }
   }
 
-  /** All statements are one message, because a process that freezes between two messages would keep the locks. */
+  /**
+   * All statements go to PostgreSQL in one message. A process that freezes between two messages would keep the locks.
+   */
   async function inTransaction(statements: string): Promise<void> {
     try {
       await client.query(`BEGIN; ${statements}; COMMIT`)
@@ -160,7 +162,7 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
 /** Suffix of the constraint that keeps rows of a partition out of the default partition. */
 const checkSuffix = '_apart'
 
-/** Ids as text compare as ids do. */
+/** Ids sort in the same order as texts. */
 const partitionsSql = `
   SELECT inhrelid::regclass::text AS name, bounds[1] AS from, bounds[2] AS until
   FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid,

@@ -16,7 +16,7 @@ import type { NoticeStore } from '../notice/store.ts'
 /** With this interval, a notice without a job and a worker is back on the queue within 10 s. */
 const defaultEveryMs = 4_000
 const graceMs = 5_000
-/** Longer than a job usually waits, so that a busy queue does not cause repeated work. */
+/** A requeued notice is due again after this time. Jobs usually wait less, so a busy queue causes no repeated work. */
 const againInMs = 15_000
 const perPass = 1_000
 
@@ -31,7 +31,7 @@ export function startReconciler(deps: {
   everyMs?: number
 }): Repetition {
   const { store, producer, sweepReceipts, metrics, log, everyMs = defaultEveryMs } = deps
-  // True at the start, because PostgreSQL may have been away before this process started.
+  // It is true at the start, because PostgreSQL may have been away before.
   let wasAway = true
 
   async function reconcile(): Promise<number> {

@@ -1,5 +1,5 @@
 /**
- * Retention: recipients are erased from rows after a time, and rows are deleted week by week.
+ * Retention: recipients are erased from rows after some days, and rows are deleted week by week.
  *
  * Every worker runs this once an hour, and an advisory lock lets only one of them work. Only the clock of PostgreSQL counts.
  * The pass has its own connection, because some steps last longer than any send may. Each step can be repeated and fails

@@ -1,6 +1,6 @@
 import type { Lane } from './demo-state.ts'
 
-/** A bar from the beginning to the end of each use, the newest first. */
+/** One bar for each use, from its beginning to its end. The newest is first. */
 export function barsOf(lane: Lane, readAtMs: number): { fromMs: number; toMs: number }[] {
   const { takenAtMs, resetsInMs, windowMs, limit, kind } = lane
   const resetsAtMs = readAtMs + resetsInMs

@@ -30,7 +30,7 @@ export interface Lane {
   mode: 'enforce' | 'observe' | 'challenge'
   kind: 'sliding' | 'fixed' | 'bucket' | 'calendar' | 'lockout'
   window: string
-  /** 0 for a calendar rule; for a bucket, the time until it is full again. */
+  /** 0 for a calendar rule. For a bucket, the time until an empty one is full. */
   windowMs: number
   limit: number
   used: number

@@ -12,7 +12,7 @@ export function drawDevices(
 ): void {
   // The oldest stands at the top, as on a phone.
   const sent = messages.filter(({ channel }) => channel === 'sms')
-  // A phone has one number: the newest message's.
+  // The phone shows one number: the number of the newest message.
   const texts = sent
     .filter(({ to }) => to === sent[0]?.to)
     .slice(0, 3)

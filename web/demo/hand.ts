@@ -1,4 +1,4 @@
-/** Operates the code field as a person would, with only the parts that docs/code-field.md promises. */
+/** Operates the code field as a person would. Uses only parts of the field that docs/code-field.md describes. */
 import type { Channel, Problem, Sent } from '../client.ts'
 import { nudge } from './elements.ts'
 
@@ -34,7 +34,7 @@ export function createHand(field: HTMLElement & { reset(): void }) {
       if (input('input')?.value === '') input('input').value = of[channelShown()]
     },
 
-    /** Resets the field and requests a code for this number. */
+    /** Resets the field and requests a code for this address. */
     ask(to: string): Promise<Told> {
       field.reset()
       write(input('input'), to)
@@ -50,12 +50,12 @@ export function createHand(field: HTMLElement & { reset(): void }) {
       return answer
     },
 
-    /** Shows an address that is not requested. */
+    /** Shows an address in the field, and requests no code. */
     show(to: string): void {
       input('input').value = to
     },
 
-    /** As if the button were pressed. */
+    /** Presses the button. */
     press(): void {
       nudge(input('button'), { scale: [1, 0.95, 1] })
     },

@@ -57,7 +57,7 @@ setInterval(() => document.hidden || draw(), isCalm ? calmFrameMs : frameMs)
 
 const fills = document.querySelectorAll<HTMLElement>('.fill')
 
-/** Offers the code of a new message, as the keyboard of a phone does. */
+/** Offers to fill in the code of a new message, as the keyboard of a phone does. */
 function drawFills({ messages }: DemoState): void {
   const newest = messages.find(({ to }) => digitsOf(to) === digitsOf(hand.address()))
   const code = newest && hand.wantsCode() ? codeIn(newest) : undefined

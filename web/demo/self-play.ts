@@ -1,7 +1,7 @@
 /**
- * Plays the recording of a real visit until the page is touched. In it a second request is refused. It sends no
- * requests, so it uses up no limits and leaves nothing behind. `test/dev/demo.slow.test.ts` makes the recording, and
- * compares it with what the demo does.
+ * Plays the recording of a real visit until the visitor touches the page. In this visit, a second request is refused.
+ * It sends no requests, so it uses up no limits and leaves nothing behind. `test/dev/demo.slow.test.ts` makes the
+ * recording, and compares it with what the demo does.
  */
 import type { DemoState } from './demo-state.ts'
 import { byId, setText } from './elements.ts'
@@ -15,7 +15,7 @@ const touches = ['pointerdown', 'keydown', 'focusin'] as const
 /** Before the first request, after its message arrived, and after the refusal of the second. */
 const frames = recording as unknown as readonly [DemoState, DemoState, DemoState]
 
-/** `onEnd` is called once, even if nothing was played. `isCalm`: whole steps, without typing. */
+/** `onEnd` is called once, even if nothing was played. `isCalm`: shows whole steps, without typing each character. */
 export function createSelfPlay(deps: {
   hand: Hand
   isCalm: boolean
@@ -89,7 +89,7 @@ export function createSelfPlay(deps: {
   }
 }
 
-/** Under other rules the recording would be wrong. */
+/** True if the recording was made with the current rules. With other rules it would be wrong. */
 const isSamePolicy = ({ lanes }: DemoState) => rulesOf(lanes) === rulesOf(frames[0].lanes)
 const rulesOf = (lanes: DemoState['lanes']) =>
   JSON.stringify(

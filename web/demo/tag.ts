@@ -1,4 +1,7 @@
-/** "Copy this tag": the field of this page, and its request by hand, as text with the key and the address of this machine. */
+/**
+ * "Copy this tag": the tag for the field of this page, and the same request with curl, with the key and the address of
+ * this machine.
+ */
 import type { Channel } from '../client.ts'
 import { byId, setText } from './elements.ts'
 import { text } from './texts.ts'
@@ -43,7 +46,7 @@ export function startTag(field: HTMLElement, visitor: Readonly<Record<Channel, s
 
   function draw(): void {
     const choice = Object.fromEntries(new FormData(form)) as unknown as Choice
-    // A request has no look.
+    // A request has no theme to choose.
     form.theme.disabled = choice.kind !== 'tag'
     setText(byId('tag-code'), written[choice.kind as keyof typeof written](choice))
     setText(copy, text('copy'))

@@ -1,4 +1,4 @@
-/** The errors of the definition: status, code and text. */
+/** The errors of CAMARA's definition: status, code and text. */
 export interface Answer {
   status: number
   headers?: Readonly<Record<string, string>>

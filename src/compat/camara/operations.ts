@@ -1,4 +1,4 @@
-/** The two operations of the definition. */
+/** The two operations of CAMARA's definition. */
 import { z } from 'zod'
 import type { PosternCalls } from '../../http/in-process.ts'
 import { type Answer, fault, tooMany, unavailable } from './faults.ts'

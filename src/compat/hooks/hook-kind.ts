@@ -21,7 +21,7 @@ export interface HookReader {
 }
 
 export interface HookMessage {
-  /** The same in each repeat of the call. Without an id, every call sends. */
+  /** The id is the same in each repeat of the call. Without an id, every call sends. */
   id?: string | undefined
   /** Empty for a message without a code, such as a warning after a new password. */
   codes: readonly CodeToSend[]

@@ -25,7 +25,9 @@ export function problemOf(refused: NotSent): Problem {
   }
 }
 
-/** For products that take every other status as a fault of the hook. They show the message to the person. */
+/**
+ * The answer for products that treat any status but 200 as a fault of the hook. They show the message to the person.
+ */
 export function refusalIn200({ code, members }: Problem): object {
   const { status, en } = problems[code]
   const { message = en, retryAfterMs = 0, errors = [] } = members as Shown

@@ -24,7 +24,7 @@ export function createAttempts(postern: PosternCalls, services: Services) {
         .map(([sid, { scene }]) => [scene, sid]),
     )
 
-  /** The filter for searches; the answer, if the query is wrong. */
+  /** The filter for searches, or the answer to a wrong query. */
   function filterOf({ account: { app }, query }: Asked) {
     const texts: Record<string, string> = {}
     for (const [name, value] of Object.entries(query)) {
@@ -116,7 +116,10 @@ export function createAttempts(postern: PosternCalls, services: Services) {
 
 const dayMs = 86_400_000
 
-/** The beginning of a count without one: it reads every row of its time, unless it is about one recipient. */
+/**
+ * The start of a count that names none: one day before its end, because a count reads every row of its time. A count
+ * for one recipient reads few rows and needs no start.
+ */
 function lastDayOf({ to, before }: { to?: string; before?: string }): { from?: string } {
   const endMs = before === undefined ? Date.now() : Date.parse(before)
   if (to !== undefined || Number.isNaN(endMs)) return {}

@@ -35,7 +35,7 @@ export function fault(code: FaultCode, reason?: string, headers?: Answer['header
 
 type Outcome = Exclude<Awaited<ReturnType<PosternCalls[keyof PosternCalls]>>, Buffer>
 
-/** The fault for an outcome. `whenLimited`: the code for a refusal by a limit of this call. */
+/** The fault for an outcome. `whenLimited`: the error code if a limit refuses this call. */
 export function faultOf(outcome: Outcome, whenLimited: 60202 | 60203): Answer {
   switch (outcome.outcome) {
     case 'unavailable':
@@ -63,7 +63,7 @@ export function faultOf(outcome: Outcome, whenLimited: 60202 | 60203): Answer {
   }
 }
 
-/** The names of Twilio for fields of the calls. */
+/** Twilio's names for fields of the calls. */
 const parameters: Readonly<Record<string, string>> = {
   to: 'To',
   code: 'CustomCode',

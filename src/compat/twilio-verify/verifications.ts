@@ -35,7 +35,7 @@ export function createVerifications(postern: PosternCalls, services: Services) {
       const found = Object.hasOwn(services, service) ? services[service] : undefined
       if (found?.app !== asked.account.app) return fault(20404)
       for (const [name, value] of Object.entries(asked.form)) {
-        // A list: the parameter is there twice, and only one of its values would be limited.
+        // The parameter occurs twice. The limits would count only one of its values.
         if (typeof value !== 'string') return fault(60200, `${name.slice(0, 100)} is there twice`)
         if (unsupported.includes(name)) return fault(60200, `${name} is not supported`)
       }
@@ -66,7 +66,7 @@ export function createVerifications(postern: PosternCalls, services: Services) {
     if (notice && 'status' in notice) return notice
     const { app, keyId } = asked.account
     const channel = notice?.channel ?? channelOf(To ?? '')
-    // No code of a right form is so long, so a cut one is wrong too.
+    // No valid code is so long, so a code that is cut here stays wrong.
     const guess = { app, keyId, code: Code.slice(0, 100), anyForm: true, ...personAt(asked.ip) }
     const id = notice && { id: notice.id }
     const checked = await postern.checkCaptcha(
@@ -106,7 +106,10 @@ export function createVerifications(postern: PosternCalls, services: Services) {
     return { status: 200, body: viewOf(asked, { ...notice, status: Status }) }
   })
 
-  /** The verification with this SID, or the latest to this recipient. The answer, if the service has none. */
+  /**
+   * The verification with this SID, or the latest one to this recipient. An answer if the service has no such
+   * verification.
+   */
   async function find(asked: Asked, scene: string, sidOrTo: string): Promise<Notice | Answer> {
     const { app } = asked.account
     const id = noticeIdOf('VE', sidOrTo)

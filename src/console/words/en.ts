@@ -10,7 +10,7 @@ function duration(ms: number): string {
   return `${count} ${unitNames[unit]}`
 }
 
-/** Facts about a fault of the service, for the sentences of `wrong`. */
+/** Facts about a fault of the service. The sentences of `wrong` use them. */
 export interface About {
   provider?: string
   /** Share of a provider's messages that it accepted, in the last two hours. */

@@ -5,7 +5,7 @@ import type { Limiter, Refusal } from '../limiter.ts'
 import type { Fields } from '../policy/rule.ts'
 import { rateLimitHeaders, rateLimitProblem } from './headers.ts'
 
-/** The members of a request that the middleware reads. Used when the type of the framework is not known. */
+/** The members of a request that the middleware reads. The default when the framework's type is not given. */
 export interface LimitedRequest {
   readonly ip?: string | undefined
   // biome-ignore lint/suspicious/noExplicitAny: as in Express: the result of any parser
@@ -44,7 +44,7 @@ export function limiterKeyOfIp<Ip extends string | undefined>(ip: Ip): Ip | stri
  * `rateLimitHeaders`. If Redis does not answer, the answer is 503.
  *
  * A request with an unusable value for a field of `fieldsOf` gets 400 with the name of the field. All other errors go
- * to `next`. So does a field that `fieldsOf` forgot, because no change of the request can help. The field `ip` is
+ * to `next`. A field that `fieldsOf` forgot is such an error, because no other request would help. The field `ip` is
  * counted by `limiterKeyOfIp`.
  */
 export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = LimitedResponse>(
@@ -54,7 +54,7 @@ export function rateLimit<Req = LimitedRequest, Res extends LimitedResponse = Li
   options: RateLimitOptions<Req, Res> = {},
 ): (req: Req, res: Res, next: Next) => Promise<void> {
   const { skip, message, handler } = options
-  // An unknown policy throws now, and not for the first visitor.
+  // An unknown policy throws when the program starts, and not at the first request.
   limiter.windows(policy)
 
   /** True if the request may go on. Otherwise it is already answered. */

@@ -13,7 +13,7 @@ import { add, remove, trusted, type Uses } from '../uses.ts'
 interface Entry {
   uses: Uses
   isKept: boolean
-  /** The subject had a call after it was stored and after the last `makeRoom`. */
+  /** The subject had another call after its first one, and after the last `makeRoom`. */
   isRecent: boolean
 }
 

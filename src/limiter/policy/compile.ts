@@ -13,7 +13,7 @@ import type { Window } from './terms.ts'
 const exactLimit = 128
 /** In a larger window, times are rounded up to this many steps per window. So a use comes back late, never early. */
 const granulesPerWindow = 128
-/** Largest number of windows per policy. In Lua, a hold is one number of the wait and the position of the window. */
+/** Largest number of windows per policy. In Lua, one number contains the wait and the position of the window. */
 export const maxWindows = 1_024
 const hourMs = 3_600_000
 
@@ -31,9 +31,9 @@ export interface Part {
   readonly index: number
   /** A unique name that survives a reload: policy, rule, kind, client, and the window if the rule has several parts. */
   readonly name: string
-  /** The beginning of the subject's text. It is empty in process, where each part has a separate map. */
+  /** The beginning of each subject text of this part. Empty in process, where each part has a separate map. */
   readonly seed: string
-  /** Distinguishes the parts of one rule, also after a reload: the window, or empty. */
+  /** The text that separates the parts of one rule, also after a reload: the window, or empty. */
   readonly suffix: string
   /** Sorted by limit, lowest first. */
   readonly windows: readonly [PolicyWindow, ...PolicyWindow[]]
@@ -43,14 +43,14 @@ export interface Part {
   /** A stored time that is more than this ahead of now was written by a wrong clock. */
   readonly trustMs: number
   readonly calendar: Calendar | undefined
-  /** The value of a subject without uses. `first` is the position at which uses begin in a value. */
+  /** `empty`: the value of a subject without uses. `first`: the position in a value where uses begin. */
   readonly empty: number[]
   readonly first: number
 }
 
 export interface CompiledPolicy {
   readonly name: string
-  /** Distinguishes this policy from an earlier one of the same name. */
+  /** An id that separates this policy from an earlier one with the same name. */
   readonly id: string
   readonly parts: readonly Part[]
   /** All windows of all parts, as declared. Answers name a window by its position here. */

@@ -8,7 +8,7 @@ import { InvalidPolicies } from '../errors.ts'
 import type { ParsedPolicies, Policies, PolicyProblem, RawInclude, Rule } from './rule.ts'
 import { type Kind, maxLimit, type Schema, type Terms, terms } from './terms.ts'
 
-/** Chooses one schema by the value. A union would report a mistake without its exact place. */
+/** Chooses one schema by the value. The schema of a union would not report the exact place of a mistake. */
 function chosen<Output>(choose: (raw: unknown) => Schema<Output>) {
   return z.unknown().transform((raw, context): Output => {
     const parsed = choose(raw).safeParse(raw)
@@ -52,7 +52,7 @@ export const ruleSchema: Schema<RuleOfNoPolicy> = z
     if (/[{}]/.test(shared.key.replaceAll(/\{[a-zA-Z_]\w*\}/g, ''))) {
       problem(['key'], `"${shared.key}" has a brace that is not part of a {field}`)
     }
-    // Terms with a mistake have no windows.
+    // Terms with a mistake were not parsed, so they have no windows.
     const own: Terms | { windows?: never } | undefined = raw[kind]
     if (!own?.windows) return z.NEVER
     const rule: RuleOfNoPolicy = {

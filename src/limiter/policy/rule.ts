@@ -32,7 +32,7 @@ export interface RawInclude {
 
 export type RawPolicies = Readonly<Record<string, readonly (RawRule | RawInclude)[]>>
 
-/** A window, with the names under which callers know it. */
+/** A window with the names that callers know. */
 export interface WindowLimit extends Window {
   readonly rule: string
   readonly kind: Kind

@@ -54,7 +54,7 @@ export interface Rate {
 export interface Terms {
   readonly windows: readonly [Window, ...Window[]]
   readonly calendar?: { readonly cron: string; readonly timezone: string }
-  /** More numbers of the kind. The stored value of such a rule begins with a head, before its uses. */
+  /** Additional numbers of a lockout or a bucket. In a stored value, two numbers then stand before the uses. */
   readonly own?: Lock | Rate
 }
 

@@ -102,7 +102,7 @@ function settle(batch: readonly Waiting[], now: number, answers: readonly (numbe
   }
 }
 
-/** True if nothing changed: Redis answered with an error, or the command was never sent. */
+/** True if surely nothing changed: Redis answered with an error, or the command was never sent. */
 function isCertain(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined
   if (!(cause instanceof Error)) return false

@@ -13,13 +13,13 @@ import type { Check } from '../store.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
 
-/** A check. In a cluster, the parts whose values are in one slot. */
+/** One script call for a check. In a cluster, it has only the parts whose values are in one slot. */
 export interface Slot {
   readonly check: Check
-  /** By part. */
+  /** The keys of the values, in the order of the parts. */
   readonly keys: readonly string[]
   readonly requestKey: string | undefined
-  /** Distinguishes calls with the same request id. */
+  /** An id that separates calls with the same request id. */
   readonly callId: string
   /** In a cluster: the hash tag of the keys, and the positions of the parts. */
   readonly place: string
@@ -56,7 +56,10 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     valueKey,
     /** The key with the time of the latest reset of a value. */
     resetKey: (key: string) => `${key}:reset`,
-    /** On a single server, one slot. In a cluster, one or more, in the order of their calls. Without parts, none. */
+    /**
+     * The slots of a check in the order of their calls: one on a single server, one or more in a cluster, none without
+     * parts.
+     */
     slotsOf(check: Check): Slot[] {
       const { asks } = check
       if (asks.length === 0) return []

@@ -24,7 +24,7 @@ export interface RedisLimiterOptions extends EngineOptions {
   readonly deadlineMs?: number | undefined
   /**
    * Longest time for which a refusal is answered from memory, in milliseconds. A reset in another process takes effect
-   * that late. Default 1,000; 0: never.
+   * after this time. Default 1,000; 0: never.
    */
   readonly rememberRefusalsMs?: number | undefined
   /** The name of this process in rules with `scope: per-client`. Default: random. */
@@ -148,7 +148,7 @@ function createRedisStore(options: RedisLimiterOptions, clock?: () => number): S
 
   function ask(check: Check): Promise<Answer> {
     let slots = slotsOf(check)
-    // Several slots are released by the id of the request, so a request id is needed.
+    // If a later slot refuses, earlier slots are released by the request id. So a request id is needed.
     if (slots.length > 1 && check.requestId === undefined)
       slots = slotsOf({ ...check, requestId: randomUUID() })
     for (const { requestKey } of slots) if (requestKey !== undefined) unanswered.remove(requestKey)

@@ -32,7 +32,7 @@ export function createRefusals(options: {
   const { maxAgeMs, maxSubjects, now } = options
   const refusals = createBoundedMap<Remembered>(maxSubjects)
   /**
-   * The time at which a subject was last forgotten. Subjects without an entry were forgotten before
+   * The time at which each subject was last forgotten. If a subject has no entry, that time was before
    * `othersForgottenAt`.
    */
   const forgottenAt = new Map<string, number>()

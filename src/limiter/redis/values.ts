@@ -13,7 +13,7 @@ const useBytes = timeBytes + countBytes
 export const firstByte = ({ first }: Part) => 1 + (first / 2) * useBytes
 
 /**
- * The parts as lua/acquire-N.lua reads them. For callers that solved a challenge, rules in mode challenge only observe.
+ * The parts as lua/acquire-N.lua reads them. If the caller solved a challenge, rules in mode challenge only observe.
  */
 export function planOf({ asks, isSolved }: Check): string {
   const plan = asks.map(({ part, permits }) => {

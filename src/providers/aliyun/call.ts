@@ -3,7 +3,7 @@ import { parseObject } from '../../base/json.ts'
 import type { createHttpProvider } from '../http-provider.ts'
 import { type AccessKey, signAcs3 } from './signature.ts'
 
-/** Signed calls to Dysmsapi or Dypnsapi: an action returns the object of the answer, or a result if there is none. */
+/** Signed calls to Dysmsapi or Dypnsapi. A call returns the object in the answer, or a result if there is no object. */
 export function createAliyunCall(
   ask: ReturnType<typeof createHttpProvider>['ask'],
   settings: AccessKey & { readonly endpoint: string },

@@ -68,7 +68,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
   return providerWith({ send, query })
 }
 
-/** Eleven digits inside mainland China, country code and number without `+` elsewhere. */
+/** Inside mainland China the eleven digits, elsewhere the country code and the number without `+`. */
 function vendorNumber(to: string): string {
   return to.replace(/^\+86(?=1\d{10}$)/, '').replace(/^\+/, '')
 }

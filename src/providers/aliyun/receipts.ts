@@ -4,7 +4,7 @@ import { parseBeijingTime } from '../beijing-time.ts'
 import { isCode } from '../send-result.ts'
 import { defineReportReader } from '../token-receipts.ts'
 
-/** SmsReport in its HTTP form. After any other answer than `code: 0`, Aliyun pushes the reports again, up to ten times. */
+/** Reads SmsReport in its HTTP form. Without the answer `code: 0`, Aliyun pushes the reports again, up to ten times. */
 export const createReceiptReader = defineReportReader(readReport, { code: 0, msg: 'OK' })
 
 function readReport(report: unknown): Receipt | undefined {

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { vendorTemplates } from '../vendor-templates.ts'
 
 const template = z.union([
-  /** Sends every variable under its own name. */
+  /** A text alone: every variable keeps its name. */
   z.string().min(1),
   z.strictObject({
     id: z.string().min(1),
-    /** The variable of Aliyun: the variable of Postern. */
+    /** Postern's variables by the names of Aliyun's variables. */
     params: z.record(z.string().min(1), z.string().min(1)).optional(),
     signName: z.string().min(1).optional(),
   }),

@@ -10,7 +10,7 @@ import { type ReceiptSettings, type SandboxSettings, sandboxSettings } from './s
 
 /**
  * A provider for tests: it delivers to a list in Redis, which `GET /sandbox/messages` shows. It supports both channels,
- * keeps the texts as a person would see them, and can simulate every fault of a real provider.
+ * stores the texts as a person would see them, and can simulate every fault of a real provider.
  */
 export const sandbox: ProviderKind<SandboxSettings> = {
   kind: 'sandbox',
@@ -51,7 +51,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
     }
   }
 
-  /** Before the hand-over, an outbox without answer counts as a provider that is away. */
+  /** If the outbox does not answer before the hand-over, the provider counts as switched off. */
   const isSwitchedOff = async () => (await outbox?.isOff(name).catch(() => true)) ?? false
 
   function sendReceipts(messageId: string, noticeId: string, plan: ReceiptSettings): void {

@@ -7,7 +7,7 @@ import { defaultRetryAfterMs, isCode } from '../send-result.ts'
  */
 const aboutTheMail = new Set(['MessageRejected', 'BadRequestException'])
 
-/** The quota of 24 hours is used up. */
+/** The pause when the quota of 24 hours is used up. */
 const quotaWaitMs = 3_600_000
 
 export function resultOfError(type: unknown, status: number): SendResult {

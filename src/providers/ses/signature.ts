@@ -8,7 +8,7 @@ export interface AwsCall {
   readonly region: string
   readonly service: string
   readonly path: string
-  /** All are signed, with `x-amz-date`. Names in lower case. */
+  /** All headers are signed, and `x-amz-date` too. Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly atMs: number

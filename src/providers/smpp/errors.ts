@@ -2,9 +2,10 @@ import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs } from '../send-result.ts'
 
 /**
- * Maps command_status of SMPP 3.4 (5.1.3) to results. Only statuses about the session, the system or the pace concern all
- * messages. A queue may be full for one number only, and a submission may fail because of its number. Statuses above 0x400
- * are defined by each SMSC. For these, only this message waits, which is the careful reading.
+ * Maps command_status of SMPP 3.4 (5.1.3) to results. Only statuses about the session, the system or the pace concern
+ * all messages. A queue may be full for one number only, and a submission may fail because of its number. Statuses
+ * above 0x400 are defined by each SMSC. For these, only this message waits, because the status may concern only this
+ * message.
  */
 const kinds: ReadonlyMap<number, SendResult['kind']> = new Map([
   [0x04, 'unavailable'], // wrong bind status: the session is no longer bound

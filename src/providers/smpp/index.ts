@@ -31,7 +31,10 @@ export const smpp: ProviderKind<SmppSettings> = {
   probe: probeSmpp,
 }
 
-/** Binds and unbinds in each role that sending needs. The SMSC is asked to send a receipt again if one arrives meanwhile. */
+/**
+ * Binds and unbinds in each role that sending needs. If a receipt arrives meanwhile, the SMSC is asked to send it
+ * again.
+ */
 async function probeSmpp(settings: SmppSettings, timeoutMs: number): Promise<string | undefined> {
   const tryAgain = 0x64
   for (const role of rolesOf(settings)) {
@@ -65,7 +68,7 @@ const rebindAfterMs = 1_000
 /** Pause before a part of a text that has begun is sent again. Each further pause is twice as long. */
 const partAgainAfterMs = 200
 
-/** One byte of the joining header counts the parts. */
+/** The header that joins the parts counts them in one byte. */
 const maxParts = 255
 
 const noBytes = Buffer.alloc(0)
@@ -135,7 +138,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
       : { kind: 'not_sent', reason: problem }
   }
 
-  /** Without each of its parts, no phone shows a text. So a part that was not taken is sent again after a pause. */
+  /** A phone shows a text only when it has all parts. So a part that was not accepted is sent again after a pause. */
   async function submitUntilTaken(body: Buffer, signal: AbortSignal): Promise<Exchange> {
     for (let pauseMs = partAgainAfterMs; ; pauseMs *= 2) {
       const exchange = await submit(body, signal)
@@ -185,7 +188,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
   }
 }
 
-/** Type 1 international, 3 short code, 5 name; plan 1 telephone, 0 unknown. */
+/** Type of number: 1 international, 3 short code, 5 name. Numbering plan: 1 telephone, 0 unknown. */
 function sourceAddress(from: string): Address {
   if (!/^\+?\d+$/.test(from)) return { ton: 5, npi: 0, digits: from }
   const digits = from.replace(/^\+/, '')

@@ -36,10 +36,10 @@ export function encodePdu({ commandId, status, sequence, body }: Pdu): Buffer {
 
 const headerBytes = 16
 
-/** Far above any message. A peer that announces a longer packet does not speak SMPP. */
+/** Far above the length of any message. A peer that announces a longer packet does not use SMPP. */
 const maxPduBytes = 64 * 1024
 
-/** Cuts a stream into packets. After an impossible length, it only returns undefined. */
+/** Cuts a stream into packets. Once a packet has an impossible length, the function always returns undefined. */
 export function createPduReader(): (chunk: Buffer) => readonly Pdu[] | undefined {
   let rest: Buffer = Buffer.alloc(0)
   return (chunk) => {

@@ -2,9 +2,9 @@ import type { Receipt } from '../../base/receipt.ts'
 import { type Delivered, decodeText, tlv } from './pdu.ts'
 
 /**
- * A delivery receipt inside deliver_sm. SMPP 3.4 left its text to each vendor and added two optional parameters later. This
- * reads the parameters if they exist, otherwise the usual text
- * (`id:… sub:… dlvrd:… submit date:… done date:… stat:DELIVRD err:000 text:…`, appendix B).
+ * A delivery receipt inside deliver_sm. SMPP 3.4 left its text to each vendor and added two optional parameters later.
+ * This function reads the parameters if they exist, otherwise the usual text (`id:… sub:… dlvrd:… submit date:… done
+ * date:… stat:DELIVRD err:000 text:…`, appendix B).
  */
 export type ReceiptIdFormat = 'same' | 'hex' | 'decimal'
 

@@ -32,7 +32,7 @@ export interface SessionOptions extends Bind {
   readonly timeoutMs: number
   readonly enquireEveryMs: number
   readonly window: number
-  /** Resolves to the command_status to answer with. */
+  /** Resolves to the command_status of the answer. */
   readonly onDeliver: (delivered: Delivered) => Promise<number>
   readonly onEnd: () => void
 }
@@ -67,7 +67,7 @@ export function openSession(options: SessionOptions) {
   let sequence = 0
   let submitsUnderWay = 0
   let endReason: string | undefined
-  /** The unbind of the SMSC, until it is answered. */
+  /** The unbind of the SMSC, if it is not answered yet. */
   let unbinding: Pdu | undefined
 
   socket.setNoDelay(true)

@@ -35,7 +35,7 @@ export const smppSettings = z.strictObject({
     .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'must be a number, or a name of 1 to 11 letters'),
   /** Whether Postern (`segments`) or the SMSC (`payload`) cuts long texts. */
   longTexts: z.enum(['segments', 'payload']).default('segments'),
-  /** The base of message ids in receipts, if answers use another one. */
+  /** The base of message ids in receipts, if it differs from the base in answers to sends. */
   receiptIds: z.enum(['same', 'hex', 'decimal']).default('same'),
   /** Largest number of messages without an answer. */
   window: z.int().min(1).max(1_000).default(10),

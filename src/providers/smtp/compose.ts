@@ -27,7 +27,7 @@ export async function composeMail(
     // Replaces random bytes, which nodemailer would draw even for a mail of one part.
     baseBoundary: message.noticeId,
     text,
-    // Spam filters count base64 against a text.
+    // Spam filters suspect a text in base64.
     textEncoding: 'quoted-printable',
     ...(html === undefined ? {} : { html }),
     headers: {
@@ -44,8 +44,8 @@ export async function composeMail(
 }
 
 /**
- * The text of a node, as `MimeNode.build` makes it. That passes each part through five streams, which costs three times
- * the processor time of everything else.
+ * The text of a node, as `MimeNode.build` makes it. Not made by `build`, which passes each part through five streams.
+ * That costs three times the processor time of all other steps.
  */
 function write(node: MimeNode): string {
   // This also sets the boundary.

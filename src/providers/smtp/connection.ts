@@ -1,6 +1,6 @@
 /**
- * One session with a mail server: nodemailer's connection, with promises. nodemailer reports a lost connection to the
- * callbacks of some steps only. To the others it only emits `end`.
+ * One session with a mail server: nodemailer's connection, with promises. nodemailer reports a lost connection only to
+ * the callbacks of some steps. For all other steps it only emits `end`.
  */
 import type { Readable } from 'node:stream'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'

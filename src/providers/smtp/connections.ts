@@ -22,7 +22,7 @@ const maxRefusals = 4
 
 export function createConnections(server: ServerSettings) {
   const all = new Set<Connection>()
-  /** Connections without a mail, the one used last at the end, and the timers that end them. */
+  /** Connections without a mail, with the timers that end them. The connection that was used last is at the end. */
   const idle = new Map<Connection, NodeJS.Timeout>()
   let isClosed = false
 

@@ -16,7 +16,7 @@ import type { SendResult } from '../provider.ts'
  */
 export interface SmtpFailure {
   readonly code?: string
-  /** The error of the system, e.g. ECONNREFUSED, where `code` is a name of nodemailer. */
+  /** The error of the system, e.g. ECONNREFUSED. `code` is then a name that nodemailer uses. */
   readonly originalCode?: string
   readonly command?: string
   readonly response?: string

@@ -14,8 +14,9 @@ import { unsubscribeHeaders } from './unsubscribe.ts'
 /**
  * Mail over SMTP through connections that stay open (connections.ts).
  *
- * The Message-ID contains the notice id. So every retry has the same one, and a server can drop the repeat. A lost
- * connection means "perhaps accepted" if the last byte of the message was read for sending, otherwise "not accepted".
+ * The Message-ID contains the notice id. So every retry has the same one, and a server can drop the repeat. If the
+ * connection was lost before the last byte was read for sending, the message was not accepted. After it, the outcome is
+ * unknown.
  */
 export const smtp: ProviderKind<SmtpSettings> = {
   kind: 'smtp',

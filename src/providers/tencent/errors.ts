@@ -30,7 +30,10 @@ const listed: Readonly<Record<string, 'invalid_recipient' | 'unavailable' | 'unk
   'InternalError.Timeout': 'unknown',
 }
 
-/** Families about the request itself, which would be rejected again. Other families concern the account or Tencent. */
+/**
+ * Families of errors about the request itself: it would be rejected again. Other families concern the account or
+ * Tencent.
+ */
 const messageFamilies = new Set([
   'FailedOperation',
   'InvalidParameter',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { vendorTemplates } from '../vendor-templates.ts'
 
 const template = z.union([
-  /** A text without variables. */
+  /** A text alone: the template has no variables. */
   z.string().min(1),
   z.strictObject({
     id: z.string().min(1),
@@ -18,7 +18,7 @@ export const tencentSettings = z.strictObject({
   sdkAppId: z.string().min(1),
   /** Required for mainland China. */
   signName: z.string().min(1).optional(),
-  /** For other regions, if one is registered. */
+  /** For other regions, if a sender id is registered there. */
   senderId: z.string().min(1).optional(),
   region: z.string().min(1).default('ap-guangzhou'),
   templates: vendorTemplates(template),

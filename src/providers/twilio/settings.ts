@@ -10,7 +10,7 @@ export const twilioSettings = z
       .string()
       .regex(/^MG[0-9a-fA-F]{32}$/, 'must be MG and 32 hexadecimal digits')
       .optional(),
-    /** The public address for receipts, exactly as Twilio calls it. */
+    /** The public address for receipts, exactly as Twilio requests it. */
     statusCallback: z.url({ protocol: /^https?$/ }).optional(),
     endpoint: z.url({ protocol: /^https?$/ }).default('https://api.twilio.com'),
   })

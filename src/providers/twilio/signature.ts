@@ -5,7 +5,7 @@ import { isSameSecret } from '../../crypto/same-secret.ts'
  * X-Twilio-Signature: HMAC-SHA1 with the auth token over the called address, followed by name and value of every form
  * field, sorted by name. The values are decoded. Of a repeated field, Twilio signs the distinct values in order.
  *
- * It reads the fields once, so that the work stays small before the sender is proven.
+ * The fields are read once, so that a call of a stranger costs little.
  */
 export function signTwilio(authToken: string, url: string, form: URLSearchParams): string {
   const valuesByName = new Map<string, Set<string>>()

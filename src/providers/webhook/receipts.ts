@@ -4,7 +4,7 @@ import type { ParsedReceipts, ReceiptReader, ReceiptRequest } from '../../base/r
 import { isSignedWebhook, mayBeSignedWebhook } from '../../crypto/standard-webhooks.ts'
 import type { WebhookSettings } from './settings.ts'
 
-/** Limit for unproven callers (I21): the body is read before its signature can be checked. */
+/** Limit for strangers (I21), because the body is read before its signature can be checked. */
 const maxUnprovenBytes = 49_152
 
 const receipt = z
