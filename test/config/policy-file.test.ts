@@ -85,6 +85,22 @@ test('every problem is listed at once, with the line of the value', async () => 
   ])
 })
 
+test('sections of the wrong type are one problem each, and the other sections are still checked', async () => {
+  const text = [
+    'policies: { captcha: [], notice: [], check: [] }',
+    'providers: { box: 7 }',
+    'routes: { sms: [{ use: [box] }] }',
+    'templates: 7',
+    'colour: red',
+  ].join('\n')
+  const problems = await problemsOf(read(text, {}, { channelsOf: () => [] }))
+  expect(problems.sort()).toEqual([
+    expect.stringMatching(/:2: providers\.box: /),
+    expect.stringMatching(/:4: templates: /),
+    expect.stringMatching(/:5: colour: unknown key/),
+  ])
+})
+
 test('an undefined provider in a route is found with its line', async () => {
   const text =
     'policies: { captcha: [], notice: [], check: [] }\nproviders: { box: { kind: sandbox } }\nroutes:\n  sms:\n    - use: [box, gone]\n'
@@ -137,7 +153,8 @@ test('a value from the environment is text and never read as YAML', async () => 
 })
 
 test.each([
-  ['no YAML', 'policies: {', /:\d+: /],
+  // Its sections are not checked.
+  ['no YAML', 'policies: {', /:\d+: (?!policies|providers|routes)/],
   ['a key twice', `${small}policies: { captcha: [], notice: [], check: [] }\n`, /:4: /],
   ['two documents', `${small}---\n${small}`, /:\d+: /],
   ['a list', '- a\n', /:1: /],

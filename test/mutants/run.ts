@@ -24,7 +24,7 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   base: ['test/contract/metrics.test.ts'],
   access: ['test/commands/{examine,keys}.test.ts', 'test/http/{cors,publishable-keys}.test.ts'],
   captcha: ['test/http/{calls-for-plugins,captchas,challenges}.test.ts'],
-  config: ['test/main/load-config.test.ts'],
+  config: ['test/commands/{examine,policy}.test.ts', 'test/main/{load-config,plugins}.test.ts'],
   delivery: ['test/commands/examine.test.ts'],
   main: ['test/flow/main-job.test.ts', 'test/http/in-process.test.ts'],
   notice: [
