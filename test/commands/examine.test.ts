@@ -119,6 +119,10 @@ describe('policy file', () => {
     ],
     ['', /^warning: no rule limits the cost of a day/],
     [
+      'policies: { captcha: [{ name: sends, key: "{app}", sliding: 9 per 24h }] }, prices: { default: 60 }',
+      /^warning: no rule limits the cost of a day$/,
+    ],
+    [
       `policies: { captcha: [${priced('key: "{app}"')}] }`,
       /^warning: a rule has permits: price, but without prices/,
     ],

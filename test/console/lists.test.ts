@@ -175,18 +175,29 @@ test('keys: kinds, apps and state, and none of a key but its beginning', async (
   expect(text).not.toContain(id.toUpperCase())
 })
 
-test('events that wait: page by page, without what they carry', async () => {
+test('events that wait, and what support did: page by page, each once, and events without what they carry', async () => {
   await pool.query(
     `INSERT INTO event (app, type, data, due_at)
      SELECT 'default', 'notice.sent', '{"to": "secret-of-an-event"}', now() + interval '1 day'
      FROM generate_series(1, 60)`,
   )
-  const first = await anna.get('/events')
-  expect(first.text.match(/<tr>/g)).toHaveLength(51)
-  expect(first.text).not.toContain('secret-of-an-event')
-  const next = /href="([^"]+)">Older/.exec(first.text)?.[1] as string
-  const second = await anna.get(next)
-  expect(second.text.match(/<tr>/g)).toHaveLength(11)
+  await pool.query(
+    `INSERT INTO operation (app, recipient_hash, key_id, what, reason)
+     SELECT 'default', '\\x00', gen_random_uuid(), '{limits}', 'ticket ' || number
+     FROM generate_series(1, 60) number`,
+  )
+  for (const path of ['/events', '/operations']) {
+    const first = await anna.get(path)
+    expect(first.text.match(/<tr>/g)).toHaveLength(51)
+    expect(first.text).not.toContain('secret-of-an-event')
+    expect(first.text).not.toContain('>Newest')
+    const next = /href="([^"]+)">Older/.exec(first.text)?.[1] as string
+    const second = await anna.get(next)
+    expect(second.text.match(/<tr>/g)).toHaveLength(11)
+    expect(second.text).toContain(`<a href="${path}?">Newest`)
+    const tickets = `${first.text}${second.text}`.match(/ticket \d+/g)
+    expect(new Set(tickets).size).toBe(path === '/events' ? 0 : 60)
+  }
 })
 
 test.each([

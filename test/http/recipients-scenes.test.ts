@@ -9,7 +9,14 @@ const postern = await startPostern({
     policies: {
       captcha: [{ name: 'scene', key: '{app}:{to}:{scene}', sliding: '1 per 1h' }],
       notice: [],
-      check: [],
+      check: [
+        {
+          name: 'watched',
+          key: '{app}:{to}',
+          lockout: { limit: 1, window: '5m', lock: '1h' },
+          mode: 'observe',
+        },
+      ],
     },
     testing: { recipients: [{ to: testNumber, code: '4071' }], until: '2099-12-31' },
   },
@@ -70,10 +77,22 @@ test('the count of a scene that 21 notices came after', async () => {
   await send(to, 'login')
   await sendNotices(to)
   // That of a send without a scene, and none of the scenes of others.
-  expect((await lookUp(to)).limits).toMatchObject([
+  expect((await lookUp(to)).limits.slice(0, -1)).toMatchObject([
     { rule: 'scene', used: 0 },
     { rule: 'scene', used: 1, limit: 1 },
   ])
   await reset(to, ['limits'])
   expect((await send(to, 'login')).status).toBe(202)
+})
+
+test('a lock of a rule that only observes locks nobody', async () => {
+  const to = '+8613800300004'
+  await send(to, 'login')
+  for (let tries = 0; tries < 3; tries++) await check(to, 'login', 'wrong')
+  const { limits, lockedForMs } = await lookUp(to)
+  expect(limits.at(-1)).toEqual({
+    ...{ policy: 'check', rule: 'watched', window: '5m', limit: 1 },
+    ...{ used: expect.any(Number), resetsInMs: expect.any(Number) },
+  })
+  expect(lockedForMs).toBeUndefined()
 })

@@ -45,6 +45,8 @@ const policies = {
       lockout: { limit: 3, window: '5m', lock: '15m' },
     },
   ],
+  // For POST /v1/limits alone: a look-up does not show it.
+  signups: [{ name: 'signups', key: '{app}:{to}', sliding: '1 per 1h' }],
 }
 
 const postern = await startPostern({
@@ -320,8 +322,11 @@ describe('POST /v1/recipients/reset', () => {
         params: { name: 'Ada' },
       })
     for (const status of [202, 202, 429]) expect((await notice()).status).toBe(status)
-    await story(to, ({ refusals }) => refusals.length > 0)
+    const told = await story(to, ({ refusals }) => refusals.length > 0)
+    const isOfNotices = ({ policy }: { policy: string }) => policy === 'notice'
+    expect(told.limits.filter(isOfNotices)).toMatchObject([{ used: 0 }, { used: 2 }])
     expect((await reset(to, ['limits'])).status).toBe(204)
+    expect((await lookUp(to)).limits.filter(isOfNotices)).toMatchObject([{ used: 0 }])
     expect((await notice()).status).toBe(202)
   })
 

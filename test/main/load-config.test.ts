@@ -114,6 +114,14 @@ describe('what can be known at start is said at start', () => {
       [/^routes\.sms\.0\.use/],
     ],
     [
+      'weights that are all 0',
+      {
+        providers: { phone: sandbox },
+        routes: { sms: [{ use: [{ provider: 'phone', weight: 0 }] }], email: [] },
+      },
+      [/^routes\.sms\.0\.use/],
+    ],
+    [
       'a provider that does not carry the channel',
       {
         providers: { phone: { ...aliyun, templates: {} } },

@@ -110,7 +110,7 @@ test.each<[string, Record<string, string>, string[], RegExp[]]>([
     'no such file',
     {},
     ['./gone.js'],
-    [/^1: plugins\.0: plugin \.\/gone\.js: can not be loaded: .*gone\.js/],
+    [/^1: plugins\.0: plugin \.\/gone\.js: can not be loaded: .*plugins-[^/]+\/gone\.js/],
   ],
   [
     'no such package',
@@ -183,6 +183,18 @@ test.each<[string, Record<string, string>, string[], RegExp[]]>([
     { 'a.js': 'export default { name: "r", router: {} }' },
     ['./a.js'],
     [/plugin r: router is not a function$/],
+  ],
+  [
+    'policies that are none',
+    { 'a.js': 'export default { name: "p", policies: [], router() {} }' },
+    ['./a.js'],
+    [/plugin p: policies is not an object$/],
+  ],
+  [
+    'a policy of a name that the file has',
+    { 'a.js': 'export default { name: "p", policies: { captcha: [] }, router() {} }' },
+    ['./a.js'],
+    [/^2: policies\.captcha: is the name of a policy of a plugin/],
   ],
   [
     'a kind of a name that is taken',

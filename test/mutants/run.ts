@@ -97,7 +97,7 @@ const options = {
   disableTypeChecks: false,
   tempDirName: `${results}/tree-${room}`,
   cleanTempDir: 'always',
-  ignorePatterns: ['.postern', 'bench', 'examples', 'site'],
+  ignorePatterns: ['.postern', 'bench', 'examples'],
   reporters: ['clear-text', 'progress-append-only'],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false, allowEmojis: false },
   warnings: false,

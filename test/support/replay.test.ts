@@ -142,6 +142,9 @@ test('what came before the span fills the counts and is not counted', async () =
   const policies = policiesOf([recipient('1 per 60s')])
   const replayed = await run([sent(-30, ada), sent(0, ada)], policies)
   expect(replayed).toMatchObject({ requests: 1, changes: [{ was: 'admitted', now: 'refused' }] })
+  const watch = policiesOf([recipient('1 per 60s', { mode: 'observe' })])
+  const watched = await run([sent(-30, ada), sent(-20, ada), sent(0, ada)], watch)
+  expect(watched.rows).toMatchObject([{ rule: null }, { rule: 'recipient', observed: 1 }])
 })
 
 describe('what is given back', () => {
@@ -154,6 +157,8 @@ describe('what is given back', () => {
     const policies = policiesOf([recipient('1 per 60s')])
     expect((await run([failed, back, sent(1, ada)], policies)).changes).toEqual([])
     expect((await run([failed, sent(1, ada)], policies)).changes).toHaveLength(1)
+    // The list no longer holds the send.
+    expect((await run([back, sent(1, ada)], policies)).changes).toEqual([])
   })
 
   test('a code that passed: refunds, and misses are forgiven', async () => {
