@@ -32,7 +32,7 @@ export function examineKeys(all: readonly ListedKey[]): Finding[] {
     .map(({ name }) =>
       warning(
         `the key "${name}" ends within a week`,
-        `${commandLine('keys', 'rotate ID')}, with the id of list`,
+        `${commandLine('keys', 'rotate ID')}, with its id from the list`,
       ),
     )
   const found = [...plain, ...ending]

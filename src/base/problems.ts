@@ -97,13 +97,13 @@ export const problems = {
   unavailable: {
     status: 503,
     title: 'Temporarily unavailable',
-    en: 'Temporarily unavailable. Nothing was taken, and as a rule nothing was sent. Try again soon.',
+    en: 'Temporarily unavailable. Nothing was counted, and usually nothing was sent. Try again soon.',
     zh: '服务暂时不可用，本次未计次，通常也未发送，请稍后再试。',
   },
   internal: {
     status: 500,
     title: 'Internal error',
-    en: 'Something went wrong on our side.',
+    en: 'The service had an unexpected error.',
     zh: '服务器内部错误。',
   },
 } as const satisfies Record<string, { status: number; title: string; en: string; zh: string }>

@@ -31,7 +31,7 @@ import { createValidityText } from './validity-text.ts'
 export interface CaptchaAsked extends SendAsked {
   /** The purpose of the code. */
   scene: string
-  /** A code of the caller's own: 4 to 10 ASCII letters or digits. It is sent and kept in place of a drawn one. */
+  /** A code of the caller's own: 4 to 10 ASCII letters or digits. It is sent and kept in place of a random code. */
   code?: string | undefined
   /** The policy of the limit check; `captcha` if absent. */
   policy?: string | undefined
@@ -76,10 +76,7 @@ export function createSendCaptcha(deps: {
     const { app, isPage } = caller
     const { channel, scene, template, challenge, idempotencyKey, code: own } = asked
     if (own !== undefined && !(code.own || caller.sendsOwnCodes)) {
-      return invalidRequest(
-        'code',
-        'is drawn by Postern, unless code.own is set in the policy file',
-      )
+      return invalidRequest('code', 'is made by Postern, unless the policy file sets code.own')
     }
     const message = readMessage('captcha', asked, app)
     if ('outcome' in message) return message

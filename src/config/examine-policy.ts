@@ -25,7 +25,7 @@ function examineCode({ length, ttl }: PolicyFile['code']): Finding[] {
     length >= standardDigits
       ? ok(`${length} digits, as OWASP ASVS and NIST SP 800-63B require`)
       : warning(
-          `${length} digits are below the 20 bits of OWASP ASVS 5.0 (6.5.4) and NIST SP 800-63B`,
+          `${length} digits have fewer than the 20 bits of OWASP ASVS 5.0 (6.5.4) and NIST SP 800-63B`,
           `set code.length: ${standardDigits}, or read "A code of four digits" in docs/operations.md`,
         ),
     ...(ttl > standardTtlMs
@@ -67,7 +67,7 @@ function examinePrices({ prices, policies, browser }: PolicyFile): Finding[] {
   if (bound && prices) return [ok(`the rule ${bound.name} limits the cost of codes`)]
   const [any] = [...forAll, ...forPages]
   if (any && !prices) {
-    const message = 'a rule has permits: price, but without prices it counts messages'
+    const message = 'a rule has permits: price, but the file has no prices, so it counts messages'
     return [warning(message, 'set prices')]
   }
   const advice =
@@ -131,7 +131,7 @@ export function examineProxy({
     return [
       warning(
         message,
-        'fine without a proxy; set it behind a proxy, or all callers share one limit',
+        'correct without a proxy; behind a proxy set it, because otherwise all callers share one limit',
       ),
     ]
   }

@@ -40,11 +40,13 @@ export function examineSecrets(
     return ok(`${name} is long and looks random`)
   })
   if (env.SECRET_PREVIOUS && env.SECRET_PREVIOUS === env.SECRET) {
-    findings.push(error('SECRET_PREVIOUS equals SECRET', 'remove it, or set the secret before'))
+    findings.push(
+      error('SECRET_PREVIOUS equals SECRET', 'remove it, or set it to the secret before'),
+    )
   } else if (env.SECRET_PREVIOUS) {
     const message = 'SECRET_PREVIOUS is set: a secret is being replaced'
     const { prepared, swapped } = rotationLasts
-    const advice = `the new one stays there ${prepared}; then swap the two and keep the old one there for ${swapped}`
+    const advice = `it has the new secret ${prepared}; then swap the two values, and keep the old secret in it for ${swapped}`
     findings.push(warning(message, advice))
   }
   return findings

@@ -94,7 +94,7 @@ export function createPluginList<Plugin extends PluginParts>(
       addKinds(providerKinds)
       if (!Array.isArray(given)) throw new Error('plugins is not a list')
       for (const [index, plugin] of given.entries()) {
-        await add(`plugins[${index}]`, () => plugin, 'was not made')
+        await add(`plugins[${index}]`, () => plugin, 'its function did not return')
       }
     },
     /** Adds a module that the policy file at this path names. */

@@ -51,7 +51,7 @@ export function createAttemptLog(
     },
 
     addAnswer(provider, outcome) {
-      const facts = { provider, outcome, durationMs: 0, detail: 'asked afterwards' }
+      const facts = { provider, outcome, durationMs: 0, detail: 'reported later' }
       made.push({ ...facts, at: new Date().toISOString() })
       log.tried({ noticeId: notice.id, ...facts, provider: provider ?? '' })
     },

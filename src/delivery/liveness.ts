@@ -48,7 +48,7 @@ export function startLiveness(deps: {
         const sinceMs = waitingSinceMs.get(channel)
         const isStuck =
           sinceMs !== undefined && performance.now() - sinceMs > limitMs && idleMs() > limitMs
-        return isStuck ? [`${channel} jobs are waiting and the worker takes none`] : []
+        return isStuck ? [`${channel} jobs are waiting and the worker starts none`] : []
       })
     },
     stop() {

@@ -32,7 +32,7 @@ export function readResult(given: unknown, message: Quotable): SendResult | unde
 }
 
 function detailIn(given: unknown, message: Quotable): string {
-  if (typeof given !== 'string' || textProblem(given)) return 'no detail that can be kept'
+  if (typeof given !== 'string' || textProblem(given)) return 'the detail can not be stored'
   // More is read than stored. Otherwise a quote at the end could be cut and not be found.
   return withoutQuotes(given.slice(0, 2 * maxDetail), message)
     .slice(0, maxDetail)

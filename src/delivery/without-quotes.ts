@@ -4,7 +4,7 @@ import type { Message } from '../providers/provider.ts'
 export type Quotable = Pick<Message, 'to'> & Partial<Pick<Message, 'text' | 'variables'>>
 
 const hidden = '***'
-const quoted = 'it quoted the message'
+const quoted = 'hidden, because it quotes the message'
 /** Shorter values can occur in any text by accident. */
 const leastValue = 4
 /** A provider names times too: "try again in 5 minutes". */

@@ -55,7 +55,7 @@ export const sendCaptchaBody = z
     locale: locale.optional(),
     code: code.optional().meta({
       description:
-        'A code that the caller made, sent in place of a drawn one. Only where the policy file sets `code.own`.',
+        'A code that the caller made. It is sent in place of a random code. Needs `code.own` in the policy file.',
     }),
     challenge: challengeAnswer,
   })

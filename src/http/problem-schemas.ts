@@ -40,7 +40,7 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
   destination_not_allowed: {
     reason: z.enum(['country', 'type', 'mail', 'refused']).meta({
       description:
-        'Its country, the type of number, the domain of the mail address, or this recipient.',
+        'The reason: the country, the type of number, the mail domain, or this recipient.',
     }),
   },
   challenge_required: {

@@ -5,7 +5,7 @@ import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
 
 const notSigned = {
-  en: 'The signature is not by this provider.',
+  en: 'The signature is not from this provider.',
   zh: '签名与该服务商不符。',
 }
 

@@ -55,7 +55,7 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   prefix: {
-    noun: { en: 'one prefix of numbers or domain of mail', zh: '同一号段或邮箱域名' },
+    noun: { en: 'one number prefix or mail domain', zh: '同一号段或邮箱域名' },
     meaning: 'a phone number without its last four digits; the domain of a mail address',
     of: 'sends and checks',
     isOfRecipient: true,
@@ -64,7 +64,7 @@ export const fields: Readonly<Record<string, Field>> = {
   },
   dedupe: {
     noun: {
-      en: 'one message with the same words to the same recipient',
+      en: 'identical messages to one recipient',
       zh: '同一收件人的相同消息',
     },
     meaning: 'a hash of recipient, template and variables',

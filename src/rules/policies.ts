@@ -54,7 +54,7 @@ export const fieldsOfPolicy = (policy: string): readonly string[] =>
 /** `includes`: the policies whose rules it includes. */
 export function timeOfUse(policy: string, includes: readonly string[]): string {
   const ofOthers = includes.includes('captcha')
-    ? "in place of captcha, for sends in process that name it, together with captcha's rules"
+    ? 'in place of captcha, for sends in process that name this policy; the rules of captcha apply too'
     : 'for callers of the limiter and of login attempts'
   return catalogue[policy]?.use ?? ofOthers
 }

@@ -47,13 +47,15 @@ const en: RuleWords = {
       return `At most ${joined(each, ', ', ' and ')} for ${subject}`
     },
     fixed({ windows }, subject) {
-      const each = windows.map(({ limit, window }) => `${number(limit)} within ${window}`)
-      return `At most ${joined(each, ', ', ' and ')} of the first for ${subject}`
+      const each = windows.map(
+        ({ limit, window }) => `${number(limit)} in the ${window} after the first`,
+      )
+      return `At most ${joined(each, ', ', ' and ')}, for ${subject}`
     },
     bucket: ({ windows: [first] }, subject) =>
       `At most ${number(first.limit)} at once, then ${first.window}, for ${subject}`,
     calendar: ({ windows: [first], calendar: { cron, timezone } = noCalendar }, subject) =>
-      `At most ${number(first.limit)} from one "${cron}" (${timezone}) to the next for ${subject}`,
+      `At most ${number(first.limit)} in each period of "${cron}" (${timezone}), for ${subject}`,
   },
   lockout({ windows: [first], policy }, lock, subject) {
     const [one, many] = policy === 'check' ? ['wrong code', 'wrong codes'] : ['try', 'tries']
@@ -132,7 +134,7 @@ const zh: RuleWords = {
   observed: '，超出的仍放行，只计数并报告。',
   challenged: '，超出的须完成人机验证（私密密钥不受此限，直接放行）。',
   price: '每次按消息的价格计数。',
-  permits: (count) => `每次计 ${number(count)}。`,
+  permits: (count) => `每次计为 ${number(count)} 次。`,
   permitsOf: (field) => `每次按字段 ${field} 的值计数。`,
   refunded: '验证码通过后，其占用的次数退还。',
   perClient: '每个进程单独计数。',

@@ -101,7 +101,7 @@ function policyOf(text: string): string[] {
 
 describe('policy file', () => {
   test.each([
-    ['code: { length: 4 }', /^warning: 4 digits are below the 20 bits/],
+    ['code: { length: 4 }', /^warning: 4 digits have fewer than the 20 bits/],
     ['code: { length: 6 }', /^ok: 6 digits/],
     ['code: { length: 6, ttl: 11m }', /^warning: a code passes for more than 10 minutes/],
     ['', /^ok: none/],
@@ -124,7 +124,7 @@ describe('policy file', () => {
     ],
     [
       `policies: { captcha: [${priced('key: "{app}"')}] }`,
-      /^warning: a rule has permits: price, but without prices/,
+      /^warning: a rule has permits: price, but the file has no prices/,
     ],
     [spending('key: "{app}"'), /^ok: the rule spend limits the cost of codes/],
     [spending('key: "{app}:{country}", mode: enforce'), /^ok: the rule spend limits/],

@@ -3,7 +3,7 @@ import { readResult } from '../../src/delivery/read-result.ts'
 
 const message = { to: '+8613800138000', text: 'Your code is 004217', variables: { code: '004217' } }
 const detail = 'acme 42'
-const none = 'no detail that can be kept'
+const none = 'the detail can not be stored'
 
 test.each([
   { kind: 'accepted' },

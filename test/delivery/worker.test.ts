@@ -160,7 +160,7 @@ describe('liveness is progress', () => {
     await eventually(async () => (await look()).status === 503)
     expect(await (await look()).json()).toEqual({
       status: 'stuck',
-      reasons: ['sms jobs are waiting and the worker takes none'],
+      reasons: ['sms jobs are waiting and the worker starts none'],
     })
   })
 })

@@ -248,7 +248,7 @@ describe('provider kinds of a host', () => {
       { outcome: 'unknown', detail: 'the provider did not end in time' },
       { outcome: 'unknown', detail: 'the code of the provider failed' },
       { outcome: 'unknown', detail: 'the code of the provider failed' },
-      { outcome: 'rejected', detail: 'no detail that can be kept' },
+      { outcome: 'rejected', detail: 'the detail can not be stored' },
       { outcome: 'accepted' },
     ]
     let answer = answers[0]

@@ -296,7 +296,7 @@ test('a plugin that never ends to load, or to make its router → its name, in t
   )
   const never = () => new Promise<never>(() => {})
   await expect(extensions.addOfHost({ plugins: [never] })).rejects.toThrow(
-    'plugin plugins[0]: was not made within 0.05 s',
+    'plugin plugins[0]: its function did not return within 0.05 s',
   )
   await expect(openRouters([{ name: 'slow', router: never }], {} as never, 50)).rejects.toThrow(
     'plugin slow: router did not return within 0.05 s',

@@ -20,7 +20,7 @@ test.each([
   ],
   [
     { key: '{dedupe}', fixed: '2 per 60s' },
-    'At most 2 within 60s of the first for one message with the same words to the same recipient; more are refused.',
+    'At most 2 in the 60s after the first, for identical messages to one recipient; more are refused.',
   ],
   [
     { key: '{app}:{ip}', bucket: { rate: '10 per 1m', burst: 2_000 } },
@@ -32,7 +32,7 @@ test.each([
   ],
   [
     { key: '{prefix}:{ip}', sliding: '20 per 1h', mode: 'observe' },
-    'At most 20 per 1h for one prefix of numbers or domain of mail and one IP address; more are counted and reported, and pass.',
+    'At most 20 per 1h for one number prefix or mail domain and one IP address; more are counted and reported, and pass.',
   ],
   [
     { key: '{app}', sliding: '500000 per 24h', permits: 'price' },
@@ -45,7 +45,7 @@ test.each([
       scope: 'per-client',
       permits: 3,
     },
-    'At most 100,000 from one "0 0 * * *" (Asia/Shanghai) to the next for all requests together; more are refused. Each counts as 3. Every process counts separately.',
+    'At most 100,000 in each period of "0 0 * * *" (Asia/Shanghai), for all requests together; more are refused. Each counts as 3. Every process counts separately.',
   ],
   [
     { key: '{app}:{to}:{ip}', lockout: { limit: 3, window: '5m', lock: '15m' } },
@@ -111,7 +111,7 @@ test.each([
       scope: 'per-client',
       permits: 3,
     },
-    '所有请求合计在每个周期（"0 0 * * *"，时区 Asia/Shanghai）内最多 100,000 次，超出的被拒绝。每次计 3。每个进程单独计数。',
+    '所有请求合计在每个周期（"0 0 * * *"，时区 Asia/Shanghai）内最多 100,000 次，超出的被拒绝。每次计为 3 次。每个进程单独计数。',
   ],
   [
     { key: '{order}', lockout: { limit: 1, window: '5m', lock: '90s', growth: 2, maxLock: '1d' } },
@@ -134,7 +134,7 @@ test('a policy that includes captcha decides in its place; any other is for call
   const heads = explain(parsed.ok ? parsed.policies : {}).match(/^\w+, .*$/gm)
   expect(heads).toEqual([
     'captcha, before a code is sent:',
-    "camara, in place of captcha, for sends in process that name it, together with captcha's rules:",
+    'camara, in place of captcha, for sends in process that name this policy; the rules of captcha apply too:',
     'export, for callers of the limiter and of login attempts:',
   ])
 })

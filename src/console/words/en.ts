@@ -97,13 +97,13 @@ export const en = {
     byProvider: 'Messages by provider and hour',
     ofHour: (sent: string, failed: string) => `${sent} sent, ${failed} failed or expired`,
     now: 'now',
-    numbers: 'The same as numbers',
-    hour: 'Hour from',
+    numbers: 'Show the numbers',
+    hour: 'Start of the hour',
     noMessages:
       'No message ended in the last 24 hours. Each provider will have a chart here: one bar an hour.',
     byRule: 'Refusals by rule',
     rule: 'Rule',
-    challenged: 'Asked for a challenge',
+    challenged: 'Challenge required',
     noRefusals:
       'No rule refused a request in the last 24 hours. Rules that do will be listed here.',
   },

@@ -61,8 +61,8 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     const isTaken = records.some((record) => isObject(record) && record.OutId === sent.noticeId)
     if (isTaken) return accepted()
     return clock() - sent.sentAt > recordDelayMs
-      ? { kind: 'unavailable', detail: 'aliyun: not in the records' }
-      : { kind: 'unknown', detail: 'aliyun: not in the records yet' }
+      ? { kind: 'unavailable', detail: 'aliyun: the message is not in the records' }
+      : { kind: 'unknown', detail: 'aliyun: the message is not in the records yet' }
   }
 
   return providerWith({ send, query })
