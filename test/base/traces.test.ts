@@ -40,7 +40,8 @@ describe('flushSpans', () => {
   const flushWith = (forceFlush: () => Promise<void>) => {
     // Later files of this process keep its tracers, so they must do nothing.
     const idle = new ProxyTracerProvider()
-    trace.setGlobalTracerProvider({ getTracer: (name) => idle.getTracer(name), forceFlush })
+    const provider = { getTracer: (name: string) => idle.getTracer(name), forceFlush }
+    trace.setGlobalTracerProvider(provider)
     return flushSpans()
   }
 
