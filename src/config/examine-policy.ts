@@ -131,7 +131,7 @@ export function examineProxy({
     return [
       warning(
         message,
-        'correct without a proxy; behind a proxy set it, because otherwise all callers share one limit',
+        'correct without a proxy; behind a proxy set it, so that callers do not share one limit',
       ),
     ]
   }
