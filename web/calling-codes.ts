@@ -1,11 +1,6 @@
-/**
- * The calling code of each country. A test compares this table with libphonenumber, the library of the service.
- */
+/** The calling code of each country. A test compares this table with libphonenumber, which the service uses. */
 
-/**
- * Each entry is a run of consecutive codes: the first code, then the countries (ISO 3166) of each code. Some codes have
- * several countries.
- */
+/** Each entry is a run of consecutive codes: the first code, then the countries (ISO 3166) of each code. */
 const table = `
 1us1ca1ag1ai1as1bb1bm1bs1dm1do1gd1gu1jm1kn1ky1lc1mp1ms1pr1sx1tc1tt1vc1vg1vi7ru7kz20eg27za30grnlbefres36hu39itroch43atgbdksenoplde39va
 44gg44im44je47sj51pemxcuarbrclcove60myauidphnzsgth61cc61cx81jpkr84vn86cn90trinpkaflkmm98ir211ssmadz212eh216tn218ly

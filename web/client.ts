@@ -1,7 +1,4 @@
-/**
- * Sends and checks codes from a page with a publishable key. Every answer and every network error is a returned value:
- * no function throws.
- */
+/** Sends and checks codes from a page with a publishable key. Network errors are returned too: nothing throws. */
 import type { AltchaChallenge } from './proof-of-work.ts'
 
 export type Channel = 'sms' | 'email'

@@ -3,11 +3,9 @@
 export function watchForm(
   host: HTMLElement,
   on: {
-    /** Whether the form can be submitted. */
     maySubmit(): boolean
     /** Called after the form was stopped. */
     held(): void
-    /** Called when a phone's keyboard opens or closes. */
     keyboardMoved(): void
     online(): void
     /** Called when the browser shows the page again from its history. */

@@ -18,10 +18,7 @@ export function createMemory({ state, addressOf, change }: Screen, settings: Set
     recall: (): Saved | undefined => saved().read(),
     forget: (): void => saved().write(undefined),
 
-    /**
-     * Stores how long the service will refuse sends to the current address (`waits`), or its checks and sends
-     * (`locks`).
-     */
+    /** Stores how long the service will refuse sends to this address (`waits`), or its checks and sends (`locks`). */
     hold(what: 'waits' | 'locks', forMs: number): void {
       const until = { to: addressOf(), untilMs: Date.now() + forMs }
       change({ [what]: { ...state[what], [state.channel]: until } })

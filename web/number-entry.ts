@@ -1,6 +1,4 @@
-/**
- * The input of a phone number: groups the digits as they are typed if the country is known, and has a list of countries.
- */
+/** The input of a phone number, with a list of countries. Groups the typed digits if the country is known. */
 import { caretIn, grouped, withoutCallingCode } from './phone-number.ts'
 import type { Screen } from './screen.ts'
 import type { View } from './view.ts'

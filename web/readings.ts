@@ -1,9 +1,6 @@
 /** Reads texts of people and of the service. */
 
-/**
- * Converts all digits to 0 to 9: East Asian keyboards write full-width digits, Arabic and Persian keyboards write other
- * digits.
- */
+/** Converts all digits to 0 to 9. East Asian, Arabic and Persian keyboards write other digits. */
 export const asciiDigits = (text: string) =>
   text
     .normalize('NFKC')
@@ -53,10 +50,7 @@ export const idTimeMs = (id: string) => Number.parseInt(id.replace('-', '').slic
 /** A smaller difference between the clocks is ignored. */
 const clockToleranceMs = 1_000
 
-/**
- * How far this clock is ahead of the service's clock. The service made the id between `askedAtMs` and now. 0: about
- * equal.
- */
+/** How far this clock is ahead of the service's, which made the id between `askedAtMs` and now. 0: about equal. */
 export function clockAheadMs(id: string, askedAtMs: number): number {
   const nowMs = Date.now()
   const aheadMs = nowMs - idTimeMs(id)

@@ -22,11 +22,9 @@ export function refusalOf(
   asked: {
     during: 'send' | 'check'
     channel: Channel
-    /** Whether another channel is available. */
     hasOther: boolean
     /** The number has no country code. */
     isNational: boolean
-    /** The origin of the page. */
     origin: string
   },
 ): Refusal {

@@ -1,6 +1,4 @@
-/**
- * Draws the state of a field after every change. While a countdown runs, it draws four times a second.
- */
+/** Draws the state of a field after every change, and four times a second during a countdown. */
 import { toE164 } from './phone-number.ts'
 import type { Given, Settings } from './settings.ts'
 import { shownOf } from './shown.ts'
@@ -70,7 +68,6 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     else stop()
   }
 
-  /** Stops the countdown. */
   function stop(): void {
     clearInterval(timer)
     timer = undefined

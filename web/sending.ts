@@ -8,7 +8,6 @@ import { sentMessage, waitMsOf } from './state.ts'
 /** A later repeat is a request for a new code. */
 const repeatWithinMs = 60_000
 
-/** A request for a code. */
 interface Asked {
   about: string
   /** The `Idempotency-Key`: repeats with it send nothing twice. Without https it is empty, and a repeat may send twice. */

@@ -10,7 +10,6 @@ export interface State {
   /** The country chosen from the list (ISO 3166). Undefined: the country of the page. */
   country?: string | undefined
   step: 'address' | 'code'
-  /** The request under way. */
   busyWith: 'send' | 'check' | undefined
   isPassed: boolean
   /** `expiresAtMs` is 0 when no code can pass any more. */

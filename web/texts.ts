@@ -118,7 +118,6 @@ export const texts = {
 } satisfies Record<string, [english: string, chinese: string]>
 
 export type TextName = keyof typeof texts
-/** Values for the names in braces. */
 export type Values = Readonly<Record<string, string | number>>
 export type Texts = Readonly<Record<TextName, string>>
 /** Returns the text in the language of the page, with its values filled in. */

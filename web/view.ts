@@ -59,7 +59,6 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
       carried.to.value = to
     },
     pass: () => carried.pass.value,
-    /** The input of the current step. */
     entry: () => entry,
     hasFocus: () => root.contains(document.activeElement),
     keepInSight: () => keepInSight(line),

@@ -34,7 +34,6 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
       onAnswer?.(token)
     },
 
-    /** Stops the request under way. */
     stop(): void {
       current.abort()
     },

@@ -13,9 +13,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { Unavailable } from './unavailable.ts'
 
 export interface BatcherOptions<Item, Result> {
-  /**
-   * Runs one statement for all items. Returns one result per item, in the order of the items, or nothing for `void`.
-   */
+  /** Runs one statement for all items. Returns a result per item, in the same order, or nothing for `void`. */
   run(items: readonly Item[]): Promise<readonly Result[] | (Result extends void ? Result : never)>
   /** Rows per statement at most. */
   maxItems: number

@@ -1,7 +1,4 @@
-/**
- * A bounded cache. A full map forgets its older half at once. So an entry costs one plain `Map` slot, and a read moves
- * nothing.
- */
+/** A bounded cache. A full map forgets its older half at once, so reads need no bookkeeping. */
 export function createBoundedMap<Value>(maxSize: number) {
   let young = new Map<string, Value>()
   let old = new Map<string, Value>()

@@ -11,10 +11,7 @@ export function canonical(parts: readonly string[]): string {
   return encoded
 }
 
-/**
- * Like `canonical`, for a record. Keys are sorted at every depth and values are JSON, so the order of keys makes no
- * difference.
- */
+/** Like `canonical`, for a record, with JSON values. Keys are sorted at every depth, so their order does not matter. */
 export function canonicalRecord(record: Readonly<Record<string, unknown>>): string {
   const parts: string[] = []
   for (const key of Object.keys(record).sort()) parts.push(key, canonicalValue(record[key]))

@@ -1,4 +1,3 @@
-/** The ways a message can travel. */
 export const channels = ['sms', 'email'] as const
 
 export type Channel = (typeof channels)[number]

@@ -6,7 +6,6 @@
  */
 export interface Deadline {
   readonly signal: AbortSignal
-  /** Ends the attempt now. */
   end(): void
   clear(): void
 }

@@ -38,10 +38,7 @@ export function inWholeUnits(durationMs: number): { count: number; unit: Unit } 
   return { count: durationMs / unitMs[unit], unit }
 }
 
-/**
- * A duration in the largest unit of which it has at least two: 90 minutes, 3 hours. Rounded up, because "in 0 s" is
- * never true.
- */
+/** A duration in the largest unit of which it has two or more: 90 minutes, 3 hours. Rounded up, so never 0. */
 export function inRoughUnits(durationMs: number): { count: number; unit: Exclude<Unit, 'ms'> } {
   const unit = (['d', 'h', 'm'] as const).find((unit) => durationMs >= 2 * unitMs[unit]) ?? 's'
   return { count: Math.ceil(durationMs / unitMs[unit]), unit }

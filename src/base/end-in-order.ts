@@ -54,10 +54,7 @@ export function endInOrder(
   return end
 }
 
-/**
- * Calls `reload` on SIGHUP. A terminal that is closed sends SIGHUP too. Then the process ends, because nothing could
- * send Ctrl-C any more.
- */
+/** Calls `reload` on SIGHUP. A closed terminal sends it too; then the process ends, as it can get no Ctrl-C. */
 export function onHangUp(end: ReturnType<typeof endInOrder>, reload: () => void): void {
   const hadTerminal = hasTerminal()
   process.on('SIGHUP', () => {

@@ -33,10 +33,7 @@ function quotesValues(error: Error): boolean {
   return /^2[23][0-9A-Z]{3}$/.test(code)
 }
 
-/**
- * The stack without the message at its start, which may have any number of lines. Undefined for a stack that was made
- * with another message.
- */
+/** The stack without the message at its start. Undefined if the stack was made with another message. */
 function framesOf({ message, stack = '' }: Error): string | undefined {
   const at = stack.indexOf(message)
   if (at === -1) return undefined

@@ -8,7 +8,6 @@ export interface Finding {
   readonly advice?: string
 }
 
-/** Makes the findings of one subject. */
 export function about(subject: string) {
   const finding =
     (state: Finding['state']) =>

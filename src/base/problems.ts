@@ -1,7 +1,4 @@
-/**
- * The catalogue of errors: every `code` with its status and its text for people. A test compares docs/http.md with
- * this list.
- */
+/** Every error: `code`, status, and the text for people. A test compares docs/http.md with this list. */
 export const problems = {
   invalid_request: {
     status: 400,

@@ -1,7 +1,4 @@
-/**
- * Things that are good once (an answer to a challenge, a pass). One request takes a thing in Redis, and returns it if
- * the request fails.
- */
+/** Things that are valid once: an answer to a challenge, a pass. A request that fails gives its thing back. */
 import { loadScript, type RedisClient } from './redis-script.ts'
 import { Unavailable } from './unavailable.ts'
 import { createUntilAnswered } from './until-answered.ts'

@@ -29,10 +29,7 @@ export interface Script {
   runForBytes(client: ByteClient, keys: readonly string[], args: Arguments): Promise<unknown>
 }
 
-/**
- * Loads `lua/<name>.lua` once, at start. Each line `-- include <file>` is replaced by that file. A missing file stops the
- * process.
- */
+/** Loads `lua/<name>.lua`, at start. A line `-- include <file>` is replaced by that file. Throws if one is missing. */
 export function loadScript(name: string): Script {
   const source = readLua(`${name}.lua`)
   const complete = source.replaceAll(/^-- include (\S+)$/gm, (_, file: string) => readLua(file))

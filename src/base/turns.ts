@@ -69,7 +69,6 @@ export function createTurns(options: {
     return undefined
   }
 
-  /** Gives the turn to the next waiting request. */
   function end(): void {
     const next = takeNext()
     if (next) next.start()

@@ -1,13 +1,8 @@
-/**
- * The part that differs between kinds of challenges. The rules of who may answer, when and how often are the same for
- * all.
- */
+/** The part that differs between kinds of challenges. All share the rules of who may answer, when and how often. */
 import type { Challenge } from 'altcha-lib'
 import type { Caller } from '../rules/quota.ts'
 
-/**
- * The owner of a challenge: an answer for one owner opens nothing for another. A key of servers has no origins.
- */
+/** The owner of a challenge: an answer for one owner opens nothing for another. Keys of servers have no origins. */
 export type ChallengeOwner = Pick<Caller, 'app' | 'keyId' | 'origins'>
 
 /** The data that a page needs to show a challenge. */

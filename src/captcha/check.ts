@@ -51,7 +51,6 @@ export type CheckOutcome =
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
-/** A typed code and its owner. */
 interface Guess extends CodeOwner {
   code: string
   id: string | undefined
@@ -60,7 +59,6 @@ interface Guess extends CodeOwner {
 
 type Mismatch = Extract<GuessResult, { result: 'mismatch' }>
 
-/** The result of a guess. */
 type Checked =
   | Exclude<GuessResult, Mismatch>
   | (Mismatch & { lockedForMs?: number })
@@ -180,10 +178,7 @@ export function createCheckCaptcha(deps: {
     return refusal ? { result: 'refused', refusal } : { result: 'gone', reason }
   }
 
-  /**
-   * Milliseconds until another guess is compared. 0 if a guess may follow, or if Redis gives no answer: this guess is
-   * counted in any case.
-   */
+  /** Milliseconds until another guess is compared. 0 if a guess may follow, or if Redis gives no answer. */
   async function lockAfter(guess: Guess, admission: Admission): Promise<number> {
     try {
       const { waitMs, refusal } = await limits.holdAfter(guess, guess.origin, admission)

@@ -167,10 +167,7 @@ export function createCodeStore(
       unanswered.add(`settle ${noticeId}`, () => settle(owner, noticeId))
     },
 
-    /**
-     * Takes one try, compares, and uses up a right code. Throws Unavailable if Redis gives no answer; its effects are
-     * then taken back.
-     */
+    /** Takes one try, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. */
     async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
       const requestId = randomUUID()
       const digests = secrets.codeDigests([...partsOf(owner), code])

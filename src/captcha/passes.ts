@@ -11,7 +11,6 @@ import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createSigningKey, type SigningKey } from './signing-keys.ts'
 
-/** The owner of a right code. */
 export interface Passed {
   app: string
   scene: string
@@ -25,9 +24,7 @@ export type PassVerdict =
 
 export type PassRefusal = (typeof passRefusals)[number]
 
-/**
- * `invalid`: forged, or for another app; `expired`; `used`: accepted before; `other_recipient`: for another recipient.
- */
+/** `invalid`: forged, or for another app. `used`: accepted before. `other_recipient`: for another recipient. */
 export const passRefusals = ['invalid', 'expired', 'used', 'other_recipient'] as const
 
 export type Passes = Awaited<ReturnType<typeof createPasses>>

@@ -175,10 +175,7 @@ export function createSendCaptcha(deps: {
     return created
   }
 
-  /**
-   * A lock of checks does not refuse a send, but the answer reports the lock. Without an answer from Redis it is left
-   * out.
-   */
+  /** A lock of checks does not refuse a send, but the answer reports it. Left out if Redis gives no answer. */
   async function lockOf(notice: PreparedCaptcha, origin: Origin) {
     const waitMs = await checkLimits.waitMsOf(notice, origin).catch(() => 0)
     return waitMs > 0 ? { lockedForMs: waitMs } : {}

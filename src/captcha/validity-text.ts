@@ -1,9 +1,7 @@
 const hourMs = 3_600_000
 const minuteMs = 60_000
 
-/**
- * `ttlMs` in words, by locale: "5 minutes", "20 seconds", "5 分钟". Rounded down, so that no message promises too much.
- */
+/** `ttlMs` in words, by locale: "5 minutes", "5 分钟". Rounded down, so that no message promises too much. */
 export function createValidityText(ttlMs: number): (locale: string) => string {
   const isShort = ttlMs < 2 * minuteMs && ttlMs !== minuteMs
   const [unit, unitMs] =

@@ -1,7 +1,4 @@
-/**
- * All checks of the doctor. Each check has a deadline and fails alone: a server that does not answer must not stop or hide
- * the other checks.
- */
+/** All checks of the doctor. Each has a deadline and fails alone, so that the other results are always shown. */
 import { examineKeys } from '../access/examine-keys.ts'
 import { createKeyStore } from '../access/key-store.ts'
 import { type Finding, findWithin } from '../base/finding.ts'

@@ -4,10 +4,7 @@ export function stop(message: string): never {
   process.exit(1)
 }
 
-/**
- * Returns the result of `read`. If it throws, prints the reason with the usage and ends the command. `--help` prints
- * the usage.
- */
+/** The result of `read`. If it throws, prints the reason and the usage, and ends. `--help` prints the usage. */
 export function orUsage<Result>(usage: string, read: () => Result): Result {
   if (process.argv.includes('--help')) {
     console.log(usage)

@@ -15,10 +15,7 @@ export const rotationLasts = {
   swapped: 'the longer of `retention.recipient` and 7 days plus `notice.ttl`',
 }
 
-/**
- * Checks length and strength of the secrets. Findings never contain their characters. `ofFile`: secrets of the policy file
- * by their places.
- */
+/** Checks length and strength of the secrets. Findings do not show them. `ofFile`: secrets of the policy file. */
 export function examineSecrets(
   env: Readonly<Partial<Record<(typeof names)[number], string | undefined>>>,
   ofFile: Readonly<Record<string, string>> = {},

@@ -40,9 +40,7 @@ function addressOf(policyPath: string, specifier: string): string {
   }
 }
 
-/**
- * The folder of a package. A file outside a package stands for itself, because its folder may contain other plugins.
- */
+/** The folder of a package. A file outside a package stands for itself: its folder may contain other plugins. */
 function homeOf(file: string): string {
   const parts = file.split('/')
   const packages = parts.lastIndexOf('node_modules')

@@ -90,7 +90,6 @@ const vendorChallenge = <Kind extends string>(kind: Kind) =>
     url: z.url({ protocol: /^https?$/ }).optional(),
   })
 
-/** The kind of challenge for callers in pages. */
 const challenge = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('altcha'),
@@ -101,7 +100,6 @@ const challenge = z.discriminatedUnion('kind', [
   vendorChallenge('hcaptcha'),
 ])
 
-/** Number of digits of a code. */
 export const codeLength = z.int().min(4).max(10).default(4)
 
 export const testRecipient = z.strictObject({
@@ -153,10 +151,7 @@ export const policyFileSchema = z.strictObject({
       traces: z.boolean().default(false),
       /** Checked together with captcha's rules, for publishable keys only. */
       rules: z.array(z.unknown()).default([]),
-      /**
-       * Checked together with check's rules, for publishable keys only. For a recipient without a live code, they are
-       * checked alone.
-       */
+      /** Checked together with check's rules, for publishable keys only. Checked alone if no live code exists. */
       checkRules: z.array(z.unknown()).default([]),
     })
     .prefault({}),

@@ -10,7 +10,6 @@ import type { Words } from './words.ts'
 
 export interface Diagnosis {
   tone: Tone
-  /** The key of `words.diagnoses`. */
   name: keyof Words['diagnoses']
   rule?: string
   ms?: number

@@ -20,7 +20,6 @@ interface Framed {
   body: Html
   /** Absent on the sign-in page. */
   view?: View | undefined
-  /** The requested path and query. */
   here: string
   nav?: NavName | undefined
   refreshMs?: number | undefined

@@ -34,7 +34,6 @@ interface Filter {
 export function noticesRoute(deps: {
   browse: Browse['browse']
   secrets: Pick<Secrets, 'seal' | 'unseal'>
-  /** Choices of the filter form. */
   templates: readonly string[]
   providers: readonly string[]
 }): ConsoleRoute {

@@ -65,9 +65,7 @@ export const csrfField = ({ csrf }: View): Html =>
 
 export const numberText = (value: number): string => value.toLocaleString('en')
 
-/**
- * A table, shown as a list of cards on a phone. Each row has as many cells as there are heads. Numbers stand on the right.
- */
+/** A table, shown as cards on a phone. Each row has as many cells as there are heads. */
 export function table(
   caption: string,
   heads: readonly string[],

@@ -28,7 +28,6 @@ export function createSessions({ redis, keyPrefix }: { redis: RedisClient; keyPr
   const generationKeyOf = (keyId: string) => `${keyPrefix}console:generation:${keyId}`
 
   return {
-    /** Returns the token of the new session. */
     async start(keyId: string): Promise<string> {
       const token = randomBytes(32).toString('base64url')
       const generation = (await reachRedis(redis.get(generationKeyOf(keyId)))) ?? ''

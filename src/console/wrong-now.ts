@@ -6,7 +6,6 @@ import type { About } from './words/en.ts'
 import type { Words } from './words.ts'
 
 export interface Wrong extends About {
-  /** The key of `words.wrong`. */
   name: keyof Words['wrong']
   /** Undefined if unknown. */
   sinceMs?: number | undefined

@@ -67,7 +67,6 @@ export interface GuardedProvider {
 /** A guarded provider with its state, for observers and for its owner. */
 export interface WatchedProvider extends GuardedProvider {
   state(): ProviderState
-  /** Ends the provider's connections. */
   close(): Promise<void>
 }
 

@@ -25,10 +25,8 @@ export type Round = ReturnType<ReturnType<typeof createRounds>>
 
 export function createRounds(deps: {
   store: Pick<NoticeStore, 'claim' | 'record'>
-  /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   retry: Record<'captcha' | 'notice', RetryPolicy>
-  /** Time limit of one provider call. */
   timeoutMs: number
   metrics: Metrics
   log: Log
@@ -39,7 +37,6 @@ export function createRounds(deps: {
   return function openRound(notice: OpenNotice, providers: readonly GuardedProvider[]) {
     const attemptLog = createAttemptLog(notice, deps)
     const retry = deps.retry[notice.kind]
-    /** Codes do not wait behind bulk. */
     const isUrgent = notice.kind === 'captcha'
     let { claims } = notice
     let deadlineMs = performance.now() + notice.remainingMs

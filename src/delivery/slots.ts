@@ -12,7 +12,6 @@
 import { createPlaces } from './places.ts'
 
 export interface SlotRequest {
-  /** Codes do not wait behind bulk. */
   isUrgent: boolean
   /** Number of slots for this call. If there are fewer, it takes all of them. */
   weight: number
@@ -74,10 +73,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
     }
   }
 
-  /**
-   * Sends a message away until the line has moved on. Each message comes back one usual call later than the previous
-   * one.
-   */
+  /** Sends a message away until the line has moved on. Each comes back one usual call after the previous one. */
   function turnedAway(isUrgent: boolean): Slot {
     const spacingMs = usualMs / count()
     const lineMs = (urgent.length + bulk.length) * spacingMs

@@ -85,7 +85,6 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
       }
     },
 
-    /** Deletes all counts of the latest recipient. */
     async forget(): Promise<void> {
       for (const policy of [pagePolicy, pageGuessPolicy]) {
         const fields = latestFor(policy)

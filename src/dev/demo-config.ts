@@ -9,7 +9,6 @@ import { loadConfig } from '../main/load-config.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The name of the reserve provider. */
 export const reserveName = 'reserve'
 
 export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {

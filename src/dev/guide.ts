@@ -97,7 +97,6 @@ const notAPath: ErrorRequestHandler = (error, _request, response, next) => {
   response.status(400).type('text').send('This is not a valid address.\n')
 }
 
-/** The content of each inline script. */
 const inlineScripts = (html: string) =>
   html
     .split('<script')

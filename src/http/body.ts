@@ -91,10 +91,7 @@ export function createBodyRoom(maxBytes = 16_777_216) {
   }
 }
 
-/**
- * Throws Problem: 400 for an empty body, bad UTF-8 or bad JSON, 413 above 16 kB, 415 for anything but plain JSON, 503
- * without room.
- */
+/** Throws Problem: 400 for no body, bad UTF-8 or bad JSON; 413 above 16 kB; 415 if not plain JSON; 503 without room. */
 export async function readJson(request: ParsedMessage, share: BodyShare): Promise<unknown> {
   const { headers } = request
   const announcedBytes = Number(headers['content-length'])
@@ -187,9 +184,7 @@ export function readBytes(
   })
 }
 
-/**
- * The bytes that a parser of the host has read: the body of express.raw, or `rawBody` as kept by a `verify` function.
- */
+/** The bytes that a parser of the host has read: the body of express.raw, or the `rawBody` that `verify` kept. */
 function givenBytes({ body, rawBody }: ParsedMessage): Buffer | undefined {
   if (Buffer.isBuffer(body)) return body
   if (Buffer.isBuffer(rawBody)) return rawBody

@@ -27,7 +27,6 @@ import type { Key } from './route.ts'
 import { id, plainText, scene } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
 
-/** The name of an app, as in keys. */
 const app = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
 const idempotencyKey = z
   .string()

@@ -57,7 +57,6 @@ const tryAllowed = z
 export function limitRoutes(deps: {
   loginThrottle: LoginThrottle
   limiter: Limiter
-  /** The current rules. */
   policies: () => Policies
 }): Route[] {
   const { loginThrottle, limiter, policies } = deps

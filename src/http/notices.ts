@@ -154,7 +154,6 @@ export function idempotencyKeyOf({ headers }: Pick<RouteRequest, 'headers'>): st
   throw invalid('Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
 }
 
-/** The 202 answer to a send. */
 export function acceptedAnswer(
   { basePath, body, note }: RouteRequest<{ template: string }>,
   sent: SendOutcome,

@@ -164,7 +164,6 @@ const retryAfterHeader = {
   'Retry-After': { description: 'Whole seconds, rounded up.', schema: { type: 'integer' } },
 } satisfies ZodOpenApiHeadersObject
 
-/** Headers of a problem, by its code. */
 const problemHeaders: Partial<Record<ProblemCode, ZodOpenApiHeadersObject>> = {
   unauthorized: { 'WWW-Authenticate': { schema: { type: 'string' } } },
   unavailable: retryAfterHeader,

@@ -6,7 +6,6 @@ import { invalid } from './problem.ts'
 import { countAnswer, knownMethods, type Respond } from './respond.ts'
 
 export interface NamedRouter {
-  /** The name of the plugin. */
   readonly name: string
   readonly router: RequestHandler
 }

@@ -1,7 +1,4 @@
-/**
- * `GET /docs`: the OpenAPI document as a page, shown by Swagger UI. The files are in the package, so no third party is
- * called.
- */
+/** `GET /docs`: Swagger UI shows the OpenAPI document. Its files are in the package, so no third party is called. */
 import { dirname, extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import express, { type Router } from 'express'

@@ -9,10 +9,7 @@ const preflightStatuses = [
   ...(['forbidden', 'unavailable', 'internal'] as const).map((code) => problems[code].status),
 ]
 
-/**
- * Starts the request counters at 0 for every answer of the contract. Wrong methods and broken addresses are counted
- * only when they occur.
- */
+/** Starts request counters at 0 for every answer of the contract. Other answers get a counter when they occur. */
 export function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]): void {
   for (const route of routes) {
     const statuses = new Set([

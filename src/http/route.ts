@@ -38,10 +38,7 @@ export interface Route<Body = unknown> {
   path: string
   name: string
   summary: string
-  /**
-   * `secret` needs a secret API key; `page` accepts a publishable key too; `local` accepts callers on this machine
-   * only.
-   */
+  /** `secret` needs a secret API key; `page` accepts publishable keys too; `local` needs a caller on this machine. */
   access: 'secret' | 'page' | 'local' | 'open'
   body?: ZodType<Body>
   /** The members that a publishable key may send, if not all of `body`. */
@@ -58,7 +55,6 @@ export interface Route<Body = unknown> {
       {
         description: string
         schema?: ZodType
-        /** Headers in OpenAPI's form. */
         headers?: Readonly<Record<string, { description: string; schema: { type: 'string' } }>>
       }
     >

@@ -23,7 +23,6 @@ const sandboxMessages = z.array(
     .meta({ id: 'SandboxMessage' }),
 )
 
-/** The store of the sandbox providers. */
 interface Outbox {
   list(filter: { to?: string; limit: number }): Promise<unknown[]>
   clear(): Promise<void>

@@ -41,9 +41,7 @@ const lastRequestsMs = 5_000
 /** Time for the answers to those requests. */
 const lastAnswersMs = 2_000
 
-/** The state of an open connection. */
 interface Connection {
-  /** Requests without an answer so far. */
   unanswered: number
   request?: IncomingMessage | undefined
   response?: ServerResponse | undefined
@@ -68,7 +66,6 @@ export interface HttpServer extends Server {
   stop(options?: {
     drainMs?: number
     quietMs?: number | undefined
-    /** Called when late bodies must be dropped. */
     onLateBodies?: () => void
   }): Promise<void>
 }

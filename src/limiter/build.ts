@@ -1,7 +1,4 @@
-/**
- * Builds the package `postern-limiter`: one bundle for `import` and one for `require`, each with the Lua scripts
- * inside.
- */
+/** Builds the package `postern-limiter`: a bundle for `import` and one for `require`, both with the Lua scripts. */
 import { build, type Plugin } from 'rolldown'
 import { scripts } from './scripts.ts'
 

@@ -10,7 +10,6 @@ import type { Answer, Check, IsMeant, Store, Taken } from './store.ts'
 /** Node fires a timer with a longer time at once. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** The options of every limiter. */
 export interface EngineOptions extends LimiterEvents {
   readonly policies: RawPolicies
   /** How long a request id is remembered. Default 5 minutes. */

@@ -16,9 +16,7 @@ export interface Hold {
 export interface Look {
   /** Undefined if the permits fit. */
   readonly hold: Hold | undefined
-  /**
-   * If the permits fit: the uses to which they are added. If not: the uses with the lock that now begins, or undefined.
-   */
+  /** If the permits fit: the uses to which they are added. If not: the uses with a new lock, or undefined. */
   readonly uses: Uses | undefined
   /** The time with which the new uses are stored. */
   readonly at: number
@@ -66,10 +64,7 @@ function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold, uses, at: Math.max(roundedNow, newest(part, uses)) }
 }
 
-/**
- * All uses come back together: one window after the first use. In a calendar rule, at the next firing of its cron
- * expression.
- */
+/** All uses come back together: one window after the first, or at the next firing of a calendar's cron expression. */
 function fixed(part: Part, uses: Uses, permits: number, now: number): Look {
   const [window] = part.windows
   const isOver = leavesAt(part, window, newest(part, uses), now) <= now
@@ -154,10 +149,7 @@ function freeInWindow(part: Part, window: PolicyWindow, uses: Uses, now: number)
   return Math.max(now, leavesAt(part, window, newest(part, uses), now))
 }
 
-/**
- * The functions of one kind. Only `decide` has a twin in Lua. The others make reports for callers, also from values in
- * Redis.
- */
+/** The functions of a kind. Only `decide` has a twin in Lua. The others report on values, also from Redis. */
 interface KindRules {
   /** Decides about permits, and changes nothing. */
   readonly decide: Decide

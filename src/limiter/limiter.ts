@@ -14,10 +14,7 @@ export interface Remaining {
 export interface Admission {
   readonly admitted: true
   readonly remaining: readonly Remaining[]
-  /**
-   * Milliseconds until the same request would be admitted again, or refused with `challenge`, without other traffic; 0:
-   * at once.
-   */
+  /** Milliseconds until the same request would be admitted, or refused with `challenge`, without other traffic. */
   readonly nextInMs: number
 }
 
@@ -58,10 +55,7 @@ export interface AcquireOptions {
   readonly isNewRequest?: boolean | undefined
   /** The call is not a request of a caller, so it is not reported to `LimiterEvents`. */
   readonly isSilent?: boolean | undefined
-  /**
-   * The caller has solved a challenge. Rules with `mode: challenge` then refuse nothing. They count the request if it
-   * fits.
-   */
+  /** The caller has solved a challenge. Rules with `mode: challenge` count the request if it fits, and pass it. */
   readonly isSolved?: boolean | undefined
 }
 

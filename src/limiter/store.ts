@@ -54,10 +54,7 @@ export interface Store {
   acquire(check: Check): MaybeLater<Answer>
   /** The refusal of this check, if this process knows it without a server. */
   recall?(check: Check): RefusedAnswer | undefined
-  /**
-   * Gives back the uses of the request in the parts for which `isMeant` is true. Returns true if the request is
-   * remembered.
-   */
+  /** Gives back uses of the request in the parts that `isMeant` accepts. True if the request is remembered. */
   release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>
   reset(check: Check): MaybeLater<void>

@@ -88,7 +88,6 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   return workers
 }
 
-/** Background tasks of every worker. */
 function startUpkeep({ closers, config: { file }, log, metrics, servers, stores }: Shared): void {
   const reconciler = startReconciler({
     store: stores.notices,

@@ -24,10 +24,7 @@ export interface OpenNotice {
   attempts: Attempt[]
   /** The number of claims so far. A worker writes an outcome only if the number is still the same. */
   claims: number
-  /**
-   * The time at which the sender wanted the message, by PostgreSQL's clock, as a time of this process's
-   * `performance.now()`.
-   */
+  /** The time for which the sender wanted the message, by `performance.now()` of this process. */
   wantedAtMs: number
   /** The rest of its time to live, by PostgreSQL's clock; negative when it has expired. */
   remainingMs: number

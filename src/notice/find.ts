@@ -12,7 +12,6 @@ export function createFinder(database: Database) {
       return database.read((prisma) => prisma.notice.findFirst({ where: { id, app } }))
     },
 
-    /** The scenes of recent codes. */
     async scenesOf(app: string, recipientHashes: readonly Uint8Array[]): Promise<string[]> {
       const captchas = await database.read((prisma) =>
         prisma.notice.findMany({
@@ -41,10 +40,7 @@ export function createFinder(database: Database) {
       )
     },
 
-    /**
-     * The number of matching notices, and how many of their codes passed. One count at a time, because it may read many
-     * rows.
-     */
+    /** The number of matches, and of those whose code passed. One count at a time, because it may read many rows. */
     countNotices: createBatcher<NoticeFilter, { total: number; passed: number }>({
       maxItems: 1,
       maxConcurrent: 1,

@@ -1,7 +1,4 @@
-/**
- * Inserts rows. A row is the promise behind a 202. So each insert must report if its id existed already, also when
- * many share a statement.
- */
+/** Inserts rows. Many inserts share a statement, and each reports whether its id existed already. */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'

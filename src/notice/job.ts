@@ -18,7 +18,6 @@ export interface JobData {
   id: string
 }
 
-/** An entry for the queue. */
 export interface SendJob {
   id: string
   channel: Channel

@@ -120,7 +120,6 @@ function own(values: Readonly<Record<string, string>>): Record<string, string> {
   return Object.assign(Object.create(null), values)
 }
 
-/** Valid names of variables. */
 const variableName = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/
 
 /** Only plain `{{name}}` is allowed, because a template with logic could not be checked at start. */

@@ -10,7 +10,6 @@ import type { Channel } from '../base/channel.ts'
 import { measureSms, type SmsLength } from '../base/sms-length.ts'
 import { createVariant, type Rendered, readSources, type Variant } from './template-variant.ts'
 
-/** Variants of one template by locale. */
 type Variants = Record<Channel, Map<string, Variant>>
 
 export type Templates = ReturnType<typeof loadTemplates>

@@ -1,9 +1,6 @@
-/**
- * Rows whose request was never answered. Either the first request closes the row, or a repeat adopts it. Never both.
- */
+/** Rows whose request was never answered. The first request closes the row, or a repeat adopts it, never both. */
 import type { Database } from '../storage/database.ts'
 
-/** A notice of an earlier request. */
 export interface AdoptedNotice {
   /** Not sent yet. */
   isOpen: boolean

@@ -19,10 +19,7 @@ export function createHttpProvider(
 ) {
   const client = createHttpClient(timeoutMs, concurrency)
   return {
-    /**
-     * Returns a result, or an answer whose body must be read. `first` can make a result of an answer before its status
-     * is checked.
-     */
+    /** A result, or an answer whose body must be read. `first` may make a result before the status is checked. */
     async ask(
       call: HttpCall,
       signal: AbortSignal,

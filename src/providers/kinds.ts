@@ -18,7 +18,6 @@ import { twilio } from './twilio/index.ts'
 import { vonage } from './vonage/index.ts'
 import { webhook } from './webhook/index.ts'
 
-/** The kinds that come with Postern. */
 export const ownKinds: readonly ProviderKind[] = [
   smtp,
   ses,

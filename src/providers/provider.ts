@@ -48,10 +48,7 @@ export type SendResult =
   | { readonly kind: 'postponed'; readonly retryAfterMs?: number; readonly detail: string }
   /** The account sends too fast, or its quota is used up: no message before `retryAfterMs`. */
   | { readonly kind: 'throttled'; readonly retryAfterMs: number; readonly detail: string }
-  /**
-   * Certainly not accepted, because of the vendor, the account or the network. The vendor would not accept any other
-   * message either.
-   */
+  /** Certainly not accepted, because of vendor, account or network. No other message would be accepted either. */
   | { readonly kind: 'unavailable'; readonly detail: string }
   /** Perhaps accepted: the answer was lost after the message was handed over. */
   | { readonly kind: 'unknown'; readonly detail: string }

@@ -1,8 +1,6 @@
 import type { Message } from './provider.ts'
 
-/**
- * The rest of the message's life in whole seconds, at least 1 and at most `most`. Undefined if the message has no end.
- */
+/** The rest of the message's life in whole seconds, from 1 to `most`. Undefined if the message has no end. */
 export function secondsLeft({ endsAtMs }: Message, most: number): number | undefined {
   if (endsAtMs === undefined) return undefined
   const left = Math.floor((endsAtMs - performance.now()) / 1_000)

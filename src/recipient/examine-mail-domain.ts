@@ -19,10 +19,7 @@ export interface Signer {
 
 export interface MailSender {
   readonly signers: readonly Signer[]
-  /**
-   * True if the envelope of mails has this domain. SES puts another domain there, so receivers do not check the SPF of
-   * this one.
-   */
+  /** True if the envelope of mails has this domain. SES puts another domain there, whose SPF is checked. */
   readonly isInEnvelope: boolean
 }
 

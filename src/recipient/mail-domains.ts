@@ -33,10 +33,7 @@ export function createMailDomains(
   const { waitMs = 300, maxLookUps = 100, maxRemembered = 20_000 } = options
   const { now = () => performance.now(), resolver = createDnsResolver(2_000) } = options
   const known = createBoundedMap<{ answer: DomainAnswer; until: number }>(maxRemembered)
-  /**
-   * Look-ups under way, by domain. The promise includes the caller's time limit, so a second caller waits no longer
-   * than the first.
-   */
+  /** Look-ups under way, by domain. The promise includes the first caller's time limit. */
   const lookUps = new Map<string, { app: string; answer: Promise<DomainAnswer> }>()
 
   async function lookUp(domain: string): Promise<DomainAnswer> {
@@ -76,10 +73,7 @@ export type DnsResolver = Pick<
   'resolveMx' | 'resolve4' | 'resolve6' | 'resolveTxt' | 'cancel'
 >
 
-/**
- * Uses the DNS servers of this process, even after a host app has set others. A query to one server ends within
- * `maxMs`.
- */
+/** Uses the DNS servers of this process, even if a host app sets others. A query to a server ends within `maxMs`. */
 export function createDnsResolver(maxMs: number): Resolver {
   // Each try waits longer than the last.
   const resolver = new Resolver({ timeout: Math.floor(maxMs / 3), tries: 2 })
@@ -88,8 +82,7 @@ export function createDnsResolver(maxMs: number): Resolver {
 }
 
 /**
- * A domain without MX gets mail at its address (RFC 5321, 5.1). A domain whose only MX is the root accepts none (RFC
- * 7505).
+ * Without MX, a domain gets mail at its address (RFC 5321, 5.1). If its only MX is the root, it gets none (RFC 7505).
  */
 export async function findMailServers(
   resolver: Pick<DnsResolver, 'resolveMx' | 'resolve4' | 'resolve6'>,

@@ -24,10 +24,7 @@ export async function textsOf(resolver: DnsResolver, name: string): Promise<stri
 }
 
 export interface Dmarc {
-  /**
-   * The domain that receivers regard as the owner. In relaxed mode, two domains are aligned if they have the same
-   * owner.
-   */
+  /** The domain that receivers regard as the owner. In relaxed mode, domains of one owner are aligned. */
   readonly organisation: string
   /** The record that applies, and the domain that has it. */
   readonly record?: { readonly at: string; readonly tags: Tags }

@@ -30,7 +30,6 @@ export type RecipientResult =
 export const notAllowedBecause = ['country', 'type', 'mail_domain', 'recipient'] as const
 export type NotAllowedBecause = (typeof notAllowedBecause)[number]
 
-/** The refusal as an outcome. */
 export type RefusedRecipient =
   | { outcome: 'invalid_recipient'; because?: 'no_country' | 'type' }
   | { outcome: 'destination_not_allowed'; reason: 'country' | 'type' | 'mail' | 'refused' }

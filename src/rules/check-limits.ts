@@ -18,7 +18,6 @@ export type CheckLimits = ReturnType<typeof createCheckLimits>
 export function createCheckLimits(deps: {
   quota: Quota
   limiter: Limiter
-  /** The current rules. */
   policies: () => Policies
 }) {
   const { quota, limiter, policies } = deps
@@ -32,9 +31,7 @@ export function createCheckLimits(deps: {
   const refusingRules = (policy: string) =>
     (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
 
-  /**
-   * The refusal of the next guess; undefined if it would be admitted. Counts nothing. `isSilent`: as in quota.acquire.
-   */
+  /** The refusal of the next guess, undefined without one. Counts nothing. `isSilent`: as in quota.acquire. */
   function refusalOfNext(owner: LimitFacts, origin: Origin, isSilent: boolean) {
     const { policy, fields } = guessOf(owner, origin)
     return quota.findRefusal(policy, fields, true, isSilent)
@@ -52,10 +49,7 @@ export function createCheckLimits(deps: {
   return {
     guessOf,
 
-    /**
-     * A text that is stored with a code, for `refund` when the code passes. Undefined if no rule of the policy
-     * refunds.
-     */
+    /** A text that is stored with a code, for `refund` when it passes. Undefined if no rule of the policy refunds. */
     refundOf(policy: string, fields: Fields): string | undefined {
       const isRefunded = policies()[policy]?.some(({ refund }) => refund === 'passed')
       return isRefunded ? JSON.stringify({ policy, fields } satisfies Refund) : undefined

@@ -19,10 +19,7 @@ interface Field {
   readonly isOfRecipient?: true
   /** Support can derive it from a recipient and an app. Other fields are known only during a request. */
   readonly isKnown?: true
-  /**
-   * The value identifies a person, or could be found by trying all values. Records of decisions store a short keyed
-   * hash of it.
-   */
+  /** The value is personal, or could be found by trying all values. Records store a short keyed hash of it. */
   readonly isHashed?: true
 }
 

@@ -28,11 +28,7 @@ export function subjectOfApp(app: string, subject: string): string {
 
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>
 
-export function createLoginThrottle(deps: {
-  limiter: Limiter
-  /** The current rules. */
-  policies: () => Policies
-}) {
+export function createLoginThrottle(deps: { limiter: Limiter; policies: () => Policies }) {
   const { limiter, policies } = deps
   const fieldsOf = ({ app, subject, ip }: AttemptSubject) => ({
     app,

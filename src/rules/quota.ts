@@ -1,6 +1,4 @@
-/**
- * The limit checks of captchas and notices: the fields for a policy's keys, and the effects of the limiter's decision.
- */
+/** The limit checks of captchas and notices: the fields for keys, and the effects of the limiter's decision. */
 
 import { randomUUID } from 'node:crypto'
 import { createBoundedMap } from '../base/bounded-map.ts'
@@ -164,9 +162,7 @@ export function createQuota(deps: {
     acquire,
     release,
 
-    /**
-     * The refusal of such a request, counted as a refusal. Undefined if it would be admitted; then nothing is taken.
-     */
+    /** The refusal of such a request, which metrics count. Undefined if it would be admitted. Takes no use. */
     async findRefusal(
       policy: string,
       fields: Fields,

@@ -14,10 +14,7 @@ export interface AsideWriter<Item> {
 export function createAsideWriter<Item>(options: {
   everyMs: number
   maxItems: number
-  /**
-   * Called when a turn is full. Returns true if it has removed waiting items to make room; otherwise the new item is
-   * dropped.
-   */
+  /** Called when a turn is full. True if it has removed items to make room. If not, the new item is dropped. */
   makeRoom: (waiting: Item[], item: Item) => boolean
   write: (items: readonly Item[]) => Promise<unknown>
   /** Called once per turn that dropped items. */

@@ -104,7 +104,6 @@ const whoLength = 10
 const hashLength = 8
 const idLength = 12
 
-/** The Redis key of the sample. */
 export const sampleKey = (keyPrefix: string) => `${keyPrefix}history:sample`
 
 /**
@@ -145,7 +144,6 @@ function lineOf(record: DecisionRecord, who: string | 0, sealed?: string): unkno
   return [...line, rowOf(refusalNames, { ...record.refusal, sealed })]
 }
 
-/** The line for the ring of a recipient. */
 export function ringLine(record: DecidedRecord | CheckedRecord, who: string, secrets: Secrets) {
   const values = record.kind === 'decided' ? record.refusal?.values : undefined
   const sealed = values && secrets.seal(JSON.stringify(values), who).toString('base64url')
@@ -160,7 +158,6 @@ export function hashOf(secrets: Pick<Secrets, 'subjectHashes'>, field: string, v
 
 const shortId = (id: unknown) => (id === undefined ? undefined : String(id).slice(-idLength))
 
-/** The line for the sample. */
 export function sampleLine(record: DecisionRecord, secrets: Pick<Secrets, 'subjectHashes'>) {
   const { id, sentId, fields = {} as Fields } = record as Partial<DecidedRecord & CheckedRecord>
   const hidden: Record<string, unknown> = { ...fields, keyId: shortId(fields.keyId) }

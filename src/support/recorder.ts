@@ -154,7 +154,6 @@ export function createRecorder(deps: {
       if (isTaken && result === 'gone') writtenAt.set(name, atMs)
     },
 
-    /** Writes the waiting lines. */
     async close(): Promise<void> {
       await Promise.all([personal.close(), shared.close(), sample.close()])
       await tally.close()

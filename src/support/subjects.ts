@@ -31,7 +31,6 @@ const defaultTemplate = 'captcha'
 export function subjectsOf(
   { app, channel, to, country, ip }: LookUpRequest,
   known: { scenes: readonly string[]; refusals: readonly RefusalEntry[] },
-  /** The policies now in force. */
   policies: Policies,
   quota: Quota,
 ): Subject[] {

@@ -68,7 +68,6 @@ export function createSupport(deps: {
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
   secrets: Pick<Secrets, 'recipientHashes'>
-  /** The policies now in force. */
   policies: () => Policies
 }) {
   const { store, operations, findRecorded, codes, limiter, quota, secrets, policies } = deps

@@ -144,9 +144,7 @@ export function createPartitions(client: ClientBase, signal?: AbortSignal) {
     }
   }
 
-  /**
-   * All statements go to PostgreSQL in one message. A process that freezes between two messages would keep the locks.
-   */
+  /** Sends all statements in one message. A process that freezes between two messages would keep the locks. */
   async function inTransaction(statements: string): Promise<void> {
     try {
       await client.query(`BEGIN; ${statements}; COMMIT`)

@@ -27,7 +27,6 @@ export function startReconciler(deps: {
   sweepReceipts: () => Promise<void>
   metrics: Metrics
   log: Log
-  /** Pause between two passes. */
   everyMs?: number
 }): Repetition {
   const { store, producer, sweepReceipts, metrics, log, everyMs = defaultEveryMs } = deps

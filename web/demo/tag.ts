@@ -1,7 +1,4 @@
-/**
- * "Copy this tag": the tag for the field of this page, and the same request with curl, with the key and the address of
- * this machine.
- */
+/** "Copy this tag": the tag of this page's field, and the same request with curl, for this machine. */
 import type { Channel } from '../client.ts'
 import { byId, setText } from './elements.ts'
 import { text } from './texts.ts'

@@ -21,7 +21,6 @@ import { zitadel } from './zitadel.ts'
 
 const kinds: Readonly<Record<string, HookKind>> = { supabase, zitadel, logto }
 
-/** A part of a path. */
 const hookName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, _ and -')

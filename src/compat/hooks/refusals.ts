@@ -25,9 +25,7 @@ export function problemOf(refused: NotSent): Problem {
   }
 }
 
-/**
- * The answer for products that treat any status but 200 as a fault of the hook. They show the message to the person.
- */
+/** For products that treat any status but 200 as a fault of the hook. They show the message to the person. */
 export function refusalIn200({ code, members }: Problem): object {
   const { status, en } = problems[code]
   const { message = en, retryAfterMs = 0, errors = [] } = members as Shown

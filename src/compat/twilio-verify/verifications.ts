@@ -106,10 +106,7 @@ export function createVerifications(postern: PosternCalls, services: Services) {
     return { status: 200, body: viewOf(asked, { ...notice, status: Status }) }
   })
 
-  /**
-   * The verification with this SID, or the latest one to this recipient. An answer if the service has no such
-   * verification.
-   */
+  /** The verification with this SID, or the latest one to this recipient. If there is none, the answer. */
   async function find(asked: Asked, scene: string, sidOrTo: string): Promise<Notice | Answer> {
     const { app } = asked.account
     const id = noticeIdOf('VE', sidOrTo)

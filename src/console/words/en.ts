@@ -1,4 +1,3 @@
-/** Words of the console in English. */
 import { commandLine } from '../../base/command-line.ts'
 import { inRoughUnits } from '../../base/durations.ts'
 

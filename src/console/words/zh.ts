@@ -1,4 +1,3 @@
-/** Words of the console in Chinese. */
 import { commandLine } from '../../base/command-line.ts'
 import { inRoughUnits } from '../../base/durations.ts'
 import type { en } from './en.ts'

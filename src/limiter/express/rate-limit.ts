@@ -31,10 +31,7 @@ export interface RateLimitOptions<Req, Res> {
   readonly handler?: ((req: Req, res: Res, next: Next, refusal: Refusal) => unknown) | undefined
 }
 
-/**
- * The text by which an address is counted: an IPv4 address itself, the /64 of an IPv6 address, any other text
- * unchanged.
- */
+/** The text by which an address is counted: the /64 of an IPv6 address, any other text unchanged. */
 export function limiterKeyOfIp<Ip extends string | undefined>(ip: Ip): Ip | string {
   return ip === undefined ? ip : (limitableAddress(ip) ?? ip)
 }

@@ -9,7 +9,6 @@ import type { Rule } from '../policy/rule.ts'
 import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
 import { add, remove, trusted, type Uses } from '../uses.ts'
 
-/** The state of one subject in one part. */
 interface Entry {
   uses: Uses
   isKept: boolean

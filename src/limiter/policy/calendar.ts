@@ -5,10 +5,7 @@ export type Calendar = ReturnType<typeof createCalendar>
 /** The longest period. The last period of an expression has no end, and a hold must be a whole number. */
 const centuryMs = 100 * 365 * 86_400_000
 
-/**
- * Periods from one firing of a cron expression (inclusive) to the next (exclusive). Changes of summer time are
- * included.
- */
+/** Periods from one firing of a cron expression to the next, which is excluded. Summer time is respected. */
 export function createCalendar(cron: string, timezone: string) {
   const firings = new Cron(cron, { timezone, paused: true })
   let period = compute(Date.now())

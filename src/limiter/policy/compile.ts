@@ -61,10 +61,7 @@ export interface CompiledPolicy {
   readonly maxPermits: number
 }
 
-/**
- * `clientId` separates the counts of rules with `scope: per-client`. Without Redis there is no client id. Throws
- * `InvalidPolicies`.
- */
+/** `clientId`, only with Redis: separates counts of rules with `scope: per-client`. Throws `InvalidPolicies`. */
 export function compilePolicies(raw: unknown, clientId?: string): Map<string, CompiledPolicy> {
   const entries = Object.entries(checkedPolicies(raw))
   return new Map(entries.map(([name, rules]) => [name, compilePolicy(name, rules, clientId)]))

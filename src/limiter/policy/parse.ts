@@ -27,7 +27,6 @@ const eitherTerms: Record<Kind, z.ZodOptional<z.ZodType<Terms>>> = Object.fromEn
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/i, 'a name must be letters, digits, - and _')
 const field = z.string().regex(/^[a-zA-Z_]\w*$/, 'a number, or the name of a field')
 
-/** One rule as written in a policy. */
 export const ruleSchema: Schema<RuleOfNoPolicy> = z
   .strictObject({
     name,

@@ -10,7 +10,6 @@ export type Mode = 'enforce' | 'observe' | 'challenge'
 /** The values of a call for the `{field}`s of keys. For a field without a value the call throws `MissingField`. */
 export type Fields = Readonly<Record<string, string | number | undefined>>
 
-/** One rule of a policy. */
 export interface RawRule extends RawTerms {
   readonly name: string
   /** Each value of the key has separate counts. `{field}` and plain text, e.g. `{channel}:{to}`. */
@@ -44,7 +43,6 @@ export interface Rule extends Terms {
   readonly policy: string
   readonly kind: Kind
   readonly key: string
-  /** The fields of the key. */
   readonly fields: readonly string[]
   /** The uses per permit of a call, or the name of the field with this number. */
   readonly permits: number | string

@@ -39,10 +39,7 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
   return refused
 }
 
-/**
- * Reads whether this slot refuses too; undefined if not. But if a lockout is full, `acquire` is called to begin its
- * lock.
- */
+/** The refusal of this slot, or undefined. If a lockout is full, calls `acquire` to begin its lock. */
 async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | undefined> {
   let hold: Hold | undefined
   for (const { ask, uses, now } of await calls.peek(slot)) {

@@ -57,8 +57,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     /** The key with the time of the latest reset of a value. */
     resetKey: (key: string) => `${key}:reset`,
     /**
-     * The slots of a check in the order of their calls: one on a single server, one or more in a cluster, none without
-     * parts.
+     * The slots of a check in the order of their calls: in a cluster one or more, otherwise one; none without parts.
      */
     slotsOf(check: Check): Slot[] {
       const { asks } = check

@@ -31,10 +31,7 @@ export function createRefusals(options: {
 }) {
   const { maxAgeMs, maxSubjects, now } = options
   const refusals = createBoundedMap<Remembered>(maxSubjects)
-  /**
-   * The time at which each subject was last forgotten. If a subject has no entry, that time was before
-   * `othersForgottenAt`.
-   */
+  /** When each subject was last forgotten. Without an entry, that was before `othersForgottenAt`. */
   const forgottenAt = new Map<string, number>()
   let othersForgottenAt = Number.NEGATIVE_INFINITY
 

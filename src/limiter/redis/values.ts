@@ -12,9 +12,7 @@ const useBytes = timeBytes + countBytes
 /** The position of the first use in a value. Lua counts from 1. */
 export const firstByte = ({ first }: Part) => 1 + (first / 2) * useBytes
 
-/**
- * The parts as lua/acquire-N.lua reads them. If the caller solved a challenge, rules in mode challenge only observe.
- */
+/** The parts as lua/acquire-N.lua reads them. After a solved challenge, rules in mode challenge only observe. */
 export function planOf({ asks, isSolved }: Check): string {
   const plan = asks.map(({ part, permits }) => {
     const { rule, longestMs, granuleMs, trustMs } = part

@@ -31,10 +31,7 @@ export const smpp: ProviderKind<SmppSettings> = {
   probe: probeSmpp,
 }
 
-/**
- * Binds and unbinds in each role that sending needs. If a receipt arrives meanwhile, the SMSC is asked to send it
- * again.
- */
+/** Binds and unbinds in each role that sending needs. Receipts that arrive meanwhile are requested again. */
 async function probeSmpp(settings: SmppSettings, timeoutMs: number): Promise<string | undefined> {
   const tryAgain = 0x64
   for (const role of rolesOf(settings)) {

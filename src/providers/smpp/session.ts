@@ -50,7 +50,6 @@ const bindCommands: Readonly<Record<Role, number>> = {
   transceiver: command.bindTransceiver,
 }
 
-/** Time limit of an unbind. */
 const unbindMs = 500
 
 /** The SMSC may try a receipt again later. */

@@ -13,7 +13,6 @@ export interface MailFrame {
   readonly sign?: ((mail: Buffer) => Promise<Buffer>) | undefined
 }
 
-/** The mail of a message. */
 export async function composeMail(
   message: Message,
   { from, messageId, headers, sign }: MailFrame,

@@ -54,10 +54,7 @@ export const dkimSettingsIn = (folder: string) =>
 
 export type DkimSettings = z.infer<ReturnType<typeof dkimSettingsIn>>
 
-/**
- * The headers that Postern writes. `List-Unsubscribe-Post` must be signed. Otherwise RFC 8058 forbids receivers to
- * offer one click.
- */
+/** The headers of Postern. RFC 8058 demands that `List-Unsubscribe-Post` is signed. */
 const signedHeaders = [
   'From:To:Subject:Date:Message-ID:MIME-Version:Content-Type:Content-Transfer-Encoding',
   'Auto-Submitted:List-Unsubscribe:List-Unsubscribe-Post',

@@ -9,7 +9,6 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 
-/** Caps on one number. */
 const recipientCapMs: Readonly<Record<string, number>> = {
   'LimitExceeded.DeliveryFrequencyLimit': minuteMs,
   'LimitExceeded.PhoneNumberThirtySecondLimit': minuteMs / 2,
@@ -30,10 +29,7 @@ const listed: Readonly<Record<string, 'invalid_recipient' | 'unavailable' | 'unk
   'InternalError.Timeout': 'unknown',
 }
 
-/**
- * Families of errors about the request itself: it would be rejected again. Other families concern the account or
- * Tencent.
- */
+/** Families of errors about the request, which would be rejected again. Others concern the account or Tencent. */
 const messageFamilies = new Set([
   'FailedOperation',
   'InvalidParameter',

@@ -25,7 +25,6 @@ export const twilio: ProviderKind<TwilioSettings> = {
 /** The largest ValidityPeriod of the Messages API. */
 const longestValidSeconds = 36_000
 
-/** Reads the account. */
 async function probeTwilio(
   { accountSid, authToken, endpoint }: TwilioSettings,
   timeoutMs: number,

@@ -21,10 +21,7 @@ const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
   canceled: 'failed',
 }
 
-/**
- * The signature is checked against the address in the settings, not against the requested one: a proxy may have changed
- * it.
- */
+/** Checks the signature against the address in the settings. A proxy may have changed the requested one. */
 function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
   const { noticeId } = request.query
   const reference = typeof noticeId === 'string' && noticeId !== '' ? noticeId : undefined

@@ -1,10 +1,7 @@
 import type { SendResult } from '../provider.ts'
 import { defaultRetryAfterMs } from '../send-result.ts'
 
-/**
- * Maps the statuses of Vonage's SMS API to results. They arrive in HTTP 200, as digits in a text. Every other status is
- * `unknown`.
- */
+/** Maps the statuses of Vonage's SMS API to results. They arrive as text in HTTP 200. Others are `unknown`. */
 const kinds: ReadonlyMap<string, 'rejected' | 'invalid_recipient' | 'throttled' | 'unavailable'> =
   new Map([
     ['1', 'throttled'], // faster than the account may

@@ -9,9 +9,7 @@ import { resultOfStatus } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type VonageSettings, vonageSettings } from './settings.ts'
 
-/**
- * SMS by Vonage's SMS API. The notice id is sent as client-ref, which receipts repeat. The API does not detect repeats.
- */
+/** SMS by Vonage's SMS API. Receipts repeat the notice id, sent as client-ref. The API does not detect repeats. */
 export const vonage: ProviderKind<VonageSettings> = {
   kind: 'vonage',
   channels: ['sms'],
