@@ -1,11 +1,7 @@
-/**
- * The limiter, and the settings that a SIGHUP changes without a restart: the policies, their prices, refused recipients,
- * and `pace` and `quotas` of providers. Counts are kept. Changes in other sections are reported, because they need a restart.
- */
-
+/** The limiter, and the settings that a SIGHUP changes without a restart (config/reloadable-file.ts). Counts are kept. */
 import type { Closers } from '../base/closers.ts'
 import type { Metrics } from '../base/metrics.ts'
-import { createFileInForce } from '../config/changed-sections.ts'
+import { createReloadableFile } from '../config/reloadable-file.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { createLimiter } from '../limiter/index.ts'
 import { policiesInForce } from '../rules/in-force.ts'
@@ -26,7 +22,7 @@ export function createLimits(
   closers: Closers,
   clock?: () => number,
 ) {
-  const { file, onReload, reload } = createFileInForce(config.file)
+  const { file, onReload, reload } = createReloadableFile(config.file)
   let { raw, policies } = policiesInForce(config.file)
   const limiter = createLimiter({
     policies: raw,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { changedSections } from '../../src/config/changed-sections.ts'
 import type { SectionChecks } from '../../src/config/cross-checks.ts'
 import { parsePolicyFile, readPolicyFile } from '../../src/config/policy-file.ts'
+import { changedSections } from '../../src/config/reloadable-file.ts'
 
 const noChecks: SectionChecks = {
   plugin: async () => undefined,

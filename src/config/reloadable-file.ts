@@ -1,4 +1,4 @@
-/** The differences after a policy file is read again. */
+/** The policy file, and the sections of it that a SIGHUP replaces. */
 import { isDeepStrictEqual } from 'node:util'
 import type { PolicyFile } from './policy-schema.ts'
 
@@ -21,16 +21,8 @@ function sectionsByName({ providers, routes, templatesFolder, ...others }: Polic
   ])
 }
 
-/** The result of a reload: the parts that a process applies without a restart. */
-interface Reloaded {
-  /** The file in force from now on. */
-  readonly file: PolicyFile
-  readonly taken: string[]
-  readonly needRestart: string[]
-}
-
-/** Applies the policies, their prices, refused recipients, and `pace` and `quotas` of providers that existed before. */
-function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
+/** Takes the policies, their prices, refused recipients, and `pace` and `quotas` of existing providers from `next`. */
+function withRulesOf(next: PolicyFile, running: PolicyFile): PolicyFile {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
     const { pace, quotas } = next.providers[name] ?? entry
     return [name, { ...entry, pace, quotas }] as const
@@ -39,19 +31,14 @@ function takeRules(running: PolicyFile, next: PolicyFile): Reloaded {
   const browser = { ...running.browser, rules, checkRules }
   const { policies, prices } = next
   const recipients = { ...running.recipients, refuse: next.recipients.refuse }
-  const file = {
+  return {
     ...{ ...running, policies, browser, prices, recipients },
     providers: Object.fromEntries(providers),
-  }
-  return {
-    file,
-    taken: changedSections(running, file),
-    needRestart: changedSections(file, next),
   }
 }
 
 /** The policy file in force. A reload replaces only the sections that can change without a restart. */
-export function createFileInForce(file: PolicyFile) {
+export function createReloadableFile(file: PolicyFile) {
   let running = file
   const reloaders: ((next: PolicyFile) => void)[] = []
   return {
@@ -62,10 +49,13 @@ export function createFileInForce(file: PolicyFile) {
     },
     /** Returns the sections that are reloaded, and the sections that need a restart. */
     reload(next: PolicyFile): { reloaded: string[]; needRestart: string[] } {
-      const { file, taken, needRestart } = takeRules(running, next)
-      running = file
+      const before = running
+      running = withRulesOf(next, before)
       for (const take of reloaders) take(running)
-      return { reloaded: taken, needRestart }
+      return {
+        reloaded: changedSections(before, running),
+        needRestart: changedSections(running, next),
+      }
     },
   }
 }
