@@ -87,7 +87,7 @@ export function createKeyStore(database: Database) {
       return { id: await insert(token, key), token }
     },
 
-    /** Newest first, with revoked keys. */
+    /** All keys, newest first, revoked keys included. */
     list: () => database.query<KeyFacts>('api-key-list', `${factsSql} ORDER BY id DESC`, []),
 
     /** Ends the key now. False for an unknown key; revoking twice is fine. */

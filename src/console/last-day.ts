@@ -63,7 +63,7 @@ export function createLastDay(countHour: CountHour) {
     }
   }
 
-  /** Oldest first; of every app when `apps` is undefined. Throws Unavailable. */
+  /** The counts of these apps by hour, oldest hour first. If `apps` is undefined, of every app. Throws Unavailable. */
   return async function lastDay(
     apps: readonly string[] | undefined,
     nowMs: number,

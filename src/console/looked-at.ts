@@ -19,7 +19,7 @@ const lookedAt = z.object({
   to: z.string(),
   /** The IP address of the person, if support knows it. */
   ip: z.string().optional(),
-  /** Operators of these apps may open it. When absent, only operators of every app may. */
+  /** Operators of these apps may open the text. Without it, only operators of every app may. */
   apps: z.array(z.string()).readonly().optional(),
   revealed: z.object({ keyId: z.string(), untilMs: z.number() }).optional(),
 })

@@ -41,7 +41,7 @@ export type PageResult =
       body: Html
       nav?: NavName
       status?: number
-      /** Interval at which the page refreshes itself. When absent, it does not. */
+      /** Interval at which the page refreshes itself. Without it, the page stays as it is. */
       refreshMs?: number
     }
   | { kind: 'redirect'; to: string }

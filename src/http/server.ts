@@ -34,11 +34,13 @@ const maxUnanswered = 8
  */
 const defaultQuietMs = 2_000
 const sweepEveryMs = 50
-/** Turns of the event loop. The limit ends the wait if a flood of new connections goes on. */
+/**
+ * The most turns of the event loop that a stop waits for new connections, so that a flood does not prevent the stop.
+ */
 const maxTurns = 100
 /** A stopping server waits this long for running requests. After that, bodies that are still arriving are dropped. */
 const lastRequestsMs = 5_000
-/** Time for the answers to those requests. */
+/** After the bodies are dropped, the requests get this time for their answers. */
 const lastAnswersMs = 2_000
 
 interface Connection {

@@ -51,7 +51,7 @@ const maxOfRecipient = 200
 
 export function createBrowse(database: Database) {
   return {
-    /** Newest first. */
+    /** A page of notices, newest first. */
     async browse(filter: BrowseFilter): Promise<BrowsedPage> {
       const { apps, state, kind, template, provider, from, before, limit } = filter
       const ofFilter = [apps, state, kind, template, provider].map((value) => value ?? null)

@@ -28,7 +28,7 @@ export function createFinder(database: Database) {
       return [...new Set(captchas.flatMap(({ scene }) => scene ?? []))]
     },
 
-    /** Newest first; `cursorId` is the id of the last item of the previous page. */
+    /** A page of notices, newest first. `cursorId` is the id of the last item of the previous page. */
     search({ cursorId, limit, ...filter }: NoticeFilter & { cursorId?: string; limit: number }) {
       const where = whereOf(filter)
       return database.read((prisma) =>
