@@ -80,7 +80,7 @@ export function parseLocatedYaml(
   try {
     return { ok: true, value: document.toJS(), problems, report }
   } catch (error) {
-    // An alias without an anchor, or nested aliases that would fill the memory.
+    // The file has an alias without an anchor, or nested aliases that would fill the memory.
     return { ok: false, problems: [...problems, `${path}: ${(error as Error).message}`] }
   }
 }

@@ -24,7 +24,7 @@ const usual = {
   /** Shortest time between two changes of the share because of the list's age. */
   lookEveryMs: 600_000,
 }
-/** The wanted age of the oldest line. Twice this age is more than needed. */
+/** The oldest line should be this old. If it is twice as old, the share can grow. */
 const wantedMs = 86_400_000
 const smallestShare = 20
 

@@ -1,7 +1,6 @@
 /**
- * The counts of a recipient: of every rule for sends and checks, with each known set of values. A rule may count by more
- * than the recipient (an address, a scene). These values come from the request, from sent notices and from recorded
- * refusals.
+ * All counts of a recipient in the rules for sends and checks. A rule may count by more than the recipient (an address,
+ * a scene). The values of these other fields come from the request, from sent notices and from recorded refusals.
  */
 import type { Policies, Rule } from '../limiter/index.ts'
 import { declaringPolicies } from '../rules/policies.ts'

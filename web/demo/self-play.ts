@@ -12,7 +12,7 @@ import { type TextName, text } from './texts.ts'
 const keyMs = 120
 const readMs = 2_000
 const touches = ['pointerdown', 'keydown', 'focusin'] as const
-/** Before the first request, after its message arrived, and after the refusal of the second. */
+/** Three states: before the first request, after its message arrived, and after the second request was refused. */
 const frames = recording as unknown as readonly [DemoState, DemoState, DemoState]
 
 /** `onEnd` is called once, even if nothing was played. `isCalm`: shows whole steps, without typing each character. */
