@@ -13,6 +13,8 @@ const { postern, keys, createOperator, client } = await openConsole({
       captcha: [
         { name: 'recipient', key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] },
         { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
+        // Nobody waits for it.
+        { name: 'watched', key: '{app}:{to}', sliding: '1 per 24h', mode: 'observe' },
       ],
       notice: [],
       check: [
