@@ -1,9 +1,9 @@
 /** What the log says of an error: enough to find it, and none of the values that it was about. */
-import { describe, expect, test, vi } from 'vitest'
-import { createLog } from '../../src/base/log.ts'
+import { describe, expect, test } from 'vitest'
 import { Unavailable } from '../../src/base/problems.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
+import { linesOf } from '../tools/log-lines.ts'
 import { releaseLater } from '../tools/release.ts'
 
 const { url } = await testDatabase()
@@ -12,23 +12,7 @@ releaseLater(() => database.close())
 const number = '+8613812345678'
 
 /** The line that this error makes. */
-async function lineOf(error: unknown): Promise<string> {
-  let text = ''
-  const write = vi.spyOn(process.stdout, 'write').mockImplementation((chunk, ...more) => {
-    text += chunk
-    const done = more.at(-1)
-    if (typeof done === 'function') done()
-    return true
-  })
-  try {
-    const log = createLog({ level: 'info', process: 'api' })
-    log.requestFailed('request', error)
-    await log.close()
-  } finally {
-    write.mockRestore()
-  }
-  return text
-}
+const lineOf = (error: unknown) => linesOf((log) => log.requestFailed('request', error))
 
 const failing = (work: () => Promise<unknown>) =>
   work().then(

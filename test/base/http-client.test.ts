@@ -33,6 +33,25 @@ describe('an HTTP call', () => {
     expect(await call('http://127.0.0.1:1/')).toEqual({ kind: 'not_sent', reason: 'closed' })
   })
 
+  it('that is aborted before it has a connection is not_sent, and nothing arrives later', async () => {
+    const farEnd = await startHttpFarEnd(() => ({ status: 200, body: '{}' }))
+    const client = createHttpClient(30_000, 1)
+    const abort = new AbortController()
+    const call = (path: string, signal: AbortSignal) =>
+      client.call(
+        { method: 'POST', url: `http://127.0.0.1:${farEnd.port}${path}`, headers: {}, body: 'x' },
+        signal,
+      )
+    const aborted = call('/aborted', abort.signal)
+    abort.abort()
+    expect(await aborted).toMatchObject({ kind: 'not_sent' })
+    // It takes the only connection after the aborted call.
+    expect(await call('/next', never)).toMatchObject({ kind: 'answered' })
+    expect(farEnd.requests.map(({ path }) => path)).toEqual(['/next'])
+    client.close()
+    await farEnd.close()
+  })
+
   it('keeps its connections for the next calls', async () => {
     const farEnd = await startHttpFarEnd(() => ({ status: 200, body: '{}' }))
     const client = createHttpClient(2_000)

@@ -5,8 +5,9 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { expect, inject, test } from 'vitest'
+import { expect, inject, test, vi } from 'vitest'
 import { openBrokenOutput } from '../tools/broken-output.ts'
+import { linesOf } from '../tools/log-lines.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -79,4 +80,33 @@ test('a terminal that takes nothing any more → the process goes on and ends wi
   handOver()
   await eventually(() => existsSync(ended))
   expect(readFileSync(ended, 'utf8')).toMatch(/^0 [1-9]/)
+})
+
+test('floods: of refusals, and of requests without a valid key, ten lines a second each; of all else every line', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const request = { requestId: 'id', method: 'POST', route: '/v1/captchas', durationMs: 1 }
+  const text = await linesOf((log) => {
+    for (let second = 0; second < 2; second++) {
+      for (let call = 0; call < 30; call++) {
+        log.requestFinished({ ...request, app: 'web', status: 202 })
+        log.requestFinished({ ...request, app: 'web', status: 400 })
+        log.requestFinished({ ...request, app: 'web', status: 429 })
+        log.requestFinished({ ...request, app: 'web', status: 503, reason: 'load' })
+        log.requestFinished({ ...request, status: 200 })
+        log.requestFinished({ ...request, status: 400 })
+        log.requestFinished({ ...request, status: 401 })
+        log.requestFinished({ ...request, status: 500 })
+      }
+      vi.advanceTimersByTime(1_000)
+    }
+  }).finally(() => vi.useRealTimers())
+  const lines = text.trim().split('\n')
+  const count = (app: string | undefined, ...statuses: number[]) =>
+    lines
+      .map((line) => JSON.parse(line))
+      .filter((facts) => facts.app === app && statuses.includes(facts.status)).length
+  expect(count('web', 429, 503)).toBe(20)
+  expect(count(undefined, 400, 401)).toBe(20)
+  for (const status of [202, 400]) expect(count('web', status)).toBe(60)
+  for (const status of [200, 500]) expect(count(undefined, status)).toBe(60)
 })

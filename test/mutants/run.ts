@@ -21,7 +21,15 @@ import { roomOfScript, tryLuaMutants } from './lua.ts'
 
 /** Tests in other folders that a room's promises stand in, beside `test/ROOM`. */
 const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
-  base: ['test/contract/metrics.test.ts'],
+  base: [
+    'test/access/key-store.test.ts',
+    'test/captcha/challenges.test.ts',
+    'test/commands/examine.test.ts',
+    'test/contract/metrics.test.ts',
+    'test/crypto/secrets.test.ts',
+    'test/http/{idempotency,problem}.test.ts',
+    'test/main/ready.test.ts',
+  ],
   access: ['test/commands/{examine,keys}.test.ts', 'test/http/{cors,publishable-keys}.test.ts'],
   captcha: ['test/http/{calls-for-plugins,captchas,challenges}.test.ts'],
   config: ['test/commands/{examine,policy}.test.ts', 'test/main/{load-config,plugins}.test.ts'],
@@ -97,7 +105,7 @@ const options = {
   disableTypeChecks: false,
   tempDirName: `${results}/tree-${room}`,
   cleanTempDir: 'always',
-  ignorePatterns: ['.postern', 'bench', 'examples'],
+  ignorePatterns: ['.postern'],
   reporters: ['clear-text', 'progress-append-only'],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false, allowEmojis: false },
   warnings: false,

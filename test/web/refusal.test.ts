@@ -55,6 +55,10 @@ test('a number that is none: what to add, where it has no country', () => {
   const problems: Problem[] = [
     { code: 'invalid_recipient' },
     { code: 'invalid_request', errors: [{ path: 'to', message: 'too long' }] },
+    {
+      code: 'invalid_request',
+      errors: ['scene', 'to'].map((path) => ({ path, message: 'too long' })),
+    },
   ]
   for (const problem of problems) {
     const nameOf = (more: object) => refusalOf(problem, { ...asked, ...more }).name
