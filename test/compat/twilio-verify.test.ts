@@ -98,7 +98,12 @@ describe('a verification', () => {
     const { sid } = sent.body
     const { text, noticeId } = await shared.messageFor(To)
     expect(text).toContain('验证码')
-    expect(sid).toBe(`VE${noticeId.replaceAll('-', '')}`)
+    const id = noticeId.replaceAll('-', '')
+    expect(sid).toBe(`VE${id}`)
+    const time = sent.body.date_created
+    expect(new Date(time).toISOString().slice(0, 19)).toBe(time.slice(0, 19))
+    const attempt = { attempt_sid: `VL${id}`, channel: 'sms', time }
+    expect(sent.body.send_code_attempts).toEqual([attempt])
     const Code = await shared.codeFor(To)
     const wrong = Code === '000000' ? '111111' : '000000'
     const mistyped = await check({ To, Code: wrong })
@@ -463,6 +468,7 @@ describe('attempts', () => {
       ...[
         'PageSize=0',
         'PageSize=x',
+        'Page=1x',
         'PageToken=x',
         'Status=maybe',
         'DateCreatedAfter=soon',
