@@ -50,7 +50,7 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
     'test/notice/test-policies.test.ts',
     'test/support/recorder.test.ts',
   ],
-  storage: ['test/main/{ready,run}.test.ts'],
+  storage: ['test/commands/examine.test.ts', 'test/main/{ready,run}.test.ts'],
   support: ['test/http/{recipients,recipients-away,recipients-scenes}.test.ts'],
 }
 

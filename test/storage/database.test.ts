@@ -47,6 +47,17 @@ test.each([
   },
 )
 
+test('an address without a server is out of reach, for statements and for typed reads', async () => {
+  const url = 'postgresql://someone:secret@127.0.0.1:1/postern'
+  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  const calls = [
+    database.query('any', 'SELECT 1', []),
+    database.read((prisma) => prisma.apiKey.findFirst()),
+  ]
+  for (const call of calls) await expect(call).rejects.toMatchObject({ part: 'postgresql' })
+})
+
 test("its time is PostgreSQL's from the first connection on, not from the process's clock (I24)", async () => {
   const testing = await testDatabase()
   await moveDatabaseClock(testing, `'2031-05-06 07:08:09Z'`)
