@@ -127,31 +127,31 @@ const isEncoded = ({
   !['', 'identity'].includes(content) || transfer.toLowerCase() !== 'chunked'
 
 /** The raw body. Throws Problem: 413 above `maxBytes`, 400 if it ends early, 503 without room. */
-export function readBytes(
+export async function readBytes(
   request: ParsedMessage,
   maxBytes: number,
   share: BodyShare,
 ): Promise<Buffer> {
-  if (Number(request.headers['content-length']) > maxBytes) {
-    return Promise.reject(new Problem('payload_too_large'))
-  }
+  if (Number(request.headers['content-length']) > maxBytes) throw new Problem('payload_too_large')
   const given = givenBytes(request)
-  if (given) return Promise.resolve(given)
-  if (request.readableEnded) return Promise.reject(usedUp())
+  if (given) return given
+  if (request.readableEnded) throw usedUp()
+  // Most bodies arrive together with their head. They need no listeners, and are never given up. V8 links the tables of a
+  // Set that changes with each request: the old ones, with all they refer to, live until the next full collection of garbage.
+  if (request.complete && request.readableLength > 0) {
+    if (request.readableLength > maxBytes) throw new Problem('payload_too_large')
+    if (!share.take(request.readableLength)) throw noRoom()
+    return request.read()
+  }
   return new Promise((resolve, reject) => {
     // One growing buffer. A list of one-byte pieces would need hundreds of bytes for each.
     let held: Buffer = noBytes
     let length = 0
     let isEnded = false
-    // Most bodies arrive together with their head, and are never given up. V8 links the tables of a Set that changes with
-    // each request: the old ones, with all they refer to, would live until the next full collection of garbage.
-    const isWhole = request.readableLength === Number(request.headers['content-length'])
-    if (!isWhole) {
-      share.onGivenUp(() => {
-        held = noBytes
-        reject(noRoom())
-      })
-    }
+    share.onGivenUp(() => {
+      held = noBytes
+      reject(noRoom())
+    })
     request.on('data', (chunk: Buffer) => {
       const start = length
       length += chunk.length

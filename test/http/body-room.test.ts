@@ -160,7 +160,8 @@ test('a body that is there with its head is not among those that may be given up
   ] as const) {
     const body = new PassThrough()
     const headers = { 'content-length': String(length) }
-    const request = Object.assign(body, { headers }) as unknown as IncomingMessage
+    const message = { headers, complete: !isListed }
+    const request = Object.assign(body, message) as unknown as IncomingMessage
     body.write('1234')
     const share = { ...createBodyRoom().open(), onGivenUp: vi.fn() }
     const read = readBytes(request, 100, share)
