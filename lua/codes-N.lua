@@ -1,9 +1,9 @@
 -- Runs steps on the codes of owners. It is one script so that a guess is always counted before it is compared, and a
 -- code is replaced, used or given back in one step.
--- KEYS     per step the codes of an owner, oldest first: JSON [{id, tries (left), digest, ends (ms), state, takers}];
---          state: current (this code passes), used, or pending (it neither passes nor replaces until it is settled);
+-- KEYS     per step the codes of a recipient, oldest first: JSON [{id, scene, tries (left), digest, ends (ms), state,
+--          takers}]; state: current (this code passes), used, or pending (it neither passes nor replaces until it is settled);
 --          takers: ",<request id>,…" of the guesses that used a try; onPass: data for the caller of the right guess
--- ARGV     per step: the number of its arguments, its name, its arguments:
+-- ARGV     per step: the number of the arguments that follow, the name of the step, the scene of its codes, its arguments:
 --          remember  notice id, tries, digest, ms to live, 1 if another key may have a code (else 0),
 --                    data for the caller of the right guess ("": nothing)
 --          settle (its code replaces all earlier codes), forget  notice id
@@ -11,27 +11,26 @@
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look      notice id or "" for any
---          for the key with the scenes of a recipient (ZSET, by the end of their codes):
---          note      scene, ms that its code lives
---          scenes
+--          clear     (removes the codes of the scene)
+--          scenes    (of every code; its own scene is "")
 -- returns  per step:
 --          remember: 1 pending, 0 current at once, because there was no other code
 --          settle: 1 if the code is current now, -1 if the owner has no code
---          forget, drop, takeBack: 1 if there was something
+--          forget, drop, clear, takeBack: 1 if there was something
 --          guess: a notice id, or {notice id, data}, if right (the code is used up); the tries left of a wrong guess;
 --          {0, notice id} for the guess that took the last try; or why nothing was compared: -1 there is no such code,
 --          -2 it is out of tries, -3 it was used or ended
 --          look: "<tries left> <ends, ms since 1970>" of the current code; -1 or -3 as above
---          note: 1 | scenes: scenes whose code may live
-local clock, steps, lists, answers, at = redis.call('TIME'), {}, {}, {}, 1
+--          scenes: the scenes
+local clock, steps, answers, at = redis.call('TIME'), {}, {}, 1
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local maxCodes = 8
+local maxCodes, maxCodesOfAllScenes = 8, 64
 
 local function find(codes, id)
   for place, code in ipairs(codes) do if code.id == id then return place, code end end
 end
 
--- A step returns its answer, true if it changed the codes, and the new time to live of the key if that changes.
+-- A step gets the codes of its scene. It returns its answer, true if it changed them, and true if there is a new one.
 function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
   local isPending = #codes > 0 or hasOthers == '1'
   -- So many codes are left only by processes that died. The first code may be the current one.
@@ -40,7 +39,7 @@ function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
   local code = { id = id, tries = tonumber(tries), digest = digest, ends = now + ttlMs, state = state, takers = ',' }
   if onPass ~= '' then code.onPass = onPass end
   table.insert(codes, code)
-  return isPending and 1 or 0, true, ttlMs
+  return isPending and 1 or 0, true, true
 end
 
 function steps.settle(codes, id)
@@ -105,33 +104,48 @@ function steps.look(codes, wanted)
   return string.format('%d %.0f', code.tries, code.ends)
 end
 
-function lists.note(key, _, scene, ttlMs)
-  -- Writes that need memory come first. Once a script has written, it may go on even when Redis is full.
-  redis.call('ZADD', key, now + ttlMs, scene)
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
-  if redis.call('PTTL', key) < tonumber(ttlMs) then redis.call('PEXPIRE', key, ttlMs) end
-  return 1
+function steps.clear(codes)
+  local count = #codes
+  while #codes > 0 do table.remove(codes) end
+  return count > 0 and 1 or 0, count > 0
 end
 
-function lists.scenes(key)
-  return redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf')
-end
-
-local function take(key, name, ...)
-  local _, stored = pcall(cjson.decode, redis.pcall('GET', key))
-  local codes = {}
-  for _, code in ipairs(type(stored) == 'table' and stored or {}) do
-    if code.ends > now then table.insert(codes, code) end
+local function scenesOf(codes)
+  local scenes, isListed = {}, {}
+  for _, code in ipairs(codes) do
+    if not isListed[code.scene] then table.insert(scenes, code.scene) end
+    isListed[code.scene] = true
   end
-  local answer, isChanged, ttlMs = steps[name](codes, ...)
-  if isChanged and #codes == 0 then redis.call('DEL', key)
-  elseif ttlMs then redis.call('SET', key, cjson.encode(codes), 'PX', ttlMs)
-  elseif isChanged then redis.call('SET', key, cjson.encode(codes), 'KEEPTTL') end
+  return scenes
+end
+
+local function take(key, name, scene, ...)
+  local isRead, stored = false, redis.pcall('GET', key)
+  -- Decoding nothing would be an error, which costs as much as the whole step.
+  if type(stored) == 'string' then isRead, stored = pcall(cjson.decode, stored) end
+  local codes, others = {}, {}
+  for _, code in ipairs(isRead and type(stored) == 'table' and stored or {}) do
+    if code.ends > now then table.insert(code.scene == scene and codes or others, code) end
+  end
+  if name == 'scenes' then return scenesOf(others) end
+  local answer, isChanged, isNew = steps[name](codes, ...)
+  if not isChanged then return answer end
+  for _, code in ipairs(codes) do
+    code.scene = scene
+    table.insert(others, code)
+  end
+  -- Each needed a send to this recipient.
+  while #others > maxCodesOfAllScenes do table.remove(others, 1) end
+  if #others == 0 then redis.call('DEL', key)
+  elseif isNew then
+    local ends = 0
+    for _, code in ipairs(others) do ends = math.max(ends, code.ends) end
+    redis.call('SET', key, cjson.encode(others), 'PXAT', string.format('%.0f', ends))
+  else redis.call('SET', key, cjson.encode(others), 'KEEPTTL') end
   return answer
 end
 
 for step, key in ipairs(KEYS) do
-  local run = lists[ARGV[at + 1]] or take
-  answers[step], at = run(key, unpack(ARGV, at + 1, at + ARGV[at])), at + ARGV[at] + 1
+  answers[step], at = take(key, unpack(ARGV, at + 1, at + ARGV[at])), at + ARGV[at] + 1
 end
 return answers

@@ -1,7 +1,7 @@
 /**
- * Codes in Redis: one key per (app, scene, channel, recipient). The key's name is a keyed hash, and the code a keyed
- * digest, so a reader of Redis learns neither. One script compares and counts. All steps of one event-loop tick go in
- * one call.
+ * Codes in Redis: one key per (app, channel, recipient), so that support finds the codes of every scene. The key's name
+ * is a keyed hash, and the code a keyed digest, so a reader of Redis learns neither. One script compares and counts. All
+ * steps of one event-loop tick go in one call.
  *
  * A new code replaces the old one when its notice is committed. Until then it waits beside the old code as `pending`.
  * If the send fails or the process dies, the old code stays valid. A code is settled before the 202, and again before
@@ -9,8 +9,6 @@
  *
  * A guess is counted under a request id. If Redis gives no answer, that guess is taken back as soon as Redis answers
  * again. So a caller with a 503 has lost neither a try nor a right code.
- *
- * One key per (app, channel, recipient) lists the scenes that may have a live code, so that support finds every code.
  *
  * While `SECRET_PREVIOUS` is set, a code may lie under the name of either secret. A new code goes under the current
  * name, and settling it empties the other name. So an owner never has two valid codes.
@@ -57,8 +55,7 @@ type Step =
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
   | ['look' | 'drop', noticeId: string]
-  | ['note', scene: string, ttlMs: string]
-  | ['scenes']
+  | ['clear' | 'scenes']
 
 type Answer =
   | string
@@ -69,8 +66,6 @@ type Answer =
 
 const script = loadScript('codes-N')
 const maxUnanswered = 10_000
-/** The list of scenes outlives a code by this time, because servers of a cluster have different clocks. */
-const slackMs = 60_000
 
 export function createCodeStore(
   redis: RedisClient,
@@ -83,31 +78,31 @@ export function createCodeStore(
 
   const partsOf = (owner: CodeOwner) => [owner.app, owner.scene, owner.channel, owner.to]
   /** One key per secret in use, the current secret first. */
-  const keysOf = (owner: CodeOwner) =>
-    secrets.subjectHashes(partsOf(owner)).map((hash) => `${options.keyPrefix}code:${hash}`)
+  const keysOf = ({ app, channel, to }: Omit<CodeOwner, 'scene'>) =>
+    secrets.subjectHashes([app, channel, to]).map((hash) => `${options.keyPrefix}code:${hash}`)
 
   const digestOf = (owner: CodeOwner, code: string) =>
     secrets.codeDigests([...partsOf(owner), code])[0] as string
 
-  const listKeysOf = ({ app, channel, to }: Omit<CodeOwner, 'scene'>) =>
-    secrets
-      .subjectHashes(['scenes', app, channel, to])
-      .map((hash) => `${options.keyPrefix}scenes:${hash}`)
-
-  const take = createBatcher<{ key: string; step: Step }, Answer>({
+  const take = createBatcher<{ key: string; scene: string; step: Step }, Answer>({
     // In a cluster the keys of one call must be in one slot. Keys of different owners are not.
     ...(redis.isCluster
       ? { maxItems: 1, maxConcurrent: 256 }
       : { maxItems: 128, maxConcurrent: 4 }),
     run(steps) {
       const keys = steps.map(({ key }) => key)
-      const args = steps.flatMap(({ step }) => [step.length, ...step])
+      const args = steps.flatMap(({ scene, step: [name, ...rest] }) => [
+        rest.length + 2,
+        name,
+        scene,
+        ...rest,
+      ])
       return reachRedis(script.run(redis, keys, args)) as Promise<Answer[]>
     },
   })
 
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
-    Promise.all(keysOf(owner).map((key) => take({ key, step })))
+    Promise.all(keysOf(owner).map((key) => take({ key, scene: owner.scene, step })))
 
   /** Undoes a step at once, and again when Redis answers, because the step may still be under way. */
   function undo(owner: CodeOwner, step: ['forget' | 'takeBack', id: string]): void {
@@ -119,13 +114,15 @@ export function createCodeStore(
   /** Replaces the old code by the pending one. `current`: this notice's code is the owner's one valid code. */
   async function settle(owner: CodeOwner, noticeId: string): Promise<SettleResult> {
     const keys = keysOf(owner)
+    const { scene } = owner
     let hasCodes = false
     for (const key of keys) {
-      const answer = await take({ key, step: ['settle', noticeId] })
+      const answer = await take({ key, scene, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
       if (answer !== 1) continue
       // This may be the key of the current secret: while two secrets are swapped, either key may have the newer code.
-      for (const other of keys) if (other !== key) await reachRedis(redis.del(other))
+      for (const other of keys)
+        if (other !== key) await take({ key: other, scene, step: ['clear'] })
       return 'current'
     }
     return hasCodes ? 'gone' : 'lost'
@@ -151,13 +148,7 @@ export function createCodeStore(
       const tries = String(triesPerCode)
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
       const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed]
-      const [listKey = ''] = listKeysOf(owner)
-      // These are one call, except in a cluster. In any case, a code is settled only after its entry in the list.
-      const [, answer] = await Promise.all([
-        take({ key: listKey, step: ['note', owner.scene, String(ttlMs + slackMs)] }),
-        take({ key, step }),
-      ])
-      return answer === 1
+      return (await take({ key, scene: owner.scene, step })) === 1
     },
 
     settle,
@@ -175,7 +166,7 @@ export function createCodeStore(
       try {
         let gone = -1
         for (const key of keysOf(owner)) {
-          const answer = await take({ key, step })
+          const answer = await take({ key, scene: owner.scene, step })
           if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
           if (typeof answer === 'object') {
             const [first, second] = answer as [string | 0, string]
@@ -198,7 +189,7 @@ export function createCodeStore(
     async look(owner: CodeOwner, noticeId = ''): Promise<LiveCode | Gone> {
       let gone = -1
       for (const key of keysOf(owner)) {
-        const answer = await take({ key, step: ['look', noticeId] })
+        const answer = await take({ key, scene: owner.scene, step: ['look', noticeId] })
         if (typeof answer === 'string') {
           const [triesLeft = 0, endsMs = 0] = answer.split(' ').map(Number)
           return { result: 'live', triesLeft, expiresAt: new Date(endsMs) }
@@ -210,8 +201,8 @@ export function createCodeStore(
 
     /** Every scene with a live or pending code, and some scenes whose code is used. */
     async scenesOf(owner: Omit<CodeOwner, 'scene'>): Promise<string[]> {
-      const keys = listKeysOf(owner)
-      const lists = await Promise.all(keys.map((key) => take({ key, step: ['scenes'] })))
+      const keys = keysOf(owner)
+      const lists = await Promise.all(keys.map((key) => take({ key, scene: '', step: ['scenes'] })))
       return [...new Set((lists as string[][]).flat())]
     },
 

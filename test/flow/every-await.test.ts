@@ -137,7 +137,7 @@ async function codeOf(id: string): Promise<string> {
 
 /** A person's codes as Redis keeps them: the current one, and any that waits. */
 async function storedCodes(to: string): Promise<Record<string, unknown>[]> {
-  const [hash] = secrets.subjectHashes(['default', 'default', 'sms', to])
+  const [hash] = secrets.subjectHashes(['default', 'sms', to])
   return JSON.parse((await postern.redis.client.get(`${postern.redis.prefix}code:${hash}`)) ?? '[]')
 }
 
