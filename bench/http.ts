@@ -8,6 +8,7 @@
  *
  *   npx node bench/run.ts http [--rounds 6] [--seconds 2] [--warm-up 20000] [--only refused]
  *   npx node bench/run.ts http --processes 1,2,4     accepted sends with so many API processes, and nothing else
+ *   … --postgres commit_delay=500,commit_siblings=3  with these settings of PostgreSQL
  */
 import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,6 +28,7 @@ const { values: options } = parseArgs({
     'warm-up': { type: 'string', default: '20000' },
     only: { type: 'string', default: '' },
     processes: { type: 'string', default: '' },
+    postgres: { type: 'string', default: '' },
   },
 })
 const rounds = Number(options.rounds)
@@ -91,7 +93,8 @@ const perSecond = (result: Result) => result.perSecond
 const apiUs = (result: Result) => result.apiUs
 const allUs = (result: Result) => result.apiUs + result.redisUs + result.postgresUs
 
-const bench = await openBench()
+const settings = options.postgres.split(',').filter(Boolean)
+const bench = await openBench(settings.flatMap((setting) => ['-c', setting]))
 const redis = new Redis(bench.redis.url)
 bench.closeLater(() => redis.disconnect())
 const database = new pg.Client({ connectionString: bench.postgres.url })

@@ -1,15 +1,16 @@
 /**
  * `npm run bench -- keyless`: what strangers can do to those who have a key (I21).
  *
- * Valid sends at a steady rate, for each kind of request that carries no valid key once alone and once
- * beside it, so that a slow minute of the machine touches both: wrong keys, forged receipts, forms of
- * 40,000 fields, hostile headers, paths of no route. Latencies count from when a request was due, so
- * that one that had to wait to be sent counts as slow. Beside them stands the processor time of the API
- * for the kind alone, per request and per kB it sent.
+ * Valid sends at a steady rate: alone, beside each kind of request without a valid key, and beside the same requests to
+ * another server on this machine. Whatever sends the requests needs the cores too, and the last figure says how much
+ * of the delay that is. All of it is repeated in rounds, and a percentile is that of all rounds, so that a slow second of
+ * the machine touches few of them. Latencies count from when a request was due, so that one that had to wait to be sent
+ * counts as slow. Beside them stands the processor time of the API for the kind alone, per request and per kB it sent.
  *
- *   npx node bench/keyless.ts [seconds per measurement] [strangers per second] [only kinds whose name contains this]
+ *   npx node bench/run.ts keyless [seconds] [strangers per second] [--rounds 5] [--only forged] [--part 1/3]
  */
 import { once } from 'node:events'
+import { parseArgs } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import pg from 'pg'
 import {
@@ -24,13 +25,21 @@ import { type Bench, key, openBench } from './harness/bench.ts'
 import { cpuMs, percentile } from './harness/measure.ts'
 import { openTable } from './harness/table.ts'
 
-const [seconds = 5, strangersPerSecond = 1_000, wanted = ''] = [
-  ...process.argv.slice(2, 4).map(Number),
-  ...process.argv.slice(4),
-] as [number?, number?, string?]
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string', default: '5' },
+    only: { type: 'string', default: '' },
+    part: { type: 'string', default: '1/1' },
+  },
+})
+const [seconds = 2, strangersPerSecond = 1_000] = positionals.map(Number)
+const rounds = Number(options.rounds)
 const validPerSecond = 100
 /** 200 Mbit/s: large bodies come less often than the strangers per second. */
 const maxBytesPerSecond = 25_000_000
+/** The sends are measured alone before so many kinds. */
+const kindsPerAlone = 2
 
 const policyFile = {
   // The numbers of the sends never come again; a rule by address would refuse the bench itself.
@@ -58,75 +67,106 @@ try {
   await bench.close()
 }
 
+/** The kinds to measure: those of the part, whose names contain the text. */
+function wantedKinds(): string[] {
+  const [part = 1, parts = 1] = options.part.split('/').map(Number)
+  const names = Object.keys(keylessKinds).filter((name) => name.includes(options.only))
+  const start = (count: number) => Math.round((names.length * count) / parts)
+  return names.slice(start(part - 1), start(part))
+}
+
 async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
   const { url, pid } = await start('src/main/api.ts', policyFile)
+  const other = await start('bench/targets/hand-written.ts')
   const database = new pg.Client({ connectionString: postgres.url })
   database.on('error', () => {})
   await database.connect()
   closeLater(() => database.end())
-
-  const sends = () =>
-    flood(url, {
-      perSecond: validPerSecond,
-      seconds,
-      connections: 32,
-      next: () => validSend(key),
-    })
-  /** In a thread of their own, so that writing theirs does not delay the sends beside them. */
-  async function strangers(kind: string, forSeconds = seconds): Promise<FloodResult> {
-    const bytes = Buffer.byteLength(keylessKinds[kind]?.() ?? '')
-    const perSecond = Math.min(strangersPerSecond, maxBytesPerSecond / bytes)
-    const options = { perSecond, seconds: forSeconds, connections: 64 }
-    const worker = new Worker(new URL('./flood-worker.ts', import.meta.url), {
-      workerData: { url, kind, options },
-    })
-    const [result] = await once(worker, 'message')
-    return result as FloodResult
-  }
+  const next = () => validSend(key)
+  const sends = () => flood(url, { perSecond: validPerSecond, seconds, connections: 32, next })
+  const sendsBeside = async (to: string, kind: string) =>
+    (await Promise.all([sends(), strangers(to, kind)]))[0]
 
   // What runs for the first time is slower than it will be.
   await sends()
+  const alone: FloodResult[] = []
+  const results = new Map<string, Result>()
+  for (const kind of wantedKinds()) {
+    for (const to of [url, other.url]) await strangers(to, kind, 0.5)
+    const before = cpuMs(pid)
+    const flooded = await strangers(url, kind)
+    results.set(kind, { flooded, costMs: cpuMs(pid) - before, beside: [], elsewhere: [] })
+  }
+  for (let round = 0; round < rounds; round++) {
+    for (const [at, [kind, { beside, elsewhere }]] of [...results].entries()) {
+      if (at % kindsPerAlone === 0) alone.push(await sends())
+      beside.push(await sendsBeside(url, kind))
+      elsewhere.push(await sendsBeside(other.url, kind))
+      // Nobody carries what was accepted.
+      await database.query('TRUNCATE notice')
+    }
+  }
+  print(alone, results)
+}
+
+interface Result {
+  /** The strangers' requests without sends beside them. */
+  flooded: FloodResult
+  costMs: number
+  /** The sends beside the strangers' requests to the same server, and to another one. */
+  beside: FloodResult[]
+  elsewhere: FloodResult[]
+}
+
+/** In a thread of their own, so that writing theirs does not delay the sends beside them. */
+async function strangers(url: string, kind: string, forSeconds = seconds): Promise<FloodResult> {
+  const bytes = Buffer.byteLength(keylessKinds[kind]?.() ?? '')
+  const perSecond = Math.min(strangersPerSecond, maxBytesPerSecond / bytes)
+  const options = { perSecond, seconds: forSeconds, connections: 64 }
+  const worker = new Worker(new URL('./flood-worker.ts', import.meta.url), {
+    workerData: { url, kind, options },
+  })
+  const [result] = await once(worker, 'message')
+  return result as FloodResult
+}
+
+function print(alone: readonly FloodResult[], results: ReadonlyMap<string, Result>): void {
+  const ofAll = (all: readonly FloodResult[], share: number) =>
+    percentile(
+      all.flatMap(({ latenciesMs }) => latenciesMs).sort((a, b) => a - b),
+      share,
+    )
+  const quietMs = ofAll(alone, 0.99)
+  const quiet = `alone: p50 ${ofAll(alone, 0.5).toFixed(1)} ms, p99 ${quietMs.toFixed(1)} ms`
   const addRow = openTable(
-    `${validPerSecond} valid sends a second beside ${strangersPerSecond} keyless ones, ${seconds} s each`,
-    'quiet p50',
+    `${validPerSecond} valid sends a second beside ${strangersPerSecond} keyless ones, ${rounds} rounds of ${seconds} s each; ${quiet}`,
+    'p50 ms',
     'p99 ms',
-    'beside p50',
-    'p99 ms',
-    'ratio',
+    '/ alone',
+    'p99 elsewhere',
+    '/ alone',
     'refused',
     'per second',
     'API µs',
     'ms/kB',
     'statuses',
   )
-
-  for (const name of Object.keys(keylessKinds)) {
-    if (!name.includes(wanted)) continue
-    await strangers(name, 0.5)
-    const before = cpuMs(pid)
-    const alone = await strangers(name)
-    const costMs = cpuMs(pid) - before
-    const quiet = await sends()
-    const [valid, beside] = await Promise.all([sends(), strangers(name)])
-    const [quietP99, p99] = [
-      percentile(quiet.latenciesMs, 0.99),
-      percentile(valid.latenciesMs, 0.99),
-    ]
+  for (const [kind, { flooded, costMs, beside, elsewhere }] of results) {
+    const { sent, sentBytes, statuses } = flooded
+    const [p99, p99Elsewhere] = [ofAll(beside, 0.99), ofAll(elsewhere, 0.99)]
     addRow(
-      name,
-      percentile(quiet.latenciesMs, 0.5).toFixed(1),
-      quietP99.toFixed(1),
-      percentile(valid.latenciesMs, 0.5).toFixed(1),
+      kind,
+      ofAll(beside, 0.5).toFixed(1),
       p99.toFixed(1),
-      (p99 / quietP99).toFixed(2),
-      valid.sent - (valid.statuses.get(202) ?? 0),
-      (beside.sent / seconds).toFixed(0),
-      ((costMs * 1_000) / alone.sent).toFixed(0),
+      (p99 / quietMs).toFixed(2),
+      p99Elsewhere.toFixed(1),
+      (p99Elsewhere / quietMs).toFixed(2),
+      beside.reduce((sum, one) => sum + one.sent - (one.statuses.get(202) ?? 0), 0),
+      (sent / seconds).toFixed(0),
+      ((costMs * 1_000) / sent).toFixed(0),
       // A request of less than a kB counts as one.
-      (costMs / Math.max(alone.sent, alone.sentBytes / 1_024)).toFixed(2),
-      [...alone.statuses.keys()].sort().join(' '),
+      (costMs / Math.max(sent, sentBytes / 1_024)).toFixed(2),
+      [...statuses.keys()].sort().join(' '),
     )
-    // What it left is not carried by anybody.
-    await database.query('TRUNCATE notice')
   }
 }
