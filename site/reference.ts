@@ -129,18 +129,26 @@ export async function callsPage(): Promise<string> {
   ].join('\n')
 }
 
-/** Every variable with its default by the code and the words of `.env.example`. */
-export function environmentPage(): string {
+/** The words of each variable: its comment in `.env.example`. Variables below each other share the comment above them. */
+function wordsOfVariables(): ReadonlyMap<string, string> {
   const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8')
   const words = new Map<string, string>()
   for (const paragraph of example.split('\n\n').slice(1)) {
-    let told = ''
+    let comment = ''
+    let isNamed = false
     for (const line of paragraph.split('\n')) {
       const name = /^(?:# ?)?([A-Z][A-Z0-9_]*)=/.exec(line)?.[1]
-      if (name) words.set(name, told)
-      else told = `${told} ${line.replace(/^# ?/, '')}`.trim()
+      if (name) words.set(name, comment)
+      else comment = `${isNamed ? '' : comment} ${line.replace(/^# ?/, '')}`.trim()
+      isNamed = name !== undefined
     }
   }
+  return words
+}
+
+/** Every variable with its default by the code and the words of `.env.example`. */
+export function environmentPage(): string {
+  const words = wordsOfVariables()
   const read = readEnvironment({
     DATABASE_URL: 'postgresql://localhost/postern',
     REDIS_URL: 'redis://localhost',

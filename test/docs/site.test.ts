@@ -82,7 +82,7 @@ test.each([
 
 test('the demo on the first page: still at first, moving in view or on demand, with reduced motion on demand only', async () => {
   const { page } = await open('zh/')
-  const picture = page.locator('.demo img:visible')
+  const picture = page.locator('.demo img:visible').last()
   const shown = () =>
     expect.poll(() =>
       picture.evaluate((image) => (image as unknown as { currentSrc: string }).currentSrc),

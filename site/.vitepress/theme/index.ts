@@ -10,8 +10,9 @@ import './style.css'
 
 /**
  * The demo below the words of the first page: a still picture. The moving one is ten times as large, so it is loaded when
- * most of the still one is in view. A reader who wants no motion or little data starts it by the button, which also ends it.
- * The style sheet shows the picture of the reader's light.
+ * most of the still one is in view. It lies on the still one, which is seen until the moving one is decoded. A reader who
+ * wants no motion or little data starts it by the button, which also ends it. The style sheet shows the picture of the
+ * reader's light.
  */
 const DemoPicture = defineComponent(() => {
   const { frontmatter, localeIndex } = useData()
@@ -37,19 +38,22 @@ const DemoPicture = defineComponent(() => {
   return () => {
     const name = localeIndex.value === 'zh' ? 'demo-zh' : 'demo'
     const { alt, play, stop } = frontmatter.value.picture
-    const images = ['light', 'dark'].map((scheme) =>
-      h('img', {
-        class: scheme,
-        src: withBase(`/${name}-${scheme}${isMoving.value ? '' : '-still'}.webp`),
-        ...{ alt, width: 1280, height: 780, loading: 'lazy' },
-      }),
-    )
+    const imagesOf = (end: '-still.webp' | '.webp', facts: Record<string, string>) =>
+      ['light', 'dark'].map((scheme) =>
+        h('img', {
+          class: [scheme, end === '.webp' && 'moving'],
+          src: withBase(`/${name}-${scheme}${end}`),
+          ...{ width: 1280, height: 780, loading: 'lazy', ...facts },
+        }),
+      )
+    const still = imagesOf('-still.webp', { alt })
+    const moving = isMoving.value ? imagesOf('.webp', { alt: '' }) : []
     const button = h(
       'button',
-      { type: 'button', onClick: () => move(!isMoving.value) },
+      { type: 'button', class: isMoving.value && 'stop', onClick: () => move(!isMoving.value) },
       isMoving.value ? stop : play,
     )
-    return h('div', { class: 'demo' }, h('div', { ref: picture }, [...images, button]))
+    return h('div', { class: 'demo' }, h('div', { ref: picture }, [...still, ...moving, button]))
   }
 })
 
