@@ -10,9 +10,9 @@ import './style.css'
 
 /**
  * The demo below the words of the first page: a still picture. The moving one is ten times as large, so it is loaded when
- * most of the still one is in view. It lies on the still one, which is seen until the moving one is decoded. A reader who
- * wants no motion or little data starts it by the button, which also ends it. The style sheet shows the picture of the
- * reader's light.
+ * the still one is there and most of it is in view. It lies on the still one, which is seen until the moving one is
+ * decoded. A reader who wants no motion or little data starts it by the button, which also ends it. The style sheet shows
+ * the picture of the reader's light.
  */
 const DemoPicture = defineComponent(() => {
   const { frontmatter, localeIndex } = useData()
@@ -21,14 +21,22 @@ const DemoPicture = defineComponent(() => {
   let inView: IntersectionObserver | undefined
   const stopWatching = () => inView?.disconnect()
   onMounted(() => {
-    if (!picture.value || wantsNoMotion()) return
+    if (wantsNoMotion()) return
+    for (const image of picture.value?.querySelectorAll('img') ?? []) {
+      if (image.complete && image.naturalWidth > 0) watch()
+      else image.addEventListener('load', watch, { once: true })
+    }
+  })
+  onUnmounted(stopWatching)
+
+  function watch(): void {
+    if (inView || !picture.value) return
     const atThisPart = { threshold: 0.75 }
     inView = new IntersectionObserver((seen) => {
       if (seen.some(({ isIntersecting }) => isIntersecting)) move(true)
     }, atThisPart)
     inView.observe(picture.value)
-  })
-  onUnmounted(stopWatching)
+  }
 
   function move(isMovingNow: boolean): void {
     isMoving.value = isMovingNow
