@@ -60,7 +60,7 @@ export function noticesRoute(deps: {
       const rows = page.items.map((notice) => [
         html`<a href="/notices/${notice.id}">${time(notice.createdAt)}</a>`,
         stateBadge(view, notice.state),
-        html`<span class="whole">${wordFor(notices.kinds, notice.kind)} · ${wordFor(notices.channels, notice.channel)}</span>`,
+        html`<span class="kind">${wordFor(notices.kinds, notice.kind)} · ${wordFor(notices.channels, notice.channel)}</span>`,
         masked(view, notice.channel, notice.recipient),
         notice.template,
         notice.app,
