@@ -20,8 +20,8 @@ export interface BatcherOptions<Item, Result> {
   /** Statements under way at most; each uses one connection. */
   maxConcurrent: number
   /**
-   * Statements start at least this far apart. Meant for work that no API caller waits for: a lone item still goes at
-   * once, but items that arrive slowly share a statement.
+   * Statements start at least this far apart, unless `maxItems` are waiting. Meant for work that no API caller waits for:
+   * a lone item still goes at once, but items that arrive slowly share a statement.
    */
   spacingMs?: number
   /** A shorter distance after a statement with few items, so that an item waits only while others gather. */
@@ -42,6 +42,7 @@ export function createBatcher<Item, Result>(
   let waiting: Waiting<Item, Result>[] = []
   let running = 0
   let isScheduled = false
+  let timer: NodeJS.Timeout | undefined
   let startedAtMs = Number.NEGATIVE_INFINITY
   let lastItems = 1
   /** A statement works for many callers, so it belongs to the trace of none of them. */
@@ -49,16 +50,21 @@ export function createBatcher<Item, Result>(
   const { spacingMs = 0, spacingPerItemMs = Number.POSITIVE_INFINITY } = options
 
   function schedule() {
-    if (isScheduled || waiting.length === 0 || running >= options.maxConcurrent) return
+    if (waiting.length === 0 || running >= options.maxConcurrent) return
+    const isFull = waiting.length >= options.maxItems
+    if (isScheduled && !(isFull && timer)) return
+    clearTimeout(timer)
+    timer = undefined
     isScheduled = true
-    const apartMs = Math.min(spacingMs, lastItems * spacingPerItemMs)
+    const apartMs = isFull ? 0 : Math.min(spacingMs, lastItems * spacingPerItemMs)
     const earlyMs = spacingMs > 0 ? startedAtMs + apartMs - performance.now() : 0
-    if (earlyMs > 0) setTimeout(inNoTrace, earlyMs, start)
+    if (earlyMs > 0) timer = setTimeout(inNoTrace, earlyMs, start)
     else setImmediate(inNoTrace, start)
   }
 
   function start() {
     isScheduled = false
+    timer = undefined
     if (spacingMs > 0) startedAtMs = performance.now()
     while (waiting.length > 0 && running < options.maxConcurrent) {
       const batch = waiting.slice(0, options.maxItems)

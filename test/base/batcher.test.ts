@@ -147,6 +147,27 @@ test('batcher: after a call with few items the next one comes sooner, by a time 
   vi.useRealTimers()
 })
 
+test('batcher: a full statement does not wait for the spacing', async () => {
+  const far = doubler({ maxItems: 3, maxConcurrent: 1, spacingMs: 200 })
+  const turn = () => new Promise((done) => setImmediate(done))
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  await far.batch(1)
+  const two = [far.batch(2), far.batch(3)]
+  await turn()
+  expect(far.batches).toEqual([[1]])
+  const three = [...two, far.batch(4)]
+  expect(await Promise.all(three)).toEqual([4, 6, 8])
+  // The timer of the two ended with their statement.
+  const next = far.batch(5)
+  await turn()
+  vi.advanceTimersByTime(199)
+  await turn()
+  expect(far.batches).toEqual([[1], [2, 3, 4]])
+  vi.advanceTimersByTime(1)
+  expect(await next).toBe(10)
+  vi.useRealTimers()
+})
+
 test('a statement of many callers runs in the async context of none of them, and each keeps its own', async () => {
   const caller = new AsyncLocalStorage<string>()
   const seen: unknown[] = []
