@@ -60,7 +60,9 @@ export function openShared(
   closers.onClose(() => log.close())
   closers.onClose(flushSpans)
   const secrets = createSecrets(environment.SECRET, environment.SECRET_PREVIOUS)
-  const servers = connectServers(environment, keyPrefix, closers, log)
+  const servers = connectServers(environment, keyPrefix, closers, log, {
+    plansOnce: processName === 'worker',
+  })
   const stores = openStores(file, servers, secrets, metrics, closers)
   const limits = createLimits(config, servers, secrets, metrics, closers, clock)
   return { config, closers, log, metrics, secrets, servers, stores, limits }

@@ -58,7 +58,7 @@ export function createFindOpen(database: Database) {
       const rows = await database.query<Omit<OpenNotice, 'wantedAtMs'> & { waitedMs: number }>(
         'notice-open',
         openSql,
-        [ids],
+        [ids, ...rangeOf(ids)],
       )
       const nowMs = performance.now()
       const open = new Map(
@@ -85,6 +85,7 @@ export function createClaim(database: Database, claimMs: number) {
       const rows = await database.query<Claim & { id: string }>('notice-claim', claimSql, [
         ...columns(notices, ['id', 'claims']),
         claimMs,
+        ...rangeOf(notices.map(({ id }) => id)),
       ])
       const claimed = new Map(rows.map((row) => [row.id, row]))
       return notices.map(({ id }) => {
@@ -106,6 +107,22 @@ const isFree = `(n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now
 
 const remainingMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
 
+/**
+ * Repeats the condition of the join in a form that always uses the primary key. The planner does not know the length
+ * of an array, and with a guess it reads the whole table.
+ */
+export const byIndex = 'n.id = ANY ($1::uuid[])'
+
+/** The same with the range of the ids, by which a plan without values finds the partitions to read. */
+export const amongIds = (first: number) =>
+  `${byIndex} AND n.id >= $${first}::uuid AND n.id <= $${first + 1}::uuid`
+
+/** The values of `amongIds`. Ids as text compare as ids do. */
+export function rangeOf(ids: readonly string[]): [string | undefined, string | undefined] {
+  const sorted = ids.toSorted()
+  return [sorted[0], sorted.at(-1)]
+}
+
 const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
          n.sealed_params AS "sealedParams", ${attemptsWithLostOne} AS attempts, n.claims,
@@ -114,13 +131,7 @@ const openSql = `
          ${remainingMs},
          coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"
   FROM notice n
-  WHERE n.id = ANY ($1::uuid[]) AND ${isFree}`
-
-/**
- * Repeats the condition of the join in a form that always uses the primary key. The planner does not know the length
- * of an array, and with a guess it reads the whole table.
- */
-export const byIndex = 'n.id = ANY ($1::uuid[])'
+  WHERE ${amongIds(2)} AND ${isFree}`
 
 const claimSql = `
   UPDATE notice n
@@ -129,6 +140,6 @@ const claimSql = `
       due_at = now() + $3 * interval '1 millisecond',
       attempts = ${attemptsWithLostOne}
   FROM unnest($1::uuid[], $2::int[]) AS seen (id, claims)
-  WHERE n.id = seen.id AND n.claims = seen.claims AND ${byIndex} AND ${isFree}
+  WHERE n.id = seen.id AND n.claims = seen.claims AND ${amongIds(4)} AND ${isFree}
     AND (n.send_at IS NULL OR n.send_at <= now())
   RETURNING n.id, n.claims, ${remainingMs}`

@@ -1,7 +1,7 @@
 /** Writes the outcome of a notice: one move with its events, and only by the last worker that claimed it. */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
-import { byIndex, workerSpacing } from './claim.ts'
+import { amongIds, rangeOf, workerSpacing } from './claim.ts'
 import { columns } from './columns.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
@@ -33,15 +33,14 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
     maxConcurrent: 1,
     ...workerSpacing,
     async run(outcomes) {
-      const rows = await database.query<{ id: string }>(
-        'notice-record',
-        recordSql,
-        columns(outcomes, [
+      const rows = await database.query<{ id: string }>('notice-record', recordSql, [
+        ...columns(outcomes, [
           ...(['id', 'claims', 'state'] as const),
           ({ attempts }) => JSON.stringify(attempts),
           ...(['retryInMs', 'provider', 'providerMessageId', 'error'] as const),
         ]),
-      )
+        ...rangeOf(outcomes.map(({ id }) => id)),
+      ])
       const written = new Set(rows.map((row) => row.id))
       return outcomes.map((outcome) => written.delete(outcome.id))
     },
@@ -67,5 +66,5 @@ const recordMove = `
   FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
     AS new (id, claims, state, attempts, retry_in_ms, provider, provider_message_id, error)
   WHERE n.id = new.id AND n.state IN ('pending', 'sending') AND n.claims = new.claims
-    AND ${byIndex}
+    AND ${amongIds(9)}
   RETURNING n.*`

@@ -13,6 +13,7 @@ export function connectServers(
   keyPrefix: string,
   closers: Closers,
   log: Pick<Log, 'connectionFailed'>,
+  { plansOnce }: { plansOnce: boolean },
 ) {
   const clients: ReturnType<typeof connectRedis>[] = []
   const openRedis = (role: ConnectionRole) => {
@@ -25,6 +26,7 @@ export function connectServers(
   }
   const database = openDatabase(urls.DATABASE_URL, {
     maxConnections: 10,
+    plansOnce,
     onError: (error) => log.connectionFailed('postgresql', error),
   })
   closers.onClose(() => database.close())

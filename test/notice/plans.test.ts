@@ -1,0 +1,74 @@
+/** How a worker's statements are planned, with many partitions. */
+import { randomBytes } from 'node:crypto'
+import { beforeAll, expect, test } from 'vitest'
+import { newId } from '../../src/base/ids.ts'
+import { createNoticeStore } from '../../src/notice/store.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { createPartitions, spansToMake } from '../../src/upkeep/partitions.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+
+const weekMs = 7 * 86_400_000
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 1, onError: () => {}, plansOnce: true })
+releaseLater(() => database.close())
+const id = newId()
+
+/** The plan of a statement that the connection of `database` has prepared. */
+async function planOf(name: string, ...values: string[]): Promise<string> {
+  const { rows } = await database.pool.query(`EXPLAIN EXECUTE "${name}" (${values.join(', ')})`)
+  return rows.map((row) => row['QUERY PLAN']).join('\n')
+}
+const ids = `ARRAY['${id}']::uuid[]`
+const range = [`'${id}'`, `'${id}'`]
+
+beforeAll(async () => {
+  const client = await pool.connect()
+  const partitions = createPartitions(client)
+  for (let week = 0; week < 12; week++) {
+    for (const span of spansToMake(Date.now() + week * weekMs)) await partitions.make(span)
+  }
+  client.release()
+  const store = createNoticeStore(database, { claimMs: 10_000 })
+  await store.insert({
+    ...{ id, app: 'default', kind: 'captcha', channel: 'sms', recipient: '+8613800138000' },
+    ...{ recipientHash: randomBytes(16), scene: 'login', template: 'captcha', locale: 'en' },
+    ...{ sealedParams: Buffer.from('sealed'), ttlMs: 300_000 },
+  })
+  const open = await store.findOpen(id)
+  const claim = open && (await store.claim(open))
+  const outcome = { id, claims: claim?.claims ?? 0, state: 'sent', attempts: [] } as const
+  expect(await store.record(outcome)).toBe(true)
+  await store.takeOverdue(10, 1_000, 1_000)
+})
+
+test('each is planned once for a connection, without its values', async () => {
+  const { rows } = await database.pool.query(
+    `SELECT name, custom_plans AS "custom" FROM pg_prepared_statements WHERE name LIKE 'notice-%' ORDER BY 1`,
+  )
+  expect(rows).toEqual(
+    ['claim', 'create', 'open', 'overdue', 'record'].map((name) => ({
+      name: `notice-${name}`,
+      custom: '0',
+    })),
+  )
+})
+
+test.each([
+  ['notice-open', [ids, ...range]],
+  ['notice-claim', [ids, 'ARRAY[1]', '1000', ...range]],
+  ['notice-record', [ids, 'ARRAY[1]', ...Array(6).fill('NULL'), ...range]],
+])(
+  '%s reads only the partition of its ids, by the index, although all are empty',
+  async (name, values) => {
+    const plan = await planOf(name, ...values)
+    expect(plan).toMatch(/Subplans Removed: 1\d/)
+    expect(plan).toMatch(/Index Scan using notice_default_pkey/)
+    expect(plan).not.toMatch(/Seq Scan on notice/)
+  },
+)
+test('the search for overdue notices reads no whole partition', async () => {
+  const plan = await planOf('notice-overdue', '10', '1000', '1000')
+  expect(plan).toMatch(/Index Scan using notice_default_due_at_idx/)
+  expect(plan).not.toMatch(/Seq Scan on notice/)
+})
