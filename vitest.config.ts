@@ -24,8 +24,8 @@ const mounted = [
 const site = ['test/docs/site.test.ts', 'test/docs/panels.test.ts']
 /** Its length is a setting: only `npm run chaos` runs it. */
 const chaos = 'test/faults/chaos.test.ts'
-/** They install large packages: only `npm run test:examples` runs them. */
-const big = ['test/examples/next.test.ts', 'test/examples/better-auth.test.ts']
+/** It installs Next.js: only `npm run test:examples` runs it. */
+const big = ['test/examples/next.test.ts']
 
 /**
  * A run without memory of an earlier one begins with the largest files, and the longest are not large. Begun

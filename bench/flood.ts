@@ -174,8 +174,8 @@ export const floodedFacades = {
   camara: {},
   hooks: {
     supabase: { kind: 'supabase', secret: 'a secret of some length', app: 'web' },
-    zitadel: { kind: 'zitadel', secret: 'a secret of some length', app: 'web' },
-    logto: { kind: 'logto', secret: 'a secret of some length', app: 'web' },
+    zitadel: { kind: 'zitadel', secret: 'a secret of zitadel', app: 'web' },
+    logto: { kind: 'logto', secret: 'a secret of logto', app: 'web' },
   },
 } as const
 

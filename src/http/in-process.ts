@@ -23,6 +23,7 @@ import {
   searchNoticesBody,
 } from './notice-reads.ts'
 import { sendNoticeBody } from './notices.ts'
+import { admitPluginRequest, inPluginRequest, notePluginOutcome } from './plugin-request.ts'
 import type { Key } from './route.ts'
 import { id, plainText, scene } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
@@ -138,12 +139,17 @@ export function createCalls(deps: {
     async (given: unknown): Promise<CallOutcome<Outcome>> => {
       if (!underWay.begin()) return { outcome: 'unavailable' }
       try {
-        const { app, keyId = inProcessKey, ...asked } = checked(schema, given, '') as Input
-        const caller = { app, keyId, ip: '', isPage: false, origins: [], sendsOwnCodes }
-        return shown(await work(asked, caller))
+        const { app, keyId, ...asked } = checked(schema, given, '') as Input
+        admitPluginRequest({ app, keyId }, false)
+        const owner = { app, keyId: keyId ?? inProcessKey }
+        const caller = { ...owner, ip: '', isPage: false, origins: [], sendsOwnCodes }
+        return notePluginOutcome(shown(await inPluginRequest(() => work(asked, caller))))
       } catch (error) {
-        if (error instanceof Unavailable) return { outcome: 'unavailable' }
-        if (error instanceof Problem) return { outcome: error.code, ...error.members } as never
+        if (error instanceof Problem) {
+          return notePluginOutcome({ outcome: error.code, ...error.members } as never)
+        }
+        if (error instanceof Unavailable)
+          return notePluginOutcome({ outcome: 'unavailable' } as const)
         throw error
       } finally {
         underWay.end()
@@ -186,6 +192,7 @@ export function createCalls(deps: {
       try {
         const key = isKeyText(token) ? await findKey(token) : null
         if (!key) return { outcome: 'unauthorized' }
+        admitPluginRequest({ app: key.app, keyId: key.id }, key.kind === 'secret')
         return { outcome: 'authenticated', app: key.app, keyId: key.id, kind: key.kind }
       } catch (error) {
         if (error instanceof Unavailable) return { outcome: 'unavailable' }

@@ -1,20 +1,24 @@
-/** Mounts a plugin's router. Its answers are counted; its errors are answered and logged like errors of Postern. */
+/** Mounts a plugin's router. Its requests are counted, logged and traced, and its errors answered, like those of Postern. */
 import type { RequestHandler } from 'express'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem, problems } from '../base/problems.ts'
+import { afterPlugin, whileAnswering } from './plugin-request.ts'
 import { invalid } from './problem.ts'
-import { countAnswer, knownMethods, type Respond } from './respond.ts'
+import { beginRequest, type EndRequest, knownMethods } from './request-record.ts'
+import type { Respond } from './respond.ts'
 
 export interface NamedRouter {
   readonly name: string
   readonly router: RequestHandler
 }
 
+/** A client of a plugin that went away before its answer, as nginx writes it. */
+const clientClosed = 499
+
 /** Paths unknown to the router go on to the next handler. */
 export function createPluginRouter(
   { name, router }: NamedRouter,
-  respond: Respond,
-  metrics: Metrics,
+  { respond, endRequest, metrics }: { respond: Respond; endRequest: EndRequest; metrics: Metrics },
 ): RequestHandler {
   // The route label is fixed, because a plugin's path may contain anything.
   const route = `plugin ${name}`
@@ -24,27 +28,40 @@ export function createPluginRouter(
     [...knownMethods, 'other'].flatMap((method) => statuses.map((status) => ({ method, status }))),
   )
   return async (request, response, next) => {
-    const startMs = performance.now()
-    const count = () => countAnswer(metrics, route, request, response.statusCode, startMs)
-    response.once('finish', count)
+    const call = beginRequest(request)
+    const end = () => {
+      const { headersSent, statusCode } = response
+      endRequest(route, request, call, headersSent ? statusCode : clientClosed)
+    }
+    response.once('close', end)
+    const isNamed = response.hasHeader(requestIdHeader)
+    if (!isNamed) response.setHeader(requestIdHeader, call.requestId)
     async function answerFault(error: unknown): Promise<void> {
-      response.off('finish', count)
-      await respond(route, request, response, () => Promise.reject(problemIn(error)))
+      response.off('close', end)
+      await respond(route, request, response, () => Promise.reject(problemIn(error)), call)
       // Half an answer can't be repaired, so the connection ends.
       if (!response.writableEnded) response.destroy()
     }
+    function passOn(): void {
+      response.off('close', end)
+      if (!isNamed) response.removeHeader(requestIdHeader)
+      afterPlugin(next)
+    }
     try {
       // The router may be a plain handler. No Express router would then catch its rejected promise.
-      await router(request, response, (error?: unknown) => {
-        if (error !== undefined && error !== null) return void answerFault(error)
-        response.off('finish', count)
-        next()
-      })
+      await whileAnswering({ route, request, call }, () =>
+        router(request, response, (error?: unknown) => {
+          if (error !== undefined && error !== null) return void answerFault(error)
+          passOn()
+        }),
+      )
     } catch (error) {
       await answerFault(error)
     }
   }
 }
+
+const requestIdHeader = 'x-request-id'
 
 /** Types of the errors of `body-parser`. An error of a vendor's client can have a status and a type too, and is a fault. */
 const parserFault = /^(entity|encoding|charset|request|parameters|stream)\./

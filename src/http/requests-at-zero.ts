@@ -1,7 +1,7 @@
 import type { Metrics } from '../base/metrics.ts'
 import { problems } from '../base/problems.ts'
 import { problemCodesOf } from './openapi.ts'
-import { knownMethods } from './respond.ts'
+import { knownMethods } from './request-record.ts'
 import { methodsOf, type Route } from './route.ts'
 
 const preflightStatuses = [

@@ -1,18 +1,14 @@
 /** Makes an answer in every case, then counts and logs the request. */
-import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
 import { createBatcher } from '../base/batcher.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
-import { inSpan, type Span } from '../base/traces.ts'
+import { inSpan } from '../base/traces.ts'
 import type { Refused } from '../rules/refused.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
-import { endRequestSpan } from './request-span.ts'
+import { beginRequest, type Call, createEndRequest, refusalFacts } from './request-record.ts'
 import { createUnderWay, type UnderWay } from './under-way.ts'
-
-/** Facts in a request's log line besides the route: ids and names only. */
-export type Facts = Record<string, string | number>
 
 /**
  * Refusals in floods (limits, wrong codes) are returned. Throwing through every await costs more than all their other
@@ -20,19 +16,8 @@ export type Facts = Record<string, string | number>
  */
 export type RouteResult = Answer | Problem | Refused
 
-/** The facts about one request that are known so far. */
-export interface Call {
-  /** By `performance.now()`. */
-  readonly startMs: number
-  readonly facts: Facts
-  /** A request gets a span when its key is known to be valid. */
-  span?: Span
-}
-
 /** Makes the answer. Throws Problem, Unavailable, or an unexpected error. */
 type Work = (call: Call) => Promise<RouteResult>
-
-export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /**
  * Callers without a valid key give way to the others (I21): a turn of the event loop answers only so many of them. A
@@ -50,6 +35,7 @@ export function createRespond(deps: {
   underWay?: UnderWay | undefined
 }) {
   const { metrics, log, underWay = createUnderWay() } = deps
+  const endRequest = createEndRequest(deps)
   const giveWay = createBatcher<void, void>({
     maxItems: strangersPerTurn,
     maxConcurrent: 1,
@@ -62,12 +48,9 @@ export function createRespond(deps: {
     request: Request,
     response: Response,
     work: Work,
+    call = beginRequest(request),
   ): Promise<void> {
-    const startMs = performance.now()
-    const given = request.headers['x-request-id'] as string | undefined
-    const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : randomUUID()
-    const facts: Facts = {}
-    const call: Call = { startMs, facts }
+    const { requestId, facts } = call
     let outcome: Answer | Problem
     const isTaken = underWay.begin()
     try {
@@ -83,50 +66,14 @@ export function createRespond(deps: {
       }
     }
     if (outcome instanceof Problem) {
-      Object.assign(facts, factsOf(outcome))
+      Object.assign(facts, refusalFacts(outcome.code, outcome.members))
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
     if (facts.app === undefined) await giveWay()
     write(response, outcome, requestId, underWay.isClosing())
     if (isTaken) underWay.end()
-
-    const { status } = outcome
-    const { method, durationMs } = countAnswer(metrics, route, request, status, startMs)
-    inSpan(call.span, () =>
-      log.requestFinished({
-        requestId,
-        method,
-        route,
-        status,
-        durationMs: Math.round(durationMs * 10) / 10,
-        ...facts,
-      }),
-    )
-    if (call.span) endRequestSpan(call.span, status, facts)
+    endRequest(route, request, call, outcome.status)
   }
-}
-
-export function countAnswer(
-  metrics: Metrics,
-  route: string,
-  request: Request,
-  status: number,
-  startMs: number,
-): { method: string; durationMs: number } {
-  const durationMs = performance.now() - startMs
-  const method = knownMethods.has(request.method) ? request.method : 'other'
-  metrics.requests.inc({ route, method, status: String(status) })
-  metrics.requestSeconds.observe({ route }, durationMs / 1_000)
-  if (status === 429) metrics.refusalSeconds.observe({}, durationMs / 1_000)
-  return { method, durationMs }
-}
-
-function factsOf({ code, members }: Problem): Facts {
-  const facts: Facts = { code }
-  for (const name of ['policy', 'rule', 'retryAfterMs']) {
-    if (members[name] !== undefined) facts[name] = members[name] as string | number
-  }
-  return facts
 }
 
 /** Refused because too many requests are under way. These come in floods and are no error. */

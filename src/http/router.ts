@@ -43,9 +43,10 @@ import { isLocalCaller, notLocal } from './local-caller.ts'
 import { createPluginRouter, type NamedRouter } from './plugin-router.ts'
 import { invalid } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
+import { type Call, createEndRequest, type Facts } from './request-record.ts'
 import { startRequestSpan } from './request-span.ts'
 import { startRequestsAtZero } from './requests-at-zero.ts'
-import { type Call, createRespond, type Facts, type Respond, type RouteResult } from './respond.ts'
+import { createRespond, type Respond, type RouteResult } from './respond.ts'
 import { isKeyed, type Key, methodsOf, type Route, type RouteRequest } from './route.ts'
 import type { UnderWay } from './under-way.ts'
 
@@ -113,7 +114,8 @@ export function createRouter(deps: {
   router.use('/docs', createReadingPage())
   router.use('/browser', createBrowserScript(onlyReads))
   router.use(answerBadPath(respond))
-  for (const one of deps.pluginRouters ?? []) router.use(createPluginRouter(one, respond, metrics))
+  const answers = { respond, endRequest: createEndRequest(deps), metrics }
+  for (const one of deps.pluginRouters ?? []) router.use(createPluginRouter(one, answers))
   return router
 
   async function run(

@@ -8,14 +8,19 @@ import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const secretOf = (seed: string) => `whsec_${Buffer.from(seed.padEnd(32, '.')).toString('base64')}`
-const [first, second] = [secretOf('first'), secretOf('second')]
+const [first, second, third, fourth] = ['first', 'second', 'third', 'fourth'].map(secretOf) as [
+  string,
+  string,
+  string,
+  string,
+]
 const zitadelKey = 'a signing key of Zitadel'
 const bearer = 'a token that Logto sends'
 const onePerHour = [{ name: 'recipient', key: '{channel}:{to}', sliding: '3 per 1h' }]
 
 const hooks = {
   supabase: { kind: 'supabase', secret: `v1,${first}|v1,${second}`, app: 'web', scene: 'signup' },
-  commas: { kind: 'supabase', secret: `v1,${first}, v1,${second}`, app: 'web' },
+  commas: { kind: 'supabase', secret: `v1,${third}, v1,${fourth}`, app: 'web' },
   zitadel: { kind: 'zitadel', secret: zitadelKey, app: 'web', scene: 'login' },
   logto: { kind: 'logto', secret: bearer, app: 'shop', scene: 'login' },
 }
@@ -127,9 +132,18 @@ describe('Supabase', () => {
     ],
     ['a time 240 s ago', (body: unknown) => supabaseHeaders(body, { agoMs: 240_000 })],
   ])('%s → sent', async (_, headersOf) => {
-    for (const name of ['supabase', 'commas']) {
+    const body = { user: { phone: newPhone() }, sms: { otp: '561166' } }
+    expect(await call('supabase', body, headersOf(body))).toMatchObject({ status: 200, body: {} })
+  })
+
+  test('secrets joined by commas: each of them → sent; a call of another hook → 401', async () => {
+    for (const [secret, status] of [
+      [third, 200],
+      [fourth, 200],
+      [first, 401],
+    ] as const) {
       const body = { user: { phone: newPhone() }, sms: { otp: '561166' } }
-      expect(await call(name, body, headersOf(body))).toMatchObject({ status: 200, body: {} })
+      expect((await call('commas', body, supabaseHeaders(body, { secret }))).status).toBe(status)
     }
   })
 
@@ -237,6 +251,16 @@ describe('Zitadel', () => {
       expect((await call('zitadel', body, { 'zitadel-signature': signature })).status).toBe(200)
     }
     await textsTo(phone)
+  })
+
+  test('a repeat that is signed anew sends once; the next code is another message', async () => {
+    const phone = `+${newPhone()}`
+    for (const agoMs of [9_000, 5_000, 0]) {
+      expect((await zitadel(sms(phone, { code: '0M53RF' }), { agoMs })).status).toBe(200)
+    }
+    await textsTo(phone)
+    expect((await zitadel(sms(phone, { code: 'X1Y2Z3' }))).status).toBe(200)
+    await textsTo(phone, 2)
   })
 
   test('a refusal is a problem with its status', async () => {

@@ -21,6 +21,7 @@ async function load(sections: Record<string, unknown>) {
 
 const va = `VA${'a'.repeat(32)}`
 const signup = { app: 'web', scene: 'signup' }
+const whsec = (letter: string) => `v1,whsec_${Buffer.alloc(24, letter).toString('base64')}`
 
 test('each façade is off unless it is named', async () => {
   expect(await load({})).toEqual({ plugins: [], problems: [] })
@@ -47,6 +48,26 @@ test.each<[string, unknown, RegExp]>([
     'two services of one scene',
     { twilioVerify: { services: { [va]: signup, [`VA${'b'.repeat(32)}`]: signup } } },
     /^compat\.twilioVerify\.services: two services have the same app and scene$/,
+  ],
+  [
+    'one secret for two hooks',
+    {
+      hooks: {
+        web: { kind: 'logto', secret: 'a long random text', app: 'web' },
+        shop: { kind: 'zitadel', secret: 'a long random text', app: 'shop' },
+      },
+    },
+    /^compat\.hooks\.shop\.secret: is also the secret of web; each hook needs a secret of its own$/,
+  ],
+  [
+    'one of the secrets of another hook',
+    {
+      hooks: {
+        web: { kind: 'supabase', secret: `${whsec('a')}|${whsec('b')}|${whsec('b')}`, app: 'web' },
+        shop: { kind: 'supabase', secret: `${whsec('c')}, ${whsec('b')}`, app: 'shop' },
+      },
+    },
+    /^compat\.hooks\.shop\.secret: is also the secret of web; /,
   ],
 ])('%s → a problem with its place', async (_, compat, expected) => {
   const { problems } = await load({ compat })

@@ -1,7 +1,7 @@
 /** The calls in process, providers and routers of a host: what a host gets that has no HTTP before Postern. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import express, { Router } from 'express'
+import express, { type Response, Router } from 'express'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createPostern, type Plugin, type ProviderKind } from '../../src/main/create-postern.ts'
@@ -368,6 +368,32 @@ describe("a plugin's router", () => {
     expect(countOf('POST', 200)).toBe('1')
     expect(countOf('GET', 404)).toBe(undefined)
     expect(countOf('POST', 503)).toBe('0')
+  })
+
+  test('what a plugin passes on has nothing of it; a client that leaves before its answer is counted as 499', async () => {
+    const asked: Response[] = []
+    const plugin: Plugin = {
+      name: 'acme-api',
+      router: () => Router().get('/v1/acme', (_, response) => void asked.push(response)),
+    }
+    const { get, url, postern } = await open(undefined, { plugins: [plugin] })
+    const ofHost = await get('/elsewhere', { headers: { 'x-request-id': 'request-of-a-client' } })
+    expect([ofHost.status, ofHost.headers.get('x-request-id')]).toEqual([404, null])
+    const answer = get('/v1/acme', { headers: { 'x-request-id': 'request-of-a-client' } })
+    await eventually(() => expect(asked).toHaveLength(1))
+    asked[0]?.json({})
+    expect((await answer).headers.get('x-request-id')).toBe('request-of-a-client')
+
+    const leaving = new AbortController()
+    const left = fetch(`${url}/v1/acme`, { signal: leaving.signal })
+    await eventually(() => expect(asked).toHaveLength(2))
+    leaving.abort()
+    await expect(left).rejects.toThrow()
+    await eventually(async () =>
+      expect(await postern.metrics()).toMatch(
+        /requests_total\{[^}]*route="plugin acme-api"[^}]*status="499"[^}]*\} 1/,
+      ),
+    )
   })
 
   test('throw null: a handler without a router is a fault; in a router Express goes on to the next handler', async () => {

@@ -4,6 +4,8 @@ import type { ReceiptHead, ReceiptRequest } from '../../base/receipt.ts'
 export interface HookKind {
   /** The mistake in a secret of the policy file; undefined for a usable one. */
   findMistake(secret: string): string | undefined
+  /** The secrets in the setting, if it can have several. */
+  secretsIn?(secret: string): readonly string[]
   create(secret: string): HookReader
 }
 

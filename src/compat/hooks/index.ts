@@ -39,11 +39,25 @@ const hook = z
 
 type Hook = z.output<typeof hook>
 
+/** A call that was recorded at one hook must not be genuine at another, where it would send its code once more. */
+const hooksByName = z.record(hookName, hook).check(({ value, issues }) => {
+  const owners = new Map<string, string>()
+  for (const [name, { kind, secret }] of Object.entries(value)) {
+    for (const one of kinds[kind]?.secretsIn?.(secret) ?? [secret]) {
+      const owner = owners.get(one) ?? name
+      owners.set(one, owner)
+      if (owner === name) continue
+      const message = `is also the secret of ${owner}; each hook needs a secret of its own`
+      issues.push({ code: 'custom', message, path: [name, 'secret'], input: '' })
+    }
+  }
+})
+
 /** I21: without proof of the sender, a body takes no more memory than a receipt. */
 const maxBodyBytes = 49_152
 
 export const hooks = defineFacade({
-  settings: z.record(hookName, hook),
+  settings: hooksByName,
   secretsIn: (settings) =>
     Object.fromEntries(
       Object.entries(settings).map(([name, { secret }]) => [`${name}.secret`, secret]),

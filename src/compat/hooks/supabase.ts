@@ -28,6 +28,7 @@ export const supabase: HookKind = {
     secretsIn(secret).every(isUsableSecret)
       ? undefined
       : 'must be v1,whsec_ and base64 of 16 bytes or more; several are joined by |',
+  secretsIn,
   create(secret) {
     const secrets = secretsIn(secret)
     return {
@@ -50,8 +51,9 @@ export const supabase: HookKind = {
 }
 
 /** As in Supabase's settings: `v1,whsec_…|v1,whsec_…`. */
-const secretsIn = (secret: string) =>
-  secret.split(/\||, /).map((one) => one.trim().replace(/^v1,/, ''))
+function secretsIn(secret: string): string[] {
+  return secret.split(/\||, /).map((one) => one.trim().replace(/^v1,/, ''))
+}
 
 function codesIn({ user, sms, email_data: mail }: Body): CodeToSend[] {
   // `user.phone` is the old number while a number is changed.

@@ -1,0 +1,55 @@
+/**
+ * The request that a plugin's router is answering. The calls in process find it here. So its log line names app, key,
+ * notice and refusal, and its span is above theirs, without a line in the plugin.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Request } from 'express'
+import { inSpan } from '../base/traces.ts'
+import { type Call, refusalFacts } from './request-record.ts'
+import { startRequestSpan } from './request-span.ts'
+
+interface PluginRequest {
+  readonly route: string
+  readonly request: Request
+  readonly call: Call
+}
+
+const current = new AsyncLocalStorage<PluginRequest>()
+
+export const whileAnswering = <Result>(plugin: PluginRequest, work: () => Result): Result =>
+  current.run(plugin, work)
+
+/** For handlers after the plugin, which do not answer for it. */
+export const afterPlugin = (next: () => void): void => current.exit(next)
+
+/**
+ * The plugin has found out whose request it is. `isTrusted`: a secret key was given, so the caller's trace may be
+ * continued. The first call counts.
+ */
+export function admitPluginRequest(
+  { app, keyId }: { app: string; keyId?: string | undefined },
+  isTrusted: boolean,
+): void {
+  const { route, request, call } = current.getStore() ?? {}
+  if (!call || call.isOver || call.span) return
+  Object.assign(call.facts, keyId === undefined ? { app } : { app, keyId })
+  call.span = startRequestSpan(route as string, request as Request, call.startMs, isTrusted)
+}
+
+/** Runs a call in process. */
+export const inPluginRequest = <Result>(work: () => Result): Result =>
+  inSpan(current.getStore()?.call.span, work)
+
+/** What a read found is no fact of the request. */
+const reads = ['found', 'not_found']
+const successes = ['accepted', 'passed', 'canceled']
+
+/** Notes the outcome of a send, a check or an end of a code. */
+export function notePluginOutcome<Made extends { outcome: string }>(made: Made): Made {
+  const { outcome, ...members } = made as { outcome: string; id?: string }
+  const { call } = current.getStore() ?? {}
+  if (!call || reads.includes(outcome)) return made
+  if (!successes.includes(outcome)) Object.assign(call.facts, refusalFacts(outcome, members))
+  else if (members.id) call.facts.noticeId = members.id
+  return made
+}

@@ -1,0 +1,66 @@
+/** Counts, logs and traces a request, whoever answers it. */
+import { randomUUID } from 'node:crypto'
+import type { Request } from 'express'
+import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
+import { inSpan, type Span } from '../base/traces.ts'
+import { endRequestSpan } from './request-span.ts'
+
+/** Facts in a request's log line besides the route: ids and names only. */
+export type Facts = Record<string, string | number>
+
+/** The facts about one request that are known so far. */
+export interface Call {
+  /** By `performance.now()`. */
+  readonly startMs: number
+  /** The caller's id, if it has the right form. */
+  readonly requestId: string
+  readonly facts: Facts
+  /** A request gets a span when its key is known to be valid. */
+  span?: Span
+  isOver?: true
+}
+
+export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+export function beginRequest({ headers }: Request): Call {
+  const startMs = performance.now()
+  const given = headers['x-request-id'] as string | undefined
+  const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : randomUUID()
+  return { startMs, requestId, facts: {} }
+}
+
+export type EndRequest = ReturnType<typeof createEndRequest>
+
+export function createEndRequest({ metrics, log }: { metrics: Metrics; log: Log }) {
+  /** `route` is the path of the contract, never the path of the request. */
+  return function endRequest(route: string, request: Request, call: Call, status: number): void {
+    const { startMs, requestId, facts, span } = call
+    call.isOver = true
+    const durationMs = performance.now() - startMs
+    const method = knownMethods.has(request.method) ? request.method : 'other'
+    metrics.requests.inc({ route, method, status: String(status) })
+    metrics.requestSeconds.observe({ route }, durationMs / 1_000)
+    if (status === 429) metrics.refusalSeconds.observe({}, durationMs / 1_000)
+    inSpan(span, () =>
+      log.requestFinished({
+        requestId,
+        method,
+        route,
+        status,
+        durationMs: Math.round(durationMs * 10) / 10,
+        ...facts,
+      }),
+    )
+    if (span) endRequestSpan(span, status, facts)
+  }
+}
+
+/** The facts of a refusal. */
+export function refusalFacts(code: string, members: Readonly<Record<string, unknown>>): Facts {
+  const facts: Facts = { code }
+  for (const name of ['policy', 'rule', 'retryAfterMs']) {
+    if (members[name] !== undefined) facts[name] = members[name] as string | number
+  }
+  return facts
+}
