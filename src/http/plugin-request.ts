@@ -40,7 +40,7 @@ export function admitPluginRequest(
 export const inPluginRequest = <Result>(work: () => Result): Result =>
   inSpan(current.getStore()?.call.span, work)
 
-/** What a read found is no fact of the request. */
+/** Outcomes of reads are no facts of the request. */
 const reads = ['found', 'not_found']
 const successes = ['accepted', 'passed', 'canceled']
 

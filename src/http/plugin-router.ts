@@ -1,4 +1,4 @@
-/** Mounts a plugin's router. Its requests are counted, logged and traced, and its errors answered, like those of Postern. */
+/** Mounts a plugin's router. Like routes of Postern, its requests are counted, logged and traced, and its errors answered. */
 import type { RequestHandler } from 'express'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem, problems } from '../base/problems.ts'

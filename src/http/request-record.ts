@@ -1,4 +1,4 @@
-/** Counts, logs and traces a request, whoever answers it. */
+/** Counts, logs and traces each request: answered by a route of Postern, or by a plugin. */
 import { randomUUID } from 'node:crypto'
 import type { Request } from 'express'
 import type { Log } from '../base/log.ts'

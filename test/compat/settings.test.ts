@@ -57,7 +57,7 @@ test.each<[string, unknown, RegExp]>([
         shop: { kind: 'zitadel', secret: 'a long random text', app: 'shop' },
       },
     },
-    /^compat\.hooks\.shop\.secret: is also the secret of web; each hook needs a secret of its own$/,
+    /^compat\.hooks\.shop\.secret: is also the secret of web; each hook needs another secret$/,
   ],
   [
     'one of the secrets of another hook',

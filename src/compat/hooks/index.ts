@@ -47,7 +47,7 @@ const hooksByName = z.record(hookName, hook).check(({ value, issues }) => {
       const owner = owners.get(one) ?? name
       owners.set(one, owner)
       if (owner === name) continue
-      const message = `is also the secret of ${owner}; each hook needs a secret of its own`
+      const message = `is also the secret of ${owner}; each hook needs another secret`
       issues.push({ code: 'custom', message, path: [name, 'secret'], input: '' })
     }
   }
