@@ -85,9 +85,7 @@ describe('a refused recipient', () => {
     async (name) => {
       const spellings = [
         '+8613900139000',
-        ...(name === 'camara'
-          ? []
-          : ['+86 139-0013-9000', '+86 (139) 0013.9000', '＋８６１３９００１３９０００']),
+        ...(name === 'camara' ? [] : ['+86 139-0013-9000', '+86 (139) 0013.9000']),
         ...(name === 'hook' ? ['8613900139000'] : []),
         ...(name === 'camara' ? [] : ['refused.person@example.com', 'REFUSED.PERSON@EXAMPLE.COM']),
       ]
@@ -149,7 +147,8 @@ test('another app reads, checks and ends nothing of this one, by SID, by id, by 
       expect((await twilioForm(`Verifications/${name}`, { Status }, otherApp)).status).toBe(404)
     }
   }
-  for (const form of [{ VerificationSid: sid }, { To: to }]) {
+  const forms: Record<string, string>[] = [{ VerificationSid: sid }, { To: to }]
+  for (const form of forms) {
     const checked = await twilioForm('VerificationCheck', { ...form, Code: code }, otherApp)
     expect(checked.status).toBe(404)
   }
