@@ -46,7 +46,7 @@ function writeIntoPages(integrity: string): void {
   }
 }
 
-/** In one step, because another process may be reading the file. */
+/** Writes in one step, because another process may be reading the file. */
 function writeInOneStep(file: string, content: string | Buffer): void {
   writeFileSync(`${file}.${process.pid}`, content)
   renameSync(`${file}.${process.pid}`, file)

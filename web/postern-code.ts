@@ -55,7 +55,7 @@ export class PosternCode extends Base {
     return this.#field?.pass() ?? ''
   }
 
-  // As other inputs of a form: `valueMissing` with `required` until a code has passed.
+  // Like the property of other inputs: `valueMissing` if the field is `required` and no code has passed.
   get validity(): ValidityState {
     return this.#internals.validity
   }

@@ -25,7 +25,7 @@ export interface Script {
   readonly source: string
   /** Runs by hash. A server that has lost its scripts (restart, SCRIPT FLUSH) gets the source. */
   run(client: RedisClient, keys: readonly string[], args: Arguments): Promise<unknown>
-  /** The same, but strings of the answer are Buffers. */
+  /** Like `run`, but strings in the answer are Buffers. */
   runForBytes(client: ByteClient, keys: readonly string[], args: Arguments): Promise<unknown>
 }
 

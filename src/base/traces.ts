@@ -32,7 +32,7 @@ export interface SpanStart {
   attributes?: Attributes
   /** A `traceparent` that becomes the parent. Without it, the parent is the active span. */
   parent?: string | null | undefined
-  /** By `performance.now()`; now if absent. */
+  /** Start of the span by `performance.now()`; now if absent. */
   startMs?: number
 }
 

@@ -24,7 +24,7 @@ export function createTurns(options: {
   maxWaitMs: number
 }) {
   const { maxUnderWay, maxWaiting, maxWaitMs } = options
-  /** By app, then by caller. The first entry has the next turn. No map or set in here is empty. */
+  /** The waiting requests by app, then by caller. The first entry has the next turn. No map or set in here is empty. */
   const apps = new Map<string, Map<string, Set<Waiting>>>()
   let underWay = 0
 

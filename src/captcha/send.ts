@@ -49,7 +49,7 @@ interface Sending {
   policy: string
   fields: Fields
   answerBy: number
-  /** The code, if it is not drawn: of a test recipient, or the caller's own. */
+  /** A code that is not drawn: the fixed code of a test recipient, or a code that the caller made. */
   given: string | undefined
 }
 

@@ -3,5 +3,5 @@ import type { Facade } from './facade.ts'
 import { hooks } from './hooks/index.ts'
 import { twilioVerify } from './twilio-verify/index.ts'
 
-/** By their names under `compat` in the policy file. */
+/** The façades by their names under `compat` in the policy file. */
 export const facades: Readonly<Record<string, Facade>> = { twilioVerify, camara, hooks }

@@ -72,7 +72,7 @@ const providers = z.record(
 
 export const templatesFolder = z.string().default('./templates')
 
-/** In the spelling of normalised recipients. */
+/** A domain, spelled as in normalised recipients. */
 const domainName = z
   .string()
   .transform((text) => domainToASCII(text))

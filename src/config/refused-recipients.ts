@@ -8,7 +8,7 @@ const maxBytes = 16_777_216
 const maxShown = 20
 
 interface Refused {
-  /** In the normal form of recipients. */
+  /** The recipients in their normal form. */
   list: string[]
   /** Problems in the policy file. */
   found: FileProblem[]

@@ -84,7 +84,7 @@ const signedIn = (
 <form method="post" action="/sign-out">${csrfField(view)}
 <button class="link">${view.words.signOut}</button></form>`
 
-/** The same page in another language. */
+/** The path of the same page in another language. */
 function inLanguage(here: string, language: Language): string {
   const [path = '', search = ''] = here.split('?', 2)
   const query = new URLSearchParams(search)

@@ -21,7 +21,7 @@ export function startLiveness(deps: {
   lookEveryMs?: number
 }) {
   const { workers, depths } = deps
-  /** Since when each channel has had waiting jobs at every look. */
+  /** For each channel, the time since when jobs have waited at every look. */
   const waitingSinceMs = new Map<Channel, number>()
 
   async function look() {

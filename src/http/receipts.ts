@@ -14,7 +14,7 @@ const notSigned = {
  * expected answer after the receipts are in the database.
  */
 export function receiptRoute(deps: {
-  /** By provider name; only provider kinds with receipts over HTTP. */
+  /** Readers by provider name, for provider kinds with receipts over HTTP. */
   readers: ReadonlyMap<string, ReceiptReader>
   /** Resolves once they are in the database. */
   takeReceipts: (provider: string, receipts: readonly Receipt[]) => Promise<void>

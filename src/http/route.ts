@@ -34,7 +34,7 @@ export interface RouteRequest<Body = unknown> extends RequestHead {
 
 export interface Route<Body = unknown> {
   method: 'get' | 'post' | 'delete'
-  /** With parameters, as in `/v1/notices/:id`. */
+  /** The path with its parameters, such as `/v1/notices/:id`. */
   path: string
   name: string
   summary: string

@@ -2,7 +2,7 @@
 import type { Database } from '../storage/database.ts'
 
 export interface AdoptedNotice {
-  /** Not sent yet. */
+  /** The notice is not sent yet. */
   isOpen: boolean
   createdAt: Date
   expiresAt: Date

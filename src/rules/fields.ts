@@ -23,7 +23,7 @@ interface Field {
   readonly isHashed?: true
 }
 
-/** By name, in the order in which records of decisions store them. */
+/** The fields by name, in the order in which records of decisions store them. */
 export const fields: Readonly<Record<string, Field>> = {
   to: {
     noun: { en: 'one recipient', zh: '同一收件人' },
@@ -119,7 +119,7 @@ export const fields: Readonly<Record<string, Field>> = {
   },
 }
 
-/** In the order of the catalogue. */
+/** The names of all fields that match, in the order of the catalogue. */
 export function fieldsThat(matches: (field: Field) => unknown): readonly string[] {
   return Object.keys(fields).filter((name) => matches(fields[name] as Field))
 }

@@ -16,7 +16,7 @@ export type { Admission, Decision, Refusal } from '../limiter/index.ts'
 export interface Caller {
   app: string
   keyId: string
-  /** The address of the request, after the trusted proxies. */
+  /** The address of the caller, as trusted proxies report it. */
   ip: string
   /** The key may stand in a page: the rules for pages apply too, and a challenge is possible. */
   isPage: boolean

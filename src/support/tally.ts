@@ -18,7 +18,7 @@ export interface TallyEntry {
   what: Tallied
   /** Empty for `dropped`. */
   app: string
-  /** Set for refusals and challenges, like `rule`. */
+  /** Present only for refusals and challenges, as is `rule`. */
   policy?: string | undefined
   rule?: string | undefined
 }

@@ -31,7 +31,7 @@ export interface HookMessage {
 
 export interface CodeToSend {
   channel: 'sms' | 'email'
-  /** As the product writes it. */
+  /** The recipient as the product writes it. */
   to: string
   code: string
   locale?: string | undefined

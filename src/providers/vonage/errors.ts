@@ -4,7 +4,7 @@ import { defaultRetryAfterMs } from '../send-result.ts'
 /** Maps the statuses of Vonage's SMS API to results. They arrive as text in HTTP 200. Others are `unknown`. */
 const kinds: ReadonlyMap<string, 'rejected' | 'invalid_recipient' | 'throttled' | 'unavailable'> =
   new Map([
-    ['1', 'throttled'], // faster than the account may
+    ['1', 'throttled'], // more calls per second than the account may make
     ['2', 'rejected'], // a parameter is missing
     ['3', 'rejected'], // a parameter is wrong
     ['4', 'unavailable'], // wrong credentials
