@@ -35,7 +35,7 @@ interface SmsTemplate {
   render(variables: Readonly<Record<string, string>>): { text: string }
 }
 
-/** Takes the type of the settings from the schema, and erases it for the list. */
+/** Infers the type of the settings from the schema. The result has no such type, so all façades fit into one list. */
 export function defineFacade<Settings>(facade: Facade<Settings>): Facade {
   return facade as unknown as Facade
 }

@@ -127,7 +127,7 @@ export async function openRouters<Calls, Router>(
   return routers
 }
 
-/** A function is called once per process, even when the policy file is read again. */
+/** If a plugin is given as a function, it is called once per process, even when the policy file is read again. */
 async function madeBy(given: unknown): Promise<unknown> {
   if (typeof given !== 'function') return given
   const made = madeOnce.get(given) ?? (async () => given())()

@@ -25,7 +25,7 @@ export function createReadingPage(): Router {
   // Only the files that the page needs.
   for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js']) {
     router.get(`/${file}`, (request, response, next) => {
-      // Sent as a whole, because the contract has no answers to ranges and conditions.
+      // The file is sent as a whole, because the contract has no answers to ranges and conditions.
       for (const name of ['if-match', 'if-unmodified-since']) delete request.headers[name]
       response.sendFile(file, { root, acceptRanges: false }, (error) => {
         if (error && !response.headersSent) next()

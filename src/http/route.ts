@@ -74,7 +74,7 @@ export const isKeyed = ({ access }: Route) => access === 'secret' || access === 
 export const methodsOf = ({ method }: Route) =>
   method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]
 
-/** Takes a route's body type from its schema, and erases it for the list. */
+/** Infers the type of a route's body from its schema. The result has no such type, so all routes fit into one list. */
 export function defineRoute<Body>(route: Route<Body>): Route {
   return route as unknown as Route
 }

@@ -67,8 +67,8 @@ export function createIdempotency(database: Database) {
 
   return {
     /**
-     * True if the key is in use now. For requests that will otherwise be refused. All callers share one statement at a
-     * time, which writes nothing.
+     * True if the key is in use now. A request with such a key may be a repeat, which must not be refused before its
+     * answer is found. All callers share one statement at a time, which writes nothing.
      */
     async isKnown(app: string, key: string): Promise<boolean> {
       if (looking >= maxLooking)

@@ -17,7 +17,7 @@ interface Field {
   readonly isPersonal?: true
   /** Derived from the recipient. Rules with such a field do not apply to test recipients, who may get sends all day. */
   readonly isOfRecipient?: true
-  /** Support can derive it from a recipient and an app. Other fields are known only during a request. */
+  /** Support can derive the value from a recipient and an app. Other fields are known only during a request. */
   readonly isKnown?: true
   /** The value is personal, or could be found by trying all values. Records store a short keyed hash of it. */
   readonly isHashed?: true
