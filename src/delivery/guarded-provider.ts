@@ -120,8 +120,8 @@ export function createGuardedProvider(
 
   async function takeTurn(message: Message, wish: Wish): Promise<Turn | Deferred> {
     const { isUrgent, leftMs, hasOther } = wish
-    const held = away(isUrgent)
-    if (held) return held
+    const deferred = away(isUrgent)
+    if (deferred) return deferred
     const weight = provider.slotsFor?.(message) ?? 1
     const place = await turns.take({ isUrgent, weight, withinMs: leftMs, isPatient: !hasOther })
     if (!place.granted) return awayOrBusy(isUrgent, place.retryInMs)
@@ -144,8 +144,8 @@ export function createGuardedProvider(
     weight: number,
   ): Promise<Turn | Deferred> {
     // While the message waited, the provider may have failed or throttled.
-    const held = away(isUrgent)
-    if (held) return held
+    const deferred = away(isUrgent)
+    if (deferred) return deferred
     const permit = await acquireSendPermit(provider.name, message.to, isUrgent)
     if (!permit.granted) {
       return { kind: 'deferred', reason: permit.reason, retryInMs: permit.retryInMs }

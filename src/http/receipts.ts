@@ -16,7 +16,7 @@ const notSigned = {
 export function receiptRoute(deps: {
   /** Readers by provider name, for provider kinds with receipts over HTTP. */
   readers: ReadonlyMap<string, ReceiptReader>
-  /** Resolves once they are in the database. */
+  /** Resolves when the receipts are in the database. */
   takeReceipts: (provider: string, receipts: readonly Receipt[]) => Promise<void>
   metrics: Metrics
 }): Route {

@@ -52,7 +52,7 @@ export interface Replayed {
   toMs: number | undefined
   requests: number
   recipients: number
-  /** One recipient of this number was recorded, and only these are counted here. */
+  /** One in this many recipients was recorded. Only the recorded ones are counted here. */
   oneOf: number
   rows: Row[]
   changes: Change[]
