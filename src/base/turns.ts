@@ -19,7 +19,7 @@ interface Waiting {
 
 export function createTurns(options: {
   maxUnderWay: number
-  /** Per app. */
+  /** The most waiting requests of one app. */
   maxWaiting: number
   maxWaitMs: number
 }) {
@@ -94,8 +94,8 @@ const countOf = (callers: ReadonlyMap<string, ReadonlySet<unknown>>) =>
   [...callers.values()].reduce((sum, { size }) => sum + size, 0)
 
 /**
- * Removes the newest request of the caller with the most. Returns false without removing any if that caller would then
- * have fewer waiting requests than the new request's caller.
+ * Removes the newest request of the caller that has the most waiting requests. Returns false, and removes none, if that
+ * caller would then have fewer than the new request's caller.
  */
 function makeRoom(callers: Map<string, Set<Waiting>>, ownSize: number): boolean {
   const greediest = [...callers.values()].reduce((most, one) => (one.size > most.size ? one : most))

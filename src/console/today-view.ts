@@ -13,7 +13,7 @@ export interface Today {
   delivery: Delivery
   /** Counts of the operator's apps; undefined if PostgreSQL could not count them. */
   day: readonly CountedHour[] | undefined
-  /** Sums of every app. */
+  /** The sums by hour, of every app. */
   tally: readonly HourTally[]
 }
 

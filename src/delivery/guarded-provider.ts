@@ -79,7 +79,7 @@ const overrunMs = 1_000
  */
 const maxWaiting = 200
 
-/** Messages are claimed this long before their call, by the usual pace. A claim takes less time. */
+/** At the usual pace, messages are claimed this long before their call. A claim takes less time. */
 const aheadMs = 40
 /** Longest wait of a claimed message for a slot, because its code may be replaced. Then it stays away as long. */
 const giveBackMs = 250

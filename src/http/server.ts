@@ -47,7 +47,7 @@ interface Connection {
   unanswered: number
   request?: IncomingMessage | undefined
   response?: ServerResponse | undefined
-  /** The parser's error after requests that still need their answers. */
+  /** An error of the parser, answered after the requests before it. */
   unreadable?: Error
   /** The last answer is under way or sent. Later requests on this connection are not carried out. */
   isEnding: boolean
