@@ -25,7 +25,7 @@ export interface LogOutputOptions {
 /** Lines are gathered into one write of this size, or one write a second. */
 const gatheredLength = 32_768
 const flushEveryMs = 1_000
-/** Limit of the waiting lines; a write under way may be as long again. */
+/** Limit of the waiting lines. A write under way may have the same length. */
 const maxWaitingLength = 1_048_576
 const closeWithinMs = 1_000
 

@@ -87,7 +87,7 @@ export function createLog(options: {
     connectionFailed(part: string, error: unknown) {
       logger.warn({ part, ...errorFacts(error) }, 'connection failed')
     },
-    /** The metrics count every request, so the log needs only a sample of those that come in floods. */
+    /** The metrics count every request, so the log needs only a sample of requests that come in floods. */
     requestFinished(facts: RequestFacts) {
       const isRefusal = facts.status === 429 || facts.reason === 'load'
       const isOfStranger = facts.app === undefined && facts.status >= 400 && facts.status < 500

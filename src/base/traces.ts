@@ -2,8 +2,8 @@
  * Spans of OpenTelemetry, made with its API package alone. The operator loads an SDK before Postern
  * (docs/guides/traces.md). Without one, every function here does nothing but call the work it was given.
  *
- * A trace begins with a request, or continues the one of its caller. It reaches the worker through the notice's row, as
- * the text of the header `traceparent` (W3C Trace Context). Only sampled spans write it. So a row without it gets no
+ * A trace begins with a request, or continues the trace of the caller. It reaches the worker through the notice's row,
+ * as the text of the header `traceparent` (W3C Trace Context). Only sampled spans write it. So a row without it gets no
  * spans, and a sampler that keeps one trace in a hundred fills one row in a hundred.
  *
  * Attributes are ids and names. Recipients, texts and addresses are never among them, nor are the messages of errors,

@@ -190,7 +190,7 @@ export function createCheckCaptcha(deps: {
   }
 }
 
-/** Why the code can't be one that was sent; undefined if it can. */
+/** Why this text can't be a sent code; undefined if it can. */
 function formProblem(code: string, { length, own }: { length: number; own: boolean }) {
   if (own)
     return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : 'must have 4 to 10 letters or digits'

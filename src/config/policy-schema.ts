@@ -128,7 +128,7 @@ export const policyFileSchema = z.strictObject({
       countries: z.array(country).min(1).optional(),
       /** Number types that get SMS; a default list if absent. */
       types: z.array(z.enum(numberTypes)).min(1).optional(),
-      /** Numbers and addresses that get no messages, and files with one of them a line. */
+      /** Numbers and addresses that get no messages, and files with one number or address per line. */
       refuse: z
         .union([z.string(), z.array(z.string())])
         .default([])

@@ -1,4 +1,4 @@
-/** `recipients.refuse`: numbers, addresses, and files with one of them a line. */
+/** `recipients.refuse`: numbers, addresses, and files with one number or address per line. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { FileProblem } from './located-yaml.ts'

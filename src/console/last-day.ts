@@ -63,7 +63,7 @@ export function createLastDay(countHour: CountHour) {
     }
   }
 
-  /** The counts of these apps by hour, oldest hour first. If `apps` is undefined, of every app. Throws Unavailable. */
+  /** The counts of these apps, or of every app if `apps` is undefined, oldest hour first. Throws Unavailable. */
   return async function lastDay(
     apps: readonly string[] | undefined,
     nowMs: number,

@@ -68,7 +68,7 @@ type Found<Members> = ({ outcome: 'found' } & Members) | Wrong
  * by address. `keyId` is the caller's key, for rules by `{keyId}`.
  */
 export interface PosternCalls {
-  /** `policy` decides in place of `captcha`: a policy that includes `captcha`. */
+  /** `policy`: a policy that includes `captcha` and decides in its place. */
   sendCaptcha(asked: z.input<typeof captchaInput>): Promise<CallOutcome<SendOutcome>>
   /**
    * The code of a recipient, or of an id alone. `anyForm`: a code of the wrong form is a wrong code and counts. Otherwise it

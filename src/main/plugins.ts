@@ -9,7 +9,7 @@ import type { ProviderKind } from '../providers/provider-kind.ts'
 export interface Plugin {
   /** The name in messages, log lines and metrics. By default the entry under `plugins:`. */
   readonly name: string
-  /** Keyed by the `kind` of each. */
+  /** Provider kinds by their `kind`. */
   // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
   readonly providerKinds?: Readonly<Record<string, ProviderKind<any>>>
   /**
@@ -30,7 +30,7 @@ export interface Plugin {
 
 /** The additions that a host passes to `createPostern`. */
 export interface Additions {
-  /** Keyed by the `kind` of each. */
+  /** Provider kinds by their `kind`. */
   readonly providerKinds?: Plugin['providerKinds']
   /** Plugins, or functions that return one. */
   readonly plugins?: readonly (Plugin | (() => Plugin | Promise<Plugin>))[]

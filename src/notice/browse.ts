@@ -1,9 +1,9 @@
 /**
  * Pages of notices for operators, filtered by state, kind, template, provider and time, across apps.
  *
- * No index covers all of these filters, and each more index would cost every send. So a page reads a limited number of
- * the latest notices by their ids, and keeps those that match. It reports how far it came, and the next page continues
- * there. The cost is the same for every filter and any number of rows.
+ * No index covers all of these filters, and every further index would make sends slower. So a page reads a limited
+ * number of the latest notices by their ids, and keeps those that match. It reports how far it came, and the next page
+ * continues there. The cost is the same for every filter and any number of rows.
  */
 import type { Database } from '../storage/database.ts'
 import type { NoticeState } from './states.ts'

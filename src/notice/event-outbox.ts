@@ -55,7 +55,7 @@ export function createEventOutbox(database: Database) {
       return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
     },
 
-    /** Ends leases: deletes the rows in `finished`, and makes those in `retries` due after their pause. */
+    /** Ends leases: deletes the events in `finished`, and makes the events in `retries` due after their pause. */
     async settle(
       finished: readonly string[],
       retries: readonly { id: string; pauseMs: number }[],

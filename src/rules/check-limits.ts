@@ -81,8 +81,8 @@ export function createCheckLimits(deps: {
     },
 
     /**
-     * Milliseconds until a guess is compared, after a wrong guess. If the guess filled a lock-out, the lock begins now
-     * and not at the next guess. So the answer can report the wait at once.
+     * Milliseconds until a guess is compared, after a wrong guess. If the guess reached the limit of a lock-out, the
+     * lock begins now and not at the next guess. So the answer can report the wait at once.
      */
     async holdAfter(
       owner: LimitFacts,

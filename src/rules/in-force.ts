@@ -3,8 +3,8 @@ import { type PageRules, withPageRules } from './policies.ts'
 import { withTestPolicies } from './test-policies.ts'
 
 /**
- * The policies that a checked policy file puts in force: its policies and those for pages. If the file has test recipients,
- * their variants too.
+ * The policies that a checked policy file puts in force: its policies, the policies for pages, and if the file has test
+ * recipients, the variants for them.
  */
 export function policiesInForce(file: {
   readonly policies: Readonly<Record<string, unknown>>

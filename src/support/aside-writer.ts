@@ -77,7 +77,7 @@ export function createAsideWriter<Item>(options: {
   }
 }
 
-/** If one owner has more than half of a full turn, its newest item gives way to an item of another owner. */
+/** If one owner has more than half of a full turn, its newest item is replaced by an item of another owner. */
 export function makeRoomAmong<Item>(ownerOf: (item: Item) => string) {
   return (waiting: Item[], item: Item): boolean => {
     const counts = Map.groupBy(waiting, ownerOf)

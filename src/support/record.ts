@@ -56,7 +56,7 @@ export interface DecidedRecord extends Recorded {
   id: string
   /** Absent if the request was admitted. */
   refusal?: RecordedRefusal
-  /** A solved challenge: rules that require one admit the request. */
+  /** The caller has solved a challenge, so rules that require a challenge admit the request. */
   isSolved: boolean
   /** The fields of the limit check. In a written record, hashes replace values that identify a person. */
   fields: Fields

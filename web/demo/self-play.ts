@@ -75,7 +75,7 @@ export function createSelfPlay(deps: {
   }
 
   return {
-    /** Called with each state of the server. Returns true while the recording is shown instead. */
+    /** Called with each state of the server. True while the page shows the recording and not this state. */
     covers(state: DemoState): boolean {
       real = state
       if (state.decisions.length > 0 || hand.wantsCode() || !isSamePolicy(state)) end()

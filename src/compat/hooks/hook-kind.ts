@@ -1,4 +1,4 @@
-/** An identity product that makes its own codes, and calls a hook to have them sent. */
+/** An identity product that makes its own codes, and calls a hook that sends them. */
 import type { ReceiptHead, ReceiptRequest } from '../../base/receipt.ts'
 
 export interface HookKind {

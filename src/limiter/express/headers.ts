@@ -34,8 +34,8 @@ export function rateLimitHeaders(
 }
 
 /**
- * The problem type of a refusal by the same draft, with its member. A lock is "abnormal usage"; any other refusal is a
- * used-up quota. The name in `violated-policies` is the one in `RateLimit-Policy`.
+ * The problem type that the same draft defines for a refusal, with the member that belongs to it. A lock is "abnormal
+ * usage"; any other refusal is a used-up quota. The name in `violated-policies` is the one in `RateLimit-Policy`.
  */
 export function rateLimitProblem(policy: string, { kind, rule, window }: Refusal) {
   const type = kind === 'lockout' ? 'abnormal-usage-detected' : 'quota-exceeded'

@@ -93,7 +93,7 @@ function withAddress({ ip, ...fields }: Fields): Fields {
   return typeof ip === 'string' ? { ...fields, ip: limiterKeyOfIp(ip) } : fields
 }
 
-/** The members of a 400. Undefined unless the error is about the value of a field from `fieldsOf`. */
+/** The members of the problem for a 400. Undefined if the error is not about a value that `fieldsOf` returned. */
 function faultOfRequest(error: unknown, given: Fields): object | undefined {
   if (!(error instanceof MissingField || error instanceof InvalidPermits)) return undefined
   const { field } = error

@@ -18,7 +18,7 @@ export function createCalendar(cron: string, timezone: string) {
   }
 
   return {
-    /** The period with the time `atMs`. It is computed only if it is not the latest one. */
+    /** The period that contains the time `atMs`. The latest result is remembered. */
     periodAt(atMs: number) {
       if (atMs < period.startsAt || atMs >= period.endsAt) period = compute(atMs)
       return period

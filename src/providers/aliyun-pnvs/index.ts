@@ -20,7 +20,7 @@ export const aliyunPnvs: ProviderKind<AliyunPnvsSettings> = {
   create: createAliyunPnvs,
 }
 
-/** Numbers of mainland China, the only ones that the service reaches. */
+/** Numbers of mainland China. The service reaches no others. */
 const mainland = /^\+86(1\d{10})$/
 
 function createAliyunPnvs(

@@ -1,5 +1,5 @@
 /**
- * The open connections to one mail server. The caller has at most as many mails under way as it wants connections.
+ * The open connections to one mail server. The caller limits the mails under way, and with them the connections.
  *
  * A server counts the errors of a session until it accepts a mail. Postfix delays every command by a second from the tenth
  * error on, and ends the session at the twentieth. A refused mail is two errors, because RCPT and DATA are sent together.
