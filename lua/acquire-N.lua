@@ -67,7 +67,7 @@ local function set(key, value, expiresAt)
   call('SET', key, value, 'PXAT', texts[expiresAt])
 end
 
-local KEYS, reply, parts, values, news, times, ends = KEYS, { now }, #plan, {}, {}, {}, {} -- the last four by part
+local KEYS, reply, parts, values, news, times, ends = KEYS, { now }, #plan, {}, {}, {}, {} -- the last four have one entry per part
 local full = {} -- by rule: the last check in which the rule was full but let the check pass
 local width = memoryMs > 0 and parts + 1 or parts
 for check = 0, #KEYS / width - 1 do

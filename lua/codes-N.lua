@@ -30,7 +30,7 @@ local function find(codes, id)
   for place, code in ipairs(codes) do if code.id == id then return place, code end end
 end
 
--- A step gets the codes of its scene. It returns its answer, true if it changed them, and true if there is a new one.
+-- A step gets the codes of its scene. It returns its answer, true if it changed the codes, and true if it added a code.
 function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
   local isPending = #codes > 0 or hasOthers == '1'
   -- So many codes are left only by processes that died. The first code may be the current one.
@@ -134,7 +134,7 @@ local function take(key, name, scene, ...)
     code.scene = scene
     table.insert(others, code)
   end
-  -- Each needed a send to this recipient.
+  -- The oldest codes are removed. Each code needed a send to this recipient, so there are rarely so many.
   while #others > maxCodesOfAllScenes do table.remove(others, 1) end
   if #others == 0 then redis.call('DEL', key)
   elseif isNew then

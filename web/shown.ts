@@ -133,7 +133,7 @@ function shownCountry(state: State, { settings, written, text }: Around): ShownC
 
 const optionsMade = new Map<string, ShownCountry['options']>()
 
-/** Sorted as in the language. Made once, because a field is drawn four times a second. */
+/** The countries, sorted as in the language. Made once, because a field is drawn four times a second. */
 function optionsOf(countries: readonly string[], language: string): ShownCountry['options'] {
   const name = `${language} ${countries}`
   let options = optionsMade.get(name)

@@ -76,8 +76,8 @@ export function noteIn(span: Span, attributes: Attributes, error?: string): void
 }
 
 /**
- * Runs `work` in a new span below `parent` or the active span. If the active span is not sampled, no span is made. If
- * there is none, a span is made only if it may be the first of a trace.
+ * Runs `work` in a new span below `parent` or the active span. If the active span is not sampled, no span is made.
+ * Without an active span, a span is made only if it may be the first of a trace.
  */
 export async function traced<Result>(
   start: SpanStart & { mayBeFirst?: true },

@@ -48,7 +48,7 @@ export function createAltcha(deps: {
 }): ChallengeKind {
   const { secrets, tries, nowMs } = deps
 
-  /** The current secret first. */
+  /** One key per secret in use, the current secret first. */
   function keysOf({ app, keyId }: ChallengeOwner) {
     const ofAnswers = secrets.challengeKeys(['answer', app, keyId])
     const [current, ...previous] = secrets

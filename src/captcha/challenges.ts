@@ -127,7 +127,7 @@ export function createChallenges(deps: {
       }
     },
 
-    /** The refusal, or the challenge that opens its rule. */
+    /** Returns the refusal, or a challenge if a solved challenge would admit the request. */
     async refuse(caller: Caller, limited: Limited): Promise<Limited | ChallengeRequired> {
       const { challenge, policy, rule } = limited
       return challenge && caller.isPage ? required(caller, { policy, rule }) : limited

@@ -148,7 +148,7 @@ function testingProblems(sections: Sections, checks: SectionChecks): FileProblem
 
 interface Sections {
   readonly plugins: readonly unknown[]
-  /** Undefined if it is not a list of policies. */
+  /** Undefined if the section has the wrong shape. */
   readonly policies: Readonly<Record<string, unknown>> | undefined
   readonly pageRules: PageRules
   readonly prices: Readonly<Record<string, number>> | undefined

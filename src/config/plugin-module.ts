@@ -8,7 +8,7 @@ import { dirname, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { orLate } from '../base/deadline.ts'
 
-/** The plugins of this process, by the beginning of the paths of their code as in stack traces. */
+/** The plugins of this process, by the path with which their lines in stack traces begin. */
 const pluginsByHome = new Map<string, string>()
 
 /** The default export of a module that the policy file at this path names. */

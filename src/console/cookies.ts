@@ -26,7 +26,10 @@ function cookieOf({ headers }: Request, name: string): string | undefined {
 const isHttps = ({ headers }: Request) =>
   headers.origin === `https://${headers.host}` || headers['x-forwarded-proto'] === 'https'
 
-/** Only for pages of this site, unreadable for scripts. The browser drops it when it is closed; Redis ends the session. */
+/**
+ * The session cookie is only for pages of this site and unreadable for scripts. A closed browser drops the cookie;
+ * Redis ends the session.
+ */
 export function sessionHeader(request: Request, token: string): string {
   const [name, secure] = isHttps(request) ? [secureSessionCookie, '; Secure'] : [sessionCookie, '']
   return `${name}=${token}; Path=/; HttpOnly; SameSite=Strict${secure}`

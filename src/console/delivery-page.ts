@@ -22,7 +22,7 @@ export type DeliveryState = () => Promise<Delivery>
 export interface ProviderFacts {
   name: string
   kind: string
-  /** The text of the policy file. */
+  /** The pace as the policy file spells it. */
   pace?: string | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Signs operators in and out, and finds the operator of every request: by the session in the cookie. Its key must still
- * be allowed to open the console.
+ * Signs operators in and out, and finds the operator of every request: by the session in the cookie. The key of the
+ * session must still be allowed to open the console.
  *
  * A form that changes something must also come from a page of this console. Browsers send the origin of the page with
  * every form, and no other site can read the CSRF token.

@@ -56,7 +56,7 @@ export interface GuardedProvider {
   readonly capacity: number
   /** Waits for a turn to send this message. */
   takeTurn(message: Message, wish: Wish): Promise<Turn | Deferred>
-  /** Why no call is allowed now, with the message's place in the line of returns; undefined if calls are allowed. */
+  /** Why no call is allowed now, and when this message may come back. Undefined if calls are allowed. */
   away(isUrgent: boolean): Deferred | undefined
   /** The outcome of an `unknown` send, if the provider supports queries. */
   readonly query?: (sent: SentMessage, timeoutMs: number) => Promise<SendResult>

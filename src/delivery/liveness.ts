@@ -21,7 +21,7 @@ export function startLiveness(deps: {
   lookEveryMs?: number
 }) {
   const { workers, depths } = deps
-  /** For each channel, the time since when jobs have waited at every look. */
+  /** The time since which jobs of each channel have waited, at every look. */
   const waitingSinceMs = new Map<Channel, number>()
 
   async function look() {

@@ -41,7 +41,10 @@ export const meanings: Readonly<Record<AttemptOutcome, Meaning>> = {
 export interface RetryPolicy {
   tries: number
   unknownRetries: number
-  /** Short for codes, because a person waits. For notices, all are sent within a minute after a provider returns. */
+  /**
+   * Short for codes, because a person waits. For notices, short enough that all are sent within a minute after a
+   * provider returns.
+   */
   longestPauseMs: number
   /** Pause before the next query about an unknown attempt, and before the attempt is repeated. */
   askAgainMs: number

@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url'
 import { runProgram } from './server-process.ts'
 
 /**
- * The first of these programs on the PATH. No npm package contains them. If none is found, root on Debian gets the Debian
- * package. On other systems, this throws the advice.
+ * The first of these programs on the PATH. No npm package contains them. If none is found, root on Debian gets the
+ * Debian package. On other systems, throws an Error with the advice.
  */
 export function findOrInstall(
   programs: readonly string[],

@@ -1,6 +1,6 @@
 /**
  * The request that a plugin's router is answering. The calls in process find it here. So its log line names app, key,
- * notice and refusal, and its span is above theirs, without a line in the plugin.
+ * notice and refusal, and its span is the parent of their spans. The plugin needs no code for this.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Request } from 'express'
@@ -19,7 +19,7 @@ const current = new AsyncLocalStorage<PluginRequest>()
 export const whileAnswering = <Result>(plugin: PluginRequest, work: () => Result): Result =>
   current.run(plugin, work)
 
-/** For handlers after the plugin, which do not answer for it. */
+/** For handlers after the plugin: their work is no part of its request. */
 export const afterPlugin = (next: () => void): void => current.exit(next)
 
 /**

@@ -11,7 +11,7 @@ export type Facts = Record<string, string | number>
 
 /** The facts about one request that are known so far. */
 export interface Call {
-  /** By `performance.now()`. */
+  /** Start of the request by `performance.now()`. */
   readonly startMs: number
   /** The caller's id, if it has the right form. */
   readonly requestId: string

@@ -20,9 +20,9 @@ export type RouteResult = Answer | Problem | Refused
 type Work = (call: Call) => Promise<RouteResult>
 
 /**
- * Callers without a valid key give way to the others (I21): a turn of the event loop answers only so many of them. A
- * connection sends its next request after its answer, so a flood gets as slow as its answers. A send needs some six turns.
- * None of them is refused, because receipts of providers and preflights of pages have no key either.
+ * Callers without a valid key give way to the others (I21): a turn of the event loop answers only this many of them. A
+ * connection sends its next request after its answer, so a flood gets as slow as its answers. A send needs some six
+ * turns. None of them is refused, because receipts of providers and preflights of pages have no key either.
  */
 const strangersPerTurn = 4
 

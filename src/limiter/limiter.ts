@@ -47,15 +47,18 @@ export interface AcquireOptions {
   /** Default 1. If a rule can never give so many, the call throws `InvalidPermits`. */
   readonly permits?: number | undefined
   /**
-   * The name of the request. A repeat with the same id gets the first answer if that was an admission, while requests
-   * are remembered. After a refusal, a repeat is decided anew. `release` needs this id.
+   * The id of the request. While it is remembered, a repeat of an admitted request gets the same answer. After a
+   * refusal, a repeat is decided anew. `release` needs this id.
    */
   readonly requestId?: string | undefined
   /** The caller has just made the id, so a remembered refusal may answer the call. */
   readonly isNewRequest?: boolean | undefined
   /** The call is not a request of a caller, so it is not reported to `LimiterEvents`. */
   readonly isSilent?: boolean | undefined
-  /** The caller has solved a challenge. Rules with `mode: challenge` count the request if it fits, and pass it. */
+  /**
+   * The caller has solved a challenge. Rules with `mode: challenge` then admit the request in any case, and count it if
+   * it fits.
+   */
   readonly isSolved?: boolean | undefined
 }
 
@@ -73,7 +76,7 @@ export interface WindowState extends Omit<WindowLimit, 'windowMs'> {
 export interface Limiter {
   /** Takes permits from every rule of the policy, or from none. */
   acquire(policy: string, fields: Fields, options?: AcquireOptions): Promise<Decision>
-  /** Like `acquire`, but waits while a wait within `timeoutMs` can help. Otherwise resolves with the last refusal. */
+  /** Like `acquire`, but waits for up to `timeoutMs` if that can help. Otherwise resolves with the last refusal. */
   acquireWithin(
     policy: string,
     fields: Fields,

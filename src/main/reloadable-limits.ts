@@ -29,7 +29,7 @@ export function createLimits(
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
-    // A code can pass until its end. Only then are the uses of its send given back.
+    // The uses of a send are given back when its code passes. That can be at the end of the life of the code.
     rememberRequestsMs: Math.max(rememberRequestsMs, config.file.code.ttl + 60_000),
     // With a test clock, a refusal remembered for a second could apply for simulated hours.
     ...(clock ? { clock, rememberRefusalsMs: 0 } : {}),

@@ -113,11 +113,11 @@ const remainingMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 A
  */
 export const byIndex = 'n.id = ANY ($1::uuid[])'
 
-/** The same with the range of the ids, by which a plan without values finds the partitions to read. */
+/** `byIndex` with the range of the ids. A plan without values needs the range to find the partitions. */
 export const amongIds = (first: number) =>
   `${byIndex} AND n.id >= $${first}::uuid AND n.id <= $${first + 1}::uuid`
 
-/** The values of `amongIds`. Ids as text compare as ids do. */
+/** The values of `amongIds`. Ids sort in the same order as texts. */
 export function rangeOf(ids: readonly string[]): [string | undefined, string | undefined] {
   const sorted = ids.toSorted()
   return [sorted[0], sorted.at(-1)]

@@ -88,7 +88,8 @@ const addSql = `
   INSERT INTO event (app, type, data, trace_parent)
   SELECT * FROM unnest($1::text[], $2::text[], $3::jsonb[], $4::text[])`
 
-// The column rounds to milliseconds, half of the time up. So does the cast: an event that is due now is taken now.
+// The column rounds to milliseconds, often up. The cast rounds in the same way, so an event that is due now is taken
+// now.
 const takeSql = `
   UPDATE event
   SET tries = tries + 1, due_at = now() + $2 * interval '1 millisecond'

@@ -154,7 +154,8 @@ const isFree = `(old.created_at < now() - $6 * interval '1 millisecond' OR (old.
     CASE WHEN old.answer IS NULL THEN old.created_at < now() - $5 * interval '1 millisecond'
          ELSE EXISTS (SELECT FROM notice n WHERE n.id = old.notice_id AND ${endedUnsent}) END))`
 
-// The last part sees the table before this statement. There a key can be free that another request has just reserved.
+// The last part sees the table as it was before this statement. There a key can be free that another request has just
+// reserved.
 const reserveSql = `
   WITH mine AS (
     INSERT INTO idempotency_key AS old (app, key_hash, request_hash, notice_id, created_at)

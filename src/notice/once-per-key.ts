@@ -24,7 +24,10 @@ const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
 /** The two functions that can make the outcome of a send. */
 interface Ways {
-  /** The answer for the notice of an earlier request that never answered. Undefined if it was not sent and will not be. */
+  /**
+   * The answer for the notice of an earlier request that never answered. Undefined if it was not sent and will not be
+   * sent.
+   */
   adopt(earlierId: string): Promise<Accepted | undefined>
   /** Makes the notice with this id. */
   make(id: string): Promise<SendOutcome>

@@ -131,7 +131,7 @@ const namesRecipient = `CASE notice.channel
     WHEN 'sms' THEN strpos(regexp_replace(first.detail, '[^0-9]', '', 'g'), right(notice.recipient, 8)) > 0
     ELSE strpos(lower(first.detail), lower(notice.recipient)) > 0 END`
 
-/** One row per receipt whose notice was found, in any state that `sent` leads to. */
+/** One row per receipt whose notice was found, in `sent` or a later state. */
 const applyMove = `
   WITH found AS (
     SELECT r.n, r.outcome, r.detail, notice.id, notice.state

@@ -9,7 +9,7 @@ import type { Attempt } from './states.ts'
 /** The result that a worker writes. `pending` needs `retryInMs`. */
 export interface NoticeOutcome {
   id: string
-  /** The number of claims, as the claim returned it, or the read if there was no claim. */
+  /** The number of claims: from the claim, or from the read if there was no claim. */
   claims: number
   state: 'pending' | 'sent' | 'failed' | 'expired'
   /** All attempts, including attempts of earlier claims. */

@@ -115,7 +115,7 @@ const encoded = (values: Values) =>
 
 type Values = Readonly<Record<string, string>>
 
-/** Without a prototype, so that a missing `{{constructor}}` is missing. */
+/** An object without a prototype. Otherwise `{{constructor}}` would have a value. */
 function own(values: Readonly<Record<string, string>>): Record<string, string> {
   return Object.assign(Object.create(null), values)
 }

@@ -124,6 +124,6 @@ export function fieldsThat(matches: (field: Field) => unknown): readonly string[
   return Object.keys(fields).filter((name) => matches(fields[name] as Field))
 }
 
-/** Fields for keys of policies on checks, and on sends. */
+/** The fields that keys may use in policies on checks, and in policies on sends. */
 export const checkFields = fieldsThat(({ of, isNumber }) => of === 'sends and checks' && !isNumber)
 export const sendFields = fieldsThat(({ of, isNumber }) => of !== 'attempts' && !isNumber)

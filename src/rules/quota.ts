@@ -105,7 +105,7 @@ export function createQuota(deps: {
   const asked = (policy: string, fields: Fields) => (isTest(fields) ? testPolicyOf(policy) : policy)
 
   /**
-   * Takes a use from every rule of the policy, or from none. The request id allows giving the uses back. The id is
+   * Takes a use from every rule of the policy, or from none. The uses can be given back by the request id. The id is
    * new, so the limiter may answer a flood from its memory of refusals.
    *
    * `isSolved`: rules in mode challenge admit the request. `isSilent`: not a caller's request, so no metric counts it.

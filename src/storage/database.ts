@@ -31,13 +31,13 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** PostgreSQL's limit comes first, so that a statement can't commit after its caller has stopped waiting. */
+/** PostgreSQL's time limit ends first, so that a statement can't commit after its caller has stopped waiting. */
 const statementTimeoutMs = 1_200
 const queryTimeoutMs = 1_500
 const connectTimeoutMs = 1_500
 /** Ends connections, so that PostgreSQL's time is read again even on busy ones. */
 const connectionLivesS = 3_600
-/** Support needs two to four. */
+/** The most names. Support needs two to four. */
 const maxNames = 8
 
 export function openDatabase(
@@ -46,8 +46,8 @@ export function openDatabase(
     maxConnections: number
     onError: (error: Error) => void
     /**
-     * Plans each statement once per connection, without its values, and by indexes. For workers: with thirty partitions a
-     * plan of their few statements costs more than a run. Unfit for filters that callers choose.
+     * Plans each statement once per connection, without its values, and by indexes. For workers: with thirty partitions
+     * a plan of their few statements costs more than a run. Not for filters that callers choose.
      */
     plansOnce?: boolean
   },

@@ -65,7 +65,7 @@ export function subjectsOf(
   }
 
   return [...policiesOfSends(policies)].flatMap((name) =>
-    // A policy has the rules of included policies too. They count where they are declared.
+    // A policy has the rules of included policies too. Those rules count under the policy that declares them.
     (policies[name] ?? []).filter(({ policy }) => policy === name).flatMap(subjectsOfRule),
   )
 }

@@ -166,7 +166,7 @@ const tookMs = ({ createdAt, sentAt }: Notice) =>
 const breathe = () => new Promise((resolve) => setTimeout(resolve, breathMs))
 
 let drawn = Math.floor(Math.random() * 10_000)
-/** Unique in this page, and most likely across pages. */
+/** Digits that are unique in this page, and most likely also across pages. */
 const newDigits = () => String(drawn++ % 10_000).padStart(4, '0')
 const newNumber = () => `+861380013${newDigits()}`
 

@@ -50,7 +50,7 @@ export const supabase: HookKind = {
   },
 }
 
-/** As in Supabase's settings: `v1,whsec_…|v1,whsec_…`. */
+/** The secrets in a text of Supabase's settings: `v1,whsec_…|v1,whsec_…`. */
 function secretsIn(secret: string): string[] {
   return secret.split(/\||, /).map((one) => one.trim().replace(/^v1,/, ''))
 }

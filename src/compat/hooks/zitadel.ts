@@ -36,7 +36,7 @@ export const zitadel: HookKind = {
       const to = phone || email
       if (!to) return undefined
       const channel = phone ? 'sms' : 'email'
-      // A call has no id, and Zitadel signs each repeat anew. A new code makes another body.
+      // A call has no id, and Zitadel signs each repeat anew. So the body is the id: a new code makes another body.
       const id = createHash('sha256').update(rawBody).digest('hex')
       return { id, codes: code ? [{ channel, to, code }] : [] }
     },

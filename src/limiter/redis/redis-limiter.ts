@@ -18,7 +18,7 @@ export interface RedisLimiterOptions extends EngineOptions {
   readonly redis: LimiterRedis
   /** Default `postern:`. */
   readonly keyPrefix?: string | undefined
-  /** The key of the hashes of subjects. All processes need the same. */
+  /** The key for the hashes of subjects. All processes need the same key. */
   readonly subjectKey?: SubjectKey | undefined
   /** Default 250. */
   readonly deadlineMs?: number | undefined

@@ -11,8 +11,8 @@ import { type SesSettings, sesSettings } from './settings.ts'
 import { signAws4 } from './signature.ts'
 
 /**
- * Mail by Amazon SES: SendEmail of its API v2, with the whole mail as `smtp` composes it. SES adds DKIM and replaces the
- * Message-ID, so the notice id is sent as a tag; SES repeats it in its events. It does not detect repeats.
+ * Mail by Amazon SES: SendEmail of its API v2, with the whole mail as `smtp` composes it. SES adds DKIM and replaces
+ * the Message-ID, so the notice id is sent as a tag; SES repeats it in its events. SES does not detect repeated sends.
  */
 export const ses: ProviderKind<SesSettings> = {
   kind: 'ses',

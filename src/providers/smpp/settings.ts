@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../../base/durations.ts'
 
-/** Type of number and numbering plan (5.2.5, 5.2.6), if the carrier needs others than the address suggests. */
+/** Type of number and numbering plan (5.2.5, 5.2.6), if the carrier needs other values than the address suggests. */
 const numbering = z
   .strictObject({ ton: z.int().min(0).max(6).optional(), npi: z.int().min(0).max(18).optional() })
   .default({})

@@ -15,8 +15,8 @@ import { unsubscribeHeaders } from './unsubscribe.ts'
  * Mail over SMTP through connections that stay open (connections.ts).
  *
  * The Message-ID contains the notice id. So every retry has the same one, and a server can drop the repeat. If the
- * connection was lost before the last byte was read for sending, the message was not accepted. After it, the outcome is
- * unknown.
+ * connection was lost before the last byte was read for sending, the message was not accepted. After that byte, the
+ * outcome is unknown.
  */
 export const smtp: ProviderKind<SmtpSettings> = {
   kind: 'smtp',

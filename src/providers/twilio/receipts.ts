@@ -21,7 +21,7 @@ const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
   canceled: 'failed',
 }
 
-/** Checks the signature against the address in the settings. A proxy may have changed the requested one. */
+/** Checks the signature against the address in the settings. A proxy may have changed the address of the request. */
 function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
   const { noticeId } = request.query
   const reference = typeof noticeId === 'string' && noticeId !== '' ? noticeId : undefined
