@@ -6,8 +6,7 @@
 -- arguments  the part; its value; the time of the newest use, or 0; the number of uses up to that use; how many of these
 --            are stored; now
 -- returns    the hold, or 0; the value to which permits are added, or the value with a new lock; the time of the
--- permits;
---            the time at which the value expires
+--            permits; the time at which the value expires
 local pack, unpack, sub, max, min, floor, ceil = struct.pack, struct.unpack, string.sub, math.max, math.min, math.floor, math.ceil
 local count, time, timed, last, size, wrap = '>I4', '>I6', '>I6I4', '>I6I4I4', 10, 2 ^ 32
 local kinds = {}

@@ -50,7 +50,7 @@ const problemTypes = 'https://iana.org/assignments/http-problem-types'
 /** A structured-field string (RFC 9651). */
 const nameOf = (policy: string, window: NamedWindow) => `"${plainName(policy, window)}"`
 
-/** Keeps printable ASCII only. Names of windows contain nothing else. */
+/** Keeps printable ASCII only, as the headers demand. Windows contain no other characters. */
 const plainName = (policy: string, { rule, window }: NamedWindow) =>
   `${policy}/${rule} ${window.replaceAll(/[^\x20-\x7e]|["\\]/g, '')}`
 
