@@ -13,7 +13,7 @@ import { createKeyStore } from '../access/key-store.ts'
 import { createKeyToken } from '../access/key-token.ts'
 import { createClosers } from '../base/closers.ts'
 import { commandLine, isInstalled } from '../base/command-line.ts'
-import { endInOrder } from '../base/end-in-order.ts'
+import { stopOnSignals } from '../base/stop-on-signals.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import type { DemoParts } from '../main/compose.ts'
 import { readConfigOrExit, startOrExit } from '../main/run.ts'
@@ -69,7 +69,7 @@ servers.onClose(() => worker.close())
 // The demo is ready only when the worker is ready too.
 await worker.ready.catch(giveUp)
 const starting = startOrExit(config, { api: true, worker: false }, createDemoParts())
-const end = endInOrder(
+const end = stopOnSignals(
   starting.then(({ log, close }) => ({
     log,
     async close() {

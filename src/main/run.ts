@@ -2,7 +2,7 @@
  * The life of a production process: it reads the settings, starts, and ends in order. A second signal ends it at once.
  * A shutdown that takes longer than a send is ended too.
  */
-import { endInOrder, onHangUp, stopWithinMs } from '../base/end-in-order.ts'
+import { onHangUp, stopOnSignals, stopWithinMs } from '../base/stop-on-signals.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { pluginIn } from '../config/plugin-module.ts'
 import { type DemoParts, type Roles, type Running, start } from './compose.ts'
@@ -13,7 +13,7 @@ export async function run(roles: Roles): Promise<void> {
   const config = await readConfigOrExit()
   const starting = startOrExit(config, roles)
   const { DRAIN_SECONDS } = config.environment
-  const end = endInOrder(starting, stopWithinMs + DRAIN_SECONDS * 1_000, pluginIn)
+  const end = stopOnSignals(starting, stopWithinMs + DRAIN_SECONDS * 1_000, pluginIn)
   // Reloads run one after the other, because reading the file is asynchronous.
   let reloaded: Promise<unknown> = starting
   onHangUp(end, () => {

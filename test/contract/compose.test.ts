@@ -8,7 +8,7 @@ import { DCLinter } from 'dclint'
 import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { parseDurationMs } from '../../src/base/durations.ts'
-import { stopWithinMs } from '../../src/base/end-in-order.ts'
+import { stopWithinMs } from '../../src/base/stop-on-signals.ts'
 import { environmentNames } from '../../src/config/environment.ts'
 import { findOnPath } from '../../src/dev/find-or-install.ts'
 

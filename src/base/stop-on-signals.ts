@@ -16,7 +16,7 @@ const onePressMs = 500
  * start. Returns a function that does the same. A second call while it closes exits at once. `pluginIn` finds the
  * plugin that caused an error.
  */
-export function endInOrder(
+export function stopOnSignals(
   starting: Promise<{ log: Pick<Log, 'stopping' | 'fatal'>; close(): Promise<void> }>,
   withinMs = stopWithinMs,
   pluginIn: (error: unknown) => string | undefined = () => undefined,
@@ -55,7 +55,7 @@ export function endInOrder(
 }
 
 /** Calls `reload` on SIGHUP. A closed terminal sends it too; then the process ends, as it can get no Ctrl-C. */
-export function onHangUp(end: ReturnType<typeof endInOrder>, reload: () => void): void {
+export function onHangUp(end: ReturnType<typeof stopOnSignals>, reload: () => void): void {
   const hadTerminal = hasTerminal()
   process.on('SIGHUP', () => {
     if (hadTerminal && !hasTerminal()) void end('terminal closed', 0)
