@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { eventTypes } from '../../src/base/event-types.ts'
 import { isSignedWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { wantedEventTypes } from '../../src/upkeep/event-dispatcher.ts'
@@ -165,4 +165,25 @@ test('a pass that fails is followed by another; stop waits for the calls under w
   // Six passes, if there were any.
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(receiver.told).toHaveLength(2)
+})
+
+test('while no event is due, one look each pause', async () => {
+  const outbox = await openOutbox({ pollMs: 1_000 })
+  let looks = 0
+  const take = async () => {
+    looks += 1
+    return []
+  }
+  const settle = async () => {}
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const dispatcher = outbox.start([], { ...outbox.store, take, settle })
+    await vi.advanceTimersByTimeAsync(20_000)
+    await dispatcher.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+  // Pauses vary by a quarter.
+  expect(looks).toBeGreaterThanOrEqual(15)
+  expect(looks).toBeLessThanOrEqual(28)
 })
