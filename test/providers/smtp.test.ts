@@ -326,10 +326,7 @@ describe('smtp', () => {
     const kinds: string[] = []
     for (const name of ['ada', 'later', 'grace', 'later', 'later', 'later', 'edith', 'later']) {
       const to = `${name}@example.test`
-      const call = new AbortController()
-      kinds.push((await provider.send({ ...message, noticeId: newId(), to }, call.signal)).kind)
-      // The mail has ended, and its connection stays.
-      call.abort()
+      kinds.push((await provider.send({ ...message, noticeId: newId(), to }, never)).kind)
     }
     expect(kinds).toEqual([
       'accepted',
