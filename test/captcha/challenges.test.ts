@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { setImmediate } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import { createAltcha } from '../../src/captcha/altcha.ts'
@@ -19,6 +20,20 @@ const server = await testRedis()
 const secrets = createSecrets('the first secret, of thirty-two bytes or more')
 const asked = { app: 'shop', keyId: 'key', origins: ['https://shop.example'] }
 const altcha = createAltcha({ secrets, tries: 5, nowMs: Date.now })
+
+/** A turn is waited for 300 ms, which a busy machine may take for the steps of a test. */
+async function withoutTimers(
+  steps: (until: (is: () => boolean | Promise<boolean>) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    await steps(async (is) => {
+      while (!(await is())) await setImmediate()
+    })
+  } finally {
+    vi.useRealTimers()
+  }
+}
 
 let roomCount = 0
 async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) {
@@ -177,14 +192,14 @@ test('a flood of made-up tokens: 32 of them are with the vendor at a time, 64 of
     )
   const flood = settled('flood', 120)
   await eventually(() => proving === 32)
-  const startMs = performance.now()
   expect(await Promise.race(flood)).toBe('challenge')
-  const shop = Promise.all(settled('shop', 3))
-  const taken = () => server.client.keys(`${room.keyPrefix}*shop-*`)
-  await eventually(async () => expect(await taken()).toHaveLength(3))
-  end(false)
-  expect(await shop).toEqual(Array(3).fill('refused'))
-  expect(performance.now() - startMs).toBeLessThan(2_000)
+  await withoutTimers(async (until) => {
+    const shop = Promise.all(settled('shop', 3))
+    const taken = () => server.client.keys(`${room.keyPrefix}*shop-*`)
+    await until(async () => (await taken()).length === 3)
+    end(false)
+    expect(await shop).toEqual(Array(3).fill('refused'))
+  })
   const outcomes = await Promise.all(flood)
   expect(outcomes.filter((outcome) => outcome === 'challenge').length).toBeGreaterThanOrEqual(24)
   expect(await room.results()).toMatchObject({ wrong: proving })
@@ -204,22 +219,23 @@ test('a flood of made-up tokens from one address: another visitor of the same pa
     close() {},
   })
   const take = (answer: string, ip: string) => room.take(asked, answer, ip).catch(() => undefined)
-  const flood = Array.from({ length: 120 }, (_, at) => take(`flood-${at}`, '203.0.113.1'))
-  await eventually(() => proving.length === 32)
-  const visitor = take('visitor', '203.0.113.2')
-  await eventually(async () =>
-    expect(await server.client.keys(`${room.keyPrefix}*visitor`)).toHaveLength(1),
-  )
-  // One turn for the flood, which waits already, and the next is the visitor's.
-  for (const end of waiting.splice(0, 2)) end()
-  await eventually(() => proving.length === 34)
-  expect(proving.slice(32)).toContain('visitor')
-  const endAll = setInterval(() => {
-    for (const end of waiting.splice(0)) end()
-  }, 5)
-  expect(await visitor).toEqual({ kind: 'refused' })
-  await Promise.all(flood)
-  clearInterval(endAll)
+  await withoutTimers(async (until) => {
+    const flood = Array.from({ length: 120 }, (_, at) => take(`flood-${at}`, '203.0.113.1'))
+    await until(() => proving.length === 32)
+    const visitor = take('visitor', '203.0.113.2')
+    const taken = () => server.client.keys(`${room.keyPrefix}*visitor`)
+    await until(async () => (await taken()).length === 1)
+    // One turn for the flood, which waits already, and the next is the visitor's.
+    for (const end of waiting.splice(0, 2)) end()
+    await until(() => proving.length === 34)
+    expect(proving.slice(32)).toContain('visitor')
+    const endAll = setInterval(() => {
+      for (const end of waiting.splice(0)) end()
+    }, 5)
+    expect(await visitor).toEqual({ kind: 'refused' })
+    await Promise.all(flood)
+    clearInterval(endAll)
+  })
 })
 
 test('enter: pages need an answer, servers need none; a malformed one is wrong input, a bad one gets a new challenge', async () => {
