@@ -49,9 +49,11 @@ const DemoPicture = defineComponent(() => {
     const imagesOf = (end: '-still.webp' | '.webp', facts: Record<string, string>) =>
       ['light', 'dark'].map((scheme) =>
         h('img', {
+          // Before `src`: an image that is not shown is then not loaded.
+          loading: 'lazy',
           class: [scheme, end === '.webp' && 'moving'],
           src: withBase(`/${name}-${scheme}${end}`),
-          ...{ width: 1280, height: 780, loading: 'lazy', ...facts },
+          ...{ width: 1280, height: 780, ...facts },
         }),
       )
     const still = imagesOf('-still.webp', { alt })
