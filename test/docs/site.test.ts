@@ -100,6 +100,17 @@ test('the demo on the first page: still at first, moving in view or on demand, w
   await shown().toContain('/demo-zh-light-still.webp')
 })
 
+test('with forced colours, icons without words are seen', async () => {
+  const { page } = await open('')
+  await page.setViewportSize({ width: 360, height: 640 })
+  await page.emulateMedia({ forcedColors: 'active' })
+  const styleOf = (selector: string, property: string) =>
+    page.evaluate(`getComputedStyle(document.querySelector('${selector}')).${property}`)
+  const text = await styleOf('main h1', 'color')
+  for (const icon of ['.VPNavBarSearch .vpi-search', '.VPNavBarHamburger .top'])
+    await expect.poll(() => styleOf(icon, 'backgroundColor')).toBe(text)
+})
+
 /** The addresses of what the search finds, best first. */
 async function search(page: Page, words: string): Promise<string[]> {
   await page.keyboard.press('Control+k')
