@@ -125,7 +125,7 @@ const env = new Proxy<Record<string, string>>(
     SUPABASE_HOOK_SECRET: `v1,whsec_${Buffer.alloc(32).toString('base64')}`,
     TWILIO_ACCOUNT_SID: `AC${'0'.repeat(32)}`,
   },
-  { get: (known, name: string) => known[name] ?? 'a secret of the vendor, long enough' },
+  { get: (known, name: string) => known[name] ?? `a secret of the vendor for ${name}` },
 )
 
 /** A part with what every file must have besides. */
