@@ -7,7 +7,7 @@
  * the machine touches few of them. Latencies count from when a request was due, so that one that had to wait to be sent
  * counts as slow. Beside them stands the processor time of the API for the kind alone, per request and per kB it sent.
  *
- *   npx node bench/run.ts keyless [seconds] [strangers per second] [--rounds 5] [--only forged] [--part 1/3]
+ *   npx node bench/run.ts keyless [seconds] [strangers per second] [--rounds 5] [--only 'forged|1 MB'] [--part 1/3]
  */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
@@ -67,10 +67,11 @@ try {
   await bench.close()
 }
 
-/** The kinds to measure: those of the part, whose names contain the text. */
+/** The kinds to measure: one part of those whose names match the pattern. */
 function wantedKinds(): string[] {
   const [part = 1, parts = 1] = options.part.split('/').map(Number)
-  const names = Object.keys(keylessKinds).filter((name) => name.includes(options.only))
+  const only = new RegExp(options.only)
+  const names = Object.keys(keylessKinds).filter((name) => only.test(name))
   const start = (count: number) => Math.round((names.length * count) / parts)
   return names.slice(start(part - 1), start(part))
 }
