@@ -7,6 +7,7 @@
  *
  *   npx node bench/rows.ts [rows] [recipients] [seconds per measurement]
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { idFloor } from '../src/base/ids.ts'
 import { createSecrets } from '../src/crypto/secrets.ts'
@@ -77,7 +78,7 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
   }
   async function drained(): Promise<void> {
     const open = 'SELECT FROM notice WHERE due_at IS NOT NULL LIMIT 1'
-    while (((await client.query(open)).rowCount ?? 0) > 0) await sends(0.1)
+    while (((await client.query(open)).rowCount ?? 0) > 0) await sleep(20)
   }
   async function timed(times: number, work: () => Promise<unknown>) {
     const tookMs: number[] = []
