@@ -89,7 +89,8 @@ async function installInto(
   writeFileSync(join(unfinished, 'package.json'), JSON.stringify(manifest))
   const quietly = ['--no-audit', '--no-fund', '--loglevel', 'error']
   try {
-    await runProgram(['npm', 'install', '--prefix', unfinished, ...quietly, `${name}@${range}`])
+    // With --prefix, npm would not read the machine's settings, such as a registry or its certificate.
+    await runProgram(['npm', 'install', ...quietly, `${name}@${range}`], unfinished)
     fileOf(name, unfinished)
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string }

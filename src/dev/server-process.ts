@@ -53,11 +53,11 @@ export function startServerProcess(
 }
 
 /** Runs a program to its end. Throws if it fails. It never outlives this process. */
-export async function runProgram([program, ...args]: readonly [
-  string,
-  ...string[],
-]): Promise<void> {
-  const running = promisify(execFile)(program, args)
+export async function runProgram(
+  [program, ...args]: readonly [string, ...string[]],
+  folder?: string,
+): Promise<void> {
+  const running = promisify(execFile)(program, args, { cwd: folder })
   const endWithUs = () => running.child.kill()
   process.on('exit', endWithUs)
   await running.finally(() => process.off('exit', endWithUs))

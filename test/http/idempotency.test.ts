@@ -4,6 +4,7 @@ import type { Log } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Overloaded, Unavailable } from '../../src/base/problems.ts'
 import { createRespond } from '../../src/http/respond.ts'
+import { spansToMake } from '../../src/upkeep/partitions.ts'
 import { noLimits, type Reply, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
@@ -18,6 +19,13 @@ const postern = await startPostern({
       { withShipped: true },
     ),
   },
+})
+// A trigger that is made while the worker makes partitions may stay on one of them.
+await eventually(async () => {
+  const { rows } = await postern.database.pool.query(
+    `SELECT inhrelid FROM pg_inherits WHERE inhparent = 'notice'::regclass`,
+  )
+  expect(rows.length).toBeGreaterThan(spansToMake(Date.now()).length)
 })
 const welcome = {
   channel: 'sms',
