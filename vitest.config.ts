@@ -32,6 +32,18 @@ const big = ['test/examples/next.test.ts']
  * last, one of them would go on alone.
  */
 const longest = [
+  'main/ready',
+  'main/run',
+  'flow/every-await',
+  'flow/mistyped',
+  'delivery/deliver',
+  'limiter/redis-away',
+  'delivery/unknown',
+  'upkeep/retention',
+  'commands/policy',
+  'commands/keys',
+  'console/today',
+  'upkeep/events',
   'limiter/three-engines.slow',
   'http/random-requests.slow',
   'http/keyless.slow',
@@ -60,7 +72,7 @@ class LongestFirst extends BaseSequencer {
  * Most files wait for servers and for time, so more of them than there are cores overlap. A process takes
  * one file after the other: loading everything anew for each took a third of the processor time.
  */
-const overlapping = { maxWorkers: 4, isolate: false, sequence: { groupOrder: 1 } }
+const overlapping = { maxWorkers: 5, isolate: false, sequence: { groupOrder: 1 } }
 
 export default defineConfig({
   test: {

@@ -17,12 +17,21 @@ export interface FloodResult {
   failed: number
 }
 
-/** Sends `next()` at a steady rate, each as soon as it is due and one of the connections is free. */
+/**
+ * Sends `next()` at a steady rate, each as soon as it is due and one of the connections is free. `endsInTime`: requests
+ * that could not be sent in these seconds are left out. Otherwise a server that falls behind makes the flood longer.
+ */
 export async function flood(
   url: string,
-  options: { perSecond: number; seconds: number; connections: number; next: () => string },
+  options: {
+    perSecond: number
+    seconds: number
+    connections: number
+    next: () => string
+    endsInTime?: boolean
+  },
 ): Promise<FloodResult> {
-  const { perSecond, seconds, connections, next } = options
+  const { perSecond, seconds, connections, next, endsInTime = false } = options
   const result: FloodResult = {
     sent: 0,
     sentBytes: 0,
@@ -31,13 +40,14 @@ export async function flood(
     failed: 0,
   }
   const startMs = performance.now()
+  const endMs = startMs + seconds * 1_000
   let count = 0
 
   async function drive(): Promise<void> {
     let connection: Connection | undefined
     for (;;) {
       const dueMs = startMs + (count++ * 1_000) / perSecond
-      if (dueMs >= startMs + seconds * 1_000) break
+      if (dueMs >= endMs || (endsInTime && performance.now() >= endMs)) break
       const earlyMs = dueMs - performance.now()
       if (earlyMs > 0) await sleep(earlyMs)
       if (!connection?.isOpen()) connection = await openConnection(url)

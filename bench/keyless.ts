@@ -3,9 +3,10 @@
  *
  * Valid sends at a steady rate: alone, beside each kind of request without a valid key, and beside the same requests to
  * another server on this machine. Whatever sends the requests needs the cores too, and the last figure says how much
- * of the delay that is. All of it is repeated in rounds, and a percentile is that of all rounds, so that a slow second of
- * the machine touches few of them. Latencies count from when a request was due, so that one that had to wait to be sent
- * counts as slow. Beside them stands the processor time of the API for the kind alone, per request and per kB it sent.
+ * of the delay that is. For each kind the three are repeated in rounds, and a percentile is that of all rounds. So a slow
+ * minute of the machine touches all three. Latencies count from when a request was due, so that one that had to wait to be
+ * sent counts as slow. Beside them stands the processor time of the API for the kind alone, per request and per kB it
+ * sent. With 2 seconds and 5 rounds a kind takes 33 seconds.
  *
  *   npx node bench/run.ts keyless [seconds] [strangers per second] [--rounds 5] [--only 'forged|1 MB'] [--part 1/3]
  */
@@ -38,8 +39,6 @@ const rounds = Number(options.rounds)
 const validPerSecond = 100
 /** 200 Mbit/s: large bodies come less often than the strangers per second. */
 const maxBytesPerSecond = 25_000_000
-/** The sends are measured alone before so many kinds. */
-const kindsPerAlone = 2
 
 const policyFile = {
   // The numbers of the sends never come again; a rule by address would refuse the bench itself.
@@ -90,30 +89,31 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
 
   // What runs for the first time is slower than it will be.
   await sends()
-  const alone: FloodResult[] = []
-  const results = new Map<string, Result>()
+  const addRow = openKeylessTable()
   for (const kind of wantedKinds()) {
     for (const to of [url, other.url]) await strangers(to, kind, 0.5)
     const before = cpuMs(pid)
     const flooded = await strangers(url, kind)
-    results.set(kind, { flooded, costMs: cpuMs(pid) - before, beside: [], elsewhere: [] })
-  }
-  for (let round = 0; round < rounds; round++) {
-    for (const [at, [kind, { beside, elsewhere }]] of [...results].entries()) {
-      if (at % kindsPerAlone === 0) alone.push(await sends())
-      beside.push(await sendsBeside(url, kind))
-      elsewhere.push(await sendsBeside(other.url, kind))
-      // Nobody carries what was accepted.
+    const result: Result = {
+      ...{ flooded, costMs: cpuMs(pid) - before },
+      ...{ alone: [], beside: [], elsewhere: [] },
+    }
+    for (let round = 0; round < rounds; round++) {
+      result.alone.push(await sends())
+      result.beside.push(await sendsBeside(url, kind))
+      result.elsewhere.push(await sendsBeside(other.url, kind))
+      // No worker carries the accepted messages.
       await database.query('TRUNCATE notice')
     }
+    addRow(kind, result)
   }
-  print(alone, results)
 }
 
 interface Result {
   /** The strangers' requests without sends beside them. */
   flooded: FloodResult
   costMs: number
+  alone: FloodResult[]
   /** The sends beside the strangers' requests to the same server, and to another one. */
   beside: FloodResult[]
   elsewhere: FloodResult[]
@@ -123,7 +123,7 @@ interface Result {
 async function strangers(url: string, kind: string, forSeconds = seconds): Promise<FloodResult> {
   const bytes = Buffer.byteLength(keylessKinds[kind]?.() ?? '')
   const perSecond = Math.min(strangersPerSecond, maxBytesPerSecond / bytes)
-  const options = { perSecond, seconds: forSeconds, connections: 64 }
+  const options = { perSecond, seconds: forSeconds, connections: 64, endsInTime: true }
   const worker = new Worker(new URL('./flood-worker.ts', import.meta.url), {
     workerData: { url, kind, options },
   })
@@ -131,37 +131,26 @@ async function strangers(url: string, kind: string, forSeconds = seconds): Promi
   return result as FloodResult
 }
 
-function print(alone: readonly FloodResult[], results: ReadonlyMap<string, Result>): void {
-  const ofAll = (all: readonly FloodResult[], share: number) =>
-    percentile(
-      all.flatMap(({ latenciesMs }) => latenciesMs).sort((a, b) => a - b),
-      share,
-    )
-  const quietMs = ofAll(alone, 0.99)
-  const quiet = `alone: p50 ${ofAll(alone, 0.5).toFixed(1)} ms, p99 ${quietMs.toFixed(1)} ms`
+/** Prints a row as soon as its kind was measured. */
+function openKeylessTable(): (kind: string, result: Result) => void {
   const addRow = openTable(
-    `${validPerSecond} valid sends a second beside ${strangersPerSecond} keyless ones, ${rounds} rounds of ${seconds} s each; ${quiet}`,
-    'p50 ms',
-    'p99 ms',
-    '/ alone',
-    'p99 elsewhere',
-    '/ alone',
-    'refused',
-    'per second',
-    'API µs',
-    'ms/kB',
-    'statuses',
+    `${validPerSecond} valid sends a second beside ${strangersPerSecond} keyless ones, ${rounds} rounds of ${seconds} s each`,
+    ...['p50 alone', 'p50 ms', 'p99 alone', 'p99 ms', '/ alone', 'p99 elsewhere', '/ alone'],
+    ...['refused', 'per second', 'API µs', 'ms/kB', 'statuses'],
   )
-  for (const [kind, { flooded, costMs, beside, elsewhere }] of results) {
+  return (kind, { flooded, costMs, alone, beside, elsewhere }) => {
     const { sent, sentBytes, statuses } = flooded
-    const [p99, p99Elsewhere] = [ofAll(beside, 0.99), ofAll(elsewhere, 0.99)]
+    const [quiet, p99, p99Elsewhere] = [
+      ofAll(alone, 0.99),
+      ofAll(beside, 0.99),
+      ofAll(elsewhere, 0.99),
+    ]
     addRow(
       kind,
-      ofAll(beside, 0.5).toFixed(1),
-      p99.toFixed(1),
-      (p99 / quietMs).toFixed(2),
+      ...[ofAll(alone, 0.5), ofAll(beside, 0.5), quiet, p99].map((ms) => ms.toFixed(1)),
+      (p99 / quiet).toFixed(2),
       p99Elsewhere.toFixed(1),
-      (p99Elsewhere / quietMs).toFixed(2),
+      (p99Elsewhere / quiet).toFixed(2),
       beside.reduce((sum, one) => sum + one.sent - (one.statuses.get(202) ?? 0), 0),
       (sent / seconds).toFixed(0),
       ((costMs * 1_000) / sent).toFixed(0),
@@ -170,4 +159,12 @@ function print(alone: readonly FloodResult[], results: ReadonlyMap<string, Resul
       [...statuses.keys()].sort().join(' '),
     )
   }
+}
+
+function ofAll(all: readonly FloodResult[], share: number): number {
+  const latenciesMs = all.flatMap((one) => one.latenciesMs)
+  return percentile(
+    latenciesMs.sort((a, b) => a - b),
+    share,
+  )
 }

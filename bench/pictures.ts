@@ -10,7 +10,8 @@ import { openBrowser, startDemo } from './harness/demo.ts'
 const schemes = ['light', 'dark'] as const
 type Scheme = (typeof schemes)[number]
 /** The times between two frames: typing, waiting for the message, reading the refusal. */
-const stepsMs = [...Array<number>(12).fill(120), ...Array<number>(22).fill(500)]
+const typingStepMs = 120
+const stepsMs = [...Array<number>(12).fill(typingStepMs), ...Array<number>(22).fill(500)]
 /** The site's first page has 60 kB for all of it. */
 const still = { quality: 0.25, resizeWidth: 960 }
 const visitor = '+8613800138000'
@@ -90,6 +91,10 @@ async function drawSelfPlay(
   await page.goto(`${demo}/?lang=${language}`)
   await page.locator('#playing').filter({ hasText: /\S/ }).waitFor()
   await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 500)
+  // A part of this round has passed. The pictures begin with the next one, at its first digits.
+  const input = page.locator('.postern-input')
+  do await page.clock.runFor(typingStepMs)
+  while ((await input.inputValue()).length > 3)
 
   const encode = await createEncoder(await context.newPage(), { quality: 0.75 })
   const frames: Frame[] = []

@@ -6,9 +6,10 @@
 -- ARGV[2]  ms for which requests are remembered; 0: the checks have no ids
 -- ARGV[3]  the ids of the calls, 8 bytes each, if the checks have ids
 -- ARGV[4]  for tests: now, in ms
--- returns  now; only that if now is outside of the known period of a calendar. Then per check:
---          the value of every part, with a 0 before it if the rule is full but lets the check pass: admitted
---          | twice the longest hold (see kinds.lua), plus 1 if its lock began now | -2: a value is not the limiter's
+-- returns  now; nothing else if now is outside of the known period of a calendar. Then per check:
+--          admitted: the value of every part; a 0 before it: its rule is full but lets the check pass
+--          refused: twice the longest hold (see kinds.lua), plus 1 if its lock began now
+--          -2: a value is not the limiter's, so nothing is decided
 -- include kinds.lua
 local call, pcall = redis.call, redis.pcall
 local plan, memoryMs = cjson.decode(ARGV[1]), tonumber(ARGV[2])

@@ -106,7 +106,10 @@ export async function openBench(postgresFlags: readonly string[] = []): Promise<
       },
     })
     endLater(child)
-    await once(child.stdout, 'data')
+    const ended = once(child, 'exit').then(() => {
+      throw new Error(`${file} ended before it was ready`)
+    })
+    await Promise.race([once(child.stdout, 'data'), ended])
     child.stdout.resume()
     return {
       url: `http://127.0.0.1:${port}`,

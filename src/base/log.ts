@@ -8,6 +8,7 @@ import { pino } from 'pino'
 import { errorFacts } from './error-facts.ts'
 import { createLogOutput } from './log-output.ts'
 import { traceFields } from './traces.ts'
+import { Unavailable } from './unavailable.ts'
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
 
@@ -21,8 +22,8 @@ export interface RequestFacts extends Record<string, string | number> {
   durationMs: number
 }
 
-/** Refusals and requests without a valid key come in floods, so the log shows a sample of each. */
-const maxRefusalsPerSecond = 10
+/** Refusals, requests without a valid key, and failures of an outage come in floods. The log shows a sample of each. */
+const maxOfFloodPerSecond = 10
 
 /** JSON lines. Readable lines if standard output is a terminal and `pino-pretty` is installed. */
 export function createLog(options: {
@@ -48,8 +49,9 @@ export function createLog(options: {
     { write: (line: string) => output.write(prettify ? prettify(line) : line) },
   )
 
-  const isRefusalInSample = createSample(maxRefusalsPerSecond)
-  const isStrangerInSample = createSample(maxRefusalsPerSecond)
+  const isRefusalInSample = createSample(maxOfFloodPerSecond)
+  const isStrangerInSample = createSample(maxOfFloodPerSecond)
+  const isOutageInSample = createSample(maxOfFloodPerSecond)
 
   return {
     ready(addresses: Record<string, string>) {
@@ -90,13 +92,15 @@ export function createLog(options: {
     /** The metrics count every request, so the log needs only a sample of requests that come in floods. */
     requestFinished(facts: RequestFacts) {
       const isRefusal = facts.status === 429 || facts.reason === 'load'
-      const isOfStranger = facts.app === undefined && facts.status >= 400 && facts.status < 500
+      const isReceipt = facts.provider !== undefined && facts.status < 300
+      const isOfStranger = facts.app === undefined && !isReceipt && facts.status !== 500
       const isLeftOut =
         (isRefusal && !isRefusalInSample()) || (isOfStranger && !isStrangerInSample())
       if (isLeftOut) logger.debug(facts, 'request')
       else logger.info(facts, 'request')
     },
     requestFailed(requestId: string, error: unknown) {
+      if (error instanceof Unavailable && !isOutageInSample()) return
       logger.error({ requestId, ...errorFacts(error) }, 'request failed')
     },
     enqueueFailed(count: number, error: unknown) {

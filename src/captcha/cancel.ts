@@ -7,7 +7,7 @@ import type { CodeEnd } from '../notice/code-end.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { Refused } from '../rules/refused.ts'
-import type { CodeOwner, CodeStore } from './code-store.ts'
+import { type CodeOwner, type CodeStore, ownerOf } from './code-store.ts'
 
 export type CancelOutcome =
   | { outcome: 'canceled' }
@@ -45,15 +45,10 @@ export function createFindCaptcha(deps: {
     if (!isId(id)) return null
     const row = await deps.store.find(app, id)
     if (!row) return findOfTest(app, id)
-    if (row.kind !== 'captcha' || row.recipient === null) return null
-    const { recipient: to, scene, codeEnd } = row
-    return {
-      app,
-      scene: scene ?? 'default',
-      channel: row.channel as CodeOwner['channel'],
-      to,
-      codeEnd,
-    }
+    const { recipient, scene, codeEnd } = row
+    if (row.kind !== 'captcha' || recipient === null) return null
+    const channel = row.channel as CodeOwner['channel']
+    return { ...ownerOf({ app, scene, channel, recipient }), codeEnd }
   }
 }
 

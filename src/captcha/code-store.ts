@@ -16,6 +16,7 @@
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
+import { defaultScene } from '../base/default-scene.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { reachRedis } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
@@ -29,6 +30,19 @@ export interface CodeOwner {
   channel: Channel
   to: string
 }
+
+/** The owner of the code of a captcha's row. */
+export const ownerOf = (row: {
+  app: string
+  scene: string | null
+  channel: Channel
+  recipient: string
+}): CodeOwner => ({
+  app: row.app,
+  scene: row.scene ?? defaultScene,
+  channel: row.channel,
+  to: row.recipient,
+})
 
 export type SettleResult =
   /** This code passes. */
@@ -120,7 +134,8 @@ export function createCodeStore(
       const answer = await take({ key, scene, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
       if (answer !== 1) continue
-      // This may be the key of the current secret: while two secrets are swapped, either key may have the newer code.
+      // Also if this is the key of the previous secret: while processes with other secrets run, either key may have the
+      // newer code.
       for (const other of keys)
         if (other !== key) await take({ key: other, scene, step: ['clear'] })
       return 'current'

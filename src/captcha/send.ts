@@ -6,7 +6,6 @@
  *
  * A test recipient has a fixed code, which is stored like any other, and no notice.
  */
-
 import { randomInt } from 'node:crypto'
 import type { CreatedNotice, CreateNotice, Params, PreparedNotice } from '../notice/create.ts'
 import {

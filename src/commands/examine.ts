@@ -64,19 +64,15 @@ function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Findin
   return looks
 }
 
-/** The number of test recipients whose fixed codes pass now. */
-function passingTestRecipients({ testing, recipients }: Config['file']): number {
-  const { defaultCountry } = recipients
-  return createTestRecipients(testing, { defaultCountry, nowMs: Date.now }).list().length
-}
-
 function configLooks(
   { environment, file, templates, providers }: Config,
   dkimSelector: string | undefined,
 ): Promise<Finding[]>[] {
   const resolver = createDnsResolver(dnsMs)
+  const { defaultCountry } = file.recipients
+  const passing = createTestRecipients(file.testing, { defaultCountry, nowMs: Date.now }).list()
   return [
-    look('policy file', async () => examinePolicy(file, passingTestRecipients(file))),
+    look('policy file', async () => examinePolicy(file, passing.length)),
     look('proxy', async () => examineProxy(environment)),
     look('routes', async () => examineMessages(file, templates)),
     look('providers', () => examineProviders(providers, providerMs)),

@@ -1,6 +1,7 @@
 /** `npm run keys`: creates, lists, revokes and rotates API keys. It needs only DATABASE_URL. */
 import { parseArgs } from 'node:util'
-import { createKeyStore, everyApp, type KeyFacts } from '../access/key-store.ts'
+import { createKeyStore } from '../access/key-store.ts'
+import { keyLine, newKeyText } from '../access/key-text.ts'
 import { readKeyWish, readOverlap } from '../access/new-key.ts'
 import { commandLine } from '../base/command-line.ts'
 import { isId } from '../base/ids.ts'
@@ -88,19 +89,8 @@ function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
   return async () => {
     const made = await keys.create(key)
     for (const { from, to } of respelled) console.log(`Browsers write ${from} as ${to}.`)
-    show({ ...key, ...made })
+    console.log(newKeyText({ ...key, ...made }))
   }
-}
-
-function show(made: Pick<KeyFacts, 'id' | 'kind' | 'app' | 'origins'> & { token: string }): void {
-  const { id, kind, app, origins, token } = made
-  console.log(`id:  ${id}\napp: ${app === everyApp ? '* (every app)' : app}\nkey: ${token}`)
-  if (origins.length > 0) console.log(`origins: ${origins.join(' ')}`)
-  console.log(
-    kind === 'publishable'
-      ? '\nThe key is shown only now. Use it in pages of these origins.'
-      : '\nThe key is shown only now. Keep it secret.',
-  )
 }
 
 async function revoke(id: string): Promise<void> {
@@ -123,7 +113,7 @@ function rotate(id: string, overlap: string | undefined): () => Promise<void> {
       )
     }
     const { successorOf: old, token } = rotation
-    show({ ...old, id: rotation.id, token })
+    console.log(newKeyText({ ...old, id: rotation.id, token }))
     console.log(`\n${id} ${old.isRevoked ? 'has ended' : `ends ${old.revokedAt?.toISOString()}`}.`)
   }
 }
@@ -136,23 +126,5 @@ async function list(): Promise<void> {
   const all = await keys.list()
   if (all.length === 0)
     console.log(`There are no keys. Create one: ${keysWith('create --name web')}`)
-  for (const key of all) {
-    const columns = [
-      key.id,
-      key.kind,
-      key.prefix ? `${key.prefix}…` : '-',
-      `name=${key.name}`,
-      `app=${key.app}`,
-      ...(key.origins.length > 0 ? [`origins=${key.origins.join(',')}`] : []),
-      `made ${key.createdAt.toISOString()}`,
-      key.lastUsedAt ? `used ${key.lastUsedAt.toISOString()}` : 'never used',
-      stateOf(key),
-    ]
-    console.log(columns.join('  '))
-  }
-}
-
-function stateOf({ revokedAt, isRevoked }: KeyFacts): string {
-  if (!revokedAt) return 'active'
-  return `${isRevoked ? 'ended' : 'ends'} ${revokedAt.toISOString()}`
+  for (const key of all) console.log(keyLine(key))
 }

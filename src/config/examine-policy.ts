@@ -1,5 +1,4 @@
 /** Settings that the policy file allows, but that production should avoid or choose on purpose. */
-
 import { about, type Finding } from '../base/finding.ts'
 import type { Environment } from './environment.ts'
 import type { PolicyFile } from './policy-schema.ts'

@@ -50,7 +50,7 @@ export async function parsePolicyFile(
   for (const problem of [...schemaProblems(parsed.error), ...found, ...refused.found]) {
     yaml.report(problem)
   }
-  const problems = [...yaml.problems, ...templateProblems, ...refused.problems]
+  const problems = [...yaml.problems, ...templateProblems]
   if (!parsed.success || problems.length > 0) return { ok: false, problems }
   const { templates, policies, ...file } = parsed.data
   return {

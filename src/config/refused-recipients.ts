@@ -7,31 +7,24 @@ import type { FileProblem } from './located-yaml.ts'
 const maxBytes = 16_777_216
 const maxShown = 20
 
-interface Refused {
-  /** The recipients in their normal form. */
-  list: string[]
-  /** Problems in the policy file. */
-  found: FileProblem[]
-  /** Problems in the other files, with file and line. */
-  problems: string[]
-}
-
-/** `read` returns the normal form, or undefined for a text that is neither a number nor an address. */
+/**
+ * `list`: the recipients in their normal form. `read` returns the normal form, or undefined for a text that is neither a
+ * number nor an address.
+ */
 export function readRefused(
   entries: readonly string[],
   folder: string,
   read: (to: string) => string | undefined,
-): Refused {
+): { list: string[]; found: FileProblem[] } {
   const list = new Set<string>()
   const found: FileProblem[] = []
-  const problems: string[] = []
   for (const [index, entry] of entries.entries()) {
     const report = (message: string) =>
       found.push({ path: ['recipients', 'refuse', index], message })
     if (/^\.{0,2}\//.test(entry)) readFile(resolve(folder, entry), report)
     else add(entry, () => report(noRecipient))
   }
-  return { list: [...list], found, problems: problems.slice(0, maxShown) }
+  return { list: [...list], found: found.slice(0, maxShown) }
 
   function add(text: string, onWrong: () => void): void {
     const to = read(text)
@@ -50,7 +43,7 @@ export function readRefused(
         .entries()) {
         const text = line.trim()
         if (text === '' || text.startsWith('#')) continue
-        add(text, () => problems.push(`${path}:${at + 1}: ${noRecipient}`))
+        add(text, () => report(`${path}:${at + 1} ${noRecipient}`))
       }
     } catch (error) {
       report(`${path} can not be read (${(error as { code?: string }).code})`)

@@ -30,13 +30,15 @@ const refreshMs = 5_000
 /** A notice or event that waits longer is shown as late. */
 export const lateSeconds = 60
 
-export function deliveryRoute(deps: {
-  state: DeliveryState
+export interface DeliveryDeps {
+  deliveryState: DeliveryState
   providers: () => readonly ProviderFacts[]
   /** How much of a provider's pace is used; empty for a provider without pace. */
   paceOf: (provider: string) => Promise<readonly WindowState[]>
-  latestByProvider: Browse['latestByProvider']
-}): ConsoleRoute {
+  notices: Pick<Browse, 'latestByProvider'>
+}
+
+export function deliveryRoute(deps: DeliveryDeps): ConsoleRoute {
   return {
     method: 'get',
     path: '/delivery',
@@ -46,8 +48,8 @@ export function deliveryRoute(deps: {
       const providers = deps.providers()
       const seesAll = view.operator.apps === undefined
       const [state, latest, paces] = await Promise.all([
-        deps.state(),
-        deps.latestByProvider(view.operator.apps),
+        deps.deliveryState(),
+        deps.notices.latestByProvider(view.operator.apps),
         Promise.all(providers.map(({ name }) => (seesAll ? deps.paceOf(name) : []))),
       ])
       const rows = providers.map(({ name, kind, pace }, at) => [

@@ -2,7 +2,6 @@
  * The diagnoses above a story: why a code did not arrive or did not pass, in the order of docs/support.md. A diagnosis is a
  * key of `words.diagnoses` with its values. The words also give the next step.
  */
-
 import { isCheckPolicy, pageCheckPolicy } from '../rules/policies.ts'
 import type { Story } from '../support/support.ts'
 import type { Tone } from './parts.ts'

@@ -1,5 +1,4 @@
 /** The frame around every page: head, navigation, sign-out and footer. */
-
 import { type Html, html } from './html.ts'
 import type { NavName, View } from './page.ts'
 import { csrfField } from './parts.ts'

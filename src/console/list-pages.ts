@@ -14,16 +14,18 @@ import { wordFor } from './words.ts'
 const perPage = 50
 const refreshMs = 15_000
 
-export function listRoutes(deps: {
+export interface ListDeps {
   /** The policies now in force. */
   policies: () => Policies
-  listKeys: () => Promise<KeyFacts[]>
+  keys: { list(): Promise<KeyFacts[]> }
   /** The app of operator keys that see all apps. */
   everyApp: string
-  listEvents: EventOutbox['list']
-  listOperations: Operations['list']
+  events: Pick<EventOutbox, 'list'>
+  operations: Pick<Operations, 'list'>
   secrets: Pick<Secrets, 'seal' | 'unseal'>
-}): ConsoleRoute[] {
+}
+
+export function listRoutes(deps: ListDeps): ConsoleRoute[] {
   const { policies, everyApp, secrets } = deps
 
   return [
@@ -32,7 +34,7 @@ export function listRoutes(deps: {
     list('keys', secrets, async (view) => {
       const { keys } = view.words
       const { apps } = view.operator
-      const all = await deps.listKeys()
+      const all = await deps.keys.list()
       const seen = apps ? all.filter(({ app }) => apps.includes(app)) : all
       const rows = seen.map((key) => [
         key.name,
@@ -53,7 +55,7 @@ export function listRoutes(deps: {
 
     list('events', secrets, async (view, after) => {
       const { waiting, nav } = view.words
-      const events = await deps.listEvents(view.operator.apps, perPage, after)
+      const events = await deps.events.list(view.operator.apps, perPage, after)
       const rows = events.map(({ type, app, createdAt, dueAt, tries }) => [
         type,
         app,
@@ -71,7 +73,7 @@ export function listRoutes(deps: {
 
     list('operations', secrets, async (view, after) => {
       const { operations, nav, events } = view.words
-      const done = await deps.listOperations(view.operator.apps, perPage, after)
+      const done = await deps.operations.list(view.operator.apps, perPage, after)
       const rows = done.map(({ at, keyName, app, what, reason }) => [
         time(at),
         keyName ?? operations.unknownKey,

@@ -8,6 +8,7 @@ import { idFloor } from '../base/ids.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Browse } from '../notice/browse.ts'
 import { type NoticeState, noticeStates } from '../notice/states.ts'
+import type { ProviderFacts } from './delivery-page.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { errorText, masked, pager, stateBadge, table, time } from './parts.ts'
@@ -31,12 +32,15 @@ interface Filter {
   cursor: string | undefined
 }
 
-export function noticesRoute(deps: {
-  browse: Browse['browse']
+export interface NoticesDeps {
+  notices: Pick<Browse, 'browse'>
   secrets: Pick<Secrets, 'seal' | 'unseal'>
+  /** Names of all templates. */
   templates: readonly string[]
-  providers: readonly string[]
-}): ConsoleRoute {
+  providers: () => readonly ProviderFacts[]
+}
+
+export function noticesRoute(deps: NoticesDeps): ConsoleRoute {
   const cursors = createSealedTexts(deps.secrets, 'console notices cursor')
   return {
     method: 'get',
@@ -46,7 +50,7 @@ export function noticesRoute(deps: {
       const filter = readFilter(query, cursors)
       const { age, untilMs, cursor, ...fixed } = filter
       const ageMs = agesMs[age]
-      const page = await deps.browse({
+      const page = await deps.notices.browse({
         ...fixed,
         apps: view.operator.apps,
         from: ageMs === undefined ? idFloor(0) : idFloor(view.nowMs - ageMs),
@@ -61,7 +65,7 @@ export function noticesRoute(deps: {
         html`<a href="/notices/${notice.id}">${time(notice.createdAt)}</a>`,
         stateBadge(view, notice.state),
         html`<span class="kind">${wordFor(notices.kinds, notice.kind)} · ${wordFor(notices.channels, notice.channel)}</span>`,
-        masked(view, notice.channel, notice.recipient),
+        html`<span class="to">${masked(view, notice.channel, notice.recipient)}</span>`,
         notice.template,
         notice.app,
         notice.provider ?? '',
@@ -108,11 +112,7 @@ function searchOf(query: Given): URLSearchParams {
   return search
 }
 
-function form(
-  { words }: View,
-  filter: Filter,
-  choices: { templates: readonly string[]; providers: readonly string[] },
-): Html {
+function form({ words }: View, filter: Filter, { templates, providers }: NoticesDeps): Html {
   const { notices, states } = words
   const { state, kind, template, provider, age, untilMs } = filter
   const any = ['', notices.any] as const
@@ -121,8 +121,8 @@ function form(
   return html`<form class="filter" method="get" action="/notices" data-keep>
 ${select('state', notices.state, state, [any, ...Object.entries(states)])}
 ${select('kind', notices.kind, kind, [any, ...Object.entries(notices.kinds)])}
-${select('template', notices.template, template, [any, ...named(choices.templates)])}
-${select('provider', notices.provider, provider, [any, ...named(choices.providers)])}
+${select('template', notices.template, template, [any, ...named(templates)])}
+${select('provider', notices.provider, provider, [any, ...named(providers().map(({ name }) => name))])}
 ${select('age', notices.time, age, Object.entries(notices.ages))}
 <label>${notices.until}<input type="datetime-local" name="until" value="${until}"></label>
 <button>${notices.filter}</button></form>`

@@ -12,13 +12,15 @@ import type { ConsoleRoute, View, Visit } from './page.ts'
 import { searchForm } from './search-form.ts'
 import { todayView } from './today-view.ts'
 
-export function searchRoutes(deps: {
+export interface SearchDeps {
   normaliseRecipient: NormaliseRecipient
   sealing: Sealing
   deliveryState: DeliveryState
   lastDay: LastDay
   readTally: ReadTally
-}): ConsoleRoute[] {
+}
+
+export function searchRoutes(deps: SearchDeps): ConsoleRoute[] {
   const { normaliseRecipient, sealing, deliveryState, lastDay, readTally } = deps
 
   async function home(view: View, asked = '', problem?: string) {

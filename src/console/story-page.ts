@@ -2,7 +2,6 @@
  * "Why did my code not come?": the story of one recipient. The page shows diagnoses, the message timeline and the current
  * state. Support can reset limits and see the full recipient. Both need a reason and are recorded first.
  */
-
 import { isId } from '../base/ids.ts'
 import { textProblem } from '../base/text-problem.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -26,12 +25,11 @@ export interface StoryDeps {
   reset: Reset
   operations: Operations
   findRecorded: FindRecorded
-  browse: Pick<Browse, 'findOfApps' | 'appsOf'>
+  notices: Pick<Browse, 'findOfApps' | 'appsOf'>
   secrets: Pick<Secrets, 'recipientHashes'>
   normaliseRecipient: NormaliseRecipient
   isTestRecipient: TestRecipients['isTestRecipient']
-  /** All apps. */
-  findApps: () => Promise<string[]>
+  keys: { apps(): Promise<string[]> }
   sealing: Sealing
 }
 
@@ -42,15 +40,15 @@ const refreshMs = 5_000
 const notFound: PageResult = { kind: 'notFound' }
 
 export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
-  const { lookUp, reset, operations, findRecorded, browse, secrets, sealing } = deps
+  const { lookUp, reset, operations, findRecorded, notices, secrets, sealing } = deps
 
   /** The apps of the operator. Apps with entries for this recipient come first. */
   async function appsFor(view: View, { channel, to }: LookedAt): Promise<string[]> {
-    const apps = view.operator.apps ?? (await deps.findApps())
+    const apps = view.operator.apps ?? (await deps.keys.apps())
     if (apps.length === 0) return [firstApp]
     if (apps.length === 1) return [...apps]
     const [sentBy, asked] = await Promise.all([
-      browse.appsOf(secrets.recipientHashes(channel, to)),
+      notices.appsOf(secrets.recipientHashes(channel, to)),
       Promise.all(
         apps.map(async (app) => {
           const { refusals, checks } = await findRecorded({ app, channel, to })
@@ -117,7 +115,7 @@ export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
       method: 'get',
       path: '/notices/:id',
       async run({ view, params: { id = '' } }) {
-        const notice = isId(id) ? await browse.findOfApps(view.operator.apps, id) : null
+        const notice = isId(id) ? await notices.findOfApps(view.operator.apps, id) : null
         if (!notice) return notFound
         const { channel, recipient, app } = notice
         if (recipient !== null && (channel === 'sms' || channel === 'email')) {

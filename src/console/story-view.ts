@@ -1,5 +1,4 @@
 /** The view of a story: diagnoses, message timeline, current state, forms. */
-
 import { resettable } from '../support/operations.ts'
 import type { LimitState, Story } from '../support/support.ts'
 import type { Diagnosis } from './diagnose.ts'

@@ -1,5 +1,4 @@
 /** The events of a story, the latest first: requests, refusals, attempts, receipts, checks, resets. */
-
 import { traceIdOf } from '../base/traces.ts'
 import type { Attempt, AttemptOutcome } from '../notice/states.ts'
 import { isCheckPolicy } from '../rules/policies.ts'

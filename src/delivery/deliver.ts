@@ -32,7 +32,7 @@ const giveWayMs = 500
 const soonestNewerMs = 1_000
 const latestNewerMs = 30_000
 
-export function createDeliver(deps: {
+export interface DeliverDeps {
   store: NoticeStore
   templates: Templates
   providersFor: (notice: Routable) => GuardedProvider[]
@@ -46,7 +46,9 @@ export function createDeliver(deps: {
   timeoutMs: number
   metrics: Metrics
   log: Log
-}) {
+}
+
+export function createDeliver(deps: DeliverDeps) {
   const { store, providersFor, resolveUnknown, metrics } = deps
   const composeMessage = createComposeMessage(deps)
   const openRound = createRounds(deps)

@@ -81,7 +81,8 @@ const maxWaiting = 200
 
 /** At the usual pace, messages are claimed this long before their call. A claim takes less time. */
 const aheadMs = 40
-/** Longest wait of a claimed message for a slot, because its code may be replaced. Then it stays away as long. */
+// A claimed message waits no longer for a slot, because its code may be replaced meanwhile. It is then given back, and
+// comes again after the same time.
 const giveBackMs = 250
 
 /** Distance between two messages that come back to a provider. Each costs two SQL statements. */

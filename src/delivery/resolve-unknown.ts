@@ -12,11 +12,13 @@ import { type ClaimOutcome, sentBy } from './record-outcome.ts'
 
 export type ResolveUnknown = ReturnType<typeof createResolveUnknown>
 
+/** Finds an early receipt of this notice, from any provider: that provider has the message. */
+export type FindReceipt = (
+  noticeId: string,
+) => Promise<{ provider: string; messageId?: string | undefined } | undefined>
+
 export function createResolveUnknown(deps: {
-  /** Finds an early receipt of this notice, from any provider: that provider has the message. */
-  findReceipt: (
-    noticeId: string,
-  ) => Promise<{ provider: string; messageId?: string | undefined } | undefined>
+  findReceipt: FindReceipt
   /** Time limit of one query. */
   timeoutMs: number
 }) {

@@ -86,11 +86,13 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
     },
 
     async forget(): Promise<void> {
+      const forgotten = new Set(records)
       for (const policy of [pagePolicy, pageGuessPolicy]) {
         const fields = latestFor(policy)
         if (fields) await limiter.reset(policy, fields)
       }
-      records = []
+      // A decision that came during the resets stays.
+      records = records.filter((one) => !forgotten.has(one))
     },
   }
 }

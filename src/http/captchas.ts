@@ -1,5 +1,6 @@
 /** Routes for codes: send one, check one, and get a challenge. */
 import { z } from 'zod'
+import { defaultScene } from '../base/default-scene.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { Caller } from '../rules/quota.ts'
@@ -49,7 +50,7 @@ export const sendCaptchaBody = z
     channel,
     ip: ip.optional(),
     to: recipient,
-    scene: scene.default('default'),
+    scene: scene.default(defaultScene),
     template: template.default('captcha'),
     params,
     locale: locale.optional(),
@@ -69,7 +70,7 @@ export const checkCaptchaBody = z
     channel,
     ip: ip.optional(),
     to: recipient,
-    scene: scene.default('default'),
+    scene: scene.default(defaultScene),
     code: code.meta({
       description:
         'The code that the person typed. Only digits, unless the policy file sets `code.own`; upper and lower case differ.',

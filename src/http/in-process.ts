@@ -23,7 +23,12 @@ import {
   searchNoticesBody,
 } from './notice-reads.ts'
 import { sendNoticeBody } from './notices.ts'
-import { admitPluginRequest, inPluginRequest, notePluginOutcome } from './plugin-request.ts'
+import {
+  admitPluginRequest,
+  inPluginRequest,
+  isAdmitted,
+  notePluginOutcome,
+} from './plugin-request.ts'
 import type { Key } from './route.ts'
 import { id, plainText, scene } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
@@ -127,6 +132,21 @@ export function createCalls(deps: {
   const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay } = deps
   const { sendsOwnCodes, bodies } = deps
 
+  /** Runs a call, unless this Postern is closed or a server is out of reach. */
+  async function orUnavailable<Made>(
+    work: () => Promise<Made>,
+  ): Promise<Made | { outcome: 'unavailable' }> {
+    if (!underWay.begin()) return { outcome: 'unavailable' }
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof Unavailable) return { outcome: 'unavailable' }
+      throw error
+    } finally {
+      underWay.end()
+    }
+  }
+
   /** A call with any fields, because callers in JavaScript have no types. */
   const inProcess =
     <
@@ -137,23 +157,19 @@ export function createCalls(deps: {
       work: (asked: Omit<Input, 'app' | 'keyId'>, caller: Caller) => Promise<Outcome>,
     ) =>
     async (given: unknown): Promise<CallOutcome<Outcome>> => {
-      if (!underWay.begin()) return { outcome: 'unavailable' }
-      try {
-        const { app, keyId, ...asked } = checked(schema, given, '') as Input
-        admitPluginRequest({ app, keyId }, false)
-        const owner = { app, keyId: keyId ?? inProcessKey }
-        const caller = { ...owner, ip: '', isPage: false, origins: [], sendsOwnCodes }
-        return notePluginOutcome(shown(await inPluginRequest(() => work(asked, caller))))
-      } catch (error) {
-        if (error instanceof Problem) {
-          return notePluginOutcome({ outcome: error.code, ...error.members } as never)
+      const made = await orUnavailable(async () => {
+        try {
+          const { app, keyId, ...asked } = checked(schema, given, '') as Input
+          admitPluginRequest({ app, keyId }, false)
+          const owner = { app, keyId: keyId ?? inProcessKey }
+          const caller = { ...owner, ip: '', isPage: false, origins: [], sendsOwnCodes }
+          return shown(await inPluginRequest(() => work(asked, caller)))
+        } catch (error) {
+          if (error instanceof Problem) return { outcome: error.code, ...error.members } as never
+          throw error
         }
-        if (error instanceof Unavailable)
-          return notePluginOutcome({ outcome: 'unavailable' } as const)
-        throw error
-      } finally {
-        underWay.end()
-      }
+      })
+      return notePluginOutcome(made)
     }
 
   const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
@@ -188,26 +204,22 @@ export function createCalls(deps: {
       ...(await reads.countNotices(app, asked)),
     })),
     async authenticate(token) {
-      if (!underWay.begin()) return { outcome: 'unavailable' }
-      try {
-        const key = isKeyText(token) ? await findKey(token) : null
-        if (!key) return { outcome: 'unauthorized' }
-        // Any visitor of a page has its key, and most plugins refuse it. Such a request is admitted by its first call.
-        if (key.kind === 'secret') admitPluginRequest({ app: key.app, keyId: key.id }, true)
-        return { outcome: 'authenticated', app: key.app, keyId: key.id, kind: key.kind }
-      } catch (error) {
-        if (error instanceof Unavailable) return { outcome: 'unavailable' }
-        throw error
-      } finally {
-        underWay.end()
-      }
+      const key = await orUnavailable(async () => (isKeyText(token) ? findKey(token) : null))
+      const found = key && 'id' in key ? { app: key.app, keyId: key.id, kind: key.kind } : undefined
+      // Any visitor of a page has its key, and most plugins refuse it. Such a request is admitted by its first call.
+      if (found?.kind === 'secret') admitPluginRequest(found, true)
+      else await underWay.giveWay()
+      if (found) return { outcome: 'authenticated', ...found }
+      return { outcome: key ? 'unavailable' : 'unauthorized' }
     },
-    readBody(request, maxBytes) {
+    async readBody(request, maxBytes) {
       const share = bodies.open()
       const { res: response } = request
       if (!response || response.closed) share.close()
       else response.once('close', share.close)
-      return readBytes(request, maxBytes, share)
+      const bytes = await readBytes(request, maxBytes, share)
+      if (!isAdmitted()) await underWay.giveWay()
+      return bytes
     },
   })
 }

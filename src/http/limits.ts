@@ -1,5 +1,6 @@
 /** Routes of the limiter for other services: any policy of the policy file, and login attempts. */
 import { z } from 'zod'
+import { limitableAddress } from '../base/limitable-address.ts'
 import { Problem } from '../base/problems.ts'
 import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { type LoginThrottle, subjectOfApp } from '../rules/login-throttle.ts'
@@ -83,7 +84,7 @@ export function limitRoutes(deps: {
         const decision = await withFieldProblems('fields.', () =>
           limiter.acquire(
             policy,
-            { ...fieldsOfApp(app, fields), app },
+            fieldsOfApp(app, fields),
             // Secret keys never get a challenge.
             { permits, isSolved: true },
           ),
@@ -142,11 +143,15 @@ export function limitRoutes(deps: {
   ]
 }
 
-/** As for login attempts, subjects belong to the app. */
-function fieldsOfApp<Fields extends Record<string, string | number>>(app: string, fields: Fields) {
-  return 'subject' in fields
-    ? { ...fields, subject: subjectOfApp(app, String(fields.subject)) }
-    : fields
+/** As for login attempts, subjects belong to the app, and every spelling of an address is one. */
+function fieldsOfApp(app: string, fields: Readonly<Record<string, string | number>>) {
+  const { subject, ip } = fields
+  return {
+    ...fields,
+    ...(subject === undefined ? {} : { subject: subjectOfApp(app, String(subject)) }),
+    ...(typeof ip === 'string' ? { ip: limitableAddress(ip) ?? ip } : {}),
+    app,
+  }
 }
 
 /** Turns the limiter's error about a field into a problem that names the field. */

@@ -54,16 +54,12 @@ export function createNoticeReads(deps: {
 
   function filterOf(app: string, asked: z.output<typeof countNoticesBody>) {
     const { to, from, before, ...same } = asked
-    if (to === undefined) return { app, ...same, ...rangeOf(from, before) }
+    const filter = { app, ...same, ...rangeOf(from, before) }
+    if (to === undefined) return filter
     const { channel } = asked
     if (channel === undefined) throw invalid('channel', 'is needed with to')
     const known = recipientNamed(normaliseRecipient, channel, to)
-    return {
-      app,
-      ...same,
-      ...rangeOf(from, before),
-      recipientHashes: recipientHashes(channel, known.to),
-    }
+    return { ...filter, recipientHashes: recipientHashes(channel, known.to) }
   }
 
   return {

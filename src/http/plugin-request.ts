@@ -36,6 +36,9 @@ export function admitPluginRequest(
   call.span = startRequestSpan(route as string, request as Request, call.startMs, isTrusted)
 }
 
+/** True if the plugin knows whose request it is. */
+export const isAdmitted = () => current.getStore()?.call.facts.app !== undefined
+
 /** Runs a call in process. */
 export const inPluginRequest = <Result>(work: () => Result): Result =>
   inSpan(current.getStore()?.call.span, work)

@@ -63,17 +63,15 @@ export function createPluginRouter(
 
 const requestIdHeader = 'x-request-id'
 
-/** Types of the errors of `body-parser`. An error of a vendor's client can have a status and a type too, and is a fault. */
-const parserFault = /^(entity|encoding|charset|request|parameters|stream)\./
-
 /**
- * The parsers of Express, such as `express.json`, throw errors with a status and a type. Then the request was bad, and the
- * message can quote it. A plugin can throw any value, also one that throws when it is read.
+ * The parsers of Express, such as `express.json`, mark an error that the request caused with `expose`. Its router throws a
+ * URIError for a bad escape in the path. Such a message can quote the request. An error of a vendor's client can have a
+ * status and a type too, and is a fault. A plugin can throw any value, also one that throws when it is read.
  */
 function problemIn(error: unknown): unknown {
   try {
-    const { status, type } = error as { status?: unknown; type?: unknown }
-    if (error instanceof Error && parserFault.test(String(type))) {
+    const { status, expose } = error as { status?: unknown; expose?: unknown }
+    if (error instanceof URIError || (error instanceof Error && expose === true)) {
       if (status === 413) return new Problem('payload_too_large')
       if (status === 415) return new Problem('unsupported_media_type')
       if (Number(status) >= 400 && Number(status) < 500) return invalid('', 'can not be read')

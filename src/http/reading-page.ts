@@ -82,6 +82,9 @@ new MutationObserver(() => {
     Object.assign(part, { role: 'region', ariaLabel: part.className })
   }
   for (const body of page.querySelectorAll('textarea')) body.ariaLabel = 'Request body'
+  for (const table of page.querySelectorAll('.responses-table')) table.ariaLabel = table.id
+  for (const button of page.querySelectorAll('.close-modal')) button.ariaLabel = 'Close'
+  for (const button of page.querySelectorAll('.modal-btn')) button.ariaLabel = null
   // A part that scrolls must be reachable by keyboard.
   for (const example of page.querySelectorAll('pre')) example.tabIndex = 0
 }).observe(page, { childList: true, subtree: true })

@@ -1,6 +1,5 @@
 /** Makes an answer in every case, then counts and logs the request. */
 import type { Request, Response } from 'express'
-import { createBatcher } from '../base/batcher.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
@@ -19,13 +18,6 @@ export type RouteResult = Answer | Problem | Refused
 /** Makes the answer. Throws Problem, Unavailable, or an unexpected error. */
 type Work = (call: Call) => Promise<RouteResult>
 
-/**
- * Callers without a valid key give way to the others (I21): a turn of the event loop answers only this many of them. A
- * connection sends its next request after its answer, so a flood gets as slow as its answers. A send needs some six
- * turns. None of them is refused, because receipts of providers and preflights of pages have no key either.
- */
-const strangersPerTurn = 4
-
 export type Respond = ReturnType<typeof createRespond>
 
 export function createRespond(deps: {
@@ -36,11 +28,6 @@ export function createRespond(deps: {
 }) {
   const { metrics, log, underWay = createUnderWay() } = deps
   const endRequest = createEndRequest(deps)
-  const giveWay = createBatcher<void, void>({
-    maxItems: strangersPerTurn,
-    maxConcurrent: 1,
-    run: async () => {},
-  })
 
   /** `route` is the path of the contract, never the path of the request. Never rejects. */
   return async function respond(
@@ -69,7 +56,7 @@ export function createRespond(deps: {
       Object.assign(facts, refusalFacts(outcome.code, outcome.members))
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
-    if (facts.app === undefined) await giveWay()
+    if (facts.app === undefined) await underWay.giveWay()
     write(response, outcome, requestId, underWay.isClosing())
     if (isTaken) underWay.end()
     endRequest(route, request, call, outcome.status)

@@ -12,8 +12,9 @@
  *   409, 422 the Idempotency-Key (src/notice/once-per-key.ts);
  *   400, 403 the answer to a challenge (src/captcha/challenges.ts);
  *   429, 403 the limits (src/rules/quota.ts).
- * So no body is read before the key is known to be valid, and nothing is counted before all other checks pass. Other
- * paths go on to the next handler.
+ * So no body is read before the key is known to be valid, and nothing is counted before these checks pass. Two
+ * exceptions: a mail domain without a server (422) is found after the limits, and the counts are given back; and a
+ * page's 429 comes before its Idempotency-Key is read. Other paths go on to the next handler.
  */
 import express, {
   type ErrorRequestHandler,
@@ -228,7 +229,11 @@ function answerBadPath(respond: Respond): ErrorRequestHandler {
 }
 
 /** For the standalone API: the last handler. */
-export function answerUnknownPath(deps: { metrics: Metrics; log: Log }): RequestHandler {
+export function answerUnknownPath(deps: {
+  metrics: Metrics
+  log: Log
+  underWay?: UnderWay
+}): RequestHandler {
   const respond = createRespond(deps)
   return (request, response) =>
     respond('unknown', request, response, async () => new Problem('not_found'))

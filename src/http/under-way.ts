@@ -2,11 +2,19 @@
  * Requests under way. A stopping process ends them before it closes the servers they use. A send that was cut off
  * between its quota and its row would answer 503 and keep its uses.
  */
+import { createBatcher } from '../base/batcher.ts'
 import { orLate } from '../base/deadline.ts'
 
 /** The longest wait for bodies at the end. Work with a complete body ends much earlier. */
 const lastBodiesMs = 5_000
 const lastWorkMs = 10_000
+
+/**
+ * Callers without a valid key give way to the others (I21): a turn of the event loop answers only this many of them. A
+ * connection sends its next request after its answer, so a flood gets as slow as its answers. A send needs some six
+ * turns. None of them is refused, because receipts of providers and preflights of pages have no key either.
+ */
+const strangersPerTurn = 4
 
 export type UnderWay = ReturnType<typeof createUnderWay>
 
@@ -43,6 +51,13 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, workMs = lastWorkMs } 
       if (count === 0) onNone()
     },
     isClosing: () => isClosing,
+
+    /** Resolves when a request without a valid key may go on. */
+    giveWay: createBatcher<void, void>({
+      maxItems: strangersPerTurn,
+      maxConcurrent: 1,
+      run: async () => {},
+    }),
 
     /** `refuse` is called when the server stops waiting for late bodies. */
     onLateBodies(refuse: () => void): void {

@@ -1,5 +1,4 @@
 /** Turns answers of a store into the values that callers get. */
-
 import { kindOf } from './kinds.ts'
 import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
 import type { PolicyWindow } from './policy/compile.ts'

@@ -3,7 +3,6 @@ import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createBootstrap } from '../access/bootstrap.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
-import { openRouters } from '../config/plugins.ts'
 import { createBodyRoom } from '../http/body.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { createCalls } from '../http/in-process.ts'
@@ -12,6 +11,7 @@ import { createNoticeReads } from '../http/notice-reads.ts'
 import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { passRoutes } from '../http/passes.ts'
+import { openRouters } from '../http/plugins.ts'
 import { receiptRoute } from '../http/receipts.ts'
 import { recipientRoutes } from '../http/recipients.ts'
 import { createRouter } from '../http/router.ts'
@@ -34,22 +34,19 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const { notices, receipts, outbox } = shared.stores
   const requests = composeRequests(shared, onDecided)
   const { normaliseRecipient, isTestRecipient, challenges } = requests
-  const { sendCaptcha, sendNotice } = composeSending(shared, requests)
-  const { checkCaptcha, findCaptcha, cancelCaptcha, passes } = await composeChecking(
-    shared,
-    requests,
-  )
+  const sending = composeSending(shared, requests)
+  const checking = await composeChecking(shared, requests)
   const support = composeSupport(shared, requests)
   const reads = createNoticeReads({ ...secrets, store: notices, normaliseRecipient })
   const routes = [
     ...captchaRoutes({
-      sendCaptcha,
-      checkCaptcha,
+      ...sending,
+      ...checking,
       offerChallenge: challenges.offer,
       pageTemplates: file.browser.templates,
     }),
-    ...passRoutes({ passes, normaliseRecipient }),
-    ...noticeRoutes({ sendNotice, ...reads }),
+    ...passRoutes({ ...checking, normaliseRecipient }),
+    ...noticeRoutes({ ...sending, ...reads }),
     ...recipientRoutes({ ...support, normaliseRecipient, isTestRecipient }),
     receiptRoute({
       readers: createReceiptReaders(shared.config.providers),
@@ -70,7 +67,8 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   const { plugins } = shared.config
   const openBodies = createBodyRoom()
   const calls = createCalls({
-    ...{ sendCaptcha, checkCaptcha, sendNotice, findCaptcha, cancelCaptcha },
+    ...sending,
+    ...checking,
     ...{ reads, findKey: keys.find, underWay },
     sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
     bodies: openBodies,

@@ -13,7 +13,7 @@ import { answerUnknownPath } from '../http/router.ts'
 import { createHttpServer } from '../http/server.ts'
 import type { OnDecided } from '../rules/quota.ts'
 import { createApiRouter } from './api-router.ts'
-import { openConsole } from './console-role.ts'
+import { composeConsole } from './console-role.ts'
 import type { Config } from './load-config.ts'
 import type { Limits } from './reloadable-limits.ts'
 import { defaultKeyPrefix, openShared, type Shared } from './shared.ts'
@@ -85,7 +85,7 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
     },
   })
   closers.onClose(() => readiness.stop())
-  let console: ReturnType<typeof openConsole> | undefined
+  let console: ReturnType<typeof composeConsole> | undefined
   let liveness: ReturnType<typeof startLiveness> | undefined
   // Opened before the roles and closed after them: a load balancer must see that this process is stopping.
   const adminServer = createAdminServer({
@@ -106,7 +106,7 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
   closers.onClose(() => liveness?.stop())
   if (roles.api) {
     const api = await createApiRouter(shared, options.demo?.onDecided)
-    console = openConsole(shared, api)
+    console = composeConsole(shared, api)
     addresses.api = await serveApi(shared, api, options.demo?.createRouter(shared), options.quietMs)
   }
   // Waits for the first connection. Otherwise a slow connection would look like a missing Redis.
@@ -126,7 +126,7 @@ async function serveApi(
   const app = createApp({
     router,
     routerBefore,
-    unknownPath: answerUnknownPath({ metrics, log }),
+    unknownPath: answerUnknownPath({ metrics, log, underWay }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })
   const server = createHttpServer(app)

@@ -2,12 +2,12 @@
  * Postern inside another Express app: the router of the API and, if wanted, a worker. The standalone processes use the
  * same code and add ports.
  */
-import './supported-node.ts'
+import '../base/supported-node.ts'
 import { stringify } from 'yaml'
 import type { PosternCalls } from '../http/in-process.ts'
+import type { Additions } from '../http/plugins.ts'
 import { createApiRouter } from './api-router.ts'
-import { loadConfig } from './load-config.ts'
-import { type Additions, createExtensions } from './plugins.ts'
+import { createExtensions, loadConfig } from './load-config.ts'
 import { defaultKeyPrefix, openShared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
@@ -96,7 +96,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
 
 export type { Receipt, ReceiptReader, ReceiptRequest } from '../base/receipt.ts'
 export type { CallOutcome, PosternCalls } from '../http/in-process.ts'
+export type { Plugin } from '../http/plugins.ts'
 export type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 export type { ProviderDeps, ProviderKind } from '../providers/provider-kind.ts'
 export { migrate } from '../storage/migrate.ts'
-export type { Plugin } from './plugins.ts'

@@ -5,11 +5,11 @@ import { type Environment, readEnvironment } from '../config/environment.ts'
 import { parsePolicyFile, readPolicyFile, settingsProblems } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
+import { createPluginList, policiesOf } from '../http/plugins.ts'
 import { parsePolicies } from '../limiter/index.ts'
 import { readTemplates, type Templates } from '../notice/templates.ts'
-import type { ProviderSetUp } from '../providers/kinds.ts'
+import { createProviderKinds, type ProviderSetUp } from '../providers/kinds.ts'
 import { readTestRecipient } from '../recipient/test-recipients.ts'
-import { createExtensions, type Extensions, policiesOf } from './plugins.ts'
 
 export interface Config {
   readonly environment: Environment
@@ -48,6 +48,14 @@ export async function loadConfig(
     ok: false,
     problems: [...(environment.ok ? [] : environment.problems), ...(file.ok ? [] : file.problems)],
   }
+}
+
+export type Extensions = ReturnType<typeof createExtensions>
+
+/** The provider kinds and plugins of one Postern. */
+export function createExtensions(options?: { withinMs?: number }) {
+  const kinds = createProviderKinds()
+  return { kinds, ...createPluginList(kinds, options) }
 }
 
 /** The checks of other rooms for one reading of the file, and the values that they read. */

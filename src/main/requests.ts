@@ -1,6 +1,7 @@
 /** The steps of every send and check: recipients, limits, challenges, and the records for support. */
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
+import { createRefusals } from '../recipient/refusals.ts'
 import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
 import { createCheckLimits } from '../rules/check-limits.ts'
 import { createPriceOf } from '../rules/price-of.ts'
@@ -22,10 +23,8 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
     nowMs,
   })
   const { isTestRecipient } = testRecipients
-  let refused = new Set(recipients.refuse)
-  onReload((next) => {
-    refused = new Set(next.recipients.refuse)
-  })
+  const { isRefused, replace } = createRefusals(recipients.refuse)
+  onReload((next) => replace(next.recipients.refuse))
   warnOfTestRecipients(testRecipients.list(), testing.until, log)
   const recorder = createRecorder({
     ...{ redis, secrets, keyPrefix, policies },
@@ -54,9 +53,7 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
   return {
     testRecipients,
     isTestRecipient,
-    normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient, (to) =>
-      refused.has(to),
-    ),
+    normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient, isRefused),
     recorder,
     quota,
     checkLimits: createCheckLimits({ quota, limiter, policies }),

@@ -4,7 +4,7 @@
  */
 import { onHangUp, stopOnSignals, stopWithinMs } from '../base/stop-on-signals.ts'
 import { loadEnvFile } from '../config/env-file.ts'
-import { pluginIn } from '../config/plugin-module.ts'
+import { pluginIn } from '../http/plugin-module.ts'
 import { type DemoParts, type Roles, type Running, start } from './compose.ts'
 import { type Config, loadConfig } from './load-config.ts'
 

@@ -2,15 +2,16 @@
  * The parts that API and worker share, in the order of their opening: log and metrics, servers, stores, limits. `closers`
  * closes all of them, the last opened first.
  */
-
 import { type Closers, createClosers } from '../base/closers.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 import { flushSpans } from '../base/traces.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createSecrets, type Secrets } from '../crypto/secrets.ts'
+import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.ts'
 import { createBacklog } from '../notice/backlog.ts'
 import { claimMsFor } from '../notice/claim.ts'
 import { createEventOutbox } from '../notice/event-outbox.ts'
@@ -66,6 +67,19 @@ export function openShared(
   const stores = openStores(file, servers, secrets, metrics, closers)
   const limits = createLimits(config, servers, secrets, metrics, closers, clock)
   return { config, closers, log, metrics, secrets, servers, stores, limits }
+}
+
+/** A limiter with separate names of Redis keys, so that they do not collide with policies. */
+export function openLimiter(
+  { servers, secrets, closers }: Shared,
+  redis: RedisClient,
+  prefix: string,
+  policies: RawPolicies,
+): Limiter {
+  const keyPrefix = `${servers.keyPrefix}${prefix}`
+  const limiter = createLimiter({ policies, redis, keyPrefix, subjectKey: secrets.limiterKey })
+  closers.onClose(() => limiter.close())
+  return limiter
 }
 
 export type Stores = ReturnType<typeof openStores>

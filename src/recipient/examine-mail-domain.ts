@@ -2,7 +2,6 @@
  * Reports if receivers trust mails of a sender's domain. They look up its SPF (RFC 7208), DKIM (RFC 6376) and DMARC (RFC
  * 7489) records in DNS. Many refuse a sender whose domain accepts no mail.
  */
-
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { commandLine } from '../base/command-line.ts'
 import { about, type Finding } from '../base/finding.ts'

@@ -3,6 +3,7 @@
  * PostgreSQL, refusals in Redis, current limits in the limiter, and codes in the code store. Nothing is stored only for
  * this call.
  */
+import { defaultScene } from '../base/default-scene.ts'
 import type { CodeStore } from '../captcha/code-store.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Limiter, Policies } from '../limiter/index.ts'
@@ -58,7 +59,6 @@ export interface ResetRequest extends LookUpRequest {
 
 /** Length of each list of the story. */
 const maxShown = 20
-const defaultScene = 'default'
 
 export function createSupport(deps: {
   store: Pick<NoticeStore, 'search' | 'scenesOf'>

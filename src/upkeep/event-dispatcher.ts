@@ -49,33 +49,35 @@ export function wantedEventTypes(
   return all.filter((type) => receivers.some(({ types }) => types?.includes(type) ?? true))
 }
 
-export function startEventDispatcher(deps: {
-  store: EventOutbox
+export interface DispatcherDeps {
+  events: EventOutbox
   receivers: readonly Receiver[]
   metrics: Metrics
   log: Log
   /** Pause between two passes while no event is due. */
   pollMs?: number
-}): Repetition {
-  const { store, receivers, metrics, log, pollMs = defaultPollMs } = deps
+}
+
+export function startEventDispatcher(deps: DispatcherDeps): Repetition {
+  const { events, receivers, metrics, log, pollMs = defaultPollMs } = deps
   const client = createHttpClient(timeoutMs)
   /** Receivers that did not answer, with the end of their pause. */
   const silentUntilMs = new Map<Receiver, number>()
 
   async function dispatch(signal: AbortSignal): Promise<number> {
     try {
-      const events = await store.take(perPass, leaseMs, giveUpAfterMs)
-      const results = await Promise.all(events.map((event) => tell(event, signal)))
-      const gone = events.filter((_, index) => results[index] === undefined)
-      const again = events.flatMap(({ id }, index) => {
+      const taken = await events.take(perPass, leaseMs, giveUpAfterMs)
+      const results = await Promise.all(taken.map((event) => tell(event, signal)))
+      const gone = taken.filter((_, index) => results[index] === undefined)
+      const again = taken.flatMap(({ id }, index) => {
         const againInMs = results[index]
         return againInMs === undefined ? [] : [{ id, pauseMs: againInMs }]
       })
-      await store.settle(
+      await events.settle(
         gone.map(({ id }) => id),
         again,
       )
-      return events.length === perPass ? 0 : pollMs
+      return taken.length === perPass ? 0 : pollMs
     } catch (error) {
       // An event that was sent but not settled is sent again when its claim ends.
       log.backgroundFailed('events', error)

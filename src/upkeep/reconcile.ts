@@ -20,7 +20,7 @@ const graceMs = 5_000
 const againInMs = 15_000
 const perPass = 1_000
 
-export function startReconciler(deps: {
+export interface ReconcilerDeps {
   store: NoticeStore
   producer: Producer
   /** Tries receipts again that arrived before their notice was `sent`. */
@@ -28,7 +28,9 @@ export function startReconciler(deps: {
   metrics: Metrics
   log: Log
   everyMs?: number
-}): Repetition {
+}
+
+export function startReconciler(deps: ReconcilerDeps): Repetition {
   const { store, producer, sweepReceipts, metrics, log, everyMs = defaultEveryMs } = deps
   // It is true at the start, because PostgreSQL may have been away before.
   let wasAway = true

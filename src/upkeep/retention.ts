@@ -25,7 +25,7 @@ const statementTimeoutMs = 60_000
 /** The name of the lock; any fixed number. */
 const retentionLockId = 7_022_027
 
-interface RetentionDeps {
+export interface RetentionDeps {
   database: Database
   policy: RetentionPolicy
   /** Removes some expired Idempotency-Keys and returns their number. */

@@ -1,8 +1,19 @@
+import { getEventListeners } from 'node:events'
 import { expect, test, vi } from 'vitest'
-import { orLate } from '../../src/base/deadline.ts'
+import { orLate, startDeadline } from '../../src/base/deadline.ts'
 import { testRedis } from '../tools/redis.ts'
 
 const late = () => 'late'
+
+test('startDeadline: cleared, it leaves neither a timer nor a listener at the signal of the caller', () => {
+  vi.useFakeTimers()
+  const outer = new AbortController().signal
+  const deadline = startDeadline(outer, 1_000)
+  expect([getEventListeners(outer, 'abort').length, vi.getTimerCount()]).toEqual([1, 1])
+  deadline.clear()
+  expect([getEventListeners(outer, 'abort').length, vi.getTimerCount()]).toEqual([0, 0])
+  vi.useRealTimers()
+})
 
 test('orLate: work that takes longer → late, at the time', async () => {
   const startMs = performance.now()

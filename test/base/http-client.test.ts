@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createHttpClient, retryAfterMs } from '../../src/base/http-client.ts'
 import { startHttpFarEnd } from '../providers/far-ends/http.ts'
 
@@ -22,6 +22,22 @@ describe('an HTTP call', () => {
     client.close()
     for (const socket of sockets) socket.destroy()
     await new Promise((resolve) => silent.close(resolve))
+  })
+
+  it('leaves no listener at any signal when it has ended', async () => {
+    const farEnd = await startHttpFarEnd(() => ({ status: 200, body: '{}' }))
+    const client = createHttpClient(30_000)
+    const added = vi.spyOn(AbortSignal.prototype, 'addEventListener')
+    const removed = vi.spyOn(AbortSignal.prototype, 'removeEventListener')
+    const url = `http://127.0.0.1:${farEnd.port}/`
+    const { signal } = new AbortController()
+    expect(await client.call({ method: 'GET', url, headers: {} }, signal)).toMatchObject({
+      kind: 'answered',
+    })
+    expect(added).toHaveBeenCalledTimes(2)
+    expect(removed.mock.calls).toEqual(added.mock.calls.map(([type, listener]) => [type, listener]))
+    client.close()
+    await farEnd.close()
   })
 
   it('is not_sent if the name does not resolve or the port is closed', async () => {

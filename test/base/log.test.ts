@@ -6,6 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, inject, test, vi } from 'vitest'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { openBrokenOutput } from '../tools/broken-output.ts'
 import { linesOf } from '../tools/log-lines.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -93,9 +94,14 @@ test('floods: of refusals, and of requests without a valid key, ten lines a seco
         log.requestFinished({ ...request, app: 'web', status: 429 })
         log.requestFinished({ ...request, app: 'web', status: 503, reason: 'load' })
         log.requestFinished({ ...request, status: 200 })
+        log.requestFinished({ ...request, status: 204, provider: 'twilio' })
+        log.requestFinished({ ...request, status: 403, provider: 'twilio' })
+        log.requestFinished({ ...request, status: 503 })
         log.requestFinished({ ...request, status: 400 })
         log.requestFinished({ ...request, status: 401 })
         log.requestFinished({ ...request, status: 500 })
+        log.requestFailed('id', new Unavailable('redis', undefined))
+        log.requestFailed('id', new Error('a fault'))
       }
       vi.advanceTimersByTime(1_000)
     }
@@ -106,7 +112,29 @@ test('floods: of refusals, and of requests without a valid key, ten lines a seco
       .map((line) => JSON.parse(line))
       .filter((facts) => facts.app === app && statuses.includes(facts.status)).length
   expect(count('web', 429, 503)).toBe(20)
-  expect(count(undefined, 400, 401)).toBe(20)
+  expect(count(undefined, 200, 400, 401, 403, 503)).toBe(20)
   for (const status of [202, 400]) expect(count('web', status)).toBe(60)
-  for (const status of [200, 500]) expect(count(undefined, status)).toBe(60)
+  for (const status of [204, 500]) expect(count(undefined, status)).toBe(60)
+  const failed = (message: string) => lines.filter((line) => line.includes(message)).length
+  expect([failed('redis is out of reach'), failed('a fault')]).toEqual([20, 60])
+})
+
+test('a line names its process, and has the facts and the error that it is about', async () => {
+  const noticeId = 'a notice'
+  const error = new Error('broken')
+  const tried = { noticeId, provider: 'mail', outcome: 'accepted', durationMs: 1 }
+  const text = await linesOf((log) => {
+    log.ready({ api: 'http://localhost:3000' })
+    log.tried(tried)
+    log.recordFailed(noticeId, error)
+    log.notRendered(noticeId, 'code', error)
+    log.jobFailed(noticeId, error)
+  })
+  const lines = text.trim().split('\n')
+  const about = { noticeId, error: 'Error' }
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject(
+    [{ api: 'http://localhost:3000' }, tried, about, { ...about, template: 'code' }, about].map(
+      (facts) => ({ process: 'api', pid: process.pid, ...facts }),
+    ),
+  )
 })

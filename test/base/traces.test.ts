@@ -1,5 +1,5 @@
 /** Without an SDK. With one: test/flow/traces.slow.test.ts. */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { ProxyTracerProvider, trace } from '@opentelemetry/api'
 import { afterEach, describe, expect, test } from 'vitest'
 import {
@@ -46,12 +46,15 @@ describe('flushSpans', () => {
   }
 
   test('waits until the SDK has sent its spans', async () => {
-    let isSent = false
-    await flushWith(async () => {
-      await sleep(20)
-      isSent = true
+    const sent = Promise.withResolvers<void>()
+    let isFlushed = false
+    const flushing = flushWith(() => sent.promise).then(() => {
+      isFlushed = true
     })
-    expect(isSent).toBe(true)
+    await setImmediate()
+    expect(isFlushed).toBe(false)
+    sent.resolve()
+    await flushing
   })
 
   test('a collector that does not answer, or that fails, does not stop the end of a process', async () => {

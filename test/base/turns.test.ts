@@ -74,6 +74,18 @@ test('a full room: a caller with fewer takes the place of the newest of the call
   ])
 })
 
+test('a full room: the place is one of the caller with most, also if another has waited longer', async () => {
+  const { begun, work, endOne } = open({ maxUnderWay: 1, maxWaiting: 4 })
+  const ada = [work('shop', 'ada-0', 'ada'), work('shop', 'ada-1', 'ada')]
+  const flood = Array.from({ length: 3 }, (_, at) => work('shop', `flood-${at}`, 'flood'))
+  const bob = work('shop', 'bob-0', 'bob')
+  for (let count = 0; count < 5; count++) await endOne()
+  expect(begun).toEqual(['ada-0', 'ada-1', 'flood-0', 'bob-0', 'flood-1'])
+  expect(await Promise.all([...ada, ...flood, bob])).toEqual([
+    ...['ada-0', 'ada-1', 'flood-0', 'flood-1', 'refused', 'bob-0'],
+  ])
+})
+
 test('a full room of another app takes no place', async () => {
   const { work, endOne } = open({ maxUnderWay: 1, maxWaiting: 1 })
   const first = [work('shop', 'shop-0'), work('shop', 'shop-1')]

@@ -48,7 +48,7 @@ test('a pass with a number of one’s own wins back no guess at the numbers of o
   expect(compared).toBe(10)
 })
 
-test('people who share an address and know their codes lock nobody out, however many they are', async () => {
+test('people who share an address and type their codes right are not locked out, however many they are', async () => {
   const ip = newAddress()
   for (let person = 0; person < 30; person++) {
     const to = newPerson()

@@ -56,6 +56,7 @@ describe('the text', () => {
     ],
     ['<b>{{code}}</b> & "quotes" \\n $& $1 %s', '<b>####</b> & "quotes" \\n $& $1 %s'],
     ['验证码 {{code}} 👋', '验证码 #### 👋'],
+    ['100% %0A %25 %250A %{{code}}\n"{{code}}"', '100% %0A %25 %250A %####\n"####"'],
   ])('%j → sent as it is, with the code', async (message, shown) => {
     const to = newPhone()
     const { body } = await sendTo(to, message)
@@ -82,6 +83,19 @@ describe('the text', () => {
     const { status, body } = await sendTo(to, message as string)
     expect([status, body.code]).toEqual([400, 'INVALID_ARGUMENT'])
     expect(await postern.messages(to)).toEqual([])
+  })
+
+  test('the template at another door: a variable is text, and its escapes make no control characters', async () => {
+    const to = newPhone()
+    const params = { message: '"\\u0000\\u001b[31m {{code}}"' }
+    const { body } = await postern.post('/v1/captchas', {
+      channel: 'sms',
+      to,
+      template: 'camara',
+      params,
+    })
+    const { text } = await postern.messageFor(body.id)
+    expect(text).toMatch(/^"\\u0000\\u001b\[31m \d{4}"$/)
   })
 
   test('160 characters, each of two units → sent', async () => {

@@ -7,7 +7,7 @@ import { start } from '../../src/main/compose.ts'
 import { loadConfig } from '../../src/main/load-config.ts'
 import { readTestRecipient } from '../../src/recipient/test-recipients.ts'
 import { testDatabase } from '../tools/database.ts'
-import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
+import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 
@@ -16,8 +16,8 @@ const read = (...entries: string[]) =>
   readRefused(entries, folder, (to) => readTestRecipient(to, 'CN')?.to)
 
 test('numbers and addresses in any spelling become their normal form, each once', () => {
-  const { list, found, problems } = read('+86 138 0013 8000', '13800138000', 'Ada@EXAMPLE.com')
-  expect([list, found, problems]).toEqual([['+8613800138000', 'ada@example.com'], [], []])
+  const { list, found } = read('+86 138 0013 8000', '13800138000', 'Ada@EXAMPLE.com')
+  expect([list, found]).toEqual([['+8613800138000', 'ada@example.com'], []])
 })
 
 test('a file: one a line, with comments, empty lines, CRLF and a byte order mark', () => {
@@ -26,25 +26,24 @@ test('a file: one a line, with comments, empty lines, CRLF and a byte order mark
     join(folder, 'lists/a.txt'),
     '\uFEFF+8613800138001\r\n\r\n# reported\r\n  bob@example.com  \r\n',
   )
-  const { list, found, problems } = read('./lists/a.txt', join(folder, 'lists/a.txt'))
-  expect([list, found, problems]).toEqual([['+8613800138001', 'bob@example.com'], [], []])
+  const { list, found } = read('./lists/a.txt', join(folder, 'lists/a.txt'))
+  expect([list, found]).toEqual([['+8613800138001', 'bob@example.com'], []])
 })
 
 test('what is no recipient is reported with its place: in the list, in the file, a file that is not there', () => {
   writeFileSync(join(folder, 'b.txt'), '+8613800138001\nnobody\n')
-  const { found, problems } = read('ada', './b.txt', './none.txt')
+  const { found } = read('ada', './b.txt', './none.txt')
+  const message = 'is neither a phone number nor a mail address'
   expect(found).toEqual([
-    { path: ['recipients', 'refuse', 0], message: 'is neither a phone number nor a mail address' },
+    { path: ['recipients', 'refuse', 0], message },
+    { path: ['recipients', 'refuse', 1], message: `${join(folder, 'b.txt')}:2 ${message}` },
     {
       path: ['recipients', 'refuse', 2],
       message: `${join(folder, 'none.txt')} can not be read (ENOENT)`,
     },
   ])
-  expect(problems).toEqual([
-    `${join(folder, 'b.txt')}:2: is neither a phone number nor a mail address`,
-  ])
   writeFileSync(join(folder, 'c.txt'), 'x\n'.repeat(100_000))
-  expect(read('./c.txt').problems).toHaveLength(20)
+  expect(read('./c.txt').found).toHaveLength(20)
 })
 
 test('403 with the reason, for sends and checks; a reload refuses others at once', async () => {
@@ -80,4 +79,20 @@ test('403 with the reason, for sends and checks; a reload refuses others at once
   expect(await send('+8613800138005')).toEqual([202, undefined])
   expect(await send('+8613800138006')).toEqual([403, 'refused'])
   expect(await send('eve@example.com')).toEqual([403, 'refused'])
+})
+
+test('a refused address is its whole mailbox: tags, and dots where the provider ignores them', async () => {
+  const refuse = ['eve@example.com', 'm.allory+old@gmail.com']
+  const { post } = await startPostern({
+    policyFile: { policies: noLimits, recipients: { refuse } },
+    roles: { api: true, worker: false },
+  })
+  const statusOf = async (to: string) =>
+    (await post('/v1/captchas', { channel: 'email', to })).status
+  for (const to of ['eve+1@example.com', 'EVE+a.b@EXAMPLE.com', 'mallory@googlemail.com']) {
+    expect([to, await statusOf(to)]).toEqual([to, 403])
+  }
+  for (const to of ['e.ve@example.com', 'eve@sub.example.com', 'mallory2@gmail.com']) {
+    expect([to, await statusOf(to)]).toEqual([to, 202])
+  }
 })

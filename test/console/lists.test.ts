@@ -153,7 +153,7 @@ test('an operator of one app is told whether the service as a whole flows, and n
   const few = (await ofFew.get('/delivery')).text
   expect((await anna.get('/delivery')).text).toMatch(counts)
   expect(few).not.toMatch(counts)
-  expect(few).toContain('Oldest unsent notice')
+  expect(few).toContain('Oldest unsent · notice')
   expect(few).toContain('1 worker is running.')
   expect(few).toContain('50 per 1s')
 })

@@ -13,7 +13,7 @@ const { postern, keys, createOperator, client } = await openConsole({
       captcha: [
         { name: 'recipient', key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] },
         { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
-        // Nobody waits for it.
+        // An observed rule: it counts and refuses nothing.
         { name: 'watched', key: '{app}:{to}', sliding: '1 per 24h', mode: 'observe' },
       ],
       notice: [],
@@ -115,7 +115,7 @@ describe('the story', () => {
     const text = await storyWith(to, 'Refused by captcha.recipient', 'sandbox: accepted it')
     expect(text).toContain('Code requested: accepted')
     expect(text).toContain('for login')
-    expect(text).toMatch(/The rule recipient refuses requests for another \d+ s/)
+    expect(text).toMatch(/The rule “recipient” refuses requests for another \d+ s/)
     expect(text).toMatch(/This recipient can request a code in \d+ s\./)
     expect(text).toContain('login: 3 tries left')
   })

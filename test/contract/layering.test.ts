@@ -21,7 +21,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   delivery: ['notice', 'types:limiter', 'types:providers'],
   upkeep: ['crypto', 'types:notice', 'types:storage'],
   support: ['limiter', 'rules', 'types:captcha', 'types:crypto', 'types:notice', 'types:storage'],
-  http: ['captcha', 'limiter', 'notice', 'recipient', 'rules', 'support'],
+  http: ['captcha', 'limiter', 'notice', 'recipient', 'rules', 'support', 'types:providers'],
   compat: ['crypto', 'types:http'],
   console: [
     'crypto',

@@ -210,6 +210,7 @@ describe('what waits for a slot has not begun (I22)', () => {
     const [one, two] = [await created(), await created()]
     const verdicts = [deliver(one), deliver(two)]
     await eventually(async () => (await rowOf(one)).state === 'sending')
+    // As long as the second has not begun, nothing happens that could be waited for.
     await new Promise((resolve) => setTimeout(resolve, 200))
     expect(await rowOf(two)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
     free()

@@ -87,6 +87,7 @@ test('recipients whose answers never come, of a far end that shows that it lives
     send: async ({ to }, _signal, onAlive) => {
       if (to === 'good') return accepted
       onAlive?.()
+      // Longer than the time from which the breaker counts a call as slow.
       await new Promise((resolve) => setTimeout(resolve, 1_800))
       return { kind: 'postponed', detail: 'no answer in time' }
     },
@@ -134,6 +135,24 @@ test('a long text takes the slots of its parts', async () => {
   )
   await Promise.all([sendTo('long'), sendTo('long'), sendTo('long')])
   expect(most).toBe(1)
+})
+
+test('above the limit of the provider: no call, the message comes back when the limit says, and its slot is free', async () => {
+  const called: string[] = []
+  const send = async ({ to }: Message) => {
+    called.push(to)
+    return accepted
+  }
+  const { sendTo } = open(send, {
+    slots: 1,
+    acquireSendPermit: async (_, to) =>
+      to === 'early'
+        ? { granted: false, reason: 'pace', retryInMs: 700 }
+        : { granted: true, release: async () => {} },
+  })
+  expect(await sendTo('early')).toEqual({ kind: 'deferred', reason: 'pace', retryInMs: 700 })
+  expect(await sendTo('other')).toEqual(accepted)
+  expect(called).toEqual(['other'])
 })
 
 test('withdrawn at the last moment: no call, the pace and the slots are given back', async () => {

@@ -17,7 +17,7 @@ import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 const policyFile = { policies: noLimits }
 
 describe('old and new versions side by side (F27)', () => {
-  test('a job of another name and with more data is a hint at its row; one without an id stops nobody', async () => {
+  test('a job of another name and with more data is a hint at its row; one without an id stops no other job', async () => {
     const api = await startPostern({ policyFile, roles: { api: true, worker: false } })
     const connection = await api.redis.connect('producer')
     const queue = new Queue(queueName('sms'), {

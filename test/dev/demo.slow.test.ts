@@ -134,6 +134,8 @@ test('a visitor signs up: the code arrives on the phone, is filled in, and the s
 
 test('asks twice → refused with the wait, as a cross and a ring in the lane', async () => {
   expect(await play('twice')).toMatch(/Refused by the rule “recipient”\. .* in \d\d\.\d s/)
+  // The welcome was for the visitor before.
+  expect(await words('#signed-up')).toBe('')
   await expect.poll(() => page.locator('#lanes .full .cross').count()).toBe(1)
   expect(await page.locator('#lanes .full .passes').count()).toBe(1)
   await expect
@@ -197,7 +199,7 @@ test.each([
       const { y = -1, height: tall = 0 } = box ?? {}
       expect([part, y >= 0 && y + tall <= height]).toEqual([part, true])
     }
-    if (lang === 'en') expect((await words('h1')).split(' ')).toHaveLength(10)
+    if (lang === 'en') expect((await words('h1')).split(' ').length).toBeLessThanOrEqual(10)
   },
 )
 
@@ -233,7 +235,7 @@ test('the tag to copy works: as curl, as fetch, and as HTML with what was chosen
 
 test('the console opens at the number just used, by a link that works once', async () => {
   await page.goto(demo.url)
-  await page.click('#start-over')
+  await Promise.all([page.waitForResponse('**/demo/start-over'), page.click('#start-over')])
   await demo.post('/v1/captchas', { channel: 'sms', to: '+8613800138321' })
   await expect.poll(() => words('#followed')).toContain('+8613800138321')
   const link = page

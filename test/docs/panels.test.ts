@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
-import { clientOf, posternEnv } from '../tools/postern.ts'
+import { clientOf, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { startPrometheus } from '../tools/prometheus.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -32,11 +32,7 @@ const { panels } = JSON.parse(
 ) as { panels: Panel[] }
 
 test('an attack, as the dashboard shows it', { timeout: 180_000 }, async () => {
-  const {
-    PORT: _,
-    ADMIN_PORT: __,
-    ...env
-  } = posternEnv({
+  const env = processEnv({
     redis: await testRedis(),
     database: await testDatabase(),
   })

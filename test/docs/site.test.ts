@@ -65,6 +65,9 @@ test.each([
       // Without it the colours of links fade over to the other scheme.
       await page.emulateMedia({ ...look, reducedMotion: 'reduce' })
       await page.setViewportSize({ width: look.width, height: 900 })
+      // VitePress follows the system's scheme by a class, a moment after the style sheet does.
+      const isDark = () => page.locator('html.dark').count()
+      await expect.poll(isDark).toBe(Number(look.colorScheme === 'dark'))
       const { found, isTooWide } = (await page.evaluate(`axe.run().then(({ violations }) => ({
         found: violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ' ' + target)),
         isTooWide: document.documentElement.scrollWidth > innerWidth ||
@@ -151,6 +154,17 @@ test('the language switch leads to the same page, and from a page that is Englis
   expect(await linksTo('zh/providers/')).toContain('providers/')
   expect(await linksTo('zh/')).toContain('')
   expect(await linksTo('decisions/')).toContain('zh/')
+})
+
+test('axe finds nothing in the search, also after another result was chosen by keyboard', async () => {
+  const { page } = await open('start')
+  await search(page, 'rate limit')
+  await page.keyboard.press('ArrowDown')
+  await page.locator('.VPLocalSearchBox a[aria-current=true].selected').waitFor()
+  await page.evaluate(axe)
+  const found = await page.evaluate(`axe.run().then(({ violations }) =>
+    violations.map(({ id, nodes }) => [id, nodes[0].html]))`)
+  expect(found).toEqual([])
 })
 
 test('search finds "60s", by keyboard, and leads to a page that has it', async () => {

@@ -81,7 +81,7 @@ vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (
   const carryOut = () => sendCommand.call(this, command, stream) as Promise<unknown>
   const args = command.args.map(String)
   const [, , key = ''] = args
-  // Not the queue, not the probe of readiness, not the records that nobody waits for, and not what this file itself asks.
+  // Without the queue, the probe of readiness, the records for support and the commands of this file.
   const isAside = /:(ready|history)/.test(key)
   const isOurs = /^(eval|del)/i.test(command.name) && !key.startsWith('{') && !isAside
   if (!isOurs || this === postern.redis.client) return carryOut()

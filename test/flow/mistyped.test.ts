@@ -37,6 +37,7 @@ async function openWith(file: string) {
     {
       keyPrefix: redis.prefix,
       clock: () => nowMs,
+      quietMs: 0,
     },
   )
   releaseLater(() => running.close())

@@ -10,7 +10,7 @@ import { openDatabase } from '../../src/storage/database.ts'
 import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
 import { testDatabase } from '../tools/database.ts'
 import { ownRedis } from '../tools/own-servers.ts'
-import { clientOf, posternEnv } from '../tools/postern.ts'
+import { clientOf, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -81,10 +81,9 @@ test(
     releaseLater(() => closeRedis(redis))
     await eventually(() => redis.status === 'ready')
     const database = await testDatabase()
-    const env = posternEnv({ redis: { url: server.url } as never, database })
-    const { PORT: _, ADMIN_PORT: __, ...processEnv } = env
-    const api = await startProcess('api', { env: processEnv })
-    await startProcess('worker', { env: processEnv })
+    const env = processEnv({ redis: { url: server.url } as never, database })
+    const api = await startProcess('api', { env })
+    await startProcess('worker', { env })
     const pageKey = await publishableKey(database)
     const pool = openDatabase(database.url, { maxConnections: 1, onError: () => {} })
     releaseLater(() => pool.close())
@@ -175,9 +174,8 @@ test(
 test('one address with 500 requests a second and Idempotency-Keys: eleven other visitors of the page are all answered (I32)', async () => {
   const redis = await testRedis()
   const database = await testDatabase()
-  const env = posternEnv({ redis, database })
-  const { PORT: _, ADMIN_PORT: __, ...processEnv } = env
-  const api = await startProcess('api', { env: processEnv })
+  const env = processEnv({ redis, database })
+  const api = await startProcess('api', { env })
   const pageKey = await publishableKey(database, { origins: [origin] })
   const flood = callerFrom(api.url, '127.0.2.1', pageKey)
   const statuses = tally()

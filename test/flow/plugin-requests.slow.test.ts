@@ -1,9 +1,9 @@
 /** Requests to façades in a real process: their log lines, counts and spans are those of every other route. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { startCollector } from '../tools/collector.ts'
+import { startCollector, tracesEnv } from '../tools/collector.ts'
 import { testDatabase } from '../tools/database.ts'
-import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
+import { clientOf, noLimits, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -14,19 +14,13 @@ const collector = await startCollector()
 const redis = await testRedis()
 const database = await testDatabase()
 const key = `psk_${randomBytes(12).toString('hex')}`
-const {
-  PORT: _,
-  ADMIN_PORT: __,
-  ...env
-} = posternEnv({
+const env = processEnv({
   redis,
   database,
   env: {
     BOOTSTRAP_SECRET_KEY: key,
     LOG_LEVEL: 'info',
-    NODE_OPTIONS: `--import ${new URL('../../examples/traces/traces.mjs', import.meta.url)}`,
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_SERVICE_NAME: 'postern-api',
+    ...tracesEnv(collector, 'postern-api'),
   },
   policyFile: {
     policies: { ...noLimits, captcha: [{ name: 'recipient', key: '{to}', fixed: '1 per 1h' }] },

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { type CollectedSpan, startCollector } from '../tools/collector.ts'
+import { type CollectedSpan, startCollector, tracesEnv } from '../tools/collector.ts'
 import { testDatabase } from '../tools/database.ts'
-import { clientOf, noLimits, posternEnv, type RequestOptions } from '../tools/postern.ts'
+import { clientOf, noLimits, processEnv, type RequestOptions } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -26,19 +26,13 @@ const policyFile = {
 const key = `psk_${randomBytes(12).toString('hex')}`
 
 function start(role: 'api' | 'worker', browser = {}) {
-  const {
-    PORT: _,
-    ADMIN_PORT: __,
-    ...env
-  } = posternEnv({
+  const env = processEnv({
     redis,
     database,
     env: {
       BOOTSTRAP_SECRET_KEY: key,
       LOG_LEVEL: 'info',
-      NODE_OPTIONS: `--import ${new URL('../../examples/traces/traces.mjs', import.meta.url)}`,
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      OTEL_SERVICE_NAME: `postern-${role}`,
+      ...tracesEnv(collector, `postern-${role}`),
     },
     policyFile: { ...policyFile, browser },
   })

@@ -195,6 +195,15 @@ describe('limits', () => {
     expect(reply.body.errors[0].path).toBe(path)
   })
 
+  test('an ip counts as in every other call: spellings are one address, and IPv6 is its /64', async () => {
+    const ips = ['2001:db8::1', '2001:DB8:0::2', '2001:db8:0:0:1::', '[2001:db8::3]:80']
+    const statuses = []
+    for (const ip of ips) statuses.push((await acquire({ ip }, {}, 'address')).status)
+    expect(statuses).toEqual([200, 200, 200, 429])
+    // A text that is no address is counted as it is.
+    expect((await acquire({ ip: 'a proxy' }, {}, 'address')).status).toBe(200)
+  })
+
   test('a policy that does not exist: 404', async () => {
     expect((await acquire({ user: 1 }, {}, 'nothing')).status).toBe(404)
     expect((await acquire({ user: 1 }, {}, 'constructor')).status).toBe(404)

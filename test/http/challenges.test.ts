@@ -8,7 +8,7 @@ import { openApiAnswers } from './openapi-answers.ts'
 
 const asks = { name: 'asks', key: '{app}', sliding: '0 per 24h', mode: 'challenge' }
 const challenge = { kind: 'altcha', tries: 5 }
-/** Everybody from a page is asked; beside it, what the tests are about. */
+/** A challenge for every send from a page, and the rules under test. */
 const policies = {
   captcha: [{ name: 'recipient', key: '{app}:{to}', sliding: '2 per 1h' }],
   notice: [],

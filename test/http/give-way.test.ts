@@ -1,27 +1,33 @@
 /** Callers without a valid key and callers with one, in the turns of the event loop. */
-import type { Request, Response } from 'express'
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { createServer, ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import express, { type Request, type Response } from 'express'
+import { expect, test, vi } from 'vitest'
+import { floodedFacades, wire } from '../../bench/flood.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Problem } from '../../src/base/problems.ts'
 import { createRespond } from '../../src/http/respond.ts'
+import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
+import { testDatabase } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
+import { noLimits, posternEnv } from '../tools/postern.ts'
+import { publishableKey } from '../tools/publishable-key.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 
 test('I21: a turn answers four callers without a key at most, and those with a key at once', async () => {
   const respond = createRespond({
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'api' }),
   })
-  let turn = 0
-  let isOver = false
-  const countTurns = () => {
-    turn += 1
-    if (!isOver) setImmediate(countTurns)
-  }
+  const turn = countTurns()
   const turns: { app: string | undefined; turn: number }[] = []
   const ask = (app?: string) => {
     const request = { headers: {}, method: 'GET' } as Request
     const response = {
-      writeHead: () => ({ end: () => turns.push({ app, turn }) }),
+      writeHead: () => ({ end: () => turns.push({ app, turn: turn() }) }),
     } as unknown as Response
     return respond('unknown', request, response, async ({ facts }) => {
       if (app) facts.app = app
@@ -29,16 +35,130 @@ test('I21: a turn answers four callers without a key at most, and those with a k
     })
   }
 
-  countTurns()
   const asked = [...Array.from({ length: 50 }, () => ask()), ask('shop'), ask('shop')]
   await Promise.all(asked)
-  isOver = true
 
   expect(turns.slice(0, 2)).toEqual([
-    { app: 'shop', turn: 1 },
-    { app: 'shop', turn: 1 },
+    { app: 'shop', turn: 0 },
+    { app: 'shop', turn: 0 },
   ])
-  const perTurn = Map.groupBy(turns.slice(2), (one) => one.turn)
-  expect(Math.max(...[...perTurn.values()].map((some) => some.length))).toBe(4)
+  expect(mostPerTurn(turns.slice(2).map((one) => one.turn))).toBe(4)
   expect(turns).toHaveLength(52)
 })
+
+/** A plugin that refuses every body, in an answer of its own. */
+const refusing = {
+  name: 'refusing',
+  router: (postern: PosternCalls) =>
+    express.Router().post('/refusing', async (request, response) => {
+      await postern.readBody(request, 100)
+      response.writeHead(401, { 'content-length': '0' }).end()
+    }),
+}
+const service = `VA${'a'.repeat(32)}`
+const on = { redis: await testRedis(), database: await testDatabase() }
+const environment = posternEnv({
+  ...on,
+  policyFile: {
+    policies: noLimits,
+    compat: {
+      ...floodedFacades,
+      twilioVerify: { services: { [service]: { app: 'default' } } },
+    },
+  },
+})
+const postern = await createPostern({
+  environment,
+  keyPrefix: on.redis.prefix,
+  plugins: [refusing],
+})
+releaseLater(() => postern.close())
+const pageKey = await publishableKey(on.database)
+const unknownPath: express.RequestHandler = (_, response) => void response.status(404).end()
+const url = await listen(createServer(express().use(postern.router, unknownPath)))
+
+const json = { 'content-type': 'application/json' }
+const sendCode = '/one-time-password-sms/v1/send-code'
+let people = 0
+const sendCodeTo = (headers: Record<string, string> = {}) => {
+  const body = { phoneNumber: `+86138001${10_000 + people++}`, message: '{{code}}' }
+  return wire('POST', sendCode, { ...json, ...headers }, JSON.stringify(body))
+}
+const basic = (password: string) =>
+  `Basic ${Buffer.from(`AC${'0'.repeat(32)}:${password}`).toString('base64')}`
+const signed = () => ({
+  'zitadel-signature': `t=${Math.floor(Date.now() / 1_000)},v1=${'a'.repeat(64)}`,
+})
+
+test.each([
+  ['CAMARA without a key', sendCodeTo, 401],
+  ['another method of CAMARA', () => wire('GET', sendCode), 401],
+  ['an unknown path of Twilio', () => wire('GET', '/v2/Services'), 401],
+  ['CAMARA with a wrong key', () => sendCodeTo({ authorization: 'Bearer psk_wrong' }), 401],
+  [
+    'Twilio with a wrong key',
+    () =>
+      wire('POST', `/v2/Services/${service}/Verifications`, { authorization: basic('wrong') }, 'x'),
+    401,
+  ],
+  [
+    'CAMARA with the key of a page, which every visitor knows',
+    () => sendCodeTo({ authorization: `Bearer ${pageKey}` }),
+    403,
+  ],
+  ['a hook with a wrong signature', () => wire('POST', '/v1/hooks/zitadel', signed(), 'x'), 401],
+  ['a hook without a signature', () => wire('POST', '/v1/hooks/zitadel', {}, 'x'), 401],
+  ['a plugin that reads and refuses', () => wire('POST', '/refusing', {}, 'x'), 401],
+])(
+  'I21: %s: a turn answers four at most, and the valid request behind them passes',
+  async (_, next, status) => {
+    const turn = countTurns()
+    const turns: number[] = []
+    const writeHead = ServerResponse.prototype.writeHead
+    const spy = vi.spyOn(ServerResponse.prototype, 'writeHead')
+    spy.mockImplementation(function (this: ServerResponse, ...given) {
+      if (given[0] === status) turns.push(turn())
+      return writeHead.apply(this, given as Parameters<typeof writeHead>)
+    })
+    releaseLater(() => spy.mockRestore())
+    const sockets = await Promise.all(Array.from({ length: 41 }, openSocket))
+    const key = environment.BOOTSTRAP_SECRET_KEY
+    const valid = sendCodeTo({ authorization: `Bearer ${key}` })
+    const answers = sockets.map((socket, index) => answerOn(socket, index < 40 ? next() : valid))
+    const statuses = await Promise.all(answers)
+
+    expect(statuses.pop()).toBe(200)
+    expect(new Set(statuses)).toEqual(new Set([status]))
+    expect(turns).toHaveLength(40)
+    expect(mostPerTurn(turns)).toBeLessThanOrEqual(4)
+  },
+)
+
+async function openSocket() {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  releaseLater(() => socket.destroy())
+  await once(socket, 'connect')
+  // The server accepts one connection in a turn. So it has accepted all of them before the flood.
+  await answerOn(socket, wire('GET', '/nothing'))
+  return socket
+}
+
+async function answerOn(socket: Socket, bytes: string): Promise<number> {
+  socket.write(bytes)
+  const [head] = await once(socket, 'data')
+  return Number(String(head).slice(9, 12))
+}
+
+/** The number of the event loop's turn, from now until the test ends. */
+function countTurns(): () => number {
+  let turn = 0
+  let next = setImmediate(function count() {
+    turn += 1
+    next = setImmediate(count)
+  })
+  releaseLater(() => clearImmediate(next))
+  return () => turn
+}
+
+const mostPerTurn = (turns: readonly number[]) =>
+  Math.max(...[...Map.groupBy(turns, (turn) => turn).values()].map((some) => some.length))

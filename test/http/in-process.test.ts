@@ -427,7 +427,8 @@ describe("a plugin's router", () => {
         Router()
           .post('/v1/acme', express.json({ limit: 100 }), (_, response) => void response.json({}))
           .get('/v1/acme', async () => Promise.reject(unreadable))
-          .get('/v1/vendor', async () => Promise.reject(vendorError)),
+          .get('/v1/vendor', async () => Promise.reject(vendorError))
+          .get('/v1/items/:id', (_, response) => void response.json({})),
     }
     const { get, url, postern } = await open(undefined, { plugins: [plugin] })
     const statusOf = async (body: string, type = 'application/json') =>
@@ -436,6 +437,10 @@ describe("a plugin's router", () => {
     expect(await statusOf('+8613800138555')).toBe(400)
     expect(await statusOf(JSON.stringify('x'.repeat(200)))).toBe(413)
     expect(await statusOf('{}', 'application/json; charset=klingon')).toBe(415)
+    const encoded = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    const notGzip = await fetch(`${url}/v1/acme`, { method: 'POST', headers: encoded, body: '{}' })
+    expect(notGzip.status).toBe(400)
+    expect((await get('/v1/items/%ff')).status).toBe(400)
     expect((await get('/v1/acme')).status).toBe(500)
     expect((await get('/v1/vendor')).status).toBe(500)
     const faults =
@@ -444,7 +449,7 @@ describe("a plugin's router", () => {
   })
 
   test('examples/own-routes: an earlier address sends and checks; a body without a number is refused', async () => {
-    // @ts-expect-error: JavaScript, as somebody else writes it
+    // @ts-expect-error: JavaScript
     const { default: plugin } = await import('../../examples/own-routes/old-address.js')
     const { post, codeFor, postern, url } = await open(undefined, { plugins: [plugin] })
     postern.startWorker()

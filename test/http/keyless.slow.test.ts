@@ -9,7 +9,7 @@ import {
   validSend,
 } from '../../bench/flood.ts'
 import { testDatabase } from '../tools/database.ts'
-import { noLimits, posternEnv } from '../tools/postern.ts'
+import { noLimits, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -83,7 +83,7 @@ test('1,000 different wrong keys a second, each with its checksum: 27 of 27 send
 async function startApi(more: Readonly<Record<string, string>> = {}) {
   const [redis, database] = [await testRedis(), await testDatabase()]
   // Its ports are its own.
-  const { PORT: _, ADMIN_PORT: __, ...env } = posternEnv({ policyFile, redis, database })
+  const env = processEnv({ policyFile, redis, database })
   return {
     api: await startProcess('api', { env: { ...env, ...more } }),
     key: env.BOOTSTRAP_SECRET_KEY as string,

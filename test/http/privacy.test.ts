@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
-import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
+import { clientOf, noLimits, processEnv, startPostern } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -56,7 +56,7 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   await once(farEnd, 'listening')
   releaseLater(() => farEnd.close())
   const { port } = farEnd.address() as AddressInfo
-  const env = posternEnv({
+  const env = processEnv({
     redis,
     database,
     env: { LOG_LEVEL: 'debug', BOOTSTRAP_SECRET_KEY: apiKey },
@@ -87,10 +87,9 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
       },
     },
   })
-  const { PORT: _, ADMIN_PORT: __, ...processEnv } = env
   const [api, worker] = await Promise.all([
-    startProcess('api', { env: processEnv }),
-    startProcess('worker', { env: processEnv }),
+    startProcess('api', { env }),
+    startProcess('worker', { env }),
   ])
   const { post, get, codeFor } = clientOf(api.url, apiKey)
   const answers: string[] = []

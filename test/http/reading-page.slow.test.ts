@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { launchBrowser, openPage } from '../tools/browser.ts'
 import { startPostern } from '../tools/postern.ts'
 
-test('axe finds nothing and nothing is cut off, with all closed and with one call being tried', async () => {
+test('axe finds nothing and nothing is cut off: all closed, two calls open and one being tried, the dialog for a key', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
   const { page, messages } = await openPage(await launchBrowser(), `${postern.url}/docs`)
   const call = page.locator('.opblock-summary-control').first()
@@ -15,12 +15,15 @@ test('axe finds nothing and nothing is cut off, with all closed and with one cal
       found: violations.map(({ id, nodes }) => [id, nodes[0].html]),
       tooWide: document.documentElement.scrollWidth - innerWidth,
     }))`)
-  for (const isOpen of [false, true]) {
-    if (isOpen) {
+  for (const state of ['closed', 'open', 'dialog']) {
+    if (state === 'open') {
+      await page.locator('.opblock-summary-control').nth(1).click()
       await call.click()
-      await page.getByRole('button', { name: 'Try it out' }).click()
+      await page.getByRole('button', { name: 'Try it out' }).first().click()
     }
-    await expect.poll(() => page.locator('textarea').count()).toBe(Number(isOpen))
+    if (state === 'dialog') await page.locator('.btn.authorize').click()
+    await expect.poll(() => page.locator('textarea').count()).toBe(Number(state !== 'closed'))
+    await expect.poll(() => page.locator('.modal-ux').count()).toBe(Number(state === 'dialog'))
     for (const how of [
       { width: 1_280, colorScheme: 'light', forcedColors: 'none' },
       { width: 360, colorScheme: 'dark', forcedColors: 'none' },

@@ -85,7 +85,7 @@ test('the count of a scene that 21 notices came after', async () => {
   expect((await send(to, 'login')).status).toBe(202)
 })
 
-test('a lock of a rule that only observes locks nobody', async () => {
+test('the lock of an observed rule is only counted: a person above its limit can go on', async () => {
   const to = '+8613800300004'
   const code = await postern.codeFor((await send(to, 'login')).body.id)
   const wrong = code === '0000' ? '0001' : '0000'

@@ -154,7 +154,7 @@ describe('clocks', () => {
     expect(await take(20)).toBe(0)
   })
 
-  test('a clock 25 h ahead has written: not trusted, so nobody waits for it', async () => {
+  test('a clock 25 h ahead has written: not trusted, and no caller waits for it', async () => {
     for (const rate of ['1 per 1m', '1 per 24h']) {
       const { take, at, start, peek } = await bucketOf(rate, 3)
       await take(3)

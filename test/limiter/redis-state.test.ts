@@ -80,6 +80,17 @@ describe('what the limiter keeps in Redis', () => {
     expect((await uses()).flat().reduce((sum, used) => sum + used, 0)).toBe(60)
   })
 
+  test('a foreign value of four bytes, shorter than any lockout: a peek throws LimiterUnavailable', async () => {
+    const lockout = { limit: 1, window: '60s', lock: '60s' }
+    const { limiter, client, prefix } = await realLimiter({
+      p: [{ name: 'a', key: '{u}', lockout }],
+    })
+    await limiter.acquire('p', u)
+    const [key = ''] = await client.keys(`${prefix}*`)
+    await client.set(key, 'four')
+    await expect(limiter.peek('p', u)).rejects.toMatchObject({ name: 'LimiterUnavailable' })
+  })
+
   test('what can not work is told at once: numbers as texts, deadlines that are none, an insurance without the policy', async () => {
     const { url } = await testRedis()
     const policies = { p: [sliding('a', '2 per 1h')] }

@@ -241,7 +241,7 @@ describe('lockout', () => {
     expect(await take()).toBe('1')
   })
 
-  test('until somebody tries too often there is no lock: peek and nextInMs tell the window', async () => {
+  test('below the limit there is no lock: peek and nextInMs report the window', async () => {
     const { take, nextInMs, peek, wait } = await policyOf({ lockout })
     await take()
     await wait(10_000)

@@ -6,25 +6,21 @@ import { parse, stringify } from 'yaml'
 import type { ConformanceCase } from '../providers/conformance.ts'
 import { farEndTools } from '../providers/far-ends/http.ts'
 import { testDatabase } from '../tools/database.ts'
-import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
+import { clientOf, noLimits, processEnv } from '../tools/postern.ts'
 import { runCommand, startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 
-// @ts-expect-error: JavaScript, as somebody else writes it
+// @ts-expect-error: JavaScript
 const acme: ConformanceCase = await import('../../examples/own-provider/acme-provider.js')
 const { conformance } = acme
 const [redis, database] = [await testRedis(), await testDatabase()]
 
 /** A policy file in a folder of its own, which is no process's current one. */
 function settings(policyFile: Record<string, unknown>, files: Record<string, string> = {}) {
-  const {
-    PORT: _,
-    ADMIN_PORT: __,
-    ...env
-  } = posternEnv({
+  const env = processEnv({
     redis,
     database,
     policyFile: { policies: noLimits, ...policyFile },

@@ -3,10 +3,9 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import express from 'express'
 import { expect, inject, test } from 'vitest'
-import { pluginIn } from '../../src/config/plugin-module.ts'
-import { openRouters } from '../../src/config/plugins.ts'
-import { loadConfig } from '../../src/main/load-config.ts'
-import { createExtensions, type Plugin } from '../../src/main/plugins.ts'
+import { pluginIn } from '../../src/http/plugin-module.ts'
+import { openRouters, type Plugin } from '../../src/http/plugins.ts'
+import { createExtensions, loadConfig } from '../../src/main/load-config.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
 const env = {

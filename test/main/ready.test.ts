@@ -8,7 +8,7 @@ import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
 import { lookAtRedis } from '../../src/storage/redis-ready.ts'
 import { testDatabase } from '../tools/database.ts'
 import { ownPostgres, ownRedis } from '../tools/own-servers.ts'
-import { clientOf, noLimits, type Postern, posternEnv, startPostern } from '../tools/postern.ts'
+import { clientOf, noLimits, type Postern, processEnv, startPostern } from '../tools/postern.ts'
 import { runCommand, startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { ownCluster } from '../tools/redis-topologies.ts'
@@ -17,11 +17,7 @@ import { eventually } from '../tools/wait.ts'
 
 test('an API that says it is ready listens, also when its bootstrap key had to wait', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
-  const {
-    PORT: _,
-    ADMIN_PORT: __,
-    ...env
-  } = posternEnv({
+  const env = processEnv({
     redis,
     database,
     policyFile: { policies: noLimits },
@@ -264,11 +260,11 @@ describe('the log', () => {
   test('a wrong database name: "not ready" with the reason, and "ready" only once it is there', async () => {
     const [redis, postgres] = await Promise.all([testRedis(), ownPostgres()])
     const url = Object.assign(new URL(postgres.url), { pathname: '/later' }).href
-    const {
-      PORT: _,
-      ADMIN_PORT: __,
-      ...env
-    } = posternEnv({ redis, database: { url } as never, policyFile: { policies: noLimits } })
+    const env = processEnv({
+      redis,
+      database: { url } as never,
+      policyFile: { policies: noLimits },
+    })
     const api = await startProcess('api', { env: { ...env, LOG_LEVEL: 'info' }, isReady: isUp })
     const says = (line: RegExp) => eventually(() => line.test(api.output()))
     await says(/postgresql has no such database \(database \\"later\\" does not exist\)/)
@@ -284,13 +280,15 @@ describe('the log', () => {
     )
     expect(api.output()).not.toContain('"msg":"ready"')
     await migrate(url)
+    // A probe looks at once. Without one, the process looks every 5 s, as it did above.
+    await eventually(async () => (await readyz(api)).status === 200)
     await says(/"api":"http[^"]+","msg":"ready"/)
     expect(api.output().match(/"msg":"ready"/g)).toHaveLength(1)
   })
 
   test('Redis without appendonly: a warning, once', async () => {
     const [redis, database] = [await testRedis(), await testDatabase()]
-    const { PORT: _, ADMIN_PORT: __, ...env } = posternEnv({ redis, database })
+    const env = processEnv({ redis, database })
     const worker = await startProcess('worker', { env: { ...env, LOG_LEVEL: 'info' } })
     await Promise.all([readyz(worker), readyz(worker), readyz(worker)])
     await readyz(worker)

@@ -11,8 +11,8 @@ import { parse, stringify } from 'yaml'
 import { findFreePort } from '../../src/dev/server-process.ts'
 import { testDatabase } from '../tools/database.ts'
 import { childrenOf } from '../tools/own-servers.ts'
-import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
-import { runCommand, startProcess } from '../tools/processes.ts'
+import { clientOf, noLimits, processEnv } from '../tools/postern.ts'
+import { commonEnv, runCommand, startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -21,15 +21,13 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const [redis, database] = [await testRedis(), await testDatabase()]
 
 function settings(policyFile: Record<string, unknown> = {}) {
-  const env = posternEnv({
+  const env = processEnv({
     redis,
     database,
     policyFile: { policies: noLimits, ...policyFile },
     env: { LOG_LEVEL: 'info' },
   })
-  // Those that `startProcess` draws are kept.
-  const { PORT: _, ADMIN_PORT: __, ...others } = env
-  return others
+  return env
 }
 
 const newFolder = () => mkdtempSync(join(inject('runFolder'), 'start-'))
@@ -154,21 +152,25 @@ test('a worker whose admin port is taken ends with code 1 and one line', async (
 })
 
 test('SIGTERM at any moment of the start ends a process in time, with code 0 once it listens to it', async () => {
-  await Promise.all(['api', 'worker'].map(terminateAtEveryMoment))
+  await Promise.all((['api', 'worker'] as const).map(terminateAtEveryMoment))
 })
 
-async function terminateAtEveryMoment(role: string): Promise<void> {
-  for (let delayMs = 100; delayMs <= 1_500; delayMs += 350) {
+async function terminateAtEveryMoment(role: 'api' | 'worker'): Promise<void> {
+  const startedAt = performance.now()
+  const whole = await startProcess(role, { env: settings() })
+  const startMs = performance.now() - startedAt
+  expect(await whole.terminate()).toBe(0)
+  for (const part of [0.1, 0.4, 0.6, 0.8, 1]) {
     const child = spawn(process.execPath, [join(root, `src/main/${role}.ts`)], {
       cwd: root,
       stdio: ['ignore', 'ignore', 'pipe'],
-      env: { PATH: process.env.PATH, ...settings(), PORT: '0', ADMIN_PORT: '0' },
+      env: { ...commonEnv, ...settings(), PORT: '0', ADMIN_PORT: '0' },
     })
     let stderr = ''
     child.stderr.on('data', (chunk) => {
       stderr += chunk
     })
-    await sleep(delayMs)
+    await sleep(part * startMs)
     child.kill('SIGTERM')
     const [code, signal] = await once(child, 'close')
     expect([0, 'SIGTERM']).toContain(code ?? signal)
@@ -182,7 +184,7 @@ test('a SIGHUP that ends npm leaves no process behind that it has started', asyn
     cwd: root,
     stdio: 'ignore',
     env: {
-      PATH: process.env.PATH,
+      ...commonEnv,
       HOME: process.env.HOME,
       ...settings(),
       PORT: String(port),

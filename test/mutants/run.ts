@@ -16,25 +16,54 @@ import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
-import { makeRunFolder, removeRunFolder } from '../tools/run-folder.ts'
+import { makeDataFolder, removeRunFolder } from '../tools/run-folder.ts'
 import { roomOfScript, tryLuaMutants } from './lua.ts'
 
 /** Tests in other folders that a room's promises stand in, beside `test/ROOM`. */
 const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   base: [
     'test/access/key-store.test.ts',
-    'test/captcha/challenges.test.ts',
-    'test/commands/examine.test.ts',
+    'test/captcha/{challenges,code-store,send}.test.ts',
+    'test/commands/{doctor,examine}.test.ts',
+    'test/console/story.test.ts',
     'test/contract/metrics.test.ts',
     'test/crypto/secrets.test.ts',
-    'test/http/{idempotency,problem}.test.ts',
-    'test/main/ready.test.ts',
+    'test/delivery/{deliver,resilience,slots}.test.ts',
+    'test/http/{admin,admin-server,bad-body,captchas,idempotency,in-process,notices,problem,receipts,stopping}.test.ts',
+    'test/limiter/release.test.ts',
+    'test/main/{ready,run,stopping}.test.ts',
+    'test/notice/{producer,receipts}.test.ts',
+    'test/providers/{examine-providers,kinds,smtp,twilio}.test.ts',
+    'test/upkeep/event-dispatcher.test.ts',
   ],
   access: ['test/commands/{examine,keys}.test.ts', 'test/http/{cors,publishable-keys}.test.ts'],
   captcha: ['test/http/{calls-for-plugins,captchas,challenges}.test.ts'],
   config: ['test/commands/{examine,policy}.test.ts', 'test/main/{load-config,plugins}.test.ts'],
-  delivery: ['test/commands/examine.test.ts'],
-  main: ['test/flow/main-job.test.ts', 'test/http/in-process.test.ts'],
+  commands: ['test/main/{load-config,ready}.test.ts', 'test/upkeep/retention.test.ts'],
+  delivery: [
+    'test/commands/examine.test.ts',
+    'test/console/story.test.ts',
+    'test/flow/main-job.test.ts',
+    'test/http/{admin,in-process,notices,receipts,stopping,test-recipients}.test.ts',
+    'test/main/{run,stopping}.test.ts',
+    'test/notice/{receipts,templates}.test.ts',
+    'test/providers/{acme,kinds,sandbox}.test.ts',
+    'test/upkeep/reconcile.test.ts',
+  ],
+  http: [
+    'test/compat/{camara,doors,hooks,twilio-verify}.test.ts',
+    'test/console/door.test.ts',
+    'test/contract/openapi.test.ts',
+    'test/main/{plugins,ready,run,stopping}.test.ts',
+  ],
+  main: [
+    'test/commands/examine.test.ts',
+    'test/config/refused-recipients.test.ts',
+    'test/flow/{main-job,mistyped}.test.ts',
+    'test/http/{admin,calls-for-plugins,in-process,readiness,receipts,router}.test.ts',
+    'test/providers/dkim.test.ts',
+    'test/rules/prices.test.ts',
+  ],
   notice: [
     'test/console/{lists,story}.test.ts',
     'test/delivery/{record,resolve-unknown,retry}.test.ts',
@@ -50,8 +79,27 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
     'test/notice/test-policies.test.ts',
     'test/support/recorder.test.ts',
   ],
-  storage: ['test/commands/examine.test.ts', 'test/main/{ready,run}.test.ts'],
-  support: ['test/http/{recipients,recipients-away,recipients-scenes}.test.ts'],
+  storage: [
+    'test/access/key-store.test.ts',
+    'test/commands/*.test.ts',
+    'test/console/lists.test.ts',
+    'test/http/{attempts,protocol,recipients}.test.ts',
+    'test/limiter/cluster.test.ts',
+    'test/main/*.test.ts',
+    'test/notice/{create,plans,producer,store}.test.ts',
+    'test/upkeep/{reconcile,retention}.test.ts',
+  ],
+  support: [
+    'test/captcha/{check-captcha,pressure,refund,send}.test.ts',
+    'test/commands/policy.test.ts',
+    'test/console/*.test.ts',
+    'test/http/{attempts,limits,privacy,recipients,recipients-away,recipients-scenes}.test.ts',
+  ],
+  upkeep: [
+    'test/http/idempotency.test.ts',
+    'test/main/{run,stopping}.test.ts',
+    'test/notice/{event-outbox,plans,receipts}.test.ts',
+  ],
 }
 
 /** Generated files, which get no mutants. */
@@ -113,7 +161,7 @@ const options = {
 
 writeFileSync(optionsFile, JSON.stringify(options))
 
-const folder = makeRunFolder()
+const folder = makeDataFolder()
 process.once('exit', () => removeRunFolder(folder))
 /** One of each for all mutants: a start would take longer than most tests. */
 const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPostgres(folder)])

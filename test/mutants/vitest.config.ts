@@ -7,8 +7,13 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: JSON.parse(process.env.MUTANTS_TESTS ?? '[]') as string[],
-    // The second measures the built scripts, which hold all mutants at once here.
-    exclude: ['test/**/*.slow.test.ts', 'test/web/docs.test.ts'],
+    // Of the slow tests, only the code field's run: they are all that reaches it. The last measures the built scripts,
+    // which hold all mutants at once here.
+    exclude: [
+      'test/!(web)/**/*.slow.test.ts',
+      'test/web/engines.slow.test.ts',
+      'test/web/docs.test.ts',
+    ],
     provide: { mountAt: '' },
     globalSetup: ['test/tools/global-setup.ts'],
     setupFiles: ['test/tools/each-file.ts', 'test/mutants/setup.ts'],

@@ -11,7 +11,7 @@ import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { unsentReasons } from '../../src/notice/states.ts'
 import { testDatabase } from '../tools/database.ts'
 import { startFarEnd } from '../tools/far-end.ts'
-import { clientOf, posternEnv } from '../tools/postern.ts'
+import { clientOf, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { promtool, type Sample, startPrometheus } from '../tools/prometheus.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -62,7 +62,7 @@ const policyFile = {
 }
 const redis = await testRedis()
 const database = await testDatabase()
-const { PORT: _, ADMIN_PORT: __, ...env } = posternEnv({ redis, database, policyFile })
+const env = processEnv({ redis, database, policyFile })
 const api = await startProcess('api', { env })
 const worker = await startProcess('worker', { env })
 const { post, get, codeFor } = clientOf(api.url, env.BOOTSTRAP_SECRET_KEY as string)

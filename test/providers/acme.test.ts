@@ -1,17 +1,18 @@
-/** examples/own-provider/acme-provider.js, a kind as somebody else writes it; and whether the suite notices when one breaks a promise. */
+/** The provider kind of examples/own-provider, and whether the suite notices a kind that breaks a promise. */
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, test } from 'vitest'
 import type { Provider } from '../../src/providers/provider.ts'
+import { commonEnv } from '../tools/processes.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 import { type ConformanceCase, createSuite, tryAll } from './conformance.ts'
 import { farEndTools } from './far-ends/http.ts'
 import { testConformance } from './test-conformance.ts'
 
 const example = 'examples/own-provider/acme-provider.js'
-// @ts-expect-error: JavaScript, as somebody else writes it
+// @ts-expect-error: JavaScript
 const acme: ConformanceCase = await import('../../examples/own-provider/acme-provider.js')
 
 testConformance(acme)
@@ -214,8 +215,18 @@ test('a promise that does not end is broken, and no promise after it: each of th
 })
 
 const run = promisify(execFile)
-const conformance = (file: string, cwd = repositoryRoot) =>
-  run('npm', ['run', '--silent', 'conformance', '--', file], { cwd }).then(
+const npm = ['npm', 'run', '--silent', 'conformance', '--'] as const
+/** What the script runs, without the time that npm takes. */
+const script = [
+  process.execPath,
+  join(repositoryRoot, 'test/providers/run-conformance.ts'),
+] as const
+const conformance = (
+  file: string,
+  [program, ...args]: readonly [string, ...string[]] = script,
+  cwd = repositoryRoot,
+) =>
+  run(program, [...args, file], { cwd, env: { ...process.env, ...commonEnv } }).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
     ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
   )
@@ -223,6 +234,7 @@ const conformance = (file: string, cwd = repositoryRoot) =>
 test('npm run conformance of examples/own-provider: a path from the current folder; broken promises in words, and exit code 1', async () => {
   const kept = await conformance(
     './acme-provider.js',
+    npm,
     join(repositoryRoot, 'examples/own-provider'),
   )
   expect(kept).toMatchObject({
@@ -234,7 +246,7 @@ test('npm run conformance of examples/own-provider: a path from the current fold
     .replace("? 'postponed' : 'throttled'", "? 'throttled' : 'throttled'")
   const file = join(inject('runFolder'), 'worse-provider.js')
   writeFileSync(file, worse)
-  const { code, stdout } = await conformance(file)
+  const { code, stdout } = await conformance(file, npm)
   expect(code).toBe(1)
   expect(stdout).toContain('BROKEN  answers postponed when the far end does: postpone')
   expect(stdout).toMatch(
@@ -243,7 +255,7 @@ test('npm run conformance of examples/own-provider: a path from the current fold
   expect(stdout).toMatch(/1 of \d+ promises are broken\./)
 })
 
-test('npm run conformance of a provider whose errors nothing catches → that it would end the worker', async () => {
+test('conformance of a provider whose errors nothing catches → that it would end the worker', async () => {
   const text = readFileSync(join(repositoryRoot, example), 'utf8')
     .replace("'zod'", JSON.stringify(import.meta.resolve('zod')))
     .replace('let mayBeTaken', "setImmediate(() => { throw new Error('oh') })\n let mayBeTaken")
@@ -264,14 +276,11 @@ test.each([
     `export { default } from '${new URL(example, `file://${repositoryRoot}`)}'`,
     /its export `conformance` lacks startFarEnd, settings, secrets, message, expected/,
   ],
-])(
-  'npm run conformance of %s → one line that says so, and exit code 1',
-  async (name, text, expected) => {
-    const file = join(inject('runFolder'), `${name.replaceAll(' ', '-')}.mjs`)
-    if (text !== undefined) writeFileSync(file, text)
-    const { code, stderr } = await conformance(file)
-    expect(code).toBe(1)
-    expect(stderr).toMatch(expected)
-    expect(stderr.trim().split('\n')).toHaveLength(1)
-  },
-)
+])('conformance of %s → one line that says so, and exit code 1', async (name, text, expected) => {
+  const file = join(inject('runFolder'), `${name.replaceAll(' ', '-')}.mjs`)
+  if (text !== undefined) writeFileSync(file, text)
+  const { code, stderr } = await conformance(file)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(expected)
+  expect(stderr.trim().split('\n')).toHaveLength(1)
+})

@@ -428,7 +428,7 @@ describe('smtp', () => {
     expect(signs).toHaveLength(3)
   })
 
-  it('a server that greets nobody any more is away, whoever the mail is for; so is a silence after the message', async () => {
+  it('a server that no longer greets is away, for every recipient; so is one that is silent after the message', async () => {
     const { port, behave } = await start()
     const provider = create(`smtp://127.0.0.1:${port}`, 1_500)
     await behave('hang')

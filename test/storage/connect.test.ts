@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { lookAtRedis } from '../../src/storage/redis-ready.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -34,4 +35,13 @@ test('Redis is frozen → commands fail after 800 ms, and the next succeed when 
   expect(await Promise.all(clients.map((client) => client.echo('heard')))).toEqual(
     roles.map(() => 'heard'),
   )
+})
+
+test('a cluster of which no node answers → one reason, no error', async () => {
+  const cluster = connectRedis('redis+cluster://127.0.0.1:1,127.0.0.1:2', 'command', () => {})
+  releaseLater(() => closeRedis(cluster))
+  expect(await lookAtRedis(cluster, 'test:')).toEqual({
+    reasons: ['redis is out of reach'],
+    warnings: [],
+  })
 })

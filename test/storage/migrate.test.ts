@@ -44,6 +44,16 @@ const hasColumn = async ({ pool }: TestDatabase) => {
   return rows.length > 0
 }
 
+test('a migration that was changed after it was applied: an error names it, and nothing runs', async () => {
+  const { url, pool } = await testDatabase()
+  const folder = await oneMigration()
+  const file = new URL('29991231000000_note/migration.sql', folder)
+  expect(await migrate(url, { folder })).toEqual(['29991231000000_note'])
+  await writeFile(file, 'ALTER TABLE api_key DROP COLUMN note')
+  await expect(migrate(url, { folder })).rejects.toThrow('29991231000000_note')
+  await pool.query('SELECT note FROM api_key')
+})
+
 test('behind an old transaction: it lets later statements pass, and fails with advice', async () => {
   const database = await testDatabase()
   await leaveOpen(database)

@@ -56,7 +56,7 @@ const history = () => [
   sent(200, bob),
 ]
 
-test('by the same rules: what happened, and nobody is treated otherwise', async () => {
+test('by the same rules: what happened, and no decision changes', async () => {
   const replayed = await run(history(), policiesOf([recipient('1 per 60s')]))
   expect(replayed).toMatchObject({ requests: 7, recipients: 2, oneOf: 1, changes: [] })
   const counts = { refused: 3, asked: 0, admitted: 4 }

@@ -24,6 +24,15 @@ export interface Collector {
   text(): string
 }
 
+/** The environment of a process that sends its spans to a collector, as docs/guides/traces.md sets it up. */
+export function tracesEnv({ url }: Collector, service: string): Record<string, string> {
+  return {
+    NODE_OPTIONS: `--import ${new URL('../../examples/traces/traces.mjs', import.meta.url)}`,
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_SERVICE_NAME: service,
+  }
+}
+
 /** A receiver of OTLP over HTTP with JSON, which is what the exporter of the guide sends. */
 export async function startCollector(): Promise<Collector> {
   const spans: CollectedSpan[] = []

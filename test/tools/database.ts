@@ -17,7 +17,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   const template = inject('templateDatabase')
   cloneCount += 1
   const name = `${template.replace('template', 'clone')}_${process.pid}_${cloneCount}`
-  await runSql(`CREATE DATABASE ${name} TEMPLATE ${template}`)
+  await runSql(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`)
   releaseLater(() => runSql(`DROP DATABASE ${name} WITH (FORCE)`))
 
   const target = new URL(inject('postgresUrl'))

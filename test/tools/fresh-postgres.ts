@@ -8,15 +8,15 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { makeCluster } from '../../src/dev/private-postgres.ts'
 
-const freshPostgres = (runFolder: string) => join(runFolder, 'fresh-postgres')
+const freshPostgres = (dataFolder: string) => join(dataFolder, 'fresh-postgres')
 
-export async function makeFreshPostgres(runFolder: string): Promise<void> {
-  await makeCluster(freshPostgres(runFolder))
+export async function makeFreshPostgres(dataFolder: string): Promise<void> {
+  await makeCluster(freshPostgres(dataFolder))
 }
 
 /** Copies nothing in a run that was given its PostgreSQL and made none: the server makes its own then. */
-export async function copyFreshPostgres(runFolder: string, dataDir: string): Promise<void> {
-  const fresh = freshPostgres(runFolder)
+export async function copyFreshPostgres(dataFolder: string, dataDir: string): Promise<void> {
+  const fresh = freshPostgres(dataFolder)
   // It belongs to the user that PostgreSQL runs as, and so must the copy.
   if (existsSync(fresh)) await promisify(execFile)('cp', ['-a', `${fresh}/.`, dataDir])
 }

@@ -7,7 +7,12 @@ import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import { buildBrowserScripts } from '../../web/build.ts'
 import { copyFreshPostgres, makeFreshPostgres } from './fresh-postgres.ts'
-import { makeRunFolder, removeDeadRunFolders, removeRunFolder } from './run-folder.ts'
+import {
+  makeDataFolder,
+  makeRunFolder,
+  removeDeadRunFolders,
+  removeRunFolder,
+} from './run-folder.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -17,8 +22,10 @@ declare module 'vitest' {
     postgresUrl: string
     /** The migrated database that `testDatabase()` clones. */
     templateDatabase: string
-    /** Removed after the run; servers of a test's own live in it. */
+    /** Removed after the run. */
     runFolder: string
+    /** For the data of servers, also of a test's own servers. Removed after the run. */
+    dataFolder: string
     /** The path at which a host has mounted Postern; empty where it stands alone. */
     mountAt: string
   }
@@ -31,21 +38,24 @@ declare module 'vitest' {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   removeDeadRunFolders()
-  const folder = makeRunFolder()
+  const [folder, dataFolder] = [makeRunFolder(), makeDataFolder()]
+  const removeFolders = () => {
+    removeRunFolder(dataFolder)
+    removeRunFolder(folder)
+  }
   // What the API serves is what stands in web/ now.
   await buildBrowserScripts()
   const redisIsGiven = Boolean(process.env.REDIS_URL)
   const postgresIsGiven = Boolean(process.env.DATABASE_URL)
   const [redis, postgres] = await Promise.all([
-    redisIsGiven ? undefined : startTestRedis(folder),
-    postgresIsGiven ? undefined : startTestPostgres(folder),
+    redisIsGiven ? undefined : startTestRedis(dataFolder),
+    postgresIsGiven ? undefined : startTestPostgres(dataFolder),
   ])
   const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
   const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
 
   // A run stopped by a signal gets no teardown.
-  const endNow = () => removeRunFolder(folder)
-  process.once('exit', endNow)
+  process.once('exit', removeFolders)
 
   const templateDatabase = `postern_template_${process.pid}_${Date.now().toString(36)}`
   await runSql(postgresUrl, `CREATE DATABASE ${templateDatabase}`)
@@ -55,16 +65,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('postgresUrl', postgresUrl)
   project.provide('templateDatabase', templateDatabase)
   project.provide('runFolder', folder)
+  project.provide('dataFolder', dataFolder)
 
   return async () => {
-    process.off('exit', endNow)
+    process.off('exit', removeFolders)
     try {
       if (postgresIsGiven) {
         await runSql(postgresUrl, `DROP DATABASE IF EXISTS ${templateDatabase} WITH (FORCE)`)
       }
     } finally {
       await Promise.all([redis?.kill(), postgres?.kill()])
-      removeRunFolder(folder)
+      removeFolders()
     }
   }
 }

@@ -1,4 +1,4 @@
-/** For rooms that ask who is a test recipient: nobody is. */
+/** For tests without test recipients. */
 import { createTestRecipients } from '../../src/recipient/test-recipients.ts'
 
 export const noTestRecipients = createTestRecipients({ recipients: [] }, { nowMs: Date.now })

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdtemp, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
@@ -38,7 +38,7 @@ export function ownRedis(flags?: readonly string[], password?: string): Promise<
 /** Durable as in production; not migrated. */
 export function ownPostgres(flags?: readonly string[]): Promise<OwnServer> {
   return ownServer(startPrivatePostgres, flags, (dataDir) =>
-    copyFreshPostgres(inject('runFolder'), dataDir),
+    copyFreshPostgres(inject('dataFolder'), dataDir),
   )
 }
 
@@ -47,7 +47,9 @@ async function ownServer(
   firstFlags: readonly string[] = [],
   prepare: (dataDir: string) => Promise<void>,
 ): Promise<OwnServer> {
-  const dataDir = await mkdtemp(join(inject('runFolder'), 'own-'))
+  const dataDir = await mkdtemp(join(inject('dataFolder'), 'own-'))
+  // The children of a killed PostgreSQL still write for a moment.
+  releaseLater(() => rm(dataDir, { recursive: true, maxRetries: 20, retryDelay: 50 }))
   await prepare(dataDir)
   let flags = firstFlags
   let server = await startServer({ dataDir, flags })

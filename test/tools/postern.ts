@@ -61,10 +61,16 @@ export interface Postern {
 /** Policies that refuse nothing, for tests that are about something else. */
 export const noLimits = { captcha: [], notice: [], check: [] }
 
-/** Settings as a process reads them: what `loadConfig` takes and `startProcess` hands on. */
-export function posternEnv(
-  options: Pick<PosternOptions, 'policyFile' | 'env'> & Pick<Postern, 'redis' | 'database'>,
-): Record<string, string> {
+type EnvOptions = Pick<PosternOptions, 'policyFile' | 'env'> & Pick<Postern, 'redis' | 'database'>
+
+/** The settings for `startProcess`, which chooses the ports. */
+export function processEnv(options: EnvOptions): Record<string, string> {
+  const { PORT: _, ADMIN_PORT: __, ...env } = posternEnv(options)
+  return env
+}
+
+/** Settings as a process reads them, with any free ports. */
+export function posternEnv(options: EnvOptions): Record<string, string> {
   const folder = inject('runFolder')
   const configFile = join(folder, `policy-${randomBytes(6).toString('hex')}.yaml`)
   const defaults = parse(readFileSync(new URL('../../postern.yaml', import.meta.url), 'utf8'))
@@ -115,7 +121,7 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
   }
 }
 
-/** The same, mounted in an Express app of somebody else, which must never be asked about a path of ours. */
+/** The same, mounted in a foreign Express app. No request for a path of Postern may reach the rest of that app. */
 async function startInHost(
   mountAt: string,
   env: Readonly<Record<string, string>>,

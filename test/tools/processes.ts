@@ -8,11 +8,8 @@ import { eventually } from './wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/**
- * What all of our processes get: the compiled form of each module is kept between them. To strip the types
- * and compile was a third of a start.
- */
-const commonEnv = {
+/** Of every process: the compiled modules are kept. To strip the types and compile was a third of a start. */
+export const commonEnv = {
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/postern-tests'),
 }

@@ -4,7 +4,7 @@ import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
 import { freshPhone } from '../delivery/notices.ts'
 import { testDatabase } from '../tools/database.ts'
 import { type FarEnd, startFarEnd } from '../tools/far-end.ts'
-import { type Postern, posternEnv, startPostern } from '../tools/postern.ts'
+import { type Postern, processEnv, startPostern } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { eventually } from '../tools/wait.ts'
@@ -98,7 +98,7 @@ test('sent, failed, passed and locked are told once, signed, masked and without 
   const check = (to: string, code: string) =>
     postern.post('/v1/captchas/check', { channel: 'sms', to, code })
   expect((await check(good, codes.get(good) as string)).status).toBe(200)
-  // Where no code lives nobody is told of anything. The third wrong guess begins the lock, two more find it.
+  // Without a valid code there is no event. The third wrong guess begins the lock, two more find it.
   for (let guess = 0; guess < 5; guess++) await check(freshPhone(), '0000')
   await send(postern, locked)
   const right = Number(await eventually(() => codes.get(locked) ?? false))
@@ -146,7 +146,7 @@ test('a worker killed between the move and the telling: another tells it, under 
   const redis = { ...(await testRedis()), prefix: 'postern:' }
   const on = { redis, database: await testDatabase() }
   const postern = await startPostern({ policyFile, on, roles: { api: true, worker: false } })
-  const { PORT: _, ADMIN_PORT: __, ...env } = posternEnv({ policyFile, ...on })
+  const env = processEnv({ policyFile, ...on })
   const worker = await startProcess('worker', { env })
   receiver.statusOf = () => 0
   const { body } = await send(postern)
@@ -211,7 +211,7 @@ test('delivered by a receipt is told too', async () => {
 })
 
 describe('who is told what', () => {
-  test('types and app choose the receiver; what nobody wants is not written', async () => {
+  test('types and app choose the receiver; an event without a receiver is not written', async () => {
     const [others, failures] = [await startReceiver(), await startReceiver()]
     const { postern, farEnd } = await startTelling([
       { url: others.url, secret, app: 'other' },
@@ -224,7 +224,7 @@ describe('who is told what', () => {
     expect(others.told).toEqual([])
   })
 
-  test('nobody configured: a move writes no event', async () => {
+  test('no receiver configured: a change of state writes no event', async () => {
     const { postern } = await startTelling()
     const { body } = await send(postern)
     await untilState(postern, body.id, 'sent')

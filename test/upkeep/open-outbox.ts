@@ -21,7 +21,7 @@ export async function openOutbox(options: { pollMs?: number } = {}) {
     store,
     pool,
     start(receivers: readonly Receiver[], over: EventOutbox = store) {
-      const dispatcher = startEventDispatcher({ store: over, receivers, metrics, log, ...options })
+      const dispatcher = startEventDispatcher({ events: over, receivers, metrics, log, ...options })
       releaseLater(() => dispatcher.stop())
       return dispatcher
     },

@@ -76,6 +76,11 @@ describe('the whole way', () => {
     expect(await partsOf(page).address.isVisible()).toBe(true)
   })
 
+  test('over plain http, where browsers have no randomUUID: it sends', async () => {
+    const head = '<script>delete Crypto.prototype.randomUUID</script>'
+    await sendTo(await openField(browser, postern, { head }), newNumber())
+  })
+
   test('a plain form carries the pass and whose it is, and nothing else of ours; with `required` never before', async () => {
     const page = await openField(browser, postern, {
       attributes: 'channels="email" required',
@@ -374,6 +379,20 @@ describe('what time brings is said, once', () => {
       'This code has expired.',
       'Ask for a new one.',
     ])
+  })
+
+  test('a first digit changes no message; the pass expires, and the field begins anew', async () => {
+    const page = await openWithClock()
+    const [first, ...others] = await sendTo(page, newNumber())
+    await page.keyboard.type(first as string)
+    expect(await partsOf(page).code.inputValue()).toBe(first)
+    await said(page).toBe('A code of 4 digits is on its way.')
+    await page.keyboard.type(others.join(''))
+    await said(page).toBe('Confirmed.')
+    await page.clock.fastForward('06:00')
+    await said(page).toBe('That was confirmed too long ago. Ask for a new code.')
+    expect(await page.evaluate(`document.querySelector('postern-code').pass`)).toBe('')
+    expect(await partsOf(page).address.isVisible()).toBe(true)
   })
 
   test('in Chinese too: a new one may be had, and the code has expired', async () => {
@@ -778,7 +797,7 @@ describe('phone numbers', () => {
 
   test('a list of countries, by their names; a number with + overrides it, and a pick overrides the number', async () => {
     const page = await openField(browser, postern, {
-      attributes: 'countries="cn, HK,GB,XX,GB" country="HK"',
+      attributes: 'countries="GB,cn, HK,XX,GB" country="HK"',
     })
     const { address } = partsOf(page)
     const list = page.getByRole('combobox', { name: 'Country or region' })

@@ -85,6 +85,7 @@ function drawProviderTrial({ provider }: DemoState): void {
 }
 
 for (const type of ['sent', 'passed', 'refused']) field.addEventListener(type, () => server.ask())
+field.addEventListener('sent', () => setText(byId('signed-up'), ''))
 
 byId('start-over').addEventListener('click', () =>
   orSayWhy(async () => {

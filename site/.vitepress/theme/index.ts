@@ -91,11 +91,38 @@ function NotFound() {
   ])
 }
 
+/**
+ * VitePress' search is a button that contains everything, with links in options, whose names are not their texts. Here it
+ * is a dialog with a list of links, and its keys are pictures.
+ */
+function mendSearch(): void {
+  const box = document.querySelector('.VPLocalSearchBox')
+  if (!box) return
+  const drop = (element: Element, ...names: string[]) => {
+    for (const name of names) element.removeAttribute(name)
+  }
+  if (box.role !== 'dialog') box.role = 'dialog'
+  drop(box, 'aria-expanded', 'aria-haspopup')
+  for (const option of box.querySelectorAll('[role=option], [aria-selected]')) {
+    const link = option.querySelector('a')
+    if (link) link.ariaCurrent = option.ariaSelected
+    drop(option, 'role', 'aria-selected')
+  }
+  for (const link of box.querySelectorAll('a[aria-label]')) drop(link, 'aria-label')
+  for (const list of box.querySelectorAll('[role=listbox]')) drop(list, 'role')
+  for (const key of box.querySelectorAll('kbd[aria-label]:not([role])')) key.role = 'img'
+}
+
 export default {
   ...DefaultTheme,
   Layout: () => h(DefaultTheme.Layout, null, { 'not-found': () => h(NotFound) }),
   enhanceApp(context) {
     DefaultTheme.enhanceApp?.(context)
     context.app.component('home', Home)
+    if (typeof document === 'undefined') return
+    new MutationObserver(mendSearch).observe(document, {
+      ...{ childList: true, subtree: true },
+      attributeFilter: ['role', 'aria-selected', 'aria-label'],
+    })
   },
 } satisfies Theme

@@ -45,17 +45,18 @@ const basePath = '/one-time-password-sms/v1'
 function createCamaraRouter(postern: PosternCalls): Router {
   const { send, validate } = createOperations(postern)
   const router = Router({ caseSensitive: true })
+  router.use(basePath, correlate, authenticate(postern))
   for (const [path, operation] of Object.entries({
     '/send-code': send,
     '/validate-code': validate,
   })) {
     const all = basePath + path
-    router.post(all, correlate, authenticate(postern), readJson, answering(operation))
-    router.all(all, correlate, (_, response) =>
+    router.post(all, readJson, answering(operation))
+    router.all(all, (_, response) =>
       write(response, fault('METHOD_NOT_ALLOWED', '', { Allow: 'POST' })),
     )
   }
-  router.use(basePath, correlate, (_, response) => write(response, fault('NOT_FOUND')))
+  router.use(basePath, (_, response) => write(response, fault('NOT_FOUND')))
   return router.use(answerUnreadable)
 }
 

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto'
 import { type Request, type Response, Router } from 'express'
 import { z } from 'zod'
+import { defaultScene } from '../../base/default-scene.ts'
 import { parseJson } from '../../base/json.ts'
 import { limitableAddress } from '../../base/limitable-address.ts'
 import { Problem } from '../../base/problems.ts'
@@ -30,7 +31,7 @@ const hook = z
     kind: z.enum(Object.keys(kinds) as [string, ...string[]]),
     secret: z.string(),
     app: appName,
-    scene: sceneName.default('default'),
+    scene: sceneName.default(defaultScene),
   })
   .check(({ value: { kind, secret }, issues }) => {
     const message = kinds[kind]?.findMistake(secret)

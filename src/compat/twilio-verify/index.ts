@@ -13,6 +13,7 @@ import express, {
   Router,
 } from 'express'
 import { z } from 'zod'
+import { defaultScene } from '../../base/default-scene.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import { appName, defineFacade, sceneName } from '../facade.ts'
 import type { Asked, Services } from './asked.ts'
@@ -24,7 +25,7 @@ const settings = z.strictObject({
   services: z
     .record(
       z.string().regex(/^VA[0-9a-fA-F]{32}$/, 'must be VA and 32 hex digits'),
-      z.strictObject({ app: appName, scene: sceneName.default('default') }),
+      z.strictObject({ app: appName, scene: sceneName.default(defaultScene) }),
     )
     .refine((services) => {
       const places = Object.values(services).map(({ app, scene }) => `${app} ${scene}`)
@@ -59,9 +60,15 @@ function createTwilioRouter(postern: PosternCalls, services: Services): Router {
     if (get) router.get(path, answering(get))
     if (post) router.post(path, answering(post))
     const allow = [...(get ? ['GET', 'HEAD'] : []), ...(post ? ['POST'] : [])].join(', ')
-    router.all(path, (_, response) => write(response, fault(20004, undefined, { allow })))
+    router.all(
+      path,
+      answering(async () => fault(20004, undefined, { allow })),
+    )
   }
-  router.all(/^\/v2\/(Services|Attempts)(\/|$)/, (_, response) => write(response, fault(20404)))
+  router.all(
+    /^\/v2\/(Services|Attempts)(\/|$)/,
+    answering(async () => fault(20404)),
+  )
   return router.use(answerUnreadable)
 
   function answering(handle: Handle) {
@@ -83,8 +90,7 @@ function createTwilioRouter(postern: PosternCalls, services: Services): Router {
   async function accountOf({ headers }: Request): Promise<Asked['account'] | Answer> {
     const [, encoded = ''] =
       /^Basic ([A-Za-z0-9+/=]{1,500})$/i.exec(headers.authorization ?? '') ?? []
-    const [, sid, token = ''] = /^(AC[!-9;-~]*):(.*)$/s.exec(atob64(encoded)) ?? []
-    if (sid === undefined) return unauthorized()
+    const [, sid = '', token = ''] = /^(AC[!-9;-~]*):(.*)$/s.exec(atob64(encoded)) ?? []
     const key = await postern.authenticate(token)
     if (key.outcome === 'unavailable') return fault(20503)
     if (key.outcome !== 'authenticated' || key.kind !== 'secret') return unauthorized()

@@ -203,19 +203,19 @@ export const en = {
       'The IP address that you gave is not locked. The wrong codes came from the other address, perhaps from an attacker.',
     ],
     checksRefused: (rule: string, ms: number) => [
-      `The rule ${rule} refuses checks from this IP address for another ${duration(ms)}`,
+      `The rule “${rule}” refuses checks from this IP address for another ${duration(ms)}`,
       'Wait. A new code does not help, because all people at that address share the count.',
     ],
     refused: (rule: string, ms: number) => [
-      `The rule ${rule} refuses requests for another ${duration(ms)}`,
+      `The rule “${rule}” refuses requests for another ${duration(ms)}`,
       'Wait, or reset the limits. A count that others share (an address, a country) cannot be reset.',
     ],
     refusedOver: (rule: string) => [
-      `The rule ${rule} refused the last request, but allows a new one`,
+      `The rule “${rule}” refused the last request, but allows a new one`,
       'The person can request a code now.',
     ],
     challenged: (rule: string) => [
-      `The rule ${rule} requires a challenge from the page`,
+      `The rule “${rule}” requires a challenge from the page`,
       'The person must try again and wait until the page has finished the challenge.',
     ],
     pending: ['Not sent yet', 'Wait a minute. If many notices wait, open Delivery.'],
@@ -337,7 +337,7 @@ export const en = {
     queues: 'Queues',
     channel: 'Channel',
     jobs: { waiting: 'waiting', prioritized: 'bulk', delayed: 'delayed', active: 'active' },
-    oldest: 'Oldest unsent notice',
+    oldest: 'Oldest unsent',
     oldestEvent: 'Oldest undelivered event',
     scheduled: 'Scheduled for later',
     noneWaits: 'none',

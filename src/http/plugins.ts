@@ -2,20 +2,42 @@
  * The plugins of a host and of `plugins:` in the policy file: which values are plugins, and which parts they have. Faults
  * are reported at start with the name of the plugin, so a process never runs with only some of its plugins.
  */
+import type { Router } from 'express'
 import { isObject } from '../base/json.ts'
+import type { GivenTemplates } from '../notice/templates.ts'
+import type { ProviderKind } from '../providers/provider-kind.ts'
+import type { PosternCalls } from './in-process.ts'
 import { importPlugin, pluginError, startPlugin } from './plugin-module.ts'
 
-/** The parts of a plugin that are checked here. `main/plugins.ts` has their types. */
-interface PluginParts {
+export interface Plugin {
+  /** The name in messages, log lines and metrics. By default the entry under `plugins:`. */
   readonly name: string
-  readonly providerKinds?: Readonly<Record<string, unknown>>
-  readonly policies?: object
-  readonly templates?: object
+  /** Provider kinds by their `kind`. */
+  // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
+  readonly providerKinds?: Readonly<Record<string, ProviderKind<any>>>
+  /**
+   * Policies by name, as under `policies` in the policy file. `sendCaptcha` can name one that includes `captcha`. That
+   * policy then decides in place of `captcha`.
+   */
+  readonly policies?: Readonly<Record<string, readonly unknown[]>>
+  /** Templates by name. The folder must not have a template of the same name. */
+  readonly templates?: GivenTemplates
+  /** `sendCaptcha` accepts codes that the caller in process made, also if the policy file does not set `code.own`. */
   readonly sendsOwnCodes?: true
+  /**
+   * Called once per API, before it listens. The router runs after all paths of Postern, and its errors become the
+   * problem `internal`. Workers and commands never call it.
+   */
+  router?(postern: PosternCalls): Router | Promise<Router>
 }
 
-/** Called with the calls in process. Returns the router. */
-type OpenRouter<Calls, Router> = (calls: Calls) => Router | Promise<Router>
+/** The additions that a host passes to `createPostern`. */
+export interface Additions {
+  /** Provider kinds by their `kind`. */
+  readonly providerKinds?: Plugin['providerKinds']
+  /** Plugins, or functions that return one. */
+  readonly plugins?: readonly (Plugin | (() => Plugin | Promise<Plugin>))[]
+}
 
 /** Time limit for loading a plugin, and for making its router. */
 const startWithinMs = 10_000
@@ -24,7 +46,7 @@ const startWithinMs = 10_000
  * The plugins of one Postern. `kinds` accepts their provider kinds, and throws for a wrong one. All `add` functions but
  * `addFacade` reject with an Error that names the plugin.
  */
-export function createPluginList<Plugin extends PluginParts>(
+export function createPluginList(
   kinds: { add(kind: unknown): void },
   { withinMs = startWithinMs } = {},
 ) {
@@ -89,7 +111,7 @@ export function createPluginList<Plugin extends PluginParts>(
     /** Adds a plugin of this package. */
     addFacade: (plugin: Plugin) => void plugins.push(plugin),
     /** Adds the provider kinds and the list of plugins that a host passes to `createPostern`. */
-    async addOfHost(additions: { providerKinds?: unknown; plugins?: unknown }): Promise<void> {
+    async addOfHost(additions: Additions): Promise<void> {
       const { providerKinds = {}, plugins: given = [] } = additions
       addKinds(providerKinds)
       if (!Array.isArray(given)) throw new Error('plugins is not a list')
@@ -106,10 +128,14 @@ export function createPluginList<Plugin extends PluginParts>(
 const isPluginName = (name: unknown): name is string =>
   typeof name === 'string' && /^[^\p{C}]{1,200}$/u.test(name)
 
+/** The policies of all plugins, by name. */
+export const policiesOf = (plugins: readonly Plugin[]): NonNullable<Plugin['policies']> =>
+  Object.assign({}, ...plugins.map(({ policies }) => policies))
+
 /** The routers of the plugins, in their order. Rejects with an Error that names the plugin. */
-export async function openRouters<Calls, Router>(
-  plugins: readonly { readonly name: string; router?: OpenRouter<Calls, Router> }[],
-  calls: Calls,
+export async function openRouters(
+  plugins: readonly Plugin[],
+  calls: PosternCalls,
   withinMs = startWithinMs,
 ): Promise<{ name: string; router: Router }[]> {
   const routers: { name: string; router: Router }[] = []

@@ -1,0 +1,106 @@
+/** Delivery of the notices on the queues: each provider with its guard, and one worker per channel. */
+import type { ConnectionOptions } from 'bullmq'
+import { type Channel, channels } from '../base/channel.ts'
+import type { Closers } from '../base/closers.ts'
+import type { RedisClient } from '../base/redis-script.ts'
+import type { Limiter } from '../limiter/index.ts'
+import type { Provider } from '../providers/provider.ts'
+import { createDeliver, type DeliverDeps } from './deliver.ts'
+import { createGuardedProvider, type WatchedProvider } from './guarded-provider.ts'
+import { createSendPermits, type ProviderLimits } from './provider-limits.ts'
+import { createProviderOrder, type Routes } from './provider-order.ts'
+import { createResolveUnknown, type FindReceipt } from './resolve-unknown.ts'
+import { retryPolicies } from './retry.ts'
+import { type DeliveryWorker, startDeliveryWorker } from './worker.ts'
+import { startWorkerNotes } from './worker-notes.ts'
+
+/** The sections of the policy file that delivery needs. */
+interface Sections {
+  providers: Readonly<Record<string, ProviderLimits>>
+  routes: Routes
+  delivery: { tries: number; unknownRetries: number; timeout: number }
+}
+
+type GuardedProviders = ReadonlyMap<string, WatchedProvider>
+
+interface DeliveryDeps
+  extends Omit<DeliverDeps, 'providersFor' | 'resolveUnknown' | 'retry' | 'timeoutMs'> {
+  file: Sections
+  providers: readonly Provider[]
+  /** The limiter for limits of providers. It gets its policies here. */
+  limiter: Limiter
+  /** Calls `take` after each reload. `pace` and `quotas` of the providers can change. */
+  onReload: (take: (file: Pick<Sections, 'providers'>) => void) => void
+  findReceipt: FindReceipt
+  redis: RedisClient
+  /** Each worker needs a separate connection. */
+  openQueueConnection: () => ConnectionOptions
+  keyPrefix: string
+  closers: Closers
+}
+
+/** Starts at once. The providers connect with their first call. */
+export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
+  const { file, findReceipt, redis, openQueueConnection, keyPrefix, closers, log } = deps
+  const timeoutMs = file.delivery.timeout
+  const guarded = guardProviders(deps)
+  for (const provider of guarded.values()) closers.onClose(() => provider.close())
+  const deliver = createDeliver({
+    ...deps,
+    providersFor: createProviderOrder(file.routes, guarded),
+    resolveUnknown: createResolveUnknown({ findReceipt, timeoutMs }),
+    retry: retryPolicies(file.delivery),
+    timeoutMs,
+  })
+  const notes = startWorkerNotes({
+    redis,
+    keyPrefix,
+    look: () => Object.fromEntries([...guarded].map(([name, one]) => [name, one.state()])),
+  })
+  closers.onClose(() => notes.stop())
+  const workers = channels.map((channel) => {
+    const concurrency = capacityOf(channel, guarded)
+    const connection = openQueueConnection()
+    return startDeliveryWorker({ channel, connection, keyPrefix, concurrency, deliver, log })
+  })
+  closers.onClose(async () => {
+    const closing = workers.map((worker) => worker.close())
+    // Notices that wait for a provider go back on the queue, so that the workers end in time.
+    for (const one of guarded.values()) one.stopWaiting()
+    await Promise.all(closing)
+  })
+  return workers
+}
+
+function guardProviders({
+  file,
+  providers,
+  limiter,
+  onReload,
+  metrics,
+  log,
+}: DeliveryDeps): GuardedProviders {
+  const { acquireSendPermit, setLimits } = createSendPermits(limiter, file.providers)
+  onReload((file) => setLimits(file.providers))
+
+  const guarded = providers.map((provider) => {
+    const { name } = provider
+    metrics.circuitOpen.set({ provider: name }, 0)
+    const one = createGuardedProvider(provider, {
+      acquireSendPermit,
+      onCircuit(isOpen) {
+        metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
+        log.circuitChanged(name, isOpen)
+      },
+      onFault: (noticeId, error) => log.jobFailed(noticeId, error),
+    })
+    return [name, one] as const
+  })
+  return new Map(guarded)
+}
+
+/** The sum over all providers, so that a slow provider cannot use up the capacity of the others. */
+function capacityOf(channel: Channel, guarded: GuardedProviders): number {
+  const able = [...guarded.values()].filter(({ channels }) => channels.includes(channel))
+  return able.reduce((sum, { capacity }) => sum + capacity, 1)
+}

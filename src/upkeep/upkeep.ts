@@ -1,0 +1,15 @@
+/** The background tasks. Every worker runs all of them, and PostgreSQL divides the work. */
+import type { Repetition } from '../base/repeat.ts'
+import { type DispatcherDeps, startEventDispatcher } from './event-dispatcher.ts'
+import { type ReconcilerDeps, startReconciler } from './reconcile.ts'
+import { type RetentionDeps, startRetention } from './retention.ts'
+
+export function startUpkeep(deps: ReconcilerDeps & DispatcherDeps & RetentionDeps): Repetition {
+  const tasks = [startReconciler(deps), startRetention(deps)]
+  if (deps.receivers.length > 0) tasks.push(startEventDispatcher(deps))
+  return {
+    async stop() {
+      await Promise.all(tasks.map((task) => task.stop()))
+    },
+  }
+}

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest'
+import { createClosers } from '../../src/base/closers.ts'
+
+test('closes in reverse order, each one once, and reports the first failure after the last', async () => {
+  const { onClose, close } = createClosers()
+  const closed: string[] = []
+  for (const name of ['pool', 'queue', 'server']) {
+    onClose(() => {
+      closed.push(name)
+      if (name !== 'pool') throw new Error(`${name} does not close`)
+    })
+  }
+  await expect(close()).rejects.toThrow('server does not close')
+  await expect(close()).rejects.toThrow('server does not close')
+  expect(closed).toEqual(['server', 'queue', 'pool'])
+})

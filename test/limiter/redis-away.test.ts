@@ -1,0 +1,157 @@
+/** The traps of a limiter whose Redis is killed, frozen, full or behind a lost connection; each test has a server of its own. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
+import { ownRedis } from '../tools/own-servers.ts'
+import { releaseLater } from '../tools/release.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
+import { eventually } from '../tools/wait.ts'
+
+const u = { u: 'somebody' }
+
+describe('traps: Redis away', () => {
+  const policies = {
+    p: [{ name: 'r', key: '{u}', sliding: '3 per 1h' }],
+    one: [{ name: 'r0', key: '{u}', sliding: '10 per 1h' }],
+    many: Array.from({ length: 120 }, (_, at) => {
+      return { name: `r${at}`, key: '{u}', sliding: '10 per 1h' }
+    }),
+  }
+
+  async function limiterTo(url: string, options: object = {}) {
+    const redis = new Redis(url, { retryStrategy: () => 50, ...options })
+    redis.on('error', () => {})
+    releaseLater(() => redis.disconnect())
+    const limiter = createLimiter({ policies, redis })
+    releaseLater(() => limiter.close())
+    await new Promise((ready) => redis.once('ready', ready))
+    await limiter.acquire('p', { u: 'first, which brings the script' })
+    return limiter
+  }
+
+  test.each([
+    ['ioredis defaults', {}],
+    ['no retries', { maxRetriesPerRequest: 0, enableOfflineQueue: false }],
+    ['no limit at all', { maxRetriesPerRequest: null }],
+  ])(
+    'trap 12: Redis killed, connection with %s: a definite answer within the deadline',
+    async (_, options) => {
+      const server = await ownRedis()
+      const limiter = await limiterTo(server.url, options)
+      await limiter.acquire('p', u)
+      await server.kill()
+      for (let asks = 0; asks < 3; asks++) {
+        const askedAt = performance.now()
+        await expect(limiter.acquire('p', u)).rejects.toThrow(LimiterUnavailable)
+        // The deadline, and what a busy machine adds; the connection without a limit would wait for ever.
+        expect(performance.now() - askedAt).toBeLessThan(10_000)
+      }
+      await server.start()
+      await eventually(() => limiter.acquire('p', { u: 'other' }))
+    },
+  )
+
+  test('trap 12: Redis frozen: definite within the deadline, and what the frozen server then does is given back (I9)', async () => {
+    const server = await ownRedis()
+    const limiter = await limiterTo(server.url)
+    server.freeze()
+    const answers = await Promise.allSettled(
+      ['a', 'b', 'c'].map((requestId) => limiter.acquire('p', u, { requestId })),
+    )
+    expect(answers.every(({ status }) => status === 'rejected')).toBe(true)
+    server.thaw()
+    await eventually(async () => (await limiter.peek('p', u))[0]?.used === 0)
+  })
+
+  test('trap 11: the reply is lost and the caller asks again with the same request id: the first answer, taken once', async () => {
+    const server = await ownRedis()
+    const proxy = await startTcpProxy(server.port)
+    const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
+    const direct = await limiterTo(server.url)
+    proxy.dropAnswers()
+    const requestId = randomUUID()
+    await expect(limiter.acquire('p', u, { requestId })).rejects.toThrow(LimiterUnavailable)
+    proxy.forward()
+    proxy.reset()
+    const again = await eventually(() => limiter.acquire('p', u, { requestId }))
+    expect(again).toMatchObject({ admitted: true, remaining: [{ left: 2 }] })
+    expect(await direct.peek('p', u)).toMatchObject([{ used: 1 }])
+  })
+
+  test('trap 11: the connection resends the command by itself: taken once', async () => {
+    const server = await ownRedis()
+    const proxy = await startTcpProxy(server.port)
+    const limiter = await limiterTo(proxy.through(server.url))
+    const direct = await limiterTo(server.url)
+    proxy.dropAnswers()
+    const asked = limiter.acquire('p', u, { requestId: 'resent' })
+    await eventually(async () => (await direct.peek('p', u))[0]?.used === 1)
+    proxy.forward()
+    proxy.reset()
+    expect(await asked).toMatchObject({ admitted: true, remaining: [{ left: 2 }] })
+    expect(await direct.peek('p', u)).toMatchObject([{ used: 1 }])
+  })
+
+  test('trap 11: nobody asks again: what was taken unheard is given back when Redis answers again (I10)', async () => {
+    const server = await ownRedis()
+    const proxy = await startTcpProxy(server.port)
+    const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
+    const direct = await limiterTo(server.url)
+    proxy.dropAnswers()
+    await expect(limiter.acquire('p', u, { requestId: 'given up' })).rejects.toThrow(
+      LimiterUnavailable,
+    )
+    expect(await direct.peek('p', u)).toMatchObject([{ used: 1 }])
+    proxy.forward()
+    proxy.reset()
+    await eventually(async () => (await direct.peek('p', u))[0]?.used === 0)
+  })
+
+  test.each(['one', 'many'])(
+    'trap 11: what any call with the id was told of stays taken, whichever of them heard nothing; policy of %s',
+    async (policy) => {
+      const server = await ownRedis()
+      const proxy = await startTcpProxy(server.port)
+      const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
+      const direct = await limiterTo(server.url)
+      const by = (requestId: string) => ({ requestId })
+      await limiter.acquire(policy, u, by('heard first'))
+      await limiter.acquire(policy, u, by('released'))
+      proxy.dropAnswers()
+      await expect(limiter.release(policy, u, 'released')).rejects.toThrow(LimiterUnavailable)
+      const ids = ['heard first', 'heard later', 'heard elsewhere', 'never heard']
+      const unheard = await Promise.allSettled(ids.map((id) => limiter.acquire(policy, u, by(id))))
+      expect(unheard.every(({ status }) => status === 'rejected')).toBe(true)
+      expect(await direct.acquire(policy, u, by('heard elsewhere'))).toMatchObject({
+        admitted: true,
+      })
+      proxy.forward()
+      proxy.reset()
+      await eventually(() => limiter.acquire(policy, u, by('heard later')))
+      await limiter.acquire(policy, u, by('released'))
+      // What is given up is given back at once, and a second time two seconds later.
+      // Nothing more may be given back, and that shows only after that time.
+      await sleep(2_800)
+      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 4 }])
+      expect(await direct.release(policy, u, 'heard first')).toBe(true)
+      expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 3 }])
+    },
+  )
+
+  test('trap 13: out of memory: LimiterUnavailable that says so, nothing half taken, and refusals still work', async () => {
+    const server = await ownRedis()
+    const limiter = await limiterTo(server.url)
+    for (let use = 0; use < 3; use++) await limiter.acquire('p', u)
+    const admin = new Redis(server.url)
+    releaseLater(() => admin.disconnect())
+    await admin.config('SET', 'maxmemory', '1')
+    const error = await limiter.acquire('p', { u: 'new' }).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(LimiterUnavailable)
+    expect(String(error)).toContain('OOM')
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: false })
+    await admin.config('SET', 'maxmemory', '0')
+    expect(await limiter.peek('p', { u: 'new' })).toMatchObject([{ used: 0 }])
+  })
+})
