@@ -18,32 +18,37 @@ export function findOrInstall(
   if (found) return found
   if (process.getuid?.() !== 0 || !findOnPath('apt-get')) throw new Error(advice)
   process.stderr.write(`${programs[0]} is not installed: installing it with apt-get\n`)
-  // Packages of Debian start a service at once and at every boot. This is the documented way to prevent it.
-  const policyFile = '/usr/sbin/policy-rc.d'
-  const hasPolicy = existsSync(policyFile)
-  if (!hasPolicy) writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const aptGet = (...args: string[]) =>
-    execFileSync('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=120', ...args], {
-      env,
+  try {
+    // One at a time on this machine: a second `apt-get update` does not wait for the first, it fails.
+    execFileSync('flock', ['/var/lock/postern-apt', 'sh', '-ec', aptScript, 'sh', debianPackage], {
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
-  try {
-    aptGet('update')
-    aptGet('install', '-y', '--no-install-recommends', debianPackage)
-    const isService = existsSync(`/lib/systemd/system/${debianPackage}.service`)
-    if (isService && existsSync('/run/systemd/system')) {
-      execFileSync('systemctl', ['disable', '--now', debianPackage], { stdio: 'ignore' })
-    }
   } catch (error) {
-    throw new Error(advice, { cause: error })
-  } finally {
-    if (!hasPolicy) rmSync(policyFile, { force: true })
+    const { stderr, message } = error as Error & { stderr?: Buffer }
+    const reason = stderr?.toString().trim().split('\n').slice(-3).join('; ') || message
+    throw new Error(`${advice} (apt-get: ${reason})`, { cause: error })
   }
   const program = findOnPath(...programs)
   if (!program) throw new Error(advice)
   return program
 }
+
+/** Packages of Debian start a service at once and at every boot. The policy file is the documented way to prevent it. */
+const aptScript = `
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e $policy ]; then
+    trap 'rm -f $policy' EXIT
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod 755 $policy
+  fi
+  apt="apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3"
+  $apt update
+  $apt install -y --no-install-recommends "$1"
+  if [ -e "/lib/systemd/system/$1.service" ] && [ -d /run/systemd/system ]; then
+    systemctl disable --now "$1"
+  fi
+`
 
 /** The first of these programs on the PATH. A name may be an absolute path. */
 export function findOnPath(...programs: string[]): string | undefined {

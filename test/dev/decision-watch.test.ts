@@ -109,3 +109,13 @@ test('start over → the same recipient is admitted again, and nothing is told o
   expect(lanes.map(({ used }) => used)).toEqual([0, 0, 0, 0, 0, 0])
   expect(await ask('browser', '+8613800138000')).toMatchObject({ admitted: true })
 })
+
+test('a decision that comes while starting over stays', async () => {
+  await ask('browser', '+8613800138000')
+  const startedOver = watch.forget()
+  await ask('browser', '+8613800138001')
+  await startedOver
+  const { followed, decisions } = await watch.look()
+  expect(followed?.to).toBe('+8613800138001')
+  expect(decisions).toHaveLength(1)
+})

@@ -42,6 +42,9 @@ async function play(trial: string): Promise<string> {
   return story()
 }
 
+const startOver = () =>
+  Promise.all([page.waitForResponse('**/demo/start-over'), page.click('#start-over')])
+
 const recordingFile = join(repositoryRoot, 'web/demo/recording.json')
 /** With it the recording that the page plays is made anew. */
 const isRecording = process.env.DEMO_RECORDING === '1'
@@ -76,7 +79,7 @@ test('the recording that the page plays is what the demo does', async () => {
   if (isRecording) writeFileSync(recordingFile, `${JSON.stringify(played)}\n`)
   const recorded = JSON.parse(readFileSync(recordingFile, 'utf8')) as typeof played
   expect(recorded.map(withoutChance)).toEqual(played.map(withoutChance))
-  await page.click('#start-over')
+  await startOver()
 })
 
 /** A state without times, ids and digits of codes. */
@@ -235,7 +238,7 @@ test('the tag to copy works: as curl, as fetch, and as HTML with what was chosen
 
 test('the console opens at the number just used, by a link that works once', async () => {
   await page.goto(demo.url)
-  await Promise.all([page.waitForResponse('**/demo/start-over'), page.click('#start-over')])
+  await startOver()
   await demo.post('/v1/captchas', { channel: 'sms', to: '+8613800138321' })
   await expect.poll(() => words('#followed')).toContain('+8613800138321')
   const link = page

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, inject, test } from 'vitest'
 import { importOrInstall } from '../../src/dev/find-or-install.ts'
 
@@ -44,3 +46,40 @@ test.each([
   )
   expect(existsSync(folder)).toBe(false)
 })
+
+/** In place of apt-get: fails as the real one does while another runs, and installs a program of the package's name. */
+const aptGet = `#!/bin/sh
+folder=$(dirname "$0")
+mkdir "$folder/busy" 2>/dev/null || { echo 'E: Could not get lock' >&2; exit 100; }
+sleep 0.1
+for last; do :; done
+case " $* " in
+  *' no-such-package '*) rmdir "$folder/busy"; echo "E: Unable to locate package $last" >&2; exit 100 ;;
+  *' install '*) printf '#!/bin/sh' >"$folder/$last"; chmod 755 "$folder/$last" ;;
+esac
+rmdir "$folder/busy"
+`
+
+const install = (folder: string, name: string) => {
+  const code = `import { findOrInstall } from './src/dev/find-or-install.ts'
+    console.log(findOrInstall(['${name}'], '${name}', 'install ${name}'))`
+  const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` }
+  const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], { env })
+  return run.then(({ stdout }) => stdout.trim())
+}
+
+test.skipIf(process.getuid?.() !== 0)(
+  'programs missed by four processes at once → each is installed, an unknown one says why (root only: it installs)',
+  async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'apt-get'), aptGet, { mode: 0o755 })
+    const names = ['probe-a', 'probe-b', 'probe-c']
+    const [wrong, ...found] = await Promise.allSettled(
+      ['no-such-package', ...names].map((name) => install(folder, name)),
+    )
+    expect(found).toMatchObject(names.map((name) => ({ value: join(folder, name) })))
+    expect(wrong).toMatchObject({
+      reason: { stderr: expect.stringContaining('Unable to locate package no-such-package') },
+    })
+  },
+)
