@@ -20,6 +20,14 @@ describe('traps: Redis away', () => {
     }),
   }
 
+  /** A limiter behind a connection that can lose answers, and one with a connection of its own. */
+  async function limitersOfOneServer(options: object = {}) {
+    const server = await ownRedis()
+    const proxy = await startTcpProxy(server.port)
+    const limiter = await limiterTo(proxy.through(server.url), options)
+    return { proxy, limiter, direct: await limiterTo(server.url) }
+  }
+
   async function limiterTo(url: string, options: object = {}) {
     const redis = new Redis(url, { retryStrategy: () => 50, ...options })
     redis.on('error', () => {})
@@ -66,10 +74,7 @@ describe('traps: Redis away', () => {
   })
 
   test('trap 11: the reply is lost and the caller asks again with the same request id: the first answer, taken once', async () => {
-    const server = await ownRedis()
-    const proxy = await startTcpProxy(server.port)
-    const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
-    const direct = await limiterTo(server.url)
+    const { proxy, limiter, direct } = await limitersOfOneServer({ maxRetriesPerRequest: 0 })
     proxy.dropAnswers()
     const requestId = randomUUID()
     await expect(limiter.acquire('p', u, { requestId })).rejects.toThrow(LimiterUnavailable)
@@ -81,10 +86,7 @@ describe('traps: Redis away', () => {
   })
 
   test('trap 11: the connection resends the command by itself: taken once', async () => {
-    const server = await ownRedis()
-    const proxy = await startTcpProxy(server.port)
-    const limiter = await limiterTo(proxy.through(server.url))
-    const direct = await limiterTo(server.url)
+    const { proxy, limiter, direct } = await limitersOfOneServer()
     proxy.dropAnswers()
     const asked = limiter.acquire('p', u, { requestId: 'resent' })
     await eventually(async () => (await direct.peek('p', u))[0]?.used === 1)
@@ -94,11 +96,8 @@ describe('traps: Redis away', () => {
     expect(await direct.peek('p', u)).toMatchObject([{ used: 1 }])
   })
 
-  test('trap 11: nobody asks again: what was taken unheard is given back when Redis answers again (I10)', async () => {
-    const server = await ownRedis()
-    const proxy = await startTcpProxy(server.port)
-    const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
-    const direct = await limiterTo(server.url)
+  test('trap 11: the reply is lost and the caller does not ask again: the use is given back when Redis answers again (I10)', async () => {
+    const { proxy, limiter, direct } = await limitersOfOneServer({ maxRetriesPerRequest: 0 })
     proxy.dropAnswers()
     await expect(limiter.acquire('p', u, { requestId: 'given up' })).rejects.toThrow(
       LimiterUnavailable,
@@ -110,12 +109,9 @@ describe('traps: Redis away', () => {
   })
 
   test.each(['one', 'many'])(
-    'trap 11: what any call with the id was told of stays taken, whichever of them heard nothing; policy of %s',
+    'trap 11: a use stays taken if one call with its request id got an answer, though others got none; policy of %s',
     async (policy) => {
-      const server = await ownRedis()
-      const proxy = await startTcpProxy(server.port)
-      const limiter = await limiterTo(proxy.through(server.url), { maxRetriesPerRequest: 0 })
-      const direct = await limiterTo(server.url)
+      const { proxy, limiter, direct } = await limitersOfOneServer({ maxRetriesPerRequest: 0 })
       const by = (requestId: string) => ({ requestId })
       await limiter.acquire(policy, u, by('heard first'))
       await limiter.acquire(policy, u, by('released'))
@@ -131,8 +127,7 @@ describe('traps: Redis away', () => {
       proxy.reset()
       await eventually(() => limiter.acquire(policy, u, by('heard later')))
       await limiter.acquire(policy, u, by('released'))
-      // What is given up is given back at once, and a second time two seconds later.
-      // Nothing more may be given back, and that shows only after that time.
+      // The limiter gives back at once, and again two seconds later: only after that is it sure that nothing is missing.
       await sleep(2_800)
       expect(await direct.peek(policy, u, 'r0')).toMatchObject([{ used: 4 }])
       expect(await direct.release(policy, u, 'heard first')).toBe(true)

@@ -216,7 +216,7 @@ test('a promise that does not end is broken, and no promise after it: each of th
 
 const run = promisify(execFile)
 const npm = ['npm', 'run', '--silent', 'conformance', '--'] as const
-/** What the script runs, without the time that npm takes. */
+/** The same program without npm, which takes a second. */
 const script = [
   process.execPath,
   join(repositoryRoot, 'test/providers/run-conformance.ts'),
