@@ -16,7 +16,6 @@ import { Overloaded, Unavailable } from '../base/problems.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyStore, endsAt, hashOf, isActive, type NewKey } from './key-store.ts'
 import { type KeyKind, keyKindOf } from './key-token.ts'
-import { createLastUse } from './last-use.ts'
 
 export interface ApiKey {
   id: string
@@ -38,6 +37,7 @@ const defaultWrongFreshMs = 5_000
 const defaultMaxWrong = 10_000
 /** The most unknown keys that wait for PostgreSQL. Some twenty statements look up so many. */
 const defaultMaxAsking = 2_000
+const lastUseEveryMs = 60_000
 const keysPerStatement = 100
 /** The least time between two look-up statements. A lone key is looked up at once. */
 const statementsApartMs = 10
@@ -146,3 +146,31 @@ export function createApiKeys(
 const findSql = `
   SELECT id, app, kind, origins, hash, (extract(epoch FROM ${endsAt} - now()) * 1000)::float8 AS "endsInMs"
   FROM api_key WHERE hash = ANY($1::bytea[]) AND ${isActive}`
+
+/**
+ * Records when a key was last used, for people who want to revoke one. Rounded to the minute, so a process writes at
+ * most once a minute per key. No request waits for it or fails because of it. Call the returned function for existing
+ * keys only: invented keys would cost statements and memory.
+ */
+function createLastUse(database: Database): (keyId: string) => void {
+  const notedAtMs = new Map<string, number>()
+  const write = createBatcher<string, void>({
+    run: async (ids) => void (await database.query('api-key-used', lastUsedSql, [ids])),
+    maxItems: 100,
+    maxConcurrent: 1,
+  })
+
+  return (keyId) => {
+    const nowMs = performance.now()
+    const before = notedAtMs.get(keyId)
+    if (before !== undefined && nowMs - before < lastUseEveryMs) return
+    notedAtMs.set(keyId, nowMs)
+    // A failed write is not repeated. The key's next use, a minute later, is written.
+    write(keyId).catch(() => {})
+  }
+}
+
+// Another process may have written it just now.
+const lastUsedSql = `
+  UPDATE api_key SET last_used_at = now()
+  WHERE id = ANY($1::uuid[]) AND (last_used_at IS NULL OR last_used_at < now() - interval '30 seconds')`

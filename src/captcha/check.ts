@@ -12,14 +12,7 @@ import type { Metrics } from '../base/metrics.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { CheckLimits } from '../rules/check-limits.ts'
-import {
-  type Admission,
-  type Caller,
-  type Origin,
-  originOf,
-  type Quota,
-  type Refusal,
-} from '../rules/quota.ts'
+import { type Caller, type Origin, originOf, type Refusal } from '../rules/quota.ts'
 import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
@@ -67,7 +60,6 @@ type Checked =
 export function createCheckCaptcha(deps: {
   normaliseRecipient: NormaliseRecipient
   challenges: Pick<Challenges, 'enter' | 'refuse'>
-  quota: Quota
   limits: CheckLimits
   codes: CodeStore
   code: { length: number; own: boolean }
@@ -80,7 +72,7 @@ export function createCheckCaptcha(deps: {
   /** Called after each check, for records. Must not throw, and is not awaited. */
   onChecked?: (owner: CodeOwner, requestId: string, checked: Checked) => void
 }) {
-  const { challenges, quota, limits, codes, passes, metrics, events, nowMs } = deps
+  const { challenges, limits, codes, passes, metrics, events, nowMs } = deps
 
   /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
   return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
@@ -144,27 +136,23 @@ export function createCheckCaptcha(deps: {
     const live = await codes.look(guess, guess.id)
     if (live.result === 'gone') return answerWithoutCode(guess, live.reason, isHuman)
     if (live.triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
-    const { policy, fields } = limits.guessOf(guess, guess.origin)
-    const decision = await quota.acquire(policy, fields, requestId, isHuman)
-    if (!decision.admitted) return { result: 'refused', refusal: decision }
+    const counted = await limits.count(guess, guess.origin, requestId, isHuman)
+    if ('refusal' in counted) return { result: 'refused', refusal: counted.refusal }
 
     let compared: GuessResult
     try {
       compared = await codes.guess(guess, guess.code, guess.id)
     } catch (error) {
-      quota.release(policy, fields, requestId)
+      counted.giveBack()
       throw error
     }
     // The code ended after the look-up, so nothing was compared.
-    if (compared.result === 'gone') quota.release(policy, fields, requestId)
-    // Not awaited: this person's next request comes later on the same connection.
-    if (compared.result === 'passed') limits.forgive(policy, fields, requestId).catch(() => {})
-    if (compared.result === 'passed' && compared.onPass) {
-      limits.refund(compared.onPass, compared.noticeId).catch(() => {})
-    }
-    if (compared.result !== 'mismatch' || decision.nextInMs === 0) return compared
-    const lockedForMs = await lockAfter(guess, decision)
-    return lockedForMs > 0 ? { ...compared, lockedForMs } : compared
+    if (compared.result === 'gone') counted.giveBack()
+    if (compared.result === 'passed') counted.forgive(compared.noticeId, compared.onPass)
+    if (compared.result !== 'mismatch') return compared
+    const { waitMs, refusal } = await counted.holdNext()
+    if (refusal) announceLock(guess, refusal)
+    return waitMs > 0 ? { ...compared, lockedForMs: waitMs } : compared
   }
 
   async function answerWithoutCode(
@@ -176,17 +164,6 @@ export function createCheckCaptcha(deps: {
     const refusal =
       (await limits.visit(guess, origin, isHuman)) ?? (await limits.findLock(guess, origin))
     return refusal ? { result: 'refused', refusal } : { result: 'gone', reason }
-  }
-
-  /** Milliseconds until another guess is compared. 0 if a guess may follow, or if Redis gives no answer. */
-  async function lockAfter(guess: Guess, admission: Admission): Promise<number> {
-    try {
-      const { waitMs, refusal } = await limits.holdAfter(guess, guess.origin, admission)
-      if (refusal) announceLock(guess, refusal)
-      return waitMs
-    } catch {
-      return 0
-    }
   }
 }
 

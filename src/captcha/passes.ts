@@ -3,13 +3,18 @@
  * five minutes. It names app, scene, channel and recipient (a keyed hash). Anyone can check it with the published
  * keys. Postern accepts each pass once.
  */
-import { randomUUID } from 'node:crypto'
-import { errors, jwtVerify, SignJWT } from 'jose'
+import {
+  createECDH,
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  randomUUID,
+} from 'node:crypto'
+import { calculateJwkThumbprint, errors, type JWK, jwtVerify, SignJWT } from 'jose'
 import type { Channel } from '../base/channel.ts'
 import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { createSigningKey, type SigningKey } from './signing-keys.ts'
 
 export interface Passed {
   app: string
@@ -114,3 +119,48 @@ export async function createPasses(deps: {
 
 /** Base64url can spell the same bytes in several ways: with padding, or with unused bits set. */
 const isCanonical = (part: string) => Buffer.from(part, 'base64url').toString('base64url') === part
+
+interface SigningKey {
+  /** The thumbprint of RFC 7638. */
+  readonly id: string
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+  /** The form in `/.well-known/jwks.json`. */
+  readonly publicJwk: JWK
+}
+
+/** The upper end of P-256 private keys (SEC 2, 2.4.2). */
+const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
+
+/**
+ * The ES256 key that signs passes. It follows from `SECRET`, so every process has the same key and nothing is stored.
+ * `seedOf` returns 32 secret bytes for a number. The key is made from the first of these that are valid.
+ */
+export async function createSigningKey(seedOf: (nth: number) => Buffer): Promise<SigningKey> {
+  const seed = firstInOrder(seedOf)
+  const ecdh = createECDH('prime256v1')
+  ecdh.setPrivateKey(seed)
+  const point = ecdh.getPublicKey()
+  const publicParts = {
+    kty: 'EC',
+    crv: 'P-256',
+    x: point.subarray(1, 33).toString('base64url'),
+    y: point.subarray(33).toString('base64url'),
+  }
+  const privateKey = createPrivateKey({
+    key: { ...publicParts, d: seed.toString('base64url') },
+    format: 'jwk',
+  })
+  const id = await calculateJwkThumbprint(publicParts)
+  const publicJwk = { ...publicParts, kid: id, alg: 'ES256', use: 'sig' }
+  return { id, privateKey, publicKey: createPublicKey(privateKey), publicJwk }
+}
+
+/** All but one of 2³² seeds are valid. */
+function firstInOrder(seedOf: (nth: number) => Buffer): Buffer {
+  for (let nth = 0; ; nth++) {
+    const seed = seedOf(nth)
+    const number = BigInt(`0x${seed.toString('hex')}`)
+    if (number > 0n && number < order) return seed
+  }
+}

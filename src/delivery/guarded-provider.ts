@@ -14,12 +14,10 @@
 import { orLate } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import { createCircuit } from './circuit.ts'
-import { createPlaces } from './places.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
-import { readResult } from './read-result.ts'
+import { faultWithoutQuotes, type Quotable, readResult } from './read-result.ts'
 import { captchaPauses, noticePauses } from './retry.ts'
-import { createSlots, type Slot } from './slots.ts'
-import { faultWithoutQuotes, type Quotable } from './without-quotes.ts'
+import { createPlaces, createSlots, type Slot } from './slots.ts'
 import type { ProviderState } from './worker-notes.ts'
 
 /** The provider was not called. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
 import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
-import { createPlaces } from './places.ts'
+import { createPlaces } from './slots.ts'
 
 export interface ProviderLimits {
   /** Calls of the provider by all workers together, e.g. `50 per 1s`. */

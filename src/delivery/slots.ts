@@ -9,8 +9,6 @@
  * Messages are served in the order of arrival, codes before bulk. The line is short. If it is full, a message is sent
  * away, so that messages for other providers can go on. It comes back when the line has probably moved on.
  */
-import { createPlaces } from './places.ts'
-
 export interface SlotRequest {
   isUrgent: boolean
   /** Number of slots for this call. If there are fewer, it takes all of them. */
@@ -135,5 +133,33 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
       isClosed = true
       for (const one of [...urgent.splice(0), ...bulk.splice(0)]) one.end(sentAway)
     },
+  }
+}
+
+/**
+ * Places in line for messages that are sent away and come back. Each message gets a later time than the one before.
+ * Otherwise all would come back together, and all but one would be sent away again. Codes have their own line, so bulk
+ * messages never delay them.
+ */
+export function createPlaces(
+  longestUrgentMs = Number.POSITIVE_INFINITY,
+  longestBulkMs = longestUrgentMs,
+) {
+  const [urgent, bulk] = [createLine(longestUrgentMs), createLine(longestBulkMs)]
+  return (isUrgent: boolean, soonestMs: number, spacingMs: number) =>
+    (isUrgent ? urgent : bulk)(soonestMs, spacingMs)
+}
+
+function createLine(longestMs: number) {
+  let lastMs = 0
+  /**
+   * Time until the message comes back: at least `soonestMs`, and `spacingMs` after the previous message. It is at most
+   * `soonestMs + longestMs`.
+   */
+  return function waitMs(soonestMs: number, spacingMs: number): number {
+    const nowMs = performance.now()
+    const soonestAtMs = nowMs + soonestMs
+    lastMs = Math.min(Math.max(soonestAtMs, lastMs + spacingMs), soonestAtMs + longestMs)
+    return lastMs - nowMs
   }
 }

@@ -5,8 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Request } from 'express'
 import { inSpan } from '../base/traces.ts'
-import { type Call, refusalFacts } from './request-record.ts'
-import { startRequestSpan } from './request-span.ts'
+import { type Call, refusalFacts, startRequestSpan } from './request-record.ts'
 
 interface PluginRequest {
   readonly route: string

@@ -1,7 +1,7 @@
 /** Reports if a message can arrive, as far as Postern knows before the send. */
 import type { Channel } from '../base/channel.ts'
-import { domainOf } from './facets.ts'
 import { createMailDomains } from './mail-domains.ts'
+import { domainOf } from './normalise-recipient.ts'
 
 /** May query DNS, so call it after the limits. Never throws. */
 export type CanReach = (message: { app: string; channel: Channel; to: string }) => Promise<boolean>

@@ -1,4 +1,4 @@
-import { mailboxOf } from './facets.ts'
+import { mailboxOf } from './normalise-recipient.ts'
 
 /** The recipients that the operator refuses, in their normal form. An address stands for its whole mailbox. */
 export function createRefusals(recipients: readonly string[]) {

@@ -2,8 +2,7 @@
  * The limits on checks of one recipient's codes for one caller. Callers in pages have separate policies, and a send
  * reports current locks of checks.
  */
-import type { Admission, Limiter, Policies, Refusal } from '../limiter/index.ts'
-import { afterPass } from './after-pass.ts'
+import type { Admission, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
 import { pageCheckPolicy, pageGuessPolicy } from './policies.ts'
 import type { Fields, LimitFacts, Origin, Quota } from './quota.ts'
 
@@ -11,6 +10,23 @@ import type { Fields, LimitFacts, Origin, Quota } from './quota.ts'
 interface Refund {
   policy: string
   fields: Fields
+}
+
+/** A guess that the rules have admitted and counted. */
+export interface CountedGuess {
+  /** Undoes the count, now or when Redis answers again. */
+  giveBack(): void
+  /**
+   * After a right code: gives back and clears uses as `afterPass` decides, and gives back the uses of the send (`onPass`
+   * from `refundOf`). The answer does not wait for it, because the person's next request comes later.
+   */
+  forgive(noticeId: string, onPass: string | undefined): void
+  /**
+   * Milliseconds until another guess is compared, after a wrong guess. 0 if a guess may follow, or if Redis gives no
+   * answer. If the guess reached the limit of a lock-out, the lock begins now and not at the next guess. So the answer
+   * can report the wait at once.
+   */
+  holdNext(): Promise<{ waitMs: number; refusal?: Refusal | undefined }>
 }
 
 export type CheckLimits = ReturnType<typeof createCheckLimits>
@@ -31,12 +47,6 @@ export function createCheckLimits(deps: {
   const refusingRules = (policy: string) =>
     (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
 
-  /** The refusal of the next guess, undefined without one. Counts nothing. `isSilent`: as in quota.acquire. */
-  function refusalOfNext(owner: LimitFacts, origin: Origin, isSilent: boolean) {
-    const { policy, fields } = guessOf(owner, origin)
-    return quota.findRefusal(policy, fields, true, isSilent)
-  }
-
   /** The state of the rules that can refuse a guess. Counts nothing and begins no lock. */
   async function peek(owner: LimitFacts, origin: Origin) {
     const { policy, fields } = guessOf(owner, origin)
@@ -46,26 +56,56 @@ export function createCheckLimits(deps: {
     return states.filter(({ rule }) => refusing.includes(rule))
   }
 
+  async function forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
+    const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
+    if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)
+    await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
+  }
+
+  async function refund(onPass: string, noticeId: string): Promise<void> {
+    const { policy, fields } = JSON.parse(onPass) as Refund
+    await limiter.refund(policy, fields, noticeId)
+  }
+
+  async function holdAfter(
+    policy: string,
+    fields: Fields,
+    { remaining, nextInMs }: Admission,
+  ): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
+    if (nextInMs === 0) return { waitMs: 0 }
+    const lockouts = refusingRules(policy)
+      .filter(({ kind }) => kind === 'lockout')
+      .map(({ name }) => name)
+    const isFull = remaining.some(({ rule, left }) => left === 0 && lockouts.includes(rule))
+    const refusal = isFull ? await quota.findRefusal(policy, fields, true, true) : undefined
+    return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
+  }
+
   return {
-    guessOf,
+    /** Counts a guess under the request id, or returns the refusal. `isHuman`: rules in mode challenge admit it. */
+    async count(
+      owner: LimitFacts,
+      origin: Origin,
+      requestId: string,
+      isHuman: boolean,
+    ): Promise<CountedGuess | { refusal: Refusal }> {
+      const { policy, fields } = guessOf(owner, origin)
+      const decision = await quota.acquire(policy, fields, requestId, isHuman)
+      if (!decision.admitted) return { refusal: decision }
+      return {
+        giveBack: () => quota.release(policy, fields, requestId),
+        forgive(noticeId, onPass) {
+          forgive(policy, fields, requestId).catch(() => {})
+          if (onPass) refund(onPass, noticeId).catch(() => {})
+        },
+        holdNext: () => holdAfter(policy, fields, decision).catch(() => ({ waitMs: 0 })),
+      }
+    },
 
     /** A text that is stored with a code, for `refund` when it passes. Undefined if no rule of the policy refunds. */
     refundOf(policy: string, fields: Fields): string | undefined {
       const isRefunded = policies()[policy]?.some(({ refund }) => refund === 'passed')
       return isRefunded ? JSON.stringify({ policy, fields } satisfies Refund) : undefined
-    },
-
-    /** Gives back the uses of a send after its code has passed. */
-    async refund(stored: string, noticeId: string): Promise<void> {
-      const { policy, fields } = JSON.parse(stored) as Refund
-      await limiter.refund(policy, fields, noticeId)
-    },
-
-    /** Gives back and clears uses after a right code, as after-pass.ts decides. */
-    async forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
-      const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
-      if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)
-      await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
     },
 
     /** Milliseconds until the next guess is compared; 0: now. */
@@ -77,24 +117,9 @@ export function createCheckLimits(deps: {
     async findLock(owner: LimitFacts, origin: Origin): Promise<Refusal | undefined> {
       const states = await peek(owner, origin)
       const isLocked = states.some(({ lockedForMs }) => lockedForMs !== undefined)
-      return isLocked ? refusalOfNext(owner, origin, false) : undefined
-    },
-
-    /**
-     * Milliseconds until a guess is compared, after a wrong guess. If the guess reached the limit of a lock-out, the
-     * lock begins now and not at the next guess. So the answer can report the wait at once.
-     */
-    async holdAfter(
-      owner: LimitFacts,
-      origin: Origin,
-      { remaining, nextInMs }: Admission,
-    ): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
-      const lockouts = refusingRules(guessOf(owner, origin).policy)
-        .filter(({ kind }) => kind === 'lockout')
-        .map(({ name }) => name)
-      const isFull = remaining.some(({ rule, left }) => left === 0 && lockouts.includes(rule))
-      const refusal = isFull ? await refusalOfNext(owner, origin, true) : undefined
-      return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
+      if (!isLocked) return undefined
+      const { policy, fields } = guessOf(owner, origin)
+      return quota.findRefusal(policy, fields, true)
     },
 
     /**
@@ -107,5 +132,29 @@ export function createCheckLimits(deps: {
       const decision = await limiter.acquire(pageCheckPolicy, fields, { isSolved: isHuman })
       return decision.admitted ? undefined : decision
     },
+  }
+}
+
+/**
+ * The effects of a right code on the rules that its check has used, as two lists of their names. Every check is counted before the code is compared. After a right code, rules
+ * that count wrong guesses take that use back.
+ *
+ * `givenBack`: rules that lose the use of this check. These are lock-outs, rules in mode challenge and rules with
+ * `refund: passed`. A rule in mode challenge is a budget of guesses; an owner who signs in often must not use it up.
+ * Other rules count right codes like any use.
+ *
+ * `cleared`: rules that forget earlier wrong guesses too. These are lock-outs with the recipient in their key. Other
+ * rules are not cleared. Otherwise an attacker could clear guesses at other numbers by a sign-in with the right code of
+ * another number.
+ */
+export function afterPass(rules: readonly Rule[]): { cleared: string[]; givenBack: string[] } {
+  const isCleared = ({ kind, fields }: Rule) => kind === 'lockout' && fields.includes('to')
+  const isUncounted = ({ kind, mode, refund }: Rule) =>
+    kind === 'lockout' || mode === 'challenge' || refund === 'passed'
+  const namesOf = (matches: (rule: Rule) => boolean) =>
+    rules.filter(matches).map(({ name }) => name)
+  return {
+    cleared: namesOf(isCleared),
+    givenBack: namesOf((rule) => isUncounted(rule) && !isCleared(rule)),
   }
 }

@@ -6,7 +6,7 @@ import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Channel } from '../base/channel.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
 import type { Decision, Limiter, Refusal } from '../limiter/index.ts'
-import { mailboxOf, prefixOf } from '../recipient/facets.ts'
+import { mailboxOf, prefixOf } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { testPolicyOf } from './policies.ts'
 

@@ -21,10 +21,15 @@ const at = (path: string) => new URL(`../../${path}`, import.meta.url).href
 const program = `
   import { context, trace } from '@opentelemetry/api'
   import { flushSpans, traced } from '${at('src/base/traces.ts')}'
-  import { endRequestSpan, startRequestSpan } from '${at('src/http/request-span.ts')}'
-  const request = (path, traceparent, status = 200) => endRequestSpan(
-    startRequestSpan(path, { method: 'GET', headers: { traceparent }, protocol: 'https' }, performance.now(), true),
-    status, {})
+  import { createEndRequest, startRequestSpan } from '${at('src/http/request-record.ts')}'
+  const count = { inc() {}, observe() {} }
+  const metrics = { requests: count, requestSeconds: count, refusalSeconds: count }
+  const end = createEndRequest({ metrics, log: { requestFinished() {} } })
+  const request = (path, traceparent, status = 200) => {
+    const given = { method: 'GET', headers: { traceparent }, protocol: 'https' }
+    const startMs = performance.now()
+    end(path, given, { startMs, facts: {}, span: startRequestSpan(path, given, startMs, true) }, status)
+  }
   for (const [name, header] of Object.entries(${JSON.stringify(headers)})) request(name, header)
   const host = trace.getTracer('host').startSpan('host')
   context.with(trace.setSpan(context.active(), host), () => request('in a host', '${headers.usual}', 503))

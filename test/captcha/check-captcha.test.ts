@@ -97,7 +97,6 @@ async function openRoom(
       enter: async () => ({ isHuman: true, giveBack: () => void gaveBack.push(true) }),
       refuse: async (_, limited) => limited,
     },
-    quota,
     limits,
     codes,
     code: { length: 4, own: false },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { faultWithoutQuotes, withoutQuotes } from '../../src/delivery/without-quotes.ts'
+import { faultWithoutQuotes, withoutQuotes } from '../../src/delivery/read-result.ts'
 
 const sms = {
   to: '+8613800138000',

@@ -1,7 +1,7 @@
 /** What limits count beside the recipient, and what of a recipient is shown. */
 import { expect, test } from 'vitest'
-import { mailboxOf, prefixOf } from '../../src/recipient/facets.ts'
 import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
+import { mailboxOf, prefixOf } from '../../src/recipient/normalise-recipient.ts'
 
 test('prefix: a number without its last four digits, the domain of an address', () => {
   expect(prefixOf('sms', '+8613800138000')).toBe('+861380013')
