@@ -96,9 +96,11 @@ export function openDatabase(
       // A lost connection fails its running statement; nothing else is needed.
       client.on('error', () => {})
       const end = () => void client.end().catch(() => {})
-      signal?.addEventListener('abort', end)
       try {
         await client.connect()
+        // Not before: pg's `connect` never settles if `end` is called meanwhile.
+        signal?.throwIfAborted()
+        signal?.addEventListener('abort', end)
         await openSession(client, statementTimeoutMs)
         return await work(client)
       } finally {

@@ -81,6 +81,17 @@ test("its time is PostgreSQL's from the first connection on, not from the proces
   await eventually(() => database.nowMs() > saidMs)
 })
 
+test('a separate connection that is stopped while it connects ends', async () => {
+  const { url } = await testDatabase()
+  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => database.close())
+  const stopping = new AbortController()
+  const options = { statementTimeoutMs: 1_000, signal: stopping.signal }
+  const working = database.onOwnConnection(options, async () => 'has worked')
+  stopping.abort()
+  await expect(working).rejects.toThrow('aborted')
+})
+
 test('look-ups by recipient are planned once per connection, and only the first few texts of them', async () => {
   const { url } = await testDatabase()
   const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
