@@ -1,13 +1,13 @@
 /**
- * `npm run bench -- attack`: what attacks cost, whom, and what they cost honest people.
+ * `npm run bench -- attack`: the cost of attacks for the attacker, for Postern, and for honest people.
  *
- * A day of a sign-up page is played against the real API, the limits on the day's own clock, for each policy
- * of the collection: 3,000 honest people, and among them pumping (10,000 rented numbers in 20 prefixes of 5
- * countries, asked for from 1,000 addresses) or the bombing of one number; by attackers that
- * solve no challenge, and by such as solve all. Then every defence alone beside the plain limits.
+ * A day of a sign-up page is played against the real API, for each shipped policy. The limits use the clock of that
+ * day. There are 3,000 honest people and one attack: pumping (10,000 rented numbers with 20 prefixes in 5 countries,
+ * requested from 1,000 addresses) or the bombing of one number. Some attackers solve all challenges, some solve none.
+ * Then each rule of the strict policy is tried alone beside the plain limits.
  *
- * Challenges are a hundredth as hard here as they are in truth; what solving costs is measured on whole ones.
- * Guessing and floods without a key follow: those need no day.
+ * Challenges are a hundredth as hard here as in production. The cost of solving is measured on real ones. Then come
+ * guessing and floods without a key, which need no day.
  *
  *   npx node bench/attack.ts [honest people] [only scenarios whose name contains this]
  */
@@ -36,9 +36,9 @@ import { openTable } from './harness/table.ts'
 const people = Number(process.argv[2] ?? 3_000)
 const wanted = process.argv[3] ?? ''
 const seed = 20_261_122
-/** As the policy file has it by default. */
+/** The default of the policy file. */
 const altchaTries = 3_000
-/** So many times harder is a challenge in truth. */
+/** In production a challenge is this many times harder. */
 const easierBy = 100
 
 type PolicyFile = Record<string, unknown>
@@ -57,13 +57,13 @@ await database.query(
 )
 
 let worlds = 0
-/** Plays in a world of its own, with this policy file. */
+/** Plays the scenario in a separate world with this policy file. */
 async function inWorld<Result>(
   policyFile: PolicyFile,
   isSolving: boolean,
   work: (world: World) => Promise<Result>,
 ): Promise<Result> {
-  // Redis drops what has ended by its own clock, so theirs begins with it and only goes ahead.
+  // Redis expires keys by its own clock. So the clock of the day begins with Redis' clock and only moves forward.
   const startMs = Date.now()
   let nowMs = startMs
   const path = join(repository, 'policies', 'strict.yaml')
@@ -119,7 +119,7 @@ async function inWorld<Result>(
   }
 }
 
-/** A whole one, or in a world an easy one. */
+/** A challenge of full hardness, or in a world an easy one. */
 async function solve(challenge: unknown): Promise<string> {
   const solution = await solveChallenge({ challenge: challenge as Challenge, deriveKey })
   return Buffer.from(JSON.stringify({ challenge, solution })).toString('base64')
@@ -136,7 +136,7 @@ type Rule = { name: string; mode?: string }
 const strict = fileOf('strict')
 const starter = fileOf('starter')
 const plainNames = ['duplicate', 'recipient', 'ip', 'daily']
-/** The strict policy without the rules that are more than limits per person, address and day, but for one of them. */
+/** The strict policy, reduced to the limits per person, address and day and to one other rule. */
 function withOnly(name?: string): PolicyFile {
   const isKept = (rule: Rule) => plainNames.includes(rule.name) || rule.name === name
   return {
@@ -188,7 +188,7 @@ try {
   await bench.close()
 }
 
-/** Whether any rule for sends asks for a challenge. */
+/** True if a rule for sends demands a challenge. */
 function asks({ policies, browser }: PolicyFile): boolean {
   const rules = [(policies as { captcha?: Rule[] }).captcha, (browser as { rules?: Rule[] })?.rules]
   return rules.flat().some((rule) => rule?.mode === 'challenge')
@@ -285,7 +285,7 @@ async function playGuesses(): Promise<void> {
   }
 }
 
-/** Strangers beside honest sends, in real time; `npm run bench -- keyless` has every kind and what it costs. */
+/** Strangers beside valid sends, in real time. `npm run bench -- keyless` measures every kind of stranger. */
 async function playFloods(): Promise<void> {
   if (!'floods without a key'.includes(wanted)) return
   const { policies, ...others } = withOnly()
@@ -309,7 +309,7 @@ async function playFloods(): Promise<void> {
   }
 }
 
-/** On whole challenges, processor time of this thread. */
+/** Processor time of this thread for challenges of full hardness. */
 async function measureChallenge() {
   const count = 20
   const altcha = createAltcha({ secrets, tries: altchaTries, nowMs: Date.now })

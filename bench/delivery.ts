@@ -1,18 +1,16 @@
 /**
- * Question: how much of what a bare client can send does a worker send, with everything that makes a notice
- * certain (claim, render, limits, record, queue) around each message? The client is a nodemailer pool for
- * mail, and undici for a provider that is called over HTTP.
+ * How many messages per second does a worker send, compared with a bare client? The worker also claims, renders,
+ * limits, records and queues each message. The client is a nodemailer pool for mail, and undici for a provider over
+ * HTTP.
  *
- * One far end in a process of its own, the same message, the same number of connections. Each round
- * starts a process with the bare client and a worker anew, lets both warm up, and measures one after the
- * other: what V8 makes of the same code differs by a third from process to process, and a comparison of
- * two processes would say no more than that. The medians are compared. A worker's turn begins with rows
- * and jobs already there and the queue opened, and ends when the far end has them all. At last half of
- * the worker's rate is sent through one API process, and each message is timed from the 202 to the
- * far end's acceptance.
+ * Both use one far end in a separate process, the same message, and the same number of connections. Each round starts
+ * a new process of each, warms both up, and measures one after the other. V8 compiles the same code differently in
+ * each process, by up to a third, so the medians of the rounds are compared. A turn of the worker begins with
+ * existing rows and jobs when the queue opens, and ends when the far end has all messages. At the end, one API
+ * process gets half of the worker's rate. Each of these messages is timed from its 202 to its acceptance.
  *
- * The message is a captcha, in mails text and HTML, whose code is remembered in Redis and asked for before
- * the send; or the notice `welcome`, which is text alone. Over HTTP it is a text message by the kind `webhook`.
+ * `captcha` is a mail with text and HTML. Its code is stored in Redis and settled before the send. `welcome` is a
+ * notice with text alone. Over HTTP it is a text message of the kind `webhook`.
  *
  *   npx node bench/delivery.ts [rounds] [messages per turn] [captcha | welcome] [smtp | http]
  */
@@ -47,7 +45,7 @@ const template = process.argv[4] ?? 'captcha'
 const kind = template === 'captcha' ? 'captcha' : 'notice'
 const params: Record<string, string> =
   kind === 'captcha' ? { code: '1234', validity: '5 minutes' } : { name: 'Ada' }
-/** How a message travels: the far end, the bare client, and the provider of the worker. */
+/** The way of a message: its far end, the bare client, and the worker's provider. */
 const carriers = {
   smtp: {
     bare: 'nodemailer pool alone',
@@ -81,7 +79,7 @@ if (process.argv[6] === 'far-end') serveFarEnd()
 else if (process.argv[6] === 'bare') serveBare(Number(process.argv[7]))
 else await main()
 
-/** Counts, and tells when a turn's messages are all there; each one's time is kept by its recipient. */
+/** Counts messages, and reports when all of a turn have arrived. Keeps each arrival time by recipient. */
 function serveFarEnd(): void {
   let count = 0
   let wanted = Number.POSITIVE_INFINITY
@@ -112,7 +110,7 @@ function serveSmtp(accepted: Accepted): Server {
     disableReverseLookup: true,
     onData(stream, session, done) {
       stream.on('end', () => {
-        // Afterwards the envelope is empty.
+        // The envelope is empty after the call.
         accepted(session.envelope.rcptTo[0]?.address ?? '')
         done(null)
       })
@@ -130,7 +128,7 @@ function serveHttp(accepted: Accepted): Server {
   })
 }
 
-/** The bare client: sends one message to each recipient that a process message lists. */
+/** The bare client. Sends one message to each recipient in the list that it gets. */
 function serveBare(port: number): void {
   const send = carrier.open(port)
   process.on('message', async ({ recipients }: { recipients: string[] }) => {
@@ -158,7 +156,7 @@ function openPool(port: number): Send {
   return (to) => pool.sendMail({ from, to, ...mail })
 }
 
-/** Signs, and reads the answer, as the provider must. */
+/** Signs the request and reads the answer, as the provider must. */
 function openUndici(port: number): Send {
   const pool = new Pool(`http://127.0.0.1:${port}`, { connections })
   const { text: sms } = rendered()
@@ -211,7 +209,7 @@ async function compare(bench: Bench): Promise<void> {
     return rate
   }
 
-  /** Takes a turn and adds up what each process used in it. */
+  /** Runs a turn and sums the processor time of each process. */
   async function weighed(
     take: () => Promise<number>,
     pids: Readonly<Record<string, number>>,
@@ -243,7 +241,7 @@ async function compare(bench: Bench): Promise<void> {
     rates.bare.push(await weighed(() => bareTurn(bareClient), ownBare, usedBare))
     rates.worker.push(await weighed(workerTurn, { sender: worker.pid, ...shared }, usedWorker))
     bareClient.disconnect()
-    // The last one, warm, goes on to the time from the 202.
+    // The last worker is warm. It also measures the times from the 202.
     if (round < rounds - 1) await worker.stop()
   }
   const [bare, worker] = [median(rates.bare), median(rates.worker)]
@@ -281,7 +279,7 @@ async function compare(bench: Bench): Promise<void> {
   )
 }
 
-/** Rows and jobs as the API makes them, behind a gate that the rounds open and close. */
+/** Rows and jobs as the API makes them, behind a gate that opens for each round. */
 function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
   const database = openDatabase(postgres.url, { maxConnections: 4, onError: () => {} })
   closeLater(() => database.close())
@@ -306,7 +304,7 @@ function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
     open: () => queue.resume(),
     async close() {
       await queue.pause()
-      // What is under way ends first, so that it is not in the other's round.
+      // Waits for the work under way, so that it is not counted in the next round.
       while ((await queue.getActiveCount()) > 0) await sleep(20)
     },
     async fill(count: number) {
@@ -338,7 +336,7 @@ function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
   }
 }
 
-/** Milliseconds from each 202 to the far end's acceptance, sorted. */
+/** Milliseconds from each 202 to its acceptance by the far end, sorted. */
 async function endToEnd(
   url: string,
   farEnd: ChildProcess,

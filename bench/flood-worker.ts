@@ -1,4 +1,4 @@
-/** A flood of one kind in a thread of its own; see keyless.ts. */
+/** A flood of one kind in a separate thread; see keyless.ts. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { flood, keylessKinds } from './flood.ts'
 

@@ -1,6 +1,6 @@
 /**
- * What strangers send: each kind of request that carries no valid key, and a load of them at a steady
- * rate. The bench and the tests of I21 use the same.
+ * Requests of strangers: each kind of request without a valid key, and a load of them at a steady rate. The bench and
+ * the tests of I21 use the same kinds.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { createKeyToken } from '../src/access/key-token.ts'
 export interface FloodResult {
   sent: number
   sentBytes: number
-  /** From when a request was due to its whole answer, in ascending order. */
+  /** Milliseconds from the due time of a request to the end of its answer, in ascending order. */
   latenciesMs: number[]
   statuses: Map<number, number>
   /** Without an answer. */
@@ -18,7 +18,7 @@ export interface FloodResult {
 }
 
 /**
- * Sends `next()` at a steady rate, each as soon as it is due and one of the connections is free. `endsInTime`: requests
+ * Sends `next()` at a steady rate, each request as soon as it is due and a connection is free. `endsInTime`: requests
  * that could not be sent in these seconds are left out. Otherwise a server that falls behind makes the flood longer.
  */
 export async function flood(
@@ -71,7 +71,7 @@ export async function flood(
 
 interface Connection {
   isOpen(): boolean
-  /** The status of the answer; undefined when none came. */
+  /** The status of the answer; undefined without an answer. */
   ask(request: string): Promise<number | undefined>
   close(): void
 }
@@ -115,7 +115,7 @@ async function openConnection(url: string): Promise<Connection> {
   }
 }
 
-/** One request as it goes over the wire. */
+/** The bytes of one request. */
 export function wire(
   method: string,
   path: string,
@@ -139,7 +139,7 @@ const body = () =>
     scene: 'flood',
   })
 
-/** A send that is to be accepted, each to a number of its own. */
+/** A valid send, each to a new number. */
 export const validSend = (key: string) =>
   wire('POST', '/v1/captchas', { ...json, authorization: `Bearer ${key}` }, body())
 
@@ -159,7 +159,7 @@ const webhookHead = () => ({
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 const twilioHead = { ...form, 'x-twilio-signature': 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=' }
 
-/** The policy file's providers to whom the receipts below go. */
+/** Providers of the policy file that get the receipts below. */
 export const receiptProviders = {
   hook: { kind: 'webhook', url: 'http://127.0.0.1:9', secret: 'a secret of some length' },
   aliyun: {
@@ -179,7 +179,7 @@ export const receiptProviders = {
   },
 } as const
 
-/** The policy file's façades that the requests below go to. */
+/** Façades of the policy file that get the requests below. */
 export const floodedFacades = {
   camara: {},
   hooks: {

@@ -1,10 +1,10 @@
 /**
- * `npm run bench`: what a request costs, beside what it would cost by hand in Express.
+ * `npm run bench`: the cost of a request, compared with routes that are written by hand in Express.
  *
- * The cost is processor time per request: of the API process, of Redis and of PostgreSQL (Linux only). It says the same
- * on a busy machine, rates do not. Each variant is a process of its own, and there are two of each: theirs, ours, ours,
- * theirs. A process that starts later can need a third more, so the rounds alternate between the first two and the last
- * two, and between both orders of the variants. The medians of all rounds are compared.
+ * The cost is processor time per request: of the API process, of Redis and of PostgreSQL (Linux only). It is the same
+ * on a busy machine, and rates are not. Each variant is a separate process, and there are two of each: by hand,
+ * Postern, Postern, by hand. A process that starts later can need a third more. So the rounds alternate between the
+ * first two and the last two, and between both orders of the variants. The medians of all rounds are compared.
  *
  *   npx node bench/run.ts http [--rounds 6] [--seconds 2] [--warm-up 20000] [--only refused]
  *   npx node bench/run.ts http --processes 1,2,4     accepted sends with so many API processes, and nothing else
@@ -61,7 +61,7 @@ const policyFile = {
   routes: { email: [{ use: ['sandbox'] }], sms: [{ use: ['sandbox'] }] },
 }
 
-/** Per variant: the process that is asked, the path, and the kind of body in load.ts. */
+/** For each variant: its process, its path, and the kind of body in load.ts. */
 const variants = {
   'bare Express echo': ['theirs', '/echo', 'send'],
   'Express, EVALSHA, 429': ['theirs', '/one-by-one', 'same'],
@@ -168,7 +168,7 @@ async function compareProcesses(counts: readonly number[]): Promise<void> {
   while (processes.length < Math.max(...counts)) {
     processes.push(await bench.start('src/main/api.ts', policyFile))
   }
-  // Each count with other processes first.
+  // Each order begins with another process, so that a count is not measured at the same processes in each round.
   const orders = processes.map((_, at) => [...processes.slice(at), ...processes.slice(0, at)])
   const results = await inRounds(counts, orders, (count, order) =>
     load(order.slice(0, count), '/v1/captchas', 'send'),
@@ -199,7 +199,7 @@ async function compareProcesses(counts: readonly number[]): Promise<void> {
   }
 }
 
-/** Measures all in turns: at the next place in each round, and in the other order in every other two rounds. */
+/** Measures all variants in turns. Each round uses the next place. Of four rounds, two run in the opposite order. */
 async function inRounds<Name, Place>(
   names: readonly Name[],
   places: readonly Place[],
@@ -222,7 +222,7 @@ async function inRounds<Name, Place>(
   return results
 }
 
-/** Deletes everything that was sent, so that the next load begins with empty servers. */
+/** Deletes all sent data, so that the next load begins with empty servers. */
 async function forget(): Promise<void> {
   await redis.flushdb()
   await database.query('TRUNCATE notice')
@@ -254,7 +254,7 @@ async function load(
   }
 }
 
-/** Transactions that have written so far. */
+/** The number of transactions that have written. */
 async function writes(): Promise<number> {
   const { rows } = await database.query(
     'SELECT pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS count',
@@ -262,7 +262,7 @@ async function writes(): Promise<number> {
   return rows[0].count
 }
 
-/** Codes "0000" for the recipients that the next load will check. */
+/** Codes "0000" for the recipients of the next load. */
 async function rememberCodes(): Promise<void> {
   const count = 12_000 * seconds
   for (let first = 0; first < count; first += 1_000) {
@@ -276,7 +276,7 @@ async function rememberCodes(): Promise<void> {
   }
 }
 
-/** Until the workers have carried what the last load left, so that they don't take part in the next. */
+/** Waits until the workers have sent everything of the last load, so that they do not disturb the next one. */
 async function drain(): Promise<void> {
   const queues = ['{postern:send-sms}:send-sms', 'bull:baseline']
   const lists = queues.flatMap((queue) => [`${queue}:wait`, `${queue}:active`])

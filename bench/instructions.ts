@@ -1,7 +1,7 @@
 /**
- * What does a check cost Redis, whatever else this machine does? Counts the instructions that redis-server takes
- * under valgrind (callgrind): the same for the same work within a few hundredths, so that a small change can be
- * seen beside any load. Checks come in batches of 64. Needs valgrind, and redis-server of the system.
+ * The cost of a check for Redis on any machine, in instructions of redis-server under valgrind (callgrind). Their
+ * number differs by a few hundredths between equal runs, so a small change can be seen on a busy machine. Checks come
+ * in batches of 64. Needs valgrind, and redis-server of the system.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,17 +15,17 @@ import { batchedFloor, flexibleUnion, loadLimiterBefore, sortedSet } from './har
 import { openTable } from './harness/table.ts'
 
 const perBatch = 64
-/** Run once with so many batches and once with three times as many: the difference is theirs alone. */
+/** Runs with so many batches and with three times as many. The difference is the cost of the batches alone. */
 const batches = 10
 const policies: RawPolicies = {
   captcha: [{ name: 'recipient', key: '{to}', sliding: ['1 per 60s', '5 per 1h', '10 per 24h'] }],
   busy: [{ name: 'busy', key: '{to}', sliding: ['90 per 1h', '100 per 24h'] }],
   budget: [{ name: 'budget', key: 'all', sliding: '100000 per 24h' }],
 }
-/** A time ahead, so that what is written by it does not end at once. */
+/** A future time, so that nothing expires at once. */
 const startAt = Date.UTC(2099, 0)
 
-/** Acts once, with the number of the act; numbers below 0 prepare. */
+/** Does one step, with its number. Steps with numbers below 0 prepare. */
 type Act = (number: number) => Promise<unknown>
 interface Work {
   readonly name: string
@@ -86,7 +86,7 @@ function limiterWork(name: string, create: typeof createLimiter): Work[] {
   ]
 }
 
-/** Instructions of a redis-server that does the work, with its start and its end. */
+/** The instructions of a redis-server that does this work, including its start and end. */
 async function count(folder: string, work: Work, acts: number): Promise<number> {
   const port = await findFreePort()
   const flags = ['--save', '', '--appendonly', 'no', '--dir', folder, '--bind', '127.0.0.1']

@@ -1,12 +1,14 @@
 /**
- * `npm run bench -- keyless`: what strangers can do to those who have a key (I21).
+ * `npm run bench -- keyless`: the harm that strangers can do to callers with a key (I21).
  *
- * Valid sends at a steady rate: alone, beside each kind of request without a valid key, and beside the same requests to
- * another server on this machine. Whatever sends the requests needs the cores too, and the last figure says how much
- * of the delay that is. For each kind the three are repeated in rounds, and a percentile is that of all rounds. So a slow
- * minute of the machine touches all three. Latencies count from when a request was due, so that one that had to wait to be
- * sent counts as slow. Beside them stands the processor time of the API for the kind alone, per request and per kB it
- * sent. With 2 seconds and 5 rounds a kind takes 33 seconds.
+ * Valid sends at a steady rate: alone, beside each kind of request without a valid key, and beside the same requests
+ * to another server on this machine. The program that sends the requests needs processor time too. The last
+ * measurement shows how much of the delay comes from that.
+ *
+ * For each kind, the three measurements are repeated in rounds, and a percentile is of all rounds. So a slow minute
+ * of the machine affects all three. Latencies begin when a request is due, so a request that waits to be sent counts
+ * as slow. The table also has the API's processor time for the strangers' requests alone, per request and per kB.
+ * With 2 seconds and 5 rounds a kind takes 33 seconds.
  *
  *   npx node bench/run.ts keyless [seconds] [strangers per second] [--rounds 5] [--only 'forged|1 MB'] [--part 1/3]
  */
@@ -37,11 +39,11 @@ const { values: options, positionals } = parseArgs({
 const [seconds = 2, strangersPerSecond = 1_000] = positionals.map(Number)
 const rounds = Number(options.rounds)
 const validPerSecond = 100
-/** 200 Mbit/s: large bodies come less often than the strangers per second. */
+/** 200 Mbit/s: large bodies come less often than `strangers per second`. */
 const maxBytesPerSecond = 25_000_000
 
 const policyFile = {
-  // The numbers of the sends never come again; a rule by address would refuse the bench itself.
+  // The numbers of the sends do not repeat. A rule by address would refuse the bench itself.
   policies: {
     captcha: [
       { name: 'duplicate', key: '{dedupe}', fixed: '2 per 60s' },
@@ -66,7 +68,7 @@ try {
   await bench.close()
 }
 
-/** The kinds to measure: one part of those whose names match the pattern. */
+/** The kinds to measure: one part of the kinds whose names match the pattern. */
 function wantedKinds(): string[] {
   const [part = 1, parts = 1] = options.part.split('/').map(Number)
   const only = new RegExp(options.only)
@@ -87,7 +89,7 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
   const sendsBeside = async (to: string, kind: string) =>
     (await Promise.all([sends(), strangers(to, kind)]))[0]
 
-  // What runs for the first time is slower than it will be.
+  // Code that runs for the first time is slower.
   await sends()
   const addRow = openKeylessTable()
   for (const kind of wantedKinds()) {
@@ -102,7 +104,7 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
       result.alone.push(await sends())
       result.beside.push(await sendsBeside(url, kind))
       result.elsewhere.push(await sendsBeside(other.url, kind))
-      // No worker carries the accepted messages.
+      // No worker sends the accepted messages.
       await database.query('TRUNCATE notice')
     }
     addRow(kind, result)
@@ -110,16 +112,16 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
 }
 
 interface Result {
-  /** The strangers' requests without sends beside them. */
+  /** The strangers' requests without sends. */
   flooded: FloodResult
   costMs: number
   alone: FloodResult[]
-  /** The sends beside the strangers' requests to the same server, and to another one. */
+  /** The sends beside strangers' requests to the same server, and beside the same requests to another server. */
   beside: FloodResult[]
   elsewhere: FloodResult[]
 }
 
-/** In a thread of their own, so that writing theirs does not delay the sends beside them. */
+/** A separate thread, so that writing these requests does not delay the sends. */
 async function strangers(url: string, kind: string, forSeconds = seconds): Promise<FloodResult> {
   const bytes = Buffer.byteLength(keylessKinds[kind]?.() ?? '')
   const perSecond = Math.min(strangersPerSecond, maxBytesPerSecond / bytes)
@@ -131,7 +133,7 @@ async function strangers(url: string, kind: string, forSeconds = seconds): Promi
   return result as FloodResult
 }
 
-/** Prints a row as soon as its kind was measured. */
+/** Prints a row as soon as its kind is measured. */
 function openKeylessTable(): (kind: string, result: Result) => void {
   const addRow = openTable(
     `${validPerSecond} valid sends a second beside ${strangersPerSecond} keyless ones, ${rounds} rounds of ${seconds} s each`,
@@ -154,7 +156,7 @@ function openKeylessTable(): (kind: string, result: Result) => void {
       beside.reduce((sum, one) => sum + one.sent - (one.statuses.get(202) ?? 0), 0),
       (sent / seconds).toFixed(0),
       ((costMs * 1_000) / sent).toFixed(0),
-      // A request of less than a kB counts as one.
+      // A request of less than a kB counts as one kB.
       (costMs / Math.max(sent, sentBytes / 1_024)).toFixed(2),
       [...statuses.keys()].sort().join(' '),
     )

@@ -1,7 +1,7 @@
 /**
- * How fast and how small is the limiter, beside what else one would use and the version before it was made
- * plain? All in one run, interleaved, medians over rounds; the rules are 1 per 60 s, 5 per 1 h and 10 per
- * 24 h unless a contender can't. Ends with the goals that stand, and with exit code 1 if one is missed.
+ * The speed and size of the limiter, compared with its alternatives and with an earlier version. All contenders run
+ * in one process in turns, and medians of the rounds are compared. The rules are 1 per 60 s, 5 per 1 h and 10 per 24
+ * h, unless a contender can't do that. Prints the goals at the end. The exit code is 1 if one is missed.
  */
 import { setImmediate } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -40,7 +40,7 @@ async function run(): Promise<void> {
     rates.set(name, [...(rates.get(name) ?? []), value])
   }
   for (let round = -1; round < rounds; round++) {
-    // Each takes its turn at every place, because garbage of one is collected while the next is measured.
+    // Each contender runs at every position, because garbage of one is collected while the next is measured.
     for (const { name, check } of [...contenders.slice(round), ...contenders.slice(0, round)]) {
       for (const inFlight of [64, 256]) {
         await admin.flushdb()
@@ -96,7 +96,7 @@ async function run(): Promise<void> {
   const batched = 'floor: GET + SET PX, batched'
   const bytesPerSubject = await bytes(admin, contenders)
   const local = await inProcess()
-  /** Round by round, because the machine is now fast, now slow. */
+  /** Round by round, because the speed of the machine changes. */
   const share = (one: string, what: string, other: string) => {
     const others = rates.get(`${other} ${what}`) ?? []
     return median(
@@ -142,7 +142,7 @@ function makeContenders(): Contender[] {
       check: async (to) => (await limiter.acquire('captcha', { to }, options())).admitted,
     }
   }
-  /** Every subject is asked again and again, so its value is as long as that of a busy one. */
+  /** Each subject repeats its checks, so its value is as long as for a busy subject. */
   const open = { captcha: [{ name: 'r', key: '{to}', sliding: ['90 per 1h', '100 per 24h'] }] }
   const busy = limiterOf(createLimiter, 'busy:', { policies: open })
   return [
@@ -200,7 +200,7 @@ async function measure(
   }
 }
 
-/** Processor time of Redis' main thread: what a check really costs it, whatever else this machine does. */
+/** Processor time of Redis' main thread: the cost of a check for Redis, on any machine. */
 async function cpuUs(admin: Redis): Promise<number> {
   const info = await admin.info('cpu')
   const seconds = (name: string) =>
@@ -208,7 +208,7 @@ async function cpuUs(admin: Redis): Promise<number> {
   return (seconds('user') + seconds('sys')) * 1_000_000
 }
 
-/** Memory per subject, keys and times to live included; ours with ten uses. */
+/** Memory per subject, including keys and times to live. In Postern's limiter each subject has ten uses. */
 async function bytes(admin: Redis, contenders: Contender[]): Promise<number[]> {
   const addRow = openTable('bytes per subject', 'bytes')
   const subjects = 20_000
@@ -241,7 +241,7 @@ async function bytes(admin: Redis, contenders: Contender[]): Promise<number[]> {
   return found
 }
 
-/** Processor time per call, because other programs on the machine take their share of any rate. */
+/** Processor time per call, because other programs take a share of any rate. */
 async function inProcess(): Promise<{ ratios: number[]; bytes: number[] }> {
   const ops = 1_000_000
   const rate = async (act: (op: number) => unknown) => {
@@ -308,7 +308,7 @@ async function inProcess(): Promise<{ ratios: number[]; bytes: number[] }> {
   return { ratios: found.map((perSecond) => perSecond / theirs), bytes }
 }
 
-/** Values: ours, of the version before, of the batched floor. */
+/** Values of the limiter, of the earlier version, and of the batched lower bound. */
 type Goal = [what: string, side: 'at least' | 'at most', bound: number, values: number[]]
 
 function printGoals(goals: Goal[]): void {

@@ -1,6 +1,6 @@
 /**
- * A closed-loop load over keep-alive connections: each sends its next request when it has its answer.
- * A process of its own, so that the measured server has its core to itself. Prints one line of JSON.
+ * A closed-loop load over keep-alive connections: each sends its next request when it has its answer. It is a
+ * separate process, so that the measured server has a whole core. Prints one line of JSON.
  *
  *   npx node bench/load.ts <urls, joined by commas> <seconds> <connections> <path> <body kind> <key> <salt>
  */
@@ -11,7 +11,7 @@ const [urls = '', seconds = '3', connections = '64', path = '/', kind = '', key 
   process.argv.slice(2)
 const addresses = urls.split(',').map((url) => new URL(url))
 
-/** Salted, so that no two runs meet the same recipients. */
+/** Salted, so that no two runs use the same recipients. */
 let count = 0
 const phone = (index: number) =>
   `+861${38 + (Number(salt) % 2)}${String(Number(salt) * 1_000_003 + index)

@@ -1,8 +1,8 @@
 /**
- * `npm run pages`: what each page of ours costs a browser that comes for the first time: when something stands on the
- * screen, how far it jumps in the second after that (its layout shift), and bytes and requests as they travel until then.
- * The state that the demo page reads again and again, and the pages that VitePress loads for a later click, are not
- * counted. Bytes of ours are without the bundles of Swagger UI and VitePress. Starts a demo of its own, or uses one:
+ * `npm run pages`: the cost of each page for a browser with an empty cache. Measures the time of the first paint, the
+ * layout shift in the second after it, and the bytes and requests until then. It leaves out the state that the demo
+ * page reads again and again, and the pages that VitePress loads for a later click. Bytes of Postern are without the
+ * bundles of Swagger UI and VitePress. Starts a demo, or uses a running one:
  *
  *   npm run pages -- --demo http://localhost:3000 --admin http://localhost:9100
  */
@@ -16,7 +16,7 @@ const visits = 3
 const notForThisPage = /\/demo\/state$|\.md\.[\w-]+\.js$/
 const librariesFiles = /swagger-ui|assets\/chunks\/(framework|theme)\./
 
-/** In the page: when something stood on the screen; NaN if nothing did in 20 s. */
+/** Runs in the page: the time of the first paint; NaN if there was none in 20 s. */
 const firstPaint = `new Promise((resolve) => {
   new PerformanceObserver((list) => {
     const paint = list.getEntriesByName('first-contentful-paint')[0]
@@ -25,7 +25,7 @@ const firstPaint = `new Promise((resolve) => {
   setTimeout(() => resolve(NaN), 20_000)
 })`
 
-/** In the page: its layout shift, a second after it was painted. */
+/** Runs in the page: its layout shift, a second after the first paint. */
 const layoutShift = `new Promise((resolve) => {
   let sum = 0
   const observer = new PerformanceObserver((list) => {
@@ -74,7 +74,7 @@ try {
   await own?.stop()
 }
 
-/** One visit with nothing in the cache. */
+/** One visit with an empty cache. */
 async function look(browser: Browser, url: string) {
   const context = await browser.newContext()
   const page = await context.newPage()
@@ -95,7 +95,7 @@ async function look(browser: Browser, url: string) {
     requests++
   })
   await network.send('Network.enable')
-  // What lies behind another window is not painted.
+  // Chromium does not paint what another window covers.
   await page.bringToFront()
   const answer = await page.goto(url, { waitUntil: 'load' })
   const paintMs = Number(await page.evaluate(firstPaint))

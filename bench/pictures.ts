@@ -1,6 +1,7 @@
 /**
- * `npm run pictures`: makes the pictures of the README, docs/ and the site's first page again, in light and dark, from a
- * demo of its own: the moving one from the self-play of the demo page, the others after a visit with wrong codes.
+ * `npm run pictures`: makes the pictures of the README, docs/ and the site's first page again, in light and dark. It
+ * starts a demo. The moving picture is the self-play of the demo page, and the others are made after a visit with
+ * wrong codes.
  */
 import { writeFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
@@ -12,7 +13,7 @@ type Scheme = (typeof schemes)[number]
 /** The times between two frames: typing, waiting for the message, reading the refusal. */
 const typingStepMs = 120
 const stepsMs = [...Array<number>(12).fill(typingStepMs), ...Array<number>(22).fill(500)]
-/** The site's first page has 60 kB for all of it. */
+/** All of the site's first page has 60 kB. */
 const still = { quality: 0.25, resizeWidth: 960 }
 const visitor = '+8613800138000'
 
@@ -31,7 +32,7 @@ try {
     await drawSelfPlay(browser, 'zh', scheme)
   }
   const page = await openDemo(browser, 1_100)
-  // A touch ends the self-play; the page then suggests the visitor's number.
+  // A touch ends the self-play. The page then suggests the visitor's number.
   await page.locator('h1').click()
   await page.getByRole('button', { name: 'Send code' }).click()
   await page.locator('[data-step=code]').waitFor()
@@ -58,7 +59,7 @@ async function openDemo(browser: Browser, width: number): Promise<Page> {
   return page
 }
 
-/** Of the page, or of one element, in both schemes. */
+/** A picture of the page, or of one element, in both schemes. */
 async function drawBoth(page: Page, name: string, selector?: string): Promise<void> {
   for (const colorScheme of schemes) {
     await page.emulateMedia({ colorScheme })
@@ -78,7 +79,9 @@ async function guessAndSendAgain(): Promise<void> {
   await post('/v1/captchas', {})
 }
 
-/** One round of the self-play, by a clock that moves from frame to frame; and the refusal as a small still picture. */
+/**
+ * One round of the self-play, by a clock that moves from frame to frame, and the refusal as a small still picture.
+ */
 async function drawSelfPlay(
   browser: Browser,
   language: 'en' | 'zh',
@@ -91,7 +94,7 @@ async function drawSelfPlay(
   await page.goto(`${demo}/?lang=${language}`)
   await page.locator('#playing').filter({ hasText: /\S/ }).waitFor()
   await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 500)
-  // A part of this round has passed. The pictures begin with the next one, at its first digits.
+  // A part of this round has passed. The pictures begin with the first digits of the next round.
   const input = page.locator('.postern-input')
   do await page.clock.runFor(typingStepMs)
   while ((await input.inputValue()).length > 3)

@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- rows`: what the number of notices that are kept costs.
+ * `npm run bench -- rows`: the cost of stored notices.
  *
- * The same measurements with an empty table and with half a year of notices: sends through an API process and a worker,
- * look-ups of a recipient, the console's pages, bytes of disk and of log. Then sends beside the erasure of a month's
- * recipients, and beside the drop of a week.
+ * The same measurements with an empty table and with half a year of notices: sends through an API process and a
+ * worker, look-ups of a recipient, the console's pages, bytes of disk and of log. Then sends beside the erasure of a
+ * month's recipients, and beside the drop of a week.
  *
  *   npx node bench/rows.ts [rows] [recipients] [seconds per measurement]
  */
@@ -31,7 +31,7 @@ const policyFile = {
   providers: { sandbox: { kind: 'sandbox' } },
   routes: { sms: [{ use: ['sandbox'] }], email: [{ use: ['sandbox'] }] },
 }
-/** As docs/servers.md recommends, for a small machine. */
+/** The settings that docs/servers.md recommends for a small machine. */
 const settings = ['shared_buffers=2GB', 'max_wal_size=8GB', 'checkpoint_timeout=30min']
 
 const bench = await openBench(settings.flatMap((setting) => ['-c', setting]))
@@ -58,7 +58,7 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
       ...{ perSecond: sendsPerSecond, seconds: forSeconds, connections: 32 },
       next: () => validSend(key),
     })
-  /** Sends with their price in PostgreSQL, until the worker has sent them. */
+  /** Sends with their cost in PostgreSQL, until the worker has sent them. */
   async function priceOf() {
     const use = async () => {
       await client.query('SELECT pg_stat_force_next_flush()')

@@ -1,4 +1,6 @@
-/** `npm run bench -- [http | keyless | attack | rows | instructions] …`; `http` when none is named. */
+/**
+ * `npm run bench -- [http | keyless | attack | rows | instructions] …`. The default is `http`.
+ */
 const benches: Record<string, () => Promise<unknown>> = {
   http: () => import('./http.ts'),
   keyless: () => import('./keyless.ts'),

@@ -11,11 +11,11 @@ export interface Visit {
   to: string
   country: string
   isHonest: boolean
-  /** What the visitor does with the code. */
+  /** The visitor's next step after the code has arrived. */
   does: 'check' | 'ask again' | 'leave'
 }
 
-/** Whole numbers below a bound, the same ones for the same seed (xorshift). */
+/** Whole numbers below a bound. The same seed gives the same numbers (xorshift). */
 export function createDraw(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -28,7 +28,7 @@ export function createDraw(seed: number): (below: number) => number {
 
 export type Draw = ReturnType<typeof createDraw>
 
-/** Where honest people come from, and how many of a thousand; the last five are those that are pumped. */
+/** Countries of honest people, per thousand. The last five are the countries that the attacker uses. */
 const homes = [
   { country: 'CN', prefix: '+8613', digits: 9, share: 550 },
   { country: 'DE', prefix: '+49151', digits: 8, share: 250 },
@@ -42,7 +42,7 @@ const homes = [
 const pumped = homes.slice(2)
 const prefixesPerCountry = 4
 
-/** Numbers without their last four digits that an attacker has rented, 20 of them. */
+/** Twenty prefixes of numbers that an attacker has rented: the numbers without their last four digits. */
 const rented = pumped.flatMap(({ country, prefix, digits }) =>
   Array.from({ length: prefixesPerCountry }, (_, index) => ({
     country,
@@ -52,10 +52,10 @@ const rented = pumped.flatMap(({ country, prefix, digits }) =>
 
 const digitsOf = (value: number, length: number) => String(value).padStart(length, '0')
 
-/** An address as a customer of a provider has it. */
+/** An address as a provider gives it to a customer. */
 const homeIp = (draw: Draw) => [24 + draw(150), draw(256), draw(256), 1 + draw(254)].join('.')
 
-/** Ten of a hundred sit in offices of twenty; five of a hundred never type the code, seven ask twice. */
+/** Ten of a hundred people sit in offices of twenty. Five never type the code, and seven ask twice. */
 export function honestDay(people: number, draw: Draw): Visit[] {
   const offices = Array.from({ length: Math.ceil(people / 200) }, () => homeIp(draw))
   const countries = homes.flatMap((home) => Array<(typeof homes)[number]>(home.share).fill(home))
@@ -63,7 +63,7 @@ export function honestDay(people: number, draw: Draw): Visit[] {
     const home = countries[draw(countries.length)] as (typeof homes)[number]
     const { country, prefix, digits } = home
     const isPumped = pumped.some((one) => one.country === country)
-    // One in twenty of those has a number between the rented ones.
+    // One in twenty of them has a number with a prefix that the attacker rents from.
     const shared = isPumped && draw(20) === 0 ? rented.filter((one) => one.country === country) : []
     const near = shared[draw(Math.max(1, shared.length))]
     const to = near
@@ -84,7 +84,7 @@ export function honestDay(people: number, draw: Draw): Visit[] {
 
 export const pumpedNumbers = 10_000
 
-/** Pumping: within twelve hours each of 10,000 rented numbers is asked for once, from 1,000 addresses. */
+/** Pumping: within twelve hours, a code is requested once for each of 10,000 rented numbers, from 1,000 addresses. */
 export function pumpingDay(draw: Draw): Visit[] {
   const ips = Array.from({ length: 1_000 }, () => homeIp(draw))
   return Array.from({ length: pumpedNumbers }, (_, index) => {
@@ -103,7 +103,7 @@ export function pumpingDay(draw: Draw): Visit[] {
 
 export const victim = { to: '+8613912345678', country: 'CN' }
 
-/** Bombing: 5,000 requests for one number in a day, from 500 addresses; its owner signs in ten times. */
+/** Bombing: 5,000 requests for one number in a day, from 500 addresses. Its owner signs in ten times. */
 export function bombingDay(draw: Draw): Visit[] {
   const ips = Array.from({ length: 500 }, () => homeIp(draw))
   const bombs = Array.from({ length: 5_000 }, (): Visit => {

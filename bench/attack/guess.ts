@@ -1,13 +1,13 @@
-/** Guessing at codes: those of one number while its owner signs in, and one try after the other at many. */
+/** Attacks that guess codes: of one number while its owner signs in, and one try at each of many numbers. */
 import { createDraw, hourMs, victim } from './day.ts'
 import { type Call, createCall, type World } from './world.ts'
 
 export interface Guessed {
-  /** Guesses that were compared with a code; the others were refused, asked for a challenge, or met none. */
+  /** Guesses that were compared with a code. The others were refused, needed a challenge, or met no code. */
   compared: number
   made: number
   solved: number
-  /** The chance that one of the compared ones was right. */
+  /** The chance that a compared guess was right. */
   chance: number
   signIns: number
   failedSignIns: number
@@ -15,7 +15,7 @@ export interface Guessed {
 
 const ips = Array.from({ length: 500 }, (_, index) => `45.${index >> 8}.${index & 255}.7`)
 
-/** A guess by an attacker that solves what it is asked to solve, or does not. */
+/** A guess by an attacker, who solves challenges or does not. */
 async function guess(
   call: Call,
   world: World,
@@ -37,7 +37,7 @@ async function guess(
   }
 }
 
-/** Twelve days, on each of which the owner signs in nine times: 40 guesses before, 20 between send and check of every one. */
+/** Twelve days with nine sign-ins each: 40 guesses before each sign-in, and 20 between its send and its check. */
 export async function guessOne(world: World): Promise<Guessed> {
   const result: Guessed = {
     compared: 0,
@@ -83,7 +83,7 @@ export async function guessOne(world: World): Promise<Guessed> {
   }
 }
 
-/** A code is asked for for each of so many numbers, and guessed at three times. */
+/** Requests a code for each of so many numbers, and guesses three times at each. */
 export async function guessMany(world: World, numbers: number): Promise<Guessed> {
   const result: Guessed = {
     compared: 0,
@@ -99,7 +99,7 @@ export async function guessMany(world: World, numbers: number): Promise<Guessed>
     world.setTime(Math.floor((first / numbers) * 24 * hourMs))
     await Promise.all(
       Array.from({ length: Math.min(32, numbers - first) }, async (_, index) => {
-        // Far apart, as the customers of a site are.
+        // Far apart, like the addresses of a site's customers.
         const to = `+8613${String((first + index) * 190_009).padStart(9, '0')}`
         const ip = ips[draw(ips.length)] as string
         const sent = await call('/v1/captchas', ip, { channel: 'sms', to })

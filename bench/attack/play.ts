@@ -1,7 +1,6 @@
 /**
- * Plays the visits of a day against an API, in the order of their times and on a clock of the day's own, and
- * counts what became of them. People do what people do: they wait when they are told to wait a minute,
- * solve what they are asked to solve, type the code, or ask twice.
+ * Plays the visits of a day against an API, in the order of their times, by the clock of that day. Counts how they
+ * end. Honest people wait when they must, solve challenges, type the code, or ask twice.
  */
 import type { Visit } from './day.ts'
 import { createCall, type World } from './world.ts'
@@ -12,13 +11,13 @@ export interface Played {
 }
 
 export interface Counts {
-  /** Those who came, and those of them who got no code at all. */
+  /** Visitors, and visitors who got no code. */
   visits: number
   lost: number
-  /** Messages that went out, and what they cost by the policy file. */
+  /** Messages that were sent, and their cost by the policy file. */
   messages: number
   price: number
-  /** Refused by a limit; asked for a challenge, and solved one. */
+  /** Refused by a limit; refused with a challenge; solved a challenge. */
   refused: number
   asked: number
   solved: number
@@ -39,9 +38,9 @@ const noCounts = (): Counts => ({
   byRule: {},
 })
 
-/** Visits within so much of the day are played side by side; the windows that matter here are of an hour and a day. */
+/** Visits within this time of the day run at once. The windows of these rules are an hour and a day long. */
 const sliceMs = 60_000
-/** A page that is told to wait longer than this loses its visitor. */
+/** A visitor who must wait longer than this leaves the page. */
 const patienceMs = 90_000
 const typingMs = 20_000
 
@@ -58,7 +57,7 @@ export async function play(visits: readonly Visit[], world: World): Promise<Play
     run: () => arrive(visit, visit.isHonest ? played.honest : played.attack),
   }))
   steps.sort((a, b) => a.atMs - b.atMs)
-  /** What has been decided meanwhile to happen later; kept in order. */
+  /** Steps that were added during the day, in the order of their times. */
   const later: Step[] = []
   const plan = (step: Step) => {
     const place = later.findIndex(({ atMs }) => atMs > step.atMs)
@@ -103,7 +102,7 @@ export async function play(visits: readonly Visit[], world: World): Promise<Play
         return
       }
     } else throw new Error(`${status} ${JSON.stringify(answer)}`)
-    // Who asked twice has the first code.
+    // A visitor who asks a second time has got the first code.
     if (isFirst || visit.does !== 'ask again') counts.lost += 1
   }
 

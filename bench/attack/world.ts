@@ -1,4 +1,4 @@
-/** Where an attack is played: an API, a key that stands in its page, and a clock. */
+/** The world of an attack: an API, the key of its page, and a clock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 
@@ -6,14 +6,14 @@ export interface World {
   readonly url: string
   readonly key: string
   readonly codeLength: number
-  /** Since the day began. Never goes back. */
+  /** Milliseconds since the day began. Never decreases. */
   setTime(atMs: number): void
-  /** Thousandths of a currency, by the policy file's `prices`. */
+  /** Thousandths of a currency, by `prices` of the policy file. */
   priceOf(country: string): number
   solve(challenge: unknown): Promise<string>
-  /** What the message of a notice says. */
+  /** Reads the code in the message of a notice. */
   readCode(noticeId: string): Promise<string>
-  /** Whether attackers solve what they are asked to solve. */
+  /** True if attackers solve challenges. */
   readonly isSolving: boolean
 }
 
@@ -40,7 +40,7 @@ export function createCall({ url, key }: World) {
   }
 
   return {
-    /** On a machine that is busy with other things the limits may not answer in time: nothing was taken then. */
+    /** Repeats a 503: on a busy machine the limits may answer too late, and then nothing was counted. */
     async call(path: string, ip: string, body: object) {
       for (let tries = 1; ; tries++) {
         const reply = await callOnce(path, ip, body)

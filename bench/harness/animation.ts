@@ -1,10 +1,10 @@
 /**
- * Pictures of a page as WebP, still or moving. Chromium encodes; the container of a moving picture is written here. After
- * the first frame only the rectangle that changed is stored, so a minute of a quiet page is small.
+ * Pictures of a page as WebP, still or moving. Chromium encodes the frames, and this file writes the container of a
+ * moving picture. After the first frame only the changed rectangle is stored, so a minute of a quiet page is small.
  */
 import type { Page } from 'playwright-core'
 
-/** A rectangle of the picture, encoded. */
+/** An encoded rectangle of the picture. */
 interface Patch {
   readonly x: number
   readonly y: number
@@ -18,7 +18,9 @@ export interface Frame extends Patch {
   durationMs: number
 }
 
-/** In a page: keeps the last picture, and encodes what differs from it. Undefined if nothing does. */
+/**
+ * Runs in the page: keeps the last picture, and encodes the rectangle that has changed. Undefined without a change.
+ */
 const encoder = `
 let last
 window.encode = async (png, { quality, ...size }) => {
@@ -38,7 +40,7 @@ window.encode = async (png, { quality, ...size }) => {
         }
   last = pixels
   if (right < 0) return undefined
-  // The container can express even places only.
+  // The container allows only even positions.
   left -= left % 2; top -= top % 2
   const patch = new OffscreenCanvas(right - left + 1, bottom - top + 1)
   patch.getContext('2d', { alpha: false }).drawImage(canvas, -left, -top)
@@ -48,7 +50,7 @@ window.encode = async (png, { quality, ...size }) => {
   return { x: left, y: top, width: patch.width, height: patch.height, webp: btoa(text) }
 }`
 
-/** `page` is an empty page to encode in. */
+/** `page` is an empty page that encodes. */
 export async function createEncoder(page: Page, how: { quality: number; resizeWidth?: number }) {
   await page.addScriptTag({ content: encoder })
   return async (png: Buffer): Promise<Patch | undefined> => {
@@ -81,13 +83,13 @@ export function animationOf(frames: readonly Frame[]): Buffer {
   const forEver = chunk('ANIM', Buffer.from([255, 255, 255, 255, 0, 0]))
   const patches = frames.map(({ x, y, width, height, durationMs, webp }) => {
     const place = [x / 2, y / 2, width - 1, height - 1, durationMs].map(uint24)
-    // Drawn over the frame before, without blending.
+    // Drawn over the previous frame, without blending.
     return chunk('ANMF', ...place, Buffer.from([2]), imageIn(webp))
   })
   return chunk('RIFF', Buffer.from('WEBP'), header, forEver, ...patches)
 }
 
-/** The chunk with the picture itself, without the colour profile that Chromium adds. */
+/** The chunk with the picture, without the colour profile that Chromium adds. */
 function imageIn(webp: Buffer): Buffer {
   for (let at = 12; at < webp.length; ) {
     const length = webp.readUInt32LE(at + 4)

@@ -1,6 +1,6 @@
 /**
- * What every bench runs on: servers of its own, and processes of their own for whatever is measured or
- * measures, so that one does not take the other's processor time. All of it ends with the bench.
+ * The base of all benches: separate servers, and separate processes for measured programs and for the load. So none
+ * uses the processor time of another. All of them end with the bench.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,12 +17,12 @@ import { migrate } from '../../src/storage/migrate.ts'
 
 export const repository = resolve(import.meta.dirname, '../..')
 export const secret = 'a secret for the benchmark, 32 bytes or more'
-/** The key that every API process of this run knows. */
+/** The API key in every API process of this run. */
 export const key = createKeyToken('secret')
 
-/** Servers and processes; `close` ends them and whatever else was given to it, the last one first. */
+/** Servers and processes. `close` ends them and everything else that was registered, the last one first. */
 export interface RedisBench {
-  /** For files of the bench; removed at its end. */
+  /** A folder for files of the bench. It is removed at the end. */
   readonly folder: string
   readonly redis: PrivateServer
   closeLater(close: () => unknown): void
@@ -33,11 +33,11 @@ export interface Bench extends RedisBench {
   /** Migrated. */
   readonly postgres: PrivateServer
   /**
-   * A process of ours, or one to compare it with that reads the same settings; it has said its first
-   * line, which each says when it is ready.
+   * A process of Postern, or a process for comparison with the same settings. Each prints a first line when it is
+   * ready, so this resolves when it can be used.
    */
   start(file: string, policyFile?: object): Promise<BenchProcess>
-  /** A helper that is spoken to by messages. */
+  /** A helper process that gets messages. */
   fork(file: string, args: readonly (string | number)[]): ChildProcess
 }
 
@@ -49,7 +49,7 @@ export interface BenchProcess {
 
 /** With Redis alone. */
 export async function openRedisBench(flags: readonly string[] = []): Promise<RedisBench> {
-  // Interrupted, the servers end with the process.
+  // After an interrupt, the servers end with this process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
   const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
   const redis = await startPrivateRedis({ dataDir: join(folder, 'redis'), flags })

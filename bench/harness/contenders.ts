@@ -1,4 +1,7 @@
-/** What the limiter is measured beside: what else one would use, floors, and the version before it was made plain. */
+/**
+ * Contenders for the limiter: libraries that one would use instead, lower bounds, and an earlier version of the
+ * limiter.
+ */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, symlinkSync } from 'node:fs'
@@ -9,7 +12,7 @@ import { RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
 import type { createLimiter } from '../../src/limiter/index.ts'
 import { repository } from './bench.ts'
 
-/** One check of one subject; true if admitted. */
+/** One check of one subject. Resolves with true if it was admitted. */
 export type Check = (subject: string) => Promise<boolean>
 
 export interface Contender {
@@ -32,7 +35,7 @@ export const flexibleUnion = (redis: Redis) =>
     [10, 86_400],
   ])
 
-/** S1 written as it should be: Redis time, unique members, a time to live, the wait of the refusing window. */
+/** S1 without its faults: Redis' time, unique members, a time to live, and the wait of the refusing window. */
 const sortedSetScript = `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -53,7 +56,7 @@ redis.call('GET', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', 86400000)
 return 0`
 
-/** The least that any batch of exact checks must do, decided by nobody. */
+/** The least work of any batch of exact checks, without decisions. */
 export function batchedFloor(redis: Redis): Contender {
   const source = `for i = 1, #KEYS do
     redis.call('GET', KEYS[i])
@@ -123,7 +126,7 @@ export function expressStore(redis: Redis): Contender {
   }
 }
 
-/** The limiter of `commitBefore`, unpacked into a folder; undefined where there is no history. */
+/** The limiter of `commitBefore`, unpacked into a folder. Undefined without a Git history. */
 export async function loadLimiterBefore(parent: string): Promise<typeof createLimiter | undefined> {
   const folder = join(parent, 'before')
   mkdirSync(folder)

@@ -1,4 +1,4 @@
-/** A demo with data of its own, and a browser to look at it. */
+/** A demo with separate data, and a browser that shows it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { findFreePort } from '../../src/dev/server-process.ts'
 const readyWithinMs = 60_000
 
 export interface OwnDemo {
-  /** Of the demo page and the API. */
+  /** The origin of the demo page and of the API. */
   readonly demo: string
   readonly admin: string
   readonly secretKey: string

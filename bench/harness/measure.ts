@@ -1,10 +1,9 @@
-/** Figures that the benches have in common. */
+/** Shared figures of the benches. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * Processor time that a process and its children have used, those that have ended included (PostgreSQL
- * has a process for each connection). Unlike a rate it says the same on a busy machine. 0 where there is
- * no /proc.
+ * Processor time of a process and its children, including children that have ended (PostgreSQL has a process for each
+ * connection). Unlike a rate, it is the same on a busy machine. 0 without /proc.
  */
 export function cpuMs(pid: number): number {
   const ticksPerSecond = 100
@@ -12,7 +11,7 @@ export function cpuMs(pid: number): number {
   for (const one of processes()) {
     const fields = statOf(one)
     const isOurs = one === pid || Number(fields[1]) === pid
-    // Of user and system; for the process itself also what its ended children have used.
+    // User and system time. For this process, also the time of its ended children.
     const used = fields.slice(11, one === pid ? 15 : 13)
     if (isOurs) ticks += used.map(Number).reduce((sum, count) => sum + count, 0)
   }
@@ -27,7 +26,7 @@ function processes(): number[] {
   }
 }
 
-/** The fields after the process' name; none when it is gone. */
+/** The fields after the name of the process; undefined if it has ended. */
 function statOf(pid: number): string[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -44,7 +43,7 @@ export function median(values: readonly number[]): number {
   )
 }
 
-/** `sorted` in ascending order. */
+/** `sorted`: in ascending order. */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.floor(sorted.length * share)] ?? Number.NaN
 }

@@ -1,4 +1,4 @@
-/** Half a year of notices, in the form that they have when they are sent. */
+/** Half a year of notices, in the form of sent notices. */
 import type { ClientBase } from 'pg'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createPartitions, spansToMake } from '../../src/upkeep/partitions.ts'
@@ -24,7 +24,7 @@ export async function addOldRows(client: ClientBase, options: OldRows): Promise<
   const nowMs = Date.now()
   const fromMs = nowMs - days * dayMs
   const partitions = createPartitions(client)
-  // A worker has made those of the coming weeks. One of them has a part of this week.
+  // A worker has made the partitions of the coming weeks. The current week lies partly in one of them.
   for (const name of await partitions.endedBefore(2 ** 47)) await partitions.drop(name)
   for (let atMs = fromMs - 2 * dayMs; atMs < nowMs; atMs += 7 * dayMs) {
     for (const span of spansToMake(atMs)) await partitions.make(span)
@@ -58,7 +58,7 @@ export async function addOldRows(client: ClientBase, options: OldRows): Promise<
   await client.query('CHECKPOINT')
 }
 
-/** Two in three delivered, one in twenty failed; random message ids, as providers have them. */
+/** Two of three are delivered, one of twenty failed. Message ids are random, as from providers. */
 const rowsSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale, state, claims, attempts,
                       provider, provider_message_id, error, created_at, expires_at, sent_at, finished_at, code_end)

@@ -1,8 +1,8 @@
 type Cell = string | number
 
 /**
- * Prints a table in Markdown, as `docs/performance.md` shows it, with columns that also line up in a
- * terminal. Returns what prints the next row.
+ * Prints the head of a Markdown table, as in docs/performance.md, with columns that also line up in a terminal.
+ * Returns a function that prints a row.
  */
 export function openTable(
   title: string,

@@ -1,6 +1,6 @@
 /**
- * The worker most people would write beside hand-written.ts: per job one UPDATE that takes the row, an
- * outbox in Redis for the message, and one UPDATE that says it was sent.
+ * The worker that most people would write beside hand-written.ts: for each job one UPDATE that claims the row, an
+ * outbox in Redis for the message, and one UPDATE that marks it as sent.
  */
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'

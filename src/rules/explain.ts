@@ -1,7 +1,7 @@
 /** Policies in words. */
 
 import type { Lock, Policies, Rule } from '../limiter/index.ts'
-import { fields } from './fields.ts'
+import { fields } from './key-fields.ts'
 import { onlyJoinsOthers, timeOfUse } from './policies.ts'
 import { type Language, type RuleWords, ruleWords } from './rule-words.ts'
 

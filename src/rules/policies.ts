@@ -5,7 +5,7 @@
  * Publishable keys have more rules than servers. So some policies join the rules for all callers with the rules for
  * pages. Each policy is one limit check, and a rule counts under the policy that declares it.
  */
-import { checkFields, sendFields } from './fields.ts'
+import { checkFields, sendFields } from './key-fields.ts'
 
 /** Checked before a send from a page: the rules of `captcha` and of `browser.rules`. */
 export const pagePolicy = 'browser'

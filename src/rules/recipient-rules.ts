@@ -1,6 +1,6 @@
 /** How rules relate to one recipient. */
 import type { Policies, Rule } from '../limiter/index.ts'
-import { fieldsThat } from './fields.ts'
+import { fieldsThat } from './key-fields.ts'
 import type { Fields } from './quota.ts'
 
 export function findRule(policies: Policies, policy: string, name: string): Rule | undefined {

@@ -6,7 +6,7 @@
  * These policies have separate counts, so tests take nothing from real sends. A stand-in for the recipient would
  * create a new count with every request, and anyone can send to an open test number.
  */
-import { fieldsThat } from './fields.ts'
+import { fieldsThat } from './key-fields.ts'
 import { policiesWithTestVariant, testPolicyOf } from './policies.ts'
 
 /** Rules by price are left out too: nothing is sent, so nothing is spent. */

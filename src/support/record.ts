@@ -10,7 +10,7 @@
 import type { Channel } from '../base/channel.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
-import { fields as fieldFacts } from '../rules/fields.ts'
+import { fields as fieldFacts } from '../rules/key-fields.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule, requestValues } from '../rules/recipient-rules.ts'
 

@@ -10,7 +10,7 @@ import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
 
-/** Keys as one process sees them; `asked` counts its questions to PostgreSQL, `usesWritten` what it tells it. */
+/** The keys of one process. `asked` counts its questions to PostgreSQL, `usesWritten` its writes of uses. */
 function openKeys(databaseUrl = url, options = {}) {
   const database = openDatabase(databaseUrl, { maxConnections: 3, onError: () => {} })
   releaseLater(() => database.close())
@@ -20,7 +20,7 @@ function openKeys(databaseUrl = url, options = {}) {
   return { keys: createApiKeys(database, options), asked, usesWritten }
 }
 
-/** Whole, so that only PostgreSQL can say that there is no such key. */
+/** In the right form, so that only PostgreSQL can tell that the key does not exist. */
 const strangers = (count: number) => Array.from({ length: count }, () => createKeyToken('secret'))
 
 test('create: the key is found with its app, and the database holds only its hash (I14)', async () => {
@@ -64,7 +64,7 @@ test('revoke: a process that knew the key asks again after 700 ms, and refuses i
   vi.advanceTimersByTime(699)
   expect(await there.keys.find(token)).toMatchObject({ app: 'shop' })
   vi.advanceTimersByTime(1)
-  // A slow PostgreSQL is waited for a quarter of a second.
+  // It waits a quarter of a second for a slow PostgreSQL.
   await eventually(async () => (await there.keys.find(token)) === null)
   vi.useRealTimers()
   expect(await here.keys.revoke(id)).toBe(true)
@@ -170,7 +170,7 @@ test('ensure: a key of no checksum passes where it was given, also before Postgr
   )
   proxy.forward()
   expect(await eventually(() => keys.find(token))).toMatchObject({ app: 'default' })
-  // Elsewhere it is as good as made up.
+  // At another app's origin the key counts as unknown.
   expect(await openKeys().keys.find(token)).toBe(null)
 })
 
@@ -186,7 +186,7 @@ test('strangers: a thousand at once are one statement at a time, and a known key
   // A hundred per statement, and one for the known key.
   expect(asked() - before).toBeLessThanOrEqual(12)
 
-  // Stalled: they hold one of the three connections, and sends have the others.
+  // Stalled: the look-ups occupy one of the three connections, and sends have the others.
   proxy.stall()
   const beforeStall = asked()
   const stalled = Promise.allSettled(strangers(500).map((stranger) => keys.find(stranger)))

@@ -15,10 +15,10 @@ function open(): Database {
   return database
 }
 const here = open()
-/** Where PostgreSQL's clock was moved: a connection keeps the one it began with. */
+/** A connection keeps the clock that it began with. */
 let database = here
 
-/** What a process finds that has not seen any key yet. */
+/** The answer of a process that has not seen any key yet. */
 const find = (token: string) => createApiKeys(database).find(token)
 const store = () => createKeyStore(database)
 const rowOf = async (id: string) => (await store().list()).find((key) => key.id === id)

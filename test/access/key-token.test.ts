@@ -36,7 +36,7 @@ test('of 10,000 made-up keys of the right shape none passes', () => {
   const random = () => createKeyToken('secret')
   let passed = 0
   for (let count = 0; count < 10_000; count++) {
-    // The body of one key with the checksum of another.
+    // The body of one key with the checksum of another key.
     if (keyKindOf(random().slice(0, -6) + random().slice(-6))) passed += 1
   }
   expect(passed).toBe(0)
@@ -65,7 +65,7 @@ test('every character between prefix and checksum is drawn', () => {
   const keys = Array.from({ length: 200 }, () => createKeyToken('secret').slice(4, -6))
   expect(new Set(keys).size).toBe(200)
   for (let at = 0; at < 43; at++) {
-    // The last one holds four bits, which are sixteen characters.
+    // The last character has four bits: sixteen possible characters.
     expect(new Set(keys.map((key) => key[at])).size, `at ${at}`).toBeGreaterThan(8)
   }
 })

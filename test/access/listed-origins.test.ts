@@ -46,7 +46,7 @@ test('the origins of every valid publishable key, and of no other', async () => 
     expect(await origins.has(other)).toBe(false)
   }
   await store.revoke(shop.id)
-  // A slow PostgreSQL is not waited for where there is an older answer.
+  // If there is an older answer, it does not wait for a slow PostgreSQL.
   await eventually(async () => !(await origins.has('https://m.shop.example')))
   expect(await origins.has('https://shop.example')).toBe(true)
 })

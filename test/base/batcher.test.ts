@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { createBatcher } from '../../src/base/batcher.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 
-/** A far end that doubles numbers and notes which came together. */
+/** A server that doubles numbers and records which numbers came together. */
 function doubler(
   options: {
     maxItems?: number
@@ -157,7 +157,7 @@ test('batcher: a full statement does not wait for the spacing', async () => {
   expect(far.batches).toEqual([[1]])
   const three = [...two, far.batch(4)]
   expect(await Promise.all(three)).toEqual([4, 6, 8])
-  // The timer of the two ended with their statement.
+  // The timer of the two items ended with their statement.
   const next = far.batch(5)
   await turn()
   vi.advanceTimersByTime(199)

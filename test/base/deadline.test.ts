@@ -21,7 +21,7 @@ test('orLate: work that takes longer → late, at the time', async () => {
   expect(performance.now() - startMs).toBeGreaterThan(45)
 })
 
-/** Keeps this process from reading what servers answer. */
+/** Keeps this process busy, so that it can not read the answers of servers. */
 function beBusy(durationMs: number): void {
   const untilMs = performance.now() + durationMs
   while (performance.now() < untilMs);

@@ -1,4 +1,4 @@
-/** What the log says of an error: enough to find it, and none of the values that it was about. */
+/** The facts of an error in the log: enough to find its cause, and none of its values. */
 import { describe, expect, test } from 'vitest'
 import { Unavailable } from '../../src/base/problems.ts'
 import { openDatabase } from '../../src/storage/database.ts'
@@ -11,7 +11,7 @@ const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
 releaseLater(() => database.close())
 const number = '+8613812345678'
 
-/** The line that this error makes. */
+/** The line in which this error is made. */
 const lineOf = (error: unknown) => linesOf((log) => log.requestFailed('request', error))
 
 const failing = (work: () => Promise<unknown>) =>

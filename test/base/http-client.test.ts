@@ -76,7 +76,7 @@ describe('an HTTP call', () => {
       const outcome = await client.call({ method: 'POST', url, headers: {}, body: '' }, never)
       expect(outcome).toMatchObject({ kind: 'answered', status: 200, body: '{}' })
     }
-    // The first is not free again in the very moment of its answer.
+    // The first connection is free again a moment after its answer.
     expect(farEnd.openConnections()).toBeLessThanOrEqual(2)
     client.close()
     await farEnd.close()

@@ -5,7 +5,7 @@ test('newId: 100,000 ids are different, well-formed UUIDs of version 7 and varia
   const ids = Array.from({ length: 100_000 }, () => newId())
   expect(new Set(ids).size).toBe(ids.length)
   expect(ids.filter((id) => !isId(id))).toEqual([])
-  // Every value that the random bits of version and variant leave open turns up.
+  // Every value of the bits that version and variant leave free occurs.
   expect(new Set(ids.map((id) => id[14]))).toEqual(new Set(['7']))
   expect(new Set(ids.map((id) => id[19]))).toEqual(new Set(['8', '9', 'a', 'b']))
 })

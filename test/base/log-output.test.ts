@@ -5,7 +5,7 @@ import { createLogOutput } from '../../src/base/log-output.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-/** Like Node's standard output: a failed write is an event as well, and the next one is tried anew. */
+/** Like Node's standard output: a failed write is also an event, and the next write is tried. */
 function standIn() {
   let answer: ((error?: Error) => void) | undefined
   const taken: string[] = []
@@ -63,7 +63,7 @@ test('log output: a stalled stream is given 100 MB → 2 MB are kept at most, ev
   const lostWhileStalled = dropped()
   expect(lines - lostWhileStalled).toBeLessThanOrEqual(2 * 1_024)
 
-  // Its reader goes on: what waited comes out, and how many are missing is told once.
+  // The reader continues: the waiting lines come out, and the number of missing lines is reported once.
   await eventually(() => {
     take()
     return taken.join('').length === (lines - lostWhileStalled) * line.length

@@ -1,4 +1,4 @@
-/** What a process writes where standard output is a terminal, played by util-linux' `script`. */
+/** Writes of a process whose standard output is a terminal, made by util-linux' `script`. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -66,7 +66,7 @@ test('a terminal, pino-pretty not installed → JSON lines', async () => {
 test('a terminal that takes nothing any more → the process goes on and ends with code 0', async () => {
   const { fd, handOver } = openBrokenOutput('stalled')
   const ended = newFile('ended')
-  // Far more than terminal, `script` and pipe hold between them.
+  // Far more than terminal, `script` and pipe can hold.
   runInTerminal(
     `import { writeFileSync } from 'node:fs'
      const { createLog } = await import('${logModule}')

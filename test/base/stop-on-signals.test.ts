@@ -6,7 +6,7 @@ import { eventually } from '../tools/wait.ts'
 
 const { href } = new URL('../../src/base/stop-on-signals.ts', import.meta.url)
 
-/** A process that closes in this way, once it listens to signals. */
+/** A process that closes like this. Resolves when it listens to signals. */
 async function start(close: string) {
   const source = `
     import { stopOnSignals } from '${href}'

@@ -17,7 +17,7 @@ const headers = {
 
 const collector = await startCollector()
 const at = (path: string) => new URL(`../../${path}`, import.meta.url).href
-/** A host app with its own span, a call in process, and requests with each header. */
+/** A host app with a span, a call in process, and requests with each header. */
 const program = `
   import { context, trace } from '@opentelemetry/api'
   import { flushSpans, traced } from '${at('src/base/traces.ts')}'

@@ -1,4 +1,4 @@
-/** Without an SDK. With one: test/flow/traces.slow.test.ts. */
+/** Without an SDK. test/flow/traces.slow.test.ts tests with one. */
 import { setImmediate } from 'node:timers/promises'
 import { ProxyTracerProvider, trace } from '@opentelemetry/api'
 import { afterEach, describe, expect, test } from 'vitest'

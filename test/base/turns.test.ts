@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createTurns } from '../../src/base/turns.ts'
 
-/** Work that lasts until it is told to end, and a list of what was begun. */
+/** Work that lasts until the test ends it, and a list of the begun work. */
 function open(options: Partial<Parameters<typeof createTurns>[0]> = {}) {
   const inTurn = createTurns({ maxUnderWay: 2, maxWaiting: 3, maxWaitMs: 5_000, ...options })
   const begun: string[] = []
@@ -62,7 +62,7 @@ test('a full room: a caller with fewer takes the place of the newest of the call
   const flood = Array.from({ length: 5 }, (_, at) => work('shop', `flood-${at}`, 'flood'))
   const late = work('shop', 'flood-5', 'flood')
   const ada = [work('shop', 'ada-0', 'ada'), work('shop', 'ada-1', 'ada')]
-  // Two each: neither has more than a third request would.
+  // Two each, so neither has more than a third request would have.
   const third = work('shop', 'ada-2', 'ada')
   expect(await late).toBe('refused')
   expect(await third).toBe('refused')

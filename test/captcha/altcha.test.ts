@@ -80,7 +80,7 @@ test.each([
 
 type Answer = Awaited<ReturnType<typeof solved>>
 
-/** What an attacker may do to a right answer; the second value is what must come of it. */
+/** Changes that an attacker may make to a right answer, and the result that each must have. */
 const alterations: [string, (answer: Answer, other: Answer) => unknown][] = [
   ['a later expiry', ({ challenge }) => (challenge.parameters.expiresAt += 600)],
   ['a lower cost', ({ challenge }) => (challenge.parameters.cost = 1)],

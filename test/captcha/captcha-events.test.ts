@@ -103,7 +103,7 @@ test('locked: after the end of a lock the next one has an event', async () => {
     await locked(owner, refusal('guesses', 60_000))
     return written.length === 2
   })
-  // A lock that ends this very moment is told too.
+  // A lock that ends at this moment is an event too.
   await locked(newOwner(), refusal('guesses', 0))
   expect(written).toHaveLength(3)
 })

@@ -21,7 +21,10 @@ const secrets = createSecrets('the first secret, of thirty-two bytes or more')
 const asked = { app: 'shop', keyId: 'key', origins: ['https://shop.example'] }
 const altcha = createAltcha({ secrets, tries: 5, nowMs: Date.now })
 
-/** A turn is waited for 300 ms, which a busy machine may take for the steps of a test. */
+/**
+ * A turn is granted within 300 ms, or the request is refused. A busy machine may need that long for the steps of a
+ * test.
+ */
 async function withoutTimers(
   steps: (until: (is: () => boolean | Promise<boolean>) => Promise<void>) => Promise<void>,
 ): Promise<void> {
@@ -76,7 +79,7 @@ test('an answer opens one request: of 1,000 at once one has it, and none after',
   const all = await Promise.all(Array.from({ length: 1_000 }, () => room.take(asked, answer)))
   expect(all.filter(({ kind }) => kind === 'taken')).toHaveLength(1)
   expect(await room.take(asked, answer)).toEqual({ kind: 'refused' })
-  // A refused caller is offered another challenge.
+  // A refused caller gets another challenge.
   expect(await room.results()).toEqual({ offered: 1_001, solved: 1, used: 1_000 })
 })
 
@@ -93,7 +96,7 @@ test('for another app or key it opens nothing, and its owner can still use it', 
   expect(await room.results()).toMatchObject({ wrong: 2, solved: 1 })
 })
 
-/** What was given back is there as soon as Redis has done it. */
+/** A given-back answer is free as soon as Redis has done it. */
 const takenSoon = (take: () => Promise<Taken>) => eventually(async () => taken(await take()))
 
 test('given back: it opens one request more, and not two', async () => {
@@ -102,7 +105,7 @@ test('given back: it opens one request more, and not two', async () => {
   const first = taken(await room.take(asked, answer))
   first.giveBack()
   const second = await takenSoon(() => room.take(asked, answer))
-  // The first, doing it once more, takes nothing from the second.
+  // The repeated give-back of the first request takes nothing from the second.
   first.giveBack()
   expect(await room.take(asked, answer)).toEqual({ kind: 'refused' })
   second.giveBack()
@@ -149,7 +152,7 @@ test('a vendor is asked once for a token: not for those beside it, nor when it w
   const [first] = all.filter(({ kind }) => kind === 'taken')
   expect(far.forms).toHaveLength(1)
   taken(first ?? { kind: 'refused' }).giveBack()
-  // The vendor would call it a duplicate now; we know that it was right.
+  // The vendor would report a duplicate now. Postern knows that the token was right.
   const second = await takenSoon(() => room.take(asked, 'good-1'))
   second.giveBack()
   await takenSoon(() => room.take(asked, 'good-1'))
@@ -227,10 +230,10 @@ test('a flood of made-up tokens from one address: another visitor of the same pa
     const visitor = take('visitor', '203.0.113.2')
     const taken = () => server.client.keys(`${room.keyPrefix}*visitor`)
     await until(async () => (await taken()).length === 1)
-    // The visitor is in line once the room has read the answer of its script, which comes before this one.
+    // The visitor is in line when the answer of its script has been read. That answer comes before this one.
     await redis.ping()
     await setImmediate()
-    // One turn for the flood, which waits already, and the next is the visitor's.
+    // One turn for the flood, which waits already. The next turn is the visitor's.
     for (const end of waiting.splice(0, 2)) end()
     await until(() => proving.length === 34)
     expect(proving.slice(32)).toContain('visitor')

@@ -33,7 +33,7 @@ function newOwner(over: Partial<CodeOwner> = {}): CodeOwner {
 
 const redis = await server.connect()
 async function keysOf(prefix: string): Promise<string[]> {
-  // The memory of requests lasts for minutes; it is asked about apart.
+  // The memory of request ids lasts for minutes. Other tests ask about it.
   const keys = await redis.keys(`${prefix}*`)
   return keys.sort()
 }
@@ -41,7 +41,7 @@ async function keysOf(prefix: string): Promise<string[]> {
 let roomCount = 0
 type Deps = Parameters<typeof createCheckCaptcha>[0]
 
-/** The room over a real Redis; `guessBy` is the code store's part that compares, `over` takes the place of neighbours. */
+/** The room over a real Redis. `guessBy` replaces the comparison of the code store, `over` replaces neighbours. */
 async function openRoom(
   check: RawPolicies[string],
   {
@@ -59,7 +59,7 @@ async function openRoom(
   const parsed = parsePolicies(policies)
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   const keyPrefix = `${server.prefix}${roomCount}:`
-  /** Rules whose refusals of callers were counted. */
+  /** Rules whose refusals were counted in metrics. */
   const refused: string[] = []
   const limiter = createLimiter({
     policies,
@@ -273,7 +273,7 @@ test.each(gone)(
     const { keys, guess, used, announced, decided, ...room } = await openRoom([byRecipient, roomy])
     const owner = newOwner()
     await prepare({ keys, guess, used, announced, decided, ...room }, owner)
-    // What a pass forgives, it forgives behind its answer.
+    // The effects of a pass on the limits come after its answer.
     await eventually(async () => expect((await used(owner))[0]).toBe(0))
     const before = {
       keys: await keys(),
@@ -335,7 +335,7 @@ test('a page is asked its own rule for every check, of codes that live and of ot
   const refused = { outcome: 'limited', rule: 'check-ip', window: '10m' }
   expect(await guess(newOwner(), '0000', { origin: page })).toMatchObject(refused)
   expect(await guess(owner, '0042', { origin: page })).toMatchObject(refused)
-  // Another address, and a server, are not held up.
+  // Another address and a server are not locked.
   expect(await guess(newOwner(), '0000', { origin: { ...page, ip: '203.0.113.2' } })).toMatchObject(
     { outcome: 'code_gone' },
   )
@@ -398,7 +398,7 @@ test('a guess that was refused is not compared: it takes no try of the code', as
   for (let guesses = 0; guesses < 5; guesses++) {
     expect(await guess(owner, '0042')).toMatchObject({ outcome: 'locked' })
   }
-  // From another address the lock does not hold, and of five tries three are used.
+  // From another address the lock does not apply, and three of five tries are used.
   expect(await guess(owner, '0000', { ip: '203.0.113.2' })).toEqual({
     outcome: 'code_mismatch',
     triesLeft: 1,
@@ -442,7 +442,8 @@ test('a right code forgives earlier misses where the rule is about the recipient
   await guess(owner, '0001')
   expect(await used(owner)).toEqual([2, 2, 2, 2])
   expect(await guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
-  // The pass itself is no guess at the address; the misses stay, and rules of other kinds count every use.
+  // The pass does not count as a guess at the address. Wrong guesses stay counted, and rules of other kinds count
+  // every use.
   await eventually(async () => expect(await used(owner)).toEqual([0, 2, 3, 3]))
 })
 

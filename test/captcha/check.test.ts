@@ -36,7 +36,7 @@ test('a pass with a number of one’s own wins back no guess at the numbers of o
   const [own, ip] = [newPerson(), newAddress()]
   let compared = 0
   for (let guess = 0; guess < 40; guess++) {
-    // A number that nobody counts yet, each time, so that the address alone can hold it up.
+    // A new number for each guess, so that only the address can be limited.
     const other = newPerson()
     await postern.post('/v1/captchas', { channel: 'sms', to: other })
     const { status } = await check(other, '0000', ip)
@@ -65,10 +65,10 @@ test('a pass forgives the misses at its recipient, and a rule that is no lock-ou
   }
   expect((await guess(first)).status).toBe(200)
   const second = await sendTo(to)
-  // Two more would lock, had the first two not been forgiven.
+  // Two more would lock, if the first two had not been forgiven.
   expect((await guess(otherThan(second))).status).toBe(422)
   expect((await guess(otherThan(second))).status).toBe(422)
-  // Five checks of this number in an hour: the pass was one of them.
+  // Five checks of this number in an hour, including the check that passed.
   expect(await guess(second)).toMatchObject({ status: 429, body: { rule: 'all' } })
 })
 
@@ -78,7 +78,7 @@ test('Redis stands still under forty right checks: every one that is 503 passes 
     on: postern,
     roles: { api: true, worker: false },
     env: { REDIS_URL: proxy.through(postern.redis.url), BOOTSTRAP_SECRET_KEY: postern.key },
-    // Without limits the guess itself is the first that Redis is asked.
+    // Without limits, the guess is the first command that Redis gets.
     policyFile: { policies: noLimits },
   })
   const codes: { to: string; code: string }[] = []
@@ -88,7 +88,7 @@ test('Redis stands still under forty right checks: every one that is 503 passes 
   }
   const statusOf = async (one: (typeof codes)[number]) =>
     (await api.post('/v1/captchas/check', { channel: 'sms', ...one })).status
-  // Connected, and the script known.
+  // Connected, and Redis knows the script.
   await eventually(async () => expect(await statusOf({ to: newPerson(), code: '0000' })).toBe(410))
 
   const answers = codes.map(statusOf)
@@ -96,7 +96,7 @@ test('Redis stands still under forty right checks: every one that is 503 passes 
   const statuses = await Promise.all(answers)
   const unheard = codes.filter((_, index) => statuses[index] === 503)
   expect(unheard.length).toBeGreaterThan(0)
-  // What Redis was sent reaches it now, long after its callers gave up.
+  // The commands reach Redis now, long after their callers have got 503.
   proxy.forward()
   await Promise.all(
     unheard.map((one) =>

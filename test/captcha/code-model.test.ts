@@ -14,7 +14,7 @@ const store = createCodeStore(
 )
 releaseLater(() => store.close())
 
-/** A send that is under way, and what it has come to. */
+/** A send that is under way, with its state. */
 interface Send {
   id: string
   code: string
@@ -50,7 +50,7 @@ test('with any order of sends and undos: the code accepted last passes, once, an
         } else if (one.do === 'accept') {
           const send = underWay()[one.which]
           if (!send) continue
-          // One that began before the one accepted last is replaced by it already.
+          // A send that began before the last accepted one is already replaced by it.
           const isNewer = sends.indexOf(send) > lastAccepted
           send.state = 'accepted'
           expect((await store.settle(owner, send.id)) === 'current').toBe(isNewer)
@@ -64,7 +64,7 @@ test('with any order of sends and undos: the code accepted last passes, once, an
           store.forget(owner, send.id)
         } else {
           const send = sends[one.which]
-          // The very first code passes from the start, because nobody has another that it could harm.
+          // The very first code passes at once, because no other code could be harmed.
           if (!send || send.state === 'under way') continue
           // Its wrong guesses would count against a first code that is not accepted yet.
           if (!current && underWay().length > 0) continue

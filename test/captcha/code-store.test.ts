@@ -26,7 +26,7 @@ releaseLater(() => {
   for (const each of stores) each.close()
 })
 
-/** As a send that succeeds: remembered, and settled where it waits for that. */
+/** A send that succeeds: the code is stored, and settled if it is pending. */
 async function sendCode(to: CodeOwner, noticeId: string, code: string, by = store): Promise<void> {
   if (await by.remember(to, noticeId, code)) await by.settle(to, noticeId)
 }
@@ -44,7 +44,7 @@ function otherCode(code: string): string {
   )
 }
 
-/** `count` guesses at once, spread over four connections. */
+/** Sends `count` guesses at once, over four connections. */
 function guessAtOnce(count: number, owner: CodeOwner, code: () => string): Promise<GuessResult[]> {
   return Promise.all(
     Array.from({ length: count }, (_, index) =>
@@ -53,7 +53,7 @@ function guessAtOnce(count: number, owner: CodeOwner, code: () => string): Promi
   )
 }
 
-// A script's first run sends its source and would change the order of commands sent together.
+// The first run of a script sends its source, which would change the order of commands sent together.
 await store.guess(newOwner(), '0000')
 
 const keysNow = () => redis.client.keys(`${redis.prefix}code:*`)
@@ -117,7 +117,7 @@ test('a resend kills the earlier code, and no code passes with its app, scene, c
     else second[what] = `${other[what]}${first[what]}`
     const [firstId, laterId] = [newId(), newId()]
 
-    // One connection keeps the order, so a case needs no waiting inside.
+    // One connection keeps the order of commands, so a case needs no waiting.
     const [, , , fromOther, withOldId, withOldCode, passed, again] = await Promise.all([
       store.remember(first, firstId, earlier),
       store.remember(first, laterId, later),
@@ -128,7 +128,7 @@ test('a resend kills the earlier code, and no code passes with its app, scene, c
       store.guess(first, later, laterId),
       store.guess(first, later),
     ])
-    // Compared as text: a million calls of expect would take longer than Redis does.
+    // Compared as text, because a million calls of `expect` take longer than Redis.
     return (
       JSON.stringify({ fromOther, withOldId, withOldCode, passed, again }) ===
       JSON.stringify({
@@ -140,7 +140,7 @@ test('a resend kills the earlier code, and no code passes with its app, scene, c
       })
     )
   }
-  // A hundred cases travel together.
+  // A hundred cases go in one call.
   const cases = fc.array(oneCase, { minLength: 100, maxLength: 100, size: 'max' })
   const property = fc.asyncProperty(cases, async (all) => {
     expect((await Promise.all(all.map(holds))).filter((isHeld) => !isHeld)).toEqual([])
@@ -368,7 +368,7 @@ test('a guess without a code knows why: out of tries, used, ended, replaced or n
   await store.drop(ended)
   await sendCode(replaced, first, '0042')
   await sendCode(replaced, second, '0043')
-  // Support shows a code without tries.
+  // Support also shows a code without tries.
   expect(await reasonOf(tried)).toEqual(['tries', 'live'])
   expect(await reasonOf(used)).toEqual(['used', 'used'])
   expect(await reasonOf(ended)).toEqual(['used', 'used'])
@@ -391,7 +391,7 @@ test('drop: a guess that is taken back afterwards brings no code back', async ()
   await store.drop(owner)
   proxy.reset()
   proxy.forward()
-  // Taken back in this order, so the first has been when the second was.
+  // Taken back in this order: when the second is done, the first is done.
   await eventually(async () => expect(await store.look(other)).toMatchObject({ triesLeft: 3 }))
   expect(await store.guess(owner, '0042')).toMatchObject({ result: 'gone' })
 })
@@ -409,7 +409,7 @@ test('forget: takes back the code of that notice and leaves a newer one', async 
 test('a digest is keyed by SECRET: codes made under another one do not pass, though all else is the same', async () => {
   const [owner, id] = [newOwner(), newId()]
   const own = createSecrets(oldSecret)
-  // The key's name is that of the first secret, so that the digest alone makes the difference.
+  // The key's name comes from the first secret, so only the digest differs.
   const foreign = createCodeStore(
     connections[0] as (typeof connections)[number],
     { ...createSecrets(newSecret), subjectHashes: own.subjectHashes },
@@ -454,7 +454,7 @@ describe('SECRET_PREVIOUS', () => {
   })
 
   test('while the two secrets are swapped, a code of either process is settled by the other, and its resend kills it (I6)', async () => {
-    // The first step of a rotation: the old secret still makes, the new one is known.
+    // The first step of a rotation: the old secret makes codes, the new one is known.
     const prepared = createCodeStore(
       connections[1] as (typeof connections)[number],
       createSecrets(oldSecret, newSecret),
@@ -469,7 +469,7 @@ describe('SECRET_PREVIOUS', () => {
       await other.remember(owner, first, '0042')
       expect(await other.settle(owner, first)).toBe('current')
       await maker.remember(owner, second, '0043')
-      // As a worker does for a process that has died.
+      // A worker does this for a process that has died.
       expect(await other.settle(owner, second)).toBe('current')
       expect(await maker.settle(owner, first)).toBe('gone')
       expect(await other.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })

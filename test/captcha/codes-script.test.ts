@@ -1,4 +1,4 @@
-/** The script of the codes, one step after the other: what no single request shows. */
+/** The steps of the script of the codes, in orders that no single request causes. */
 import { expect, test } from 'vitest'
 import { loadScript } from '../../src/base/redis-script.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -40,7 +40,7 @@ test('a wrong guess that is taken back after the right one gives its try back, a
   expect(await takeBack('wrong')).toBe(1)
   expect(await guess('again', 'd-n1')).toBe(-3)
   expect(await settle('n1')).toBe(0)
-  // Only the right one's own take-back makes it valid again.
+  // Only the take-back of the right guess makes the code valid again.
   expect(await takeBack('right')).toBe(1)
   expect(await guess('again', 'd-n1')).toBe('n1')
 })

@@ -20,13 +20,13 @@ function chiSquareOf(draw: () => string): number {
 }
 
 test('drawCode: 1,000,000 codes are uniform, leading zeros included (I18, chi-square p > 0.001)', () => {
-  // A fair source passes the mark once in a thousand runs, so only a second time in a row is a finding.
+  // A fair source passes the mark once in a thousand runs. So only a second time in a row counts as a fault.
   const isFair = [1, 2].some(() => chiSquareOf(() => drawCode(4)) < critical)
   expect(isFair).toBe(true)
 })
 
 test('the measure of I18 notices digits drawn as byte % 10', () => {
-  // Six of the 256 bytes too many make the digits 0 to 5 a fortieth likelier than 6 to 9.
+  // 256 is six more than a multiple of ten. So without care, the digits 0 to 5 are a fortieth likelier than 6 to 9.
   const digit = () => randomInt(256) % 10
   expect(chiSquareOf(() => `${digit()}${digit()}${digit()}${digit()}`)).toBeGreaterThan(critical)
 })

@@ -72,7 +72,7 @@ test('a used pass is remembered for longer than it lives, by as much as two cloc
   const leftMs = (decodeJwt(pass).exp as number) * 1_000 - now
   expect(lives).toBeGreaterThan(leftMs + 25_000)
   expect(lives).toBeLessThanOrEqual(leftMs + 30_001)
-  // Used in its last second, asked for again by a process whose clock is 30 s behind.
+  // Verified in its last second, and again by a process whose clock is 30 s behind.
   const late = await passes.issue(passed)
   const usedAtMs = now
   now = (decodeJwt(late).exp as number) * 1_000 - 1

@@ -15,7 +15,7 @@ test('the work doubles above 300, 1,200 and 4,800 answers a minute, never more, 
   expect(raise('bank', 'a')).toBe(1)
   atMs = 60_000
   expect(raise('shop', 'a')).toBe(8)
-  // A twentieth of the minute before still counts, then none of it.
+  // A twentieth of the previous minute still counts, and then nothing of it.
   atMs = 117_000
   expect(raise('shop', 'a')).toBe(2)
   atMs = 240_000
@@ -27,6 +27,6 @@ test('a caller that fetches many challenges works more for them, and no other ca
   const factors = Array.from({ length: 5_000 }, () => raise('shop', '203.0.113.1'))
   expect([factors[299], factors[300], factors[1_200], factors[4_800]]).toEqual([1, 2, 4, 8])
   expect(raise('shop', '203.0.113.2')).toBe(1)
-  // Of an attacker at one address it is all the same which app it asks.
+  // For an attacker at one address, the app makes no difference.
   expect(raise('bank', '203.0.113.1')).toBe(8)
 })

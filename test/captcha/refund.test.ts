@@ -1,4 +1,4 @@
-/** `refund: passed`: what a send took is given back when its code passes. */
+/** `refund: passed`: the uses of a send are given back when its code passes. */
 import { expect, test } from 'vitest'
 import { startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
@@ -17,7 +17,7 @@ async function open(captcha: readonly object[], more: object = {}) {
     postern.post('/v1/captchas', { channel: 'sms', to }, { key })
   const check = (to: string, code: string, key = postern.key) =>
     postern.post('/v1/captchas/check', { channel: 'sms', to, code }, { key })
-  /** Sends as soon as there is room, and passes. */
+  /** Sends as soon as the limits admit it, and passes. */
   async function signIn(key = postern.key): Promise<void> {
     const to = newPhone()
     const sent = await eventually(async () => {

@@ -49,7 +49,7 @@ async function openRoom(
     isTestRecipient: () => false,
   })
   const made: { notice: PreparedNotice; params: Params; timeoutMs: number }[] = []
-  /** What PostgreSQL does; it may look at what Redis holds by then. */
+  /** The work of PostgreSQL. It may read what Redis has stored by then. */
   let commit: (notice: PreparedNotice, params: Params) => Promise<void> = async () => {}
   let adopted: { createdAt: Date; expiresAt: Date; isOpen: boolean } | null = null
   let isReached = true
@@ -122,15 +122,15 @@ async function openRoom(
     return [{ ...asked, idempotencyKey: id }, caller] as const
   }
   return {
-    /** The outcome that each request stored for its key; undefined where the request failed. */
+    /** The outcome that each request stored for its key; undefined if the request failed. */
     ended,
     /** Requests whose key was reserved. */
     begun,
-    /** This key's request was accepted. */
+    /** True if the request of this key was accepted. */
     answered,
     codes,
     made,
-    /** How long no check passes; below 0: Redis does not say. */
+    /** Milliseconds for which no check passes. Below 0: Redis does not know. */
     locks: (ms: number) => {
       waits.ms = ms
     },
@@ -156,7 +156,7 @@ async function openRoom(
 }
 
 interface Request {
-  /** Of the notice. */
+  /** The id of the notice. */
   id: string
   app: string
   channel: 'sms' | 'email'
@@ -295,7 +295,7 @@ test('the commit fails: the quota is back, the new code is gone, and the one bef
     expect(await codes.guess(asked, lost)).toMatchObject({ result: 'mismatch' })
   }
   expect(await codes.guess(asked, first)).toMatchObject({ result: 'passed' })
-  // Where there was none before, there is none after.
+  // Where there was no code before, there is none afterwards.
   const other = request()
   await expect(sendCaptcha(other)).rejects.toThrow('away')
   await eventually(async () => expect(await codes.settle(other, other.id)).toBe('lost'))
@@ -329,7 +329,7 @@ test('an earlier request’s notice was sent: it is the answer, also without its
   const waitMs = resendAtOf(await room.sendCaptcha({ ...asked, id: newId() })) - Date.now()
   expect(waitMs).toBeGreaterThan(50_000)
   expect(waitMs).toBeLessThanOrEqual(60_000)
-  // A notice of the same kind too, and neither made a second message.
+  // The same for a notice, and neither made a second message.
   expect(resendAtOf(await room.sendNotice({ ...asked, id: newId() }))).toBeLessThanOrEqual(
     Date.now(),
   )
@@ -354,13 +354,13 @@ test('a page that is known to be refused: refused from memory, its key is not re
   const asked = request({ origin })
   const send = (id: string, more = {}) => room.sendCaptcha({ ...asked, ...more, id })
   await send('first')
-  // The first refusal is Redis'; from then on it is remembered.
+  // The first refusal comes from Redis. Later ones come from this process' memory.
   expect(await send('refused')).toMatchObject({ outcome: 'limited', policy: 'captcha', rule: 'r' })
   expect(await send('again')).toMatchObject({ outcome: 'limited', policy: 'captcha', rule: 'r' })
   expect(room.begun).toEqual(['first', 'refused'])
   room.answered.add('repeat')
   expect(await send('repeat')).toEqual({ outcome: 'accepted', id: 'repeat' })
-  // Another recipient is not refused, and a server is asked in order.
+  // Another recipient is not refused, and for a server the order of checks is the usual one.
   expect(await send('other', { to: '+8613800399999' })).toMatchObject({ outcome: 'accepted' })
   await send('server', { origin: { ...origin, isPage: false } })
   expect(room.begun).toEqual(['first', 'refused', 'repeat', 'other', 'server'])
@@ -407,7 +407,7 @@ test('rules may count by each field of a request, and by the whole content', asy
       dedupe: { params: { name: 'Eve' } },
     }
     for (const [changed, over] of Object.entries(others)) {
-      // Content is recipient, template and variables: any of them makes another message.
+      // Content is recipient, template and variables. A change in any of them makes another message.
       const counts =
         changed === field || (field === 'dedupe' && ['to', 'template'].includes(changed))
       if (counts) expect(await send(over), `${field}: another ${changed}`).toBe(true)
@@ -450,7 +450,7 @@ test('a notice: its own policy, its default time, its variables as they were giv
   expect(await sendNotice({ ...asked, id: newId() })).toMatchObject({
     rule: 'r',
   })
-  // The captcha's policy of the same rule counts apart.
+  // The same rule in the captcha's policy counts separately.
   expect(await used({ ...asked, scene })).toEqual([0])
 
   onCommit(() => Promise.reject(new Error('away')))

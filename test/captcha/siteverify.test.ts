@@ -23,7 +23,7 @@ test.each(['turnstile', 'hcaptcha'] as const)(
     expect(await challenge.offer(asked, 8)).toEqual({ kind, siteKey: 'site' })
     expect(await challenge.prove(asked, 'good-1')).toBe(true)
     expect(await challenge.prove(asked, 'bad-1')).toBe(false)
-    // Nothing about the visitor is handed on.
+    // No data of the visitor is sent to the vendor.
     expect(far.forms.map((form) => [...form.keys()])).toEqual(
       Array(2).fill(
         kind === 'hcaptcha' ? ['secret', 'response', 'sitekey'] : ['secret', 'response'],
@@ -71,7 +71,7 @@ test.each([
   ['turnstile', 'not-provided', false],
   ['hcaptcha', 'shop.example', true],
   ['hcaptcha', 'evil.example', false],
-  // As their documentation has it, under load.
+  // The answer that their documentation describes, under load.
   ['hcaptcha', 'not-provided', true],
 ] as const)(
   '%s, solved on %s by a key of shop.example and localhost: %s',

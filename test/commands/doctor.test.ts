@@ -84,7 +84,7 @@ test('no error: exit code 0', async () => {
   }
   const { code, stdout } = await runCommand('doctor', ['--json'], envOf(policyFile))
   const findings = JSON.parse(stdout) as Finding[]
-  // The tests' own PostgreSQL may run without fsync, which the doctor rightly minds.
+  // The tests' PostgreSQL may run without fsync, which the doctor rightly reports.
   const errors = findings.filter(
     ({ state, message }) => state === 'error' && !/fsync/.test(message),
   )

@@ -1,4 +1,4 @@
-/** What needs no server: secrets, the policy file, keys, clocks, and how it is all told. */
+/** Findings that need no server: secrets, the policy file, keys, clocks, and their form. */
 
 import { describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
@@ -65,7 +65,7 @@ describe('secrets', () => {
     const SECRET_PREVIOUS = [...random].reverse().join('')
     const findings = examineSecrets({ SECRET: random, SECRET_PREVIOUS })
     expect(told(findings).at(-1)).toMatch(/^warning: SECRET_PREVIOUS is set/)
-    // As long as the page says.
+    // The durations of the documentation.
     for (const lasts of Object.values(rotationLasts)) {
       expect(findings.at(-1)?.advice).toContain(lasts)
       expect(readSource('docs/operations.md')).toContain(`| ${lasts} |`)
@@ -84,7 +84,7 @@ const fileOf = (text: string) => {
   })
   return { ...file, templatesFolder: templates }
 }
-/** A rule that takes a message's price, and a file with prices whose only rule it is. */
+/** A rule that uses the price of a message, and a file with prices that has only this rule. */
 const priced = (fields: string) =>
   `{ name: spend, sliding: 500000 per 24h, permits: price, ${fields} }`
 const spending = (fields: string) =>

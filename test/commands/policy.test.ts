@@ -11,7 +11,7 @@ import { noLimits, startPostern } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 
-/** As processes have it: the command has no other. */
+/** The secret of the processes: the command has no other one. */
 const keyPrefix = 'postern:'
 const redis = { ...(await testRedis()), prefix: keyPrefix }
 const env = { REDIS_URL: redis.url }

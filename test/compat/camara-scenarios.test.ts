@@ -1,5 +1,5 @@
 /**
- * CAMARA's own 32 scenarios for OTP Validation, read from their feature files and run as they are against a running API.
+ * CAMARA's own 32 scenarios for one-time passwords, read from their feature files, run unchanged with a running API.
  * Each answer is also compared with the definition.
  */
 import { randomUUID } from 'node:crypto'
@@ -84,7 +84,7 @@ describe.skipIf(foreign.isMissing)(`CAMARA OTP Validation${foreign.note}`, async
     }
     const codeOf = (sent: string) => postern.codeFor(sent)
     const wrongCode = async (sent: string) => ((await codeOf(sent)) === '0000' ? '1111' : '0000')
-    /** The id in the body, of a send if there was none. */
+    /** The id in the body, from a new send if there was none. */
     const givenId = async () => {
       id ||= await send()
       set('authenticationId', id)

@@ -1,4 +1,4 @@
-/** CAMARA OTP Validation beyond its own scenarios: texts, limits, keys, and ids of others. */
+/** CAMARA's one-time passwords beyond its own scenarios: texts, limits, keys, and ids of other apps. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { apiKey } from '../tools/api-key.ts'
@@ -282,7 +282,7 @@ test('a test recipient: no message, and its id is validated as any other', async
     (await sendTo(phone, undefined, undefined, on)).body.authenticationId
   const old = await idOf(to)
   const id = await idOf(to)
-  // It has no row that would remember it.
+  // No row remembers it.
   expect(await ask(old, '2468')).toBe('NOT_FOUND')
   const key = await apiKey(on.database, { app: 'other' })
   expect(await ask(id, '2468', { key })).toBe('NOT_FOUND')

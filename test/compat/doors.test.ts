@@ -1,4 +1,4 @@
-/** One attacker at every door: HTTP, Twilio Verify, CAMARA, and a hook. What one door refuses, no other door lets through. */
+/** One attacker at every entry: HTTP, Twilio Verify, CAMARA, and a hook. What one refuses, no other admits. */
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { apiKey } from '../tools/api-key.ts'

@@ -30,7 +30,7 @@ export function openForeignDocument(path: string) {
   return {
     document,
     resolve,
-    /** The mistakes of a value; undefined for a valid one. `schema` is part of the document. */
+    /** The faults of a value; undefined for a valid one. `schema` is part of the document. */
     mistakesOf(schema: object, value: unknown): string | undefined {
       const absolute = JSON.parse(
         JSON.stringify(schema).replaceAll('"$ref":"#', '"$ref":"document#'),

@@ -1,4 +1,4 @@
-/** Hooks of identity products: what each product sends, what it gets, and what strangers get. */
+/** Hooks of identity products: the requests of each product, and the answers for it and for strangers. */
 import { createHmac, randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
@@ -336,7 +336,7 @@ describe('strangers', () => {
   const signed = (more: Headers = {}) => ({ ...supabaseHeaders(ofSupabase), ...more })
   const bySupabase = (options: Parameters<typeof supabaseHeaders>[1]) => () =>
     supabaseHeaders(ofSupabase, options)
-  /** `write`: the header from a time now and its right signature. */
+  /** `write`: makes the header from the current time and its right signature. */
   const zitadelHead = (write: (at: number, right: string) => string) => () => {
     const at = seconds()
     return { 'zitadel-signature': write(at, zitadelSignature(at, JSON.stringify(ofZitadel))) }
@@ -345,7 +345,7 @@ describe('strangers', () => {
   const withBearer = (token: string) => () => ({ authorization: `Bearer ${token}` })
   const later = () => signed({ 'webhook-timestamp': String(seconds() + 1) })
 
-  // Headers are made when they are sent, because a machine may be busy for longer than a time is valid.
+  // Headers are made when they are sent, because a busy machine may need longer than a time is valid.
   test.each<[string, string, unknown, () => Headers]>([
     ['no headers', 'supabase', ofSupabase, () => ({})],
     ['another body', 'supabase', { ...ofSupabase, more: 1 }, signed],

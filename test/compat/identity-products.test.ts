@@ -1,4 +1,4 @@
-/** People sign up with Supabase Auth and with Zitadel, which call their hooks here as their sources say. */
+/** People sign up with Supabase Auth and with Zitadel. The calls of their hooks are made here as in their sources. */
 import { expect, test } from 'vitest'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'

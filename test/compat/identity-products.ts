@@ -1,16 +1,16 @@
 /**
- * Supabase Auth and Zitadel as callers of their hooks. Both are Go programs, and no package of npm makes their calls. So
- * this is written after their sources: what they send, how long they wait, when they repeat, and which answer is a success.
+ * Supabase Auth and Zitadel as callers of their hooks. Both are Go programs, and no package of npm makes their calls.
+ * So this file follows their sources: requests, time limits, repeats, and the answers that count as a success.
  *
  *   Supabase: supabase/auth at bc32168, internal/hooks/hookshttp, hookserrors and v0hooks, internal/api/phone.go and mail.go
  *   Zitadel: zitadel/zitadel, internal/notification/channels/webhook, internal/notification/types, pkg/actions/signing.go
  *
- * Nothing here uses the program's own signatures.
+ * Nothing here uses Postern's code for signatures.
  */
 import { createHmac, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Both give up after 5 s, Supabase with all its repeats; ten times as much for a busy machine. */
+/** Both stop waiting after 5 s, Supabase including its repeats. Ten times as much for a busy machine. */
 const waitMs = 50_000
 /** Supabase waits 2 s before it calls again. */
 const pauseMs = 100
@@ -100,7 +100,7 @@ async function readSupabaseAnswer(answer: Response): Promise<void> {
   const [mediaType] = (answer.headers.get('content-type') ?? '').split(';')
   if (mediaType !== 'application/json') throw new HookError(400, 'not JSON')
   const { error } = JSON.parse(await answer.text())
-  // An error without a message is none.
+  // An error without a message counts as no error.
   if (error?.message) throw new HookError(error.http_code || 500, error.message)
 }
 
@@ -125,7 +125,7 @@ export function zitadelMessage(recipient: string, code: string, isOtp = false) {
   }
 }
 
-/** One attempt. Zitadel's queue makes the next one after an error, and signs it anew. Throws HookError. */
+/** One attempt. After an error, Zitadel's queue makes the next one and signs it again. Throws HookError. */
 export async function callAsZitadel(
   url: string,
   keys: readonly string[],

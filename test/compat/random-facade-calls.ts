@@ -1,6 +1,6 @@
 /**
- * The calls of the façades for random requests. Twilio's and CAMARA's documents lie in shared/foreign; where they are
- * missing, those calls are left out. The errors of Twilio and the answers of hooks are those of our guides.
+ * The calls of the façades for random requests. The documents of Twilio and CAMARA are in shared/foreign. Without
+ * them, those calls are left out. The errors of Twilio and the answers of hooks are from Postern's guides.
  */
 import { createHmac, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ export const compat = {
   },
 }
 
-/** `problemMistake`: what is wrong with a problem of ours. */
+/** `problemMistake`: returns the fault of a problem of Postern. */
 export async function facadeCalls(
   postern: Postern,
   problemMistake: (text: string) => string | undefined,
@@ -45,7 +45,7 @@ export async function facadeCalls(
   ]
 }
 
-/** The calls of a document, without what differs between documents. */
+/** The calls of a document, without the parts that differ between documents. */
 function callsOf({ document, resolve }: ReturnType<typeof openForeignDocument>, base = '') {
   return Object.entries<Record<string, never>>(document.paths).flatMap(([path, methods]) =>
     (['get', 'post'] as const).flatMap((method) => {
@@ -62,7 +62,7 @@ function callsOf({ document, resolve }: ReturnType<typeof openForeignDocument>, 
         resolve,
         parameters: given.filter((one) => one.in !== 'header'),
         body: content?.schema as JsonSchema | undefined,
-        /** The schema of an answer; undefined for a status that is not in the document. */
+        /** The schema of an answer; undefined for a status that the document does not have. */
         promised: (status: number) => {
           const answer = (responses as Record<number, { $ref?: string; content?: object }>)[status]
           const found = answer?.$ref ? resolve(answer.$ref) : answer
@@ -173,7 +173,7 @@ const object = (properties: Record<string, JsonSchema>): JsonSchema => ({
   properties,
 })
 
-/** No document describes these calls: the products send them, and our guides list the answers. */
+/** No document describes these calls. They are from the products, and the answers are from Postern's guides. */
 function hookCalls(problemMistake: (text: string) => string | undefined): Call[] {
   const known = {
     ...{ phone: people, email: mails, otp: ['123456'], token: ['123456'], code: ['123456'] },
@@ -240,7 +240,7 @@ function zitadelHeaders(sent: string) {
   return { 'zitadel-signature': `t=${at},v1=${signature}` }
 }
 
-/** Its calls are not signed: another text at the end is another secret. */
+/** Its calls are not signed. Another text at the end is another secret. */
 const logtoHeaders = (sent: string) => ({
   authorization: `Bearer ${bearer}${/ $/.test(sent) ? 'x' : ''}`,
 })

@@ -1,4 +1,4 @@
-/** Twilio's own client, unchanged but for the address that it calls. It is installed by the program of examples/. */
+/** Twilio's own client, with only its address changed. The program of examples/ installs it. */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

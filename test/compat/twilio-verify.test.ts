@@ -1,4 +1,7 @@
-/** The façade of Twilio Verify, as a program sees it that sends forms. The client itself: test/examples/servers.slow.test.ts. */
+/**
+ * The façade of Twilio Verify, for a program that sends forms. test/examples/servers.slow.test.ts tests the client
+ * itself.
+ */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { rawHttp } from '../http/raw-http.ts'
@@ -68,11 +71,11 @@ const narrow = await open({
 })
 const { send, check, fetch: read, update, call, basic } = shared
 
-/** The end of a code is written in the background on a slow machine. */
+/** The end of a code is written in the background. A slow machine may need a moment. */
 const untilStatus = (name: string, status: string) =>
   eventually(async () => expect((await read(name)).body.status).toBe(status))
 
-/** The fault of an answer; its members are exactly those of Twilio. */
+/** Returns the fault of an answer. It must have exactly Twilio's members. */
 function faultIn({ status, body }: Awaited<ReturnType<typeof call>>) {
   expect(Object.keys(body).sort()).toEqual(['code', 'message', 'more_info', 'status'])
   expect(URL.canParse(body.more_info)).toBe(true)
@@ -384,7 +387,7 @@ test('behind a proxy: its word for the caller, and its scheme in the addresses',
   expect([status, body.url.startsWith('https://')]).toEqual([201, true])
   expect((await send(of('192.0.2.1'))).body.code).toBe(60203)
   expect((await send(of('192.0.2.2'))).status).toBe(201)
-  // Not an address: the connection counts.
+  // Not an address, so the address of the connection counts.
   expect((await send(of('unknown'))).status).toBe(201)
   expect((await send(of('unknown'))).body.code).toBe(60203)
 })
@@ -449,7 +452,7 @@ describe('attempts', () => {
       await count(`DateCreatedBefore=${tomorrow}&DateCreatedAfter=2020-01-01T00:00:00Z`),
     ).toEqual([6, 6])
     expect(await count(`DateCreatedAfter=${tomorrow}`)).toEqual([0, 0])
-    // Without another begin, the sums are of one day.
+    // Without an earlier begin, the sums are of one day.
     const in25Hours = new Date(Date.now() + 90_000_000).toISOString()
     expect(await count(`DateCreatedBefore=${in25Hours}`)).toEqual([6, 0])
     const ofOne = `ChannelData.To=${encodeURIComponent(To)}&DateCreatedBefore=${in25Hours}`

@@ -1,4 +1,4 @@
-/** Servers whose certificates are signed by a private authority: CA_FILE, also where it stands in .env. */
+/** Servers whose certificates are signed by a private authority: CA_FILE, also if it is set in .env. */
 
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ const { caFile, keyFile, certFile } = makeCertificate(folder)
 const identity = { key: readFileSync(keyFile), cert: readFileSync(certFile) }
 const [redis, database] = [await testRedis(), await testDatabase()]
 
-/** TLS before a server on loopback, as it ends TLS itself: Redis at once, PostgreSQL after it was asked. */
+/** TLS in front of a server on loopback, as each server does it: Redis at once, PostgreSQL after a request. */
 async function startTls(url: string, isPostgres: boolean): Promise<number> {
   const target = new URL(url)
   const join = (client: TLSSocket) => {

@@ -1,4 +1,4 @@
-/** The console while Redis or PostgreSQL gives no answer: it says so, in time, and works again by itself. */
+/** The console while Redis or PostgreSQL gives no answer: it reports this in time, and works again without help. */
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -6,7 +6,10 @@ import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
-/** Our deadlines end within four seconds, twice that on a busy machine; without one a silent server would hold a page for ever. */
+/**
+ * Postern's deadlines end within four seconds, on a busy machine within eight. Without a deadline a silent server
+ * would delay a page for ever.
+ */
 const answerWithinMs = 8_000
 
 test('pages, forms and the door: 503 in words while a server is away or silent, and 200 when it is back', async () => {
@@ -23,7 +26,7 @@ test('pages, forms and the door: 503 in words while a server is away or silent, 
     },
   })
   const { token } = await createOperator()
-  // One for each blow: a key that was looked up opens the door without PostgreSQL.
+  // One key for each fault. A key that was looked up before signs in without PostgreSQL.
   const strange = await Promise.all(Array.from({ length: 4 }, () => createOperator()))
   const anna = client(0)
   await anna.signIn(token)

@@ -73,7 +73,7 @@ test('a lock is told once, as a lock', () => {
   const refused = refusal(1, { policy: 'check', rule: 'guesses', retryAfterMs: 900_000 })
   const told = { lockedForMs: 899_000, refusals: [refused], checks: [check(1, 'refused')] }
   expect(of(told)).toEqual([{ tone: 'bad', name: 'locked', ms: 899_000 }])
-  // To try again is no advice while it lasts, and a refused check alone is not "nothing known".
+  // While the lock lasts, "try again" is no advice. And a refused check alone is not "nothing known".
   expect(names({ ...told, checks: [check(1, 'mismatch')] })).toEqual(['locked'])
   expect(names({ checks: [check(1, 'refused')] })).toEqual([])
 })

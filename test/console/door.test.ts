@@ -1,4 +1,4 @@
-/** Who comes into the console, and what of theirs is taken. */
+/** Access to the console, and the input that it accepts. */
 import { describe, expect, test } from 'vitest'
 import type { ApiKey } from '../../src/access/api-keys.ts'
 import { createKeyToken } from '../../src/access/key-token.ts'
@@ -159,7 +159,7 @@ describe('a session', () => {
     const again = await signedIn()
     expect(isIn((await again.get('/')).text)).toBe(true)
     expect(isIn((await there.get('/')).text)).toBe(false)
-    // What ended them must outlive them: they would live again.
+    // The record of ended sessions must live longer than they do. Otherwise they would be valid again.
     const { client: redis, prefix } = postern.redis
     const lives = await redis.pttl(`${prefix}console:generation:${operator.id}`)
     expect(lives).toBeGreaterThan(sessionLivesMs)
@@ -239,7 +239,7 @@ describe('a form', () => {
         expect((await one.post(path, { csrf }, { origin })).status).toBe(403)
       }
       expect((await one.post(path, { csrf }, {})).status).toBe(403)
-      // It was none of them that ended the session.
+      // None of these requests ended the session.
       expect(isIn((await one.get('/')).text)).toBe(true)
     },
   )
@@ -292,7 +292,7 @@ test('an address that leads elsewhere: 404, and no link of it does', async () =>
   expect(await response.text()).not.toContain('href="//')
 })
 
-// Last: this machine's address stays locked.
+// The last test, because this machine's address stays locked.
 describe('guessing', () => {
   const outcomes = async () => {
     const text = await (await fetch(`${adminUrl}/metrics`)).text()

@@ -1,4 +1,4 @@
-/** The lists of the console, with real rows: what they show, filter and page; and what is said while a server is away. */
+/** The lists of the console, with real rows: contents, filters and pages, and the pages while a server is away. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createBrowse } from '../../src/notice/browse.ts'
@@ -25,7 +25,7 @@ const { pool } = postern.database
 const number = (n: number, country = '+8613800') => `${country}${String(n).padStart(6, '0')}`
 const send = (to: string) => postern.post('/v1/captchas', { channel: 'sms', to })
 
-/** Rows as they end, without sending. */
+/** Rows in their final states, without sending. */
 const insert = (count: number, over: { state?: string; template?: string; app?: string } = {}) =>
   pool.query(
     `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state, provider,

@@ -1,4 +1,4 @@
-/** A Postern with its console, and a browser's part of it: cookies, forms and the tokens in them. */
+/** A Postern with its console, and the work of a browser: cookies, forms and the tokens in them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { everyApp, type NewKey } from '../../src/access/key-store.ts'
@@ -14,9 +14,9 @@ export interface Reply {
 
 export interface Client {
   get(path: string, headers?: Record<string, string>): Promise<Reply>
-  /** Posts a form with this session's token, from a page of this host, and follows where it leads. */
+  /** Posts a form with the token of this session, from a page of this host, and follows the redirect. */
   submit(path: string, form: Record<string, string>): Promise<Reply>
-  /** Posts as it is and follows nothing. */
+  /** Posts unchanged and follows no redirect. */
   post(path: string, form: Record<string, string>, headers?: Record<string, string>): Promise<Reply>
   signIn(key: string): Promise<Reply>
   cookie(): string
@@ -33,7 +33,7 @@ export async function openConsole(options: PosternOptions = {}) {
   return { postern, keys, createOperator, client }
 }
 
-/** `patience`: how often it asks again where a busy machine's Redis was too late for an answer, as people do. */
+/** `patience`: the number of repeats after a late answer of a busy machine's Redis. People repeat too. */
 export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>, patience = 10): Client {
   let cookie = ''
 

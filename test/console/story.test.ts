@@ -1,4 +1,7 @@
-/** One recipient's story in the console: what it says, what it never shows, what support does there. */
+/**
+ * The story of one recipient in the console: its contents, the values that it never shows, and the actions of
+ * support.
+ */
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../tools/wait.ts'
 import { type Client, openConsole } from './open-console.ts'
@@ -13,7 +16,7 @@ const { postern, keys, createOperator, client } = await openConsole({
       captcha: [
         { name: 'recipient', key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] },
         { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
-        // An observed rule: it counts and refuses nothing.
+        // An observed rule counts and refuses nothing.
         { name: 'watched', key: '{app}:{to}', sliding: '1 per 24h', mode: 'observe' },
       ],
       notice: [],
@@ -37,13 +40,13 @@ const maskOf = (number: string) => `+8613****${number.slice(-4)}`
 const send = (to: string, more = {}, key = postern.key) =>
   postern.post('/v1/captchas', { channel: 'sms', to, ...more }, { key })
 const find = (q: string, who: Client = anna, more = {}) => who.submit('/search', { q, ...more })
-/** The story once it holds these words: refusals and checks are written a moment later. */
+/** The story when it has these words: refusals and checks are written a moment later. */
 const storyWith = (to: string, ...words: string[]) =>
   eventually(async () => {
     const { text } = await find(to)
     return words.every((word) => text.includes(word)) && text
   })
-/** Where the forms of a story lead. */
+/** The addresses of the story's forms. */
 const addressIn = (text: string) => /action="(\/story\/[^"]+)\/reset"/.exec(text)?.[1] ?? ''
 const wrong = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
 
@@ -163,11 +166,11 @@ describe('the story', () => {
     }
     const text = await storyWith(to, 'Refused by check.guesses')
     expect(text.match(/Code checked: wrong/g)).toHaveLength(3)
-    // The third was compared, and began the lock; only the fourth was refused.
+    // The third guess was compared, and began the lock. Only the fourth was refused.
     expect(text.match(/Refused by check.guesses/g)).toHaveLength(1)
     expect(text.match(/Locked by check.guesses/g)).toHaveLength(1)
     expect(text).toContain('Locked for 15 min')
-    // One truth: nothing says that a code may be asked for as if it would pass, or typed again.
+    // Only one statement: the page never claims that a new code would pass, or that the code can be typed again.
     expect(text).toContain(
       'Checks are locked for 15 min after wrong codes. A new code does not end the lock.',
     )
@@ -187,7 +190,7 @@ describe('the story', () => {
       ),
     )
     for (const { text } of [...pages, await find(to)]) {
-      // A code's digits may stand in a time or an id by chance, never as a word of their own.
+      // The digits of a code may be in a time or an id by chance, but never alone.
       expect(text.replaceAll(/\d{4}-\d\d-\d\d/g, '')).not.toMatch(new RegExp(`>[^<]*\\b${code}\\b`))
       expect(text).not.toContain(to)
       expect(text).not.toContain(to.slice(-8))
@@ -303,7 +306,10 @@ describe('the whole recipient', () => {
   })
 })
 
-/** A link of somebody who sees what this operator doesn't: it opens nothing, is revealed by nothing, makes no link. */
+/**
+ * A link of a colleague with rights that this operator lacks: it opens and reveals nothing, and no link is made from
+ * it.
+ */
 async function handedOnTo(other: Client, address: string): Promise<void> {
   const sealed = address.replace('/story/', '')
   expect(sealed).toMatch(/^[\w-]{60,}$/)
@@ -329,7 +335,7 @@ describe('apps', () => {
       expect((await colleague?.get(address))?.text).toContain(`<h1>${maskOf(to)}</h1>`)
     }
     await handedOnTo(ofBlog as Client, address)
-    // An empty field means the same recipient, and stays with the same colleagues.
+    // An empty field means the same recipient. The links stay valid for the same colleagues.
     const again = addressIn((await find('', anna, { of: address.slice(7), ip: '192.0.2.1' })).text)
     expect((await lee?.get(again))?.status).toBe(200)
     await handedOnTo(ofBlog as Client, again)

@@ -1,7 +1,6 @@
 /**
- * The console as somebody at a support desk uses it, in a real browser: three people ask why their code did not come,
- * and each is answered from the first lines of a page. Then what a hand needs: keyboard, phone, both colour
- * schemes, Chinese, no script.
+ * The console at a support desk, in a real browser. Three people ask why their code did not come, and the first lines
+ * of a page answer each. Then the forms of use: keyboard, phone, both colour schemes, Chinese, no script.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -51,7 +50,7 @@ interface Look {
   javaScriptEnabled?: boolean
 }
 
-/** A signed-in page, by keyboard alone; what its browser complains of fails the test. */
+/** A page that was signed in by keyboard alone. An error in the browser's console fails the test. */
 async function openDesk(look: Look = {}) {
   const { width = 1_440, ...rest } = look
   const context = await browser.newContext({
@@ -97,24 +96,24 @@ test('three people ask; reset and reveal are recorded; the page keeps itself fre
   await eventually(async () => (await stateOf(expired.id)) === 'expired')
   const { page, complaints } = await openDesk()
 
-  // "Nothing comes": asked too often.
+  // "Nothing comes": too many requests.
   await eventually(async () => {
     await ask(page, '+86 138 0013 8001')
     return (await findings(page))[0]?.startsWith('The rule “recipient” refuses requests')
   })
-  // "Nothing comes": the provider does not want the message.
+  // "Nothing comes": the provider refuses the message.
   await ask(page, '+852 6123-4567')
   expect(await findings(page)).toEqual(['Delivery failed'])
   expect(await page.locator('.findings p').textContent()).toContain('Every provider of the route')
   expect(await page.locator('.timeline').textContent()).toContain('strict: rejected it')
-  // "It came much too late, or never": by its id.
+  // "It came much too late, or never": found by its id.
   await ask(page, expired.id)
   expect(await findings(page)).toEqual(['Expired before it was sent'])
   expect(await page.locator('.timeline').textContent()).toContain(
     'dead: not available, did not accept it',
   )
 
-  // The slash leads to the search from anywhere; the first person gets another code.
+  // The slash key leads to the search from every page. The first person gets another code.
   await page.locator('h1').click()
   await page.keyboard.press('/')
   expect(await page.locator('#q:focus').count()).toBe(1)
@@ -135,7 +134,7 @@ test('three people ask; reset and reveal are recorded; the page keeps itself fre
   expect(complaints).toEqual([])
 })
 
-/** The page's clock also ends requests that take too long: an answer needs real time to come. */
+/** The page's clock also ends requests that take too long. An answer needs real time to arrive. */
 const unhurried = { everyMs: 400 }
 
 test('a page that is looked at follows what happens, and leaves alone what its reader does', async () => {
@@ -157,12 +156,12 @@ test('a page that is looked at follows what happens, and leaves alone what its r
   expect(await page.locator('#reset-reason').inputValue()).toBe('half a rea')
   expect(await page.locator('details:has(.limits)').getAttribute('open')).not.toBe(null)
   expect(await page.locator('#reset-reason:focus').count()).toBe(1)
-  // In the reader's zone, with the exact time beside it.
+  // In the reader's time zone, with the exact time beside it.
   const time = page.locator('.timeline time').first()
   expect(await time.textContent()).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
   expect(await time.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$/)
 
-  // Nobody looks: nothing is asked. Somebody looks again: at once.
+  // While the page is hidden, it asks for nothing. When it is shown again, it asks at once.
   const setHidden = (isHidden: boolean) =>
     page.evaluate(`
       Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
@@ -174,7 +173,7 @@ test('a page that is looked at follows what happens, and leaves alone what its r
   await setHidden(false)
   await eventually(() => asked.length > 0)
 
-  // No answer: it says since when, and asks less and less.
+  // Without an answer, the page shows since when, and asks less and less often.
   const stale = () => page.locator('[data-stale]').textContent()
   await context.setOffline(true)
   await eventually(async () => {
@@ -187,13 +186,14 @@ test('a page that is looked at follows what happens, and leaves alone what its r
     return (await stale()) === ''
   }, unhurried)
 
-  // Signed out elsewhere: the page leads to the door.
+  // Signed out in another tab: the page leads to the sign-in.
   await context.clearCookies()
   await page.clock.runFor(5_000)
   await page.locator('#key').waitFor()
 })
 
-// Every page in every width and both colour schemes at least once; all of them in all would take a minute.
+// Every page in at least one width and colour scheme, and every width and scheme at least once. All combinations
+// would take a minute.
 test.each([
   { width: 320, colorScheme: 'light', locale: 'en-GB', paths: ['/', '/notices', '/keys'] },
   { width: 768, colorScheme: 'dark', locale: 'zh-CN', paths: ['/notices', '/rules'] },

@@ -1,4 +1,7 @@
-/** The first page, and what all pages have in common, in a real browser: a phone and a desk, light and dark, with script and without. */
+/**
+ * The first page and the parts that all pages share, in a real browser: a phone and a desk, light and dark, with
+ * script and without.
+ */
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
@@ -12,7 +15,7 @@ const { adminUrl } = postern
 const { token } = await createOperator({ name: 'anna.of.the.night.desk' })
 const browser = await launchBrowser()
 
-// Of each hour more messages, and of the last two many that failed.
+// Each hour has more messages than the one before, and in the last two hours many failed.
 for (let hour = 0; hour < 24; hour++) {
   const states = Array.from({ length: 26 - hour }, (_, at) =>
     hour < 2 && at % 2 ? 'failed' : 'delivered',
@@ -33,7 +36,7 @@ for (const _ of [1, 2, 3]) {
   await postern.post('/v1/captchas', { channel: 'sms', to: '+8613800138001' })
 }
 
-/** Sees the figures and the refusals. */
+/** The key may see the figures and the refusals. */
 async function openToday(page: Page): Promise<void> {
   await page.goto(adminUrl)
   await page.locator('#key').fill(token)
@@ -64,12 +67,12 @@ test.each([
     const page = await context.newPage()
     await openToday(page)
 
-    // The search is there without scrolling, and so is the first thing that is wrong.
+    // The search and the first problem are visible without scrolling.
     for (const selector of ['#q', '.findings li a']) {
       const box = await page.locator(selector).first().boundingBox()
       expect((box?.y ?? 1_000) + (box?.height ?? 0)).toBeLessThan(740)
     }
-    // A bar for each hour, in colours of its own, and failures below the line.
+    // A bar for each hour, in separate colours, with failures below the line.
     expect(await page.locator('.bars g').count()).toBe(24)
     const colours = await Promise.all([
       styleOf(page, '.bars .sent', 'fill'),
@@ -109,7 +112,7 @@ test.each([
       const box = await control.boundingBox()
       expect((box?.x ?? width) + (box?.width ?? 0)).toBeLessThanOrEqual(width)
     }
-    // mm/dd/yyyy, --:-- -- and the picture beside it.
+    // The width of mm/dd/yyyy, --:-- -- and the icon beside it.
     const until = await page.locator('.filter input').boundingBox()
     expect(until?.width).toBeGreaterThan(205)
 

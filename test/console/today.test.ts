@@ -1,4 +1,7 @@
-/** The first page of the console over a real Postern: figures of the operator's apps, what is wrong, and the name of the key. */
+/**
+ * The first page of the console over a real Postern: the figures of the operator's apps, current problems, and the
+ * name of the key.
+ */
 import { describe, expect, test } from 'vitest'
 import type { Delivery } from '../../src/console/delivery-page.ts'
 import { type CountedHour, createLastDay } from '../../src/console/last-day.ts'
@@ -122,7 +125,7 @@ const hour = (providers: readonly ProviderCounts[]): HourCounts => ({
   ...{ providers, ...noDurations, isCut: false },
 })
 
-/** The last of these hours is the one of now. */
+/** The last of these hours is the current one. */
 function dayOf(sentAndFailed: readonly (readonly [number, number])[]): CountedHour[] {
   return sentAndFailed.map(([sent, failed], at) => ({
     atMs: nowMs - (sentAndFailed.length - 1 - at) * hourMs,
@@ -267,7 +270,7 @@ describe('the price of a day', () => {
     expect(day.every(({ counts }) => counts !== undefined)).toBe(true)
     await eventually(() => asked.length === 48)
     expect(most).toBe(1)
-    // A new hour begins: that one is counted, and the first of the day goes.
+    // A new hour begins: it is counted, and the first hour of the day is dropped.
     const next = await lastDay(undefined, nowMs + hourMs + 5)
     expect(asked.slice(48)).toEqual([nowMs + hourMs])
     expect(next[0]?.atMs).toBe(nowMs - 22 * hourMs)

@@ -1,4 +1,4 @@
-/** One look for all that people see: colours stand in one file, and everything else names them. */
+/** One look for all pages: colours are defined in one file, and all other files use their names. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

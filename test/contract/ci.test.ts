@@ -1,6 +1,6 @@
 /**
- * `.ci/run` itself, and what it counts by. A check that can't fail checks nothing, so each is broken here once. Programs on
- * the PATH stand for npm, node, git and curl: all of them succeed at once but for the one that the test breaks.
+ * `.ci/run` itself, and its counting. A check that can't fail checks nothing, so each is broken here once. Programs
+ * on the PATH replace npm, node, git and curl. All of them succeed at once, except for the one that the test breaks.
  */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ const passedTest = { status: 'passed' }
 const good = { status: 'passed', assertionResults: [passedTest, passedTest] }
 const passedRun = { numPassedTests: 2, numFailedTests: 0, testResults: [good] }
 
-/** FAIL is the command that fails; RESULTS is what the tests report. */
+/** FAIL: the command that fails. RESULTS: the results of the tests. */
 const programs = {
   npm: `
 case "$*" in

@@ -1,4 +1,4 @@
-/** docker-compose.yml, the Dockerfile and the manifests, held to facts without a container engine. */
+/** docker-compose.yml, the Dockerfile and the manifests, compared with facts, without a container engine. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -42,14 +42,14 @@ const service = (name: string) => compose.services[name] as Service
 const dockerfile = read('Dockerfile')
 const policyFile = read('deploy/postern.yaml')
 
-/** Of the images, not of Postern. */
+/** Variables of the images, not of Postern. */
 const othersNames = ['POSTGRES_PASSWORD', 'REDIS_PASSWORD']
 /** Read by deploy/postern.yaml as `${NAME}`. */
 const policyFileNames = [...policyFile.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name as string)
 
 function schemaErrors(file: string): string[] {
   const linter = new DCLinter({ rules: {}, quiet: true, debug: false, exclude: [] })
-  // Its own types name files without their extension, which our module resolution can't follow.
+  // Its own types name files without their extension, which Node's module resolution can't follow.
   const results = linter.lintFiles([file], false) as {
     messages: { rule: string; message: string }[]
   }[]
@@ -220,7 +220,7 @@ test('a missing SECRET stops Compose instead of starting with a known one', () =
 test('the image is small, not root, and holds no development dependency', () => {
   expect(dockerfile).toMatch(/^FROM node:24\.\d+\.\d+-slim AS base$/m)
   expect(dockerfile).toMatch(/npm ci --ignore-scripts --omit=dev --omit=optional --omit=peer$/m)
-  // test/contract/package.slow.test.ts does its lines.
+  // test/contract/package.slow.test.ts runs its lines.
   const lastStage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))
   expect(lastStage).not.toContain('npm ')
   expect(lastStage).toMatch(/^USER [1-9]/m)

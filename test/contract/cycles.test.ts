@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { findFiles, findSourceFiles, importsIn, readSource } from '../tools/source-files.ts'
 
-/** The files of one cycle in the order they import each other, or undefined where there is none. */
+/** The files of one cycle in the order of their imports; undefined without a cycle. */
 function findCycle(imports: ReadonlyMap<string, readonly string[]>): string[] | undefined {
   const path: string[] = []
   const done = new Set<string>()

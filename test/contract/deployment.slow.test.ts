@@ -1,6 +1,6 @@
 /**
- * README, "Deployment", as somebody does it who has only cloned the repository: each of its lines as it stands there, in a
- * clone of what is committed, in a folder whose parents hold no packages, with the oldest Node that is promised.
+ * README, "Deployment", as a new user follows it: each of its lines unchanged, in a clone of the committed files, in
+ * a folder whose parents have no packages, with the oldest promised Node.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ import { eventually } from '../tools/wait.ts'
 
 const run = promisify(execFile)
 
-/** The commands of a page's block that installs Postern, without their comments. */
+/** The commands of the page's block that installs Postern, without comments. */
 function deploymentOf(page: string): string[] {
   const block = fencesOf(page).find(({ text }) => text.includes('--omit=dev'))
   return (block?.text ?? '')
@@ -35,7 +35,7 @@ let env: Record<string, string>
 
 beforeAll(async () => {
   clone = join(await mkdtemp(join(inject('runFolder'), 'clone-')), 'postern')
-  // A checkout may belong to another user than the one of the tests.
+  // A checkout may belong to another user than the user of the tests.
   const config = join(dirname(clone), 'gitconfig')
   await writeFile(config, '[safe]\n  directory = *\n')
   const git = { env: { ...process.env, GIT_CONFIG_GLOBAL: config } }
@@ -43,7 +43,7 @@ beforeAll(async () => {
   env = { ...(await environmentWithNode(20)), HOST: '127.0.0.1' }
 }, 180_000)
 
-/** One line of the README in the clone: its output. Throws with all of it when the line fails. */
+/** Runs one line of the README in the clone. Returns its output. Throws with the whole output if the line fails. */
 async function shell(line: string): Promise<string> {
   try {
     const options = { cwd: clone, env, timeout: 300_000 }
@@ -82,7 +82,7 @@ test('I36: from `npm ci` to a code that is sent: every line does what the README
       .replace(/^SECRET=$/m, `SECRET=${'a secret of a clone '.repeat(2)}`),
   )
   await shell(migrate)
-  // The servers of the tests trade safety for speed, and the policy file has routes to the sandbox alone.
+  // The servers of the tests are fast and not durable, and the policy file has routes to the sandbox alone.
   const errors = (await shell(`${doctor} || true`)).matchAll(/^ERROR +(.*)$/gm)
   expect([...errors].map(([, error]) => error)).toEqual([
     expect.stringContaining('fsync is off'),
@@ -109,7 +109,7 @@ test('I36: from `npm ci` to a code that is sent: every line does what the README
   })
 }, 400_000)
 
-/** A line that goes on, until it is ready; ended after the test. Its admin port is one that is free here. */
+/** Runs a line that does not end, until it is ready. It ends after the test. Its admin port is a free one. */
 async function start(line: string): Promise<void> {
   const adminPort = await findFreePort()
   const command = `ADMIN_PORT=${adminPort} ${line.replace(/ADMIN_PORT=\d+ /, '')}`
@@ -130,7 +130,7 @@ async function start(line: string): Promise<void> {
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const closed = once(child, 'close')
-  // All of its group, as Ctrl-C in a terminal does.
+  // Sent to the whole group, like Ctrl-C in a terminal.
   process.kill(-(child.pid as number), 'SIGINT')
   await closed
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { environmentNames, readEnvironment } from '../../src/config/environment.ts'
 import { readSource } from '../tools/source-files.ts'
 
-/** A name that is given a value, or offered as a comment: `PORT=3000`, `# SECRET_PREVIOUS=`. */
+/** A name with a value, or in a comment: `PORT=3000`, `# SECRET_PREVIOUS=`. */
 const assignment = /^(?:# ?)?([A-Z][A-Z0-9_]*)=(.*)$/gm
 
 const example = [...readSource('.env.example').matchAll(assignment)].map(([line, name, value]) => ({
@@ -15,7 +15,7 @@ test('.env.example names every variable the service reads, once, and no other', 
   expect(example.map(({ name }) => name).sort()).toEqual([...environmentNames].sort())
 })
 
-/** As a reader would fill it in: every value that is set, and a secret where one is missing. */
+/** The file as a reader fills it in: every given value, and a secret where one is missing. */
 const filled = Object.fromEntries(
   example.filter(({ isSet }) => isSet).map(({ name, value }) => [name, value || 'x'.repeat(32)]),
 )

@@ -1,4 +1,4 @@
-/** The catalogue of errors against docs/http.md, both ways, and against what a running API answers. */
+/** The catalogue of errors compared with docs/http.md in both directions, and with the answers of a running API. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { problems } from '../../src/base/problems.ts'
@@ -65,7 +65,7 @@ test('a running API refuses in the order and with the members that docs/http.md 
   )
   expect(names(named)).toHaveLength(3)
   for (const name of names(named)) expect(headers.get(name)).not.toBeNull()
-  // Sent twice it would read "60, 60".
+  // Sent twice, it would read "60, 60".
   expect(headers.get('Retry-After')).toMatch(/^\d+$/)
 })
 
@@ -78,7 +78,7 @@ test('the refusal that docs/http.md shows has the headers of a real one', async 
   expect(status).toBe(429)
   const names = ['Retry-After', 'RateLimit-Policy', 'RateLimit']
   const real = names.map((name) => `${name}: ${headers.get(name)}`).join('\n')
-  // By the time it was asked again, a second may have passed.
+  // A second may have passed before the repeat.
   const withoutWait = (text: string) => text.replaceAll(/(After: |t=)\d+/g, '$1')
   expect(withoutWait(shown)).toBe(withoutWait(real))
 })

@@ -7,7 +7,7 @@ const patterns = readSource('.gitignore')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'))
 
-/** For the patterns that we use: a name, `*`, and a folder with its slash. */
+/** Understands only the patterns in use: a name, `*`, and a folder with its slash. */
 const isIgnored = (file: string) =>
   patterns.some((pattern) => matchesGlob(file, `**/${pattern}${pattern.endsWith('/') ? '**' : ''}`))
 

@@ -4,7 +4,7 @@ import { findFiles, readSource } from '../tools/source-files.ts'
 const page = readSource('docs/invariants.md')
 const defined = [...page.matchAll(/^\| ([IFS]\d+) \|/gm)].map(([, name = '']) => name)
 
-/** The text of every test file, and with it every title. */
+/** The text of every test file, which includes every title. */
 const tests = findFiles('test/**/*.ts').map(readSource).join('\n')
 const cited = new Set([...tests.matchAll(/\b([IF]\d{1,2})\b/g)].map(([, name = '']) => name))
 

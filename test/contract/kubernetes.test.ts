@@ -1,4 +1,7 @@
-/** The manifests of deploy/kubernetes name the same pods, ports and labels; without a cluster, nothing else would notice. */
+/**
+ * The manifests of deploy/kubernetes name the same pods, ports and labels. Without a cluster, nothing else would
+ * notice a difference.
+ */
 import { execFileSync } from 'node:child_process'
 import { basename } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { findFiles, findSourceFiles, importsIn, readSource } from '../tools/source-files.ts'
 
 /**
- * Who may know whom. A request goes http → captcha → limiter / notice → queue → delivery → provider
- * and never back; siblings meet only in `main`. Behind a room stands what it may import beside itself and
- * `base`; `types:` allows `import type` and nothing that runs.
+ * The allowed imports between rooms. A request goes http → captcha → limiter / notice → queue → delivery → provider
+ * and never back. Siblings meet only in `main`. After each room are the rooms that it may import besides `base`.
+ * `types:` allows only `import type`.
  */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   base: [],

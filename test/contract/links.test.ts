@@ -7,7 +7,10 @@ import { findFiles, readSource, repositoryRoot } from '../tools/source-files.ts'
 
 const pages = findFiles('{*.md,docs/**/*.md,lua/*.md,src/**/*.md}')
 
-/** `templates/` is left out, where guides name files for the reader to make, and so is what has a placeholder in capitals. */
+/**
+ * `templates/` is left out, because guides name files there that the reader makes. So are paths with a placeholder in
+ * capitals.
+ */
 const ownPath =
   /(?<![\w/.@-])((?:src|test|web|lua|site|bench|deploy|examples|policies|prisma)\/(?!\S*[A-Z]{2})[\w./*@-]*[\w*])/g
 

@@ -14,8 +14,8 @@ const { packages } = JSON.parse(readSource('package-lock.json')) as {
 const paths = Object.keys(packages)
 
 /**
- * npm silently leaves out an optional package it can't find while it writes the lockfile, and then
- * `npm ci` refuses that lockfile on every machine.
+ * When npm writes the lockfile, it silently leaves out an optional package that it can't find. Then `npm ci` refuses
+ * that lockfile on every machine.
  */
 test('the lockfile holds the packages of every platform, not only of the one it was written on', () => {
   const optional = paths.flatMap((path) =>
@@ -36,7 +36,7 @@ test('the limiter has the version of Postern, and asks for the same packages', (
   const postern = JSON.parse(readSource('package.json'))
   const { version, dependencies, repository } = JSON.parse(readSource('src/limiter/package.json'))
   expect(postern).toMatchObject({ version, dependencies })
-  // npm publishes with provenance only if the repository of a package is the one that releases it.
+  // npm publishes with provenance only if a package names the repository that releases it.
   expect(repository).toEqual({ ...postern.repository, directory: 'src/limiter' })
   expect(packages['src/limiter']).toMatchObject({ version, dependencies })
 })

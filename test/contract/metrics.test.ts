@@ -1,6 +1,6 @@
 /**
- * docs/metrics.md, the dashboard and the alert rules name metrics and labels as text: here they are
- * held to the list in src/base/metrics.ts, both ways.
+ * docs/metrics.md, the dashboard and the alert rules name metrics and labels as text. This test compares them with
+ * the list in src/base/metrics.ts, in both directions.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -26,14 +26,14 @@ const all = new Map(
     (metric) => [metric.name, metric],
   ),
 )
-/** What prom-client collects of every Node process: documented by name where we use it. */
+/** Metrics that prom-client collects of every Node process. The docs name those that Postern uses. */
 const isDefault = (name: string) => /^postern_(process|nodejs)_/.test(name)
 const own = [...all.values()].filter(({ name }) => !isDefault(name))
 
-/** What a scrape or a histogram adds. */
+/** Labels that a scrape or a histogram adds. */
 const addedLabels = ['process', 'instance', 'job', 'le']
 
-/** Not on the dashboard, and why. */
+/** Metrics that the dashboard does not show, with the reason. */
 const notOnDashboard: Record<string, string> = {
   postern_test_sends_total: 'of use to whoever tests, not to who runs the service',
   postern_log_lines_dropped_total: 'of use only to explain why the log lacks lines',
@@ -66,7 +66,7 @@ const alerts = allRules.filter((rule) => 'alert' in rule)
 const records = new Map(
   allRules.flatMap((rule) => ('record' in rule ? [[rule.record, rule.expr]] : [])),
 )
-/** Records stand for their expressions. */
+/** Names of recording rules stand for their expressions. */
 function inFull(expr: string): string {
   return expr.replace(/postern:\w+:\w+/g, (name) => inFull(records.get(name) ?? name))
 }
@@ -76,7 +76,7 @@ const rules = alerts.map(({ alert, expr, annotations }) => ({
   legendFormat: annotations.summary,
 }))
 
-/** The metrics of an expression by the names of the list, histogram parts taken off. */
+/** The metrics of an expression by the names of the list, without the suffixes of histograms. */
 function metricsIn(expr: string): string[] {
   return (expr.match(/postern_[a-z0-9_]+\b(?!\*)/g) ?? []).map((name) => {
     const base = name.replace(/_(bucket|sum|count)$/, '')
@@ -125,7 +125,7 @@ test('each reason of postern_notices_unsent_total is an error that docs/http.md 
   const errors = [...table.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = '']) =>
     [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name),
   )
-  // What a receipt says comes after the message was sent; `abandoned` was never accepted.
+  // A receipt comes after the message was sent. `abandoned` was never accepted.
   const afterwards = ['not_delivered', 'abandoned']
   expect([...unsentReasons, ...afterwards].sort()).toEqual(errors.sort())
 })
@@ -164,7 +164,7 @@ test('the dashboard takes data source and process from variables, and has an id 
   // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's variable
   expect(new Set(used.map(([, uid]) => uid))).toEqual(new Set(['postern', '${datasource}']))
   for (const { where, expr } of onDashboard) {
-    // API processes take receipts and workers send: a share of the two has both.
+    // API processes take receipts and workers send, so a share of the two needs both.
     const selectors = expr.match(/postern_\w+(\{[^}]*\})?/g) ?? []
     const limited = selectors.filter((selector) => selector.includes('process=~"$process"'))
     expect(limited.length, expr).toBe(where === 'panel "Delivered"' ? 0 : selectors.length)

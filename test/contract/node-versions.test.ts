@@ -1,4 +1,6 @@
-/** What is said of Node: 20 or newer installs Postern, 22 or newer imports it, and 24 runs its processes. */
+/**
+ * The promises about Node: version 20 or newer installs Postern, 22 or newer imports it, and 24 runs its processes.
+ */
 import { expect, test } from 'vitest'
 import { docsPages } from '../tools/markdown.ts'
 import { findFiles, readSource } from '../tools/source-files.ts'
@@ -24,7 +26,10 @@ test('Node 22 or newer is what the limiter and every page about an import ask fo
   expect(readSource('docs/zh/embedding.md')).toContain('Node 22 或更新版本')
 })
 
-/** Commands that start TypeScript with whatever Node the reader has: one before 22.18 ends with a riddle. */
+/**
+ * Commands that start TypeScript with the reader's Node. Before 22.18, Node prints an error that does not name the
+ * cause.
+ */
 const bareCommand = /(?<!npx |api |node_modules\/\.bin\/)\bnode (?:--?\S+ )*[\w./-]+\.ts\b/g
 const bareCommandsIn = (text: string): string[] => text.match(bareCommand) ?? []
 

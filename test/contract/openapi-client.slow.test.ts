@@ -1,4 +1,4 @@
-/** A client generated from the document, as its users generate one: in a project of their own. */
+/** A client that is generated from the document as users do it: in a separate project. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ interface Document {
   paths: Record<string, { post?: { requestBody?: { content: Record<string, unknown> } } }>
 }
 
-/** Every body that a page sends with curl, as a caller of the generated types writes it: only what is shown. */
+/** Each body that a page sends with curl, in the generated types: only the shown members. */
 function shownBodies(document: Document): { name: string; line: string }[] {
   const blocks = ['README.md', ...docsPages]
     .flatMap(fencesOf)
@@ -46,7 +46,7 @@ function shownBodies(document: Document): { name: string; line: string }[] {
         new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
       const known = path in document.paths ? path : Object.keys(document.paths).find(fits)
       if (!known) throw new Error(`${nameOf(block)}: there is no ${path}`)
-      // What a provider sends to `/v1/receipts` is its own.
+      // The bodies that providers send to `/v1/receipts` are their own.
       if (!document.paths[known]?.post?.requestBody) return []
       const type = `paths['${known}']['post']['requestBody']['content']['application/json']`
       return [{ name: nameOf(block), line: `export const b: ${type} = ${body}` }]

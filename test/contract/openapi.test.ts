@@ -30,7 +30,7 @@ let document: {
   components: { schemas: Record<string, Schema> }
 }
 
-/** A schema itself, or the one that it names. */
+/** The schema itself, or the one that it refers to. */
 const resolved = (schema: Schema): Schema =>
   schema.$ref ? (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}) : schema
 
@@ -49,7 +49,7 @@ const operations = () =>
     })),
   )
 
-/** The part of docs/http.md under a call's heading. */
+/** The part of docs/http.md under the heading of a call. */
 const sectionOf = (call: string) =>
   docs.split(/^#{2,3} /m).find((section) => section.startsWith(`\`${call}\`\n`)) ?? ''
 

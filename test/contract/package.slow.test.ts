@@ -1,7 +1,7 @@
 /**
- * The package as others get it, in the image and from npm. The lines of the Dockerfile pack it; npm installs it into a
- * project that is not ours. There its program `postern` runs the service and the demo, and an Express app imports it as
- * examples/embedded does.
+ * The package as users get it, in the image and from npm. The lines of the Dockerfile pack it, and npm installs it
+ * into a foreign project. There its program `postern` runs the service and the demo, and an Express app imports it as
+ * in examples/embedded.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -61,14 +61,14 @@ let image: Stage
 let project: string
 let program: string
 let env: Record<string, string>
-/** After the first install: kilobytes of all packages but the Node, and the paths of the packages. */
+/** After the first install: kilobytes of all packages except for Node, and the paths of the packages. */
 let installed: { kilobytes: number; packages: string[] }
 
 beforeAll(async () => {
   project = await mkdtemp(join(inject('runFolder'), 'host-'))
   program = join(project, 'node_modules/.bin/postern')
   const stages = await buildStages(await mkdtemp(join(inject('runFolder'), 'image-')), {
-    // The Node of the base image is the first one.
+    // The Node of the base image comes first.
     PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
     HOME: process.env.HOME ?? '',
     ...fromCache,
@@ -117,7 +117,7 @@ async function packagesIn(folder: string): Promise<string[]> {
   return Object.keys(JSON.parse(lock).packages)
 }
 
-/** Those of these packages that only development needs. */
+/** The packages in this list that only development needs. */
 async function developmentPackages(paths: readonly string[]): Promise<string[]> {
   const { packages } = JSON.parse(await readFile(join(repositoryRoot, 'package-lock.json'), 'utf8'))
   return paths.filter((path) => packages[path]?.dev)
@@ -223,7 +223,7 @@ describe('its program', () => {
       expect(migrated).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied: /) })
       const doctor = await postern(['doctor'], settings)
       expect(doctor.stdout).toMatch(/^ok +settings +Node 24\./m)
-      // A sandbox is an error, and the advice is for somebody who has the package.
+      // A sandbox is an error, and the advice is for a user who has the package.
       expect(doctor).toMatchObject({
         code: 1,
         stdout: expect.stringContaining('postern keys create'),

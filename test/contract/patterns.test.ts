@@ -1,7 +1,6 @@
 /**
- * No pattern in `src` backtracks for longer than its input is long (I21): redos-detector reads every
- * regular expression we wrote and says so of most at once. Those it can't be sure of stand here, each
- * with the reason why it may stay.
+ * No regular expression in `src` backtracks for longer than its input is long (I21). redos-detector proves it for
+ * most of them. The others are listed here, each with the reason why it may stay.
  */
 import { isSafe } from 'redos-detector'
 import { expect, test } from 'vitest'
@@ -28,7 +27,7 @@ interface PatternNode extends SyntaxNode {
   readonly callee?: { readonly name?: string }
 }
 
-/** The patterns in a source, and how many are made at run time. */
+/** The patterns in a source, and the number of patterns made at run time. */
 function patternsIn(source: string): { literals: RegExp[]; made: number } {
   const literals: RegExp[] = []
   let made = 0
@@ -52,7 +51,7 @@ test('every pattern in src is linear, or stands here with its reason', () => {
     ({ pattern }) => !Object.hasOwn(known, String(pattern)) && !isLinear(pattern),
   )
   expect(doubtful.map(({ file, pattern }) => `${file}: ${pattern}`)).toEqual([])
-  // A reason that nothing needs any more would hide the next pattern of that spelling.
+  // A reason that no pattern needs would hide the next pattern with the same text.
   const used = new Set(found.map(({ pattern }) => String(pattern)))
   expect(Object.keys(known).filter((pattern) => !used.has(pattern))).toEqual([])
 })
@@ -69,7 +68,7 @@ test('patterns are made at run time only where it stands here', () => {
 })
 
 test.each([
-  // How Accept-Language was read until it stopped the service.
+  // The earlier pattern for Accept-Language, which could stop the service.
   /^\s*(en|zh)(?:-[a-z0-9-]+)?\s*(?:;\s*q=([01](?:\.\d{0,3})?))?\s*$/,
   /(a+)+$/,
   /\s+$/,

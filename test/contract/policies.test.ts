@@ -1,4 +1,4 @@
-/** The files in policies/: each loads, is what its comments say, and the starter is the default file. */
+/** The files in policies/: each loads and does what its comments promise, and the starter is the default file. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
@@ -13,7 +13,7 @@ const pathOf = (name: string) =>
   fileURLToPath(new URL(`../../policies/${name}.yaml`, import.meta.url))
 const read = (path: string) => readFileSync(path, 'utf8')
 
-/** Every rule of a file, with the comment above it; a comment stands for the rules right below it. */
+/** Every rule of a file, with the comment above it. A comment belongs to all rules right below it. */
 function rulesOf(name: string) {
   const { policies, browser } = parse(read(pathOf(name)))
   const declared: [string, RawRule[]][] = [
@@ -64,7 +64,7 @@ test('postern.yaml is policies/starter.yaml, but for where the templates are', (
 
 test.each(names)('policies/%s.yaml: no rule counts one app with another', (name) => {
   for (const { policy, rule } of rulesOf(name)) {
-    // Subjects of login attempts are made the app's own before they are counted, and a key is of one app.
+    // Subjects of login attempts belong to the app before they are counted, and a key belongs to one app.
     if (policy !== 'login') expect(rule.key, rule.name).toMatch(/\{app\}|\{keyId\}/)
   }
 })
@@ -117,7 +117,7 @@ test.each(commented)(
     })
     const permits = rule.permits === 'price' ? 1_000 : 1
     const acquire = () => limiter.acquire(policy, fields)
-    // So many at a time as the rule gives, or this would be a hundred thousand calls.
+    // As many at a time as the rule admits. Otherwise this would be a hundred thousand calls.
     const uses = limit / permits
     const step = uses > 1_000 ? uses : 1
     for (let used = 0; used < uses; used += step) {

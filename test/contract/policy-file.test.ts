@@ -1,4 +1,6 @@
-/** docs/policy-file.md against the schema of the policy file, both ways; test/docs reads its examples. */
+/**
+ * docs/policy-file.md compared with the schema of the policy file, in both directions. test/docs runs its examples.
+ */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
@@ -10,13 +12,13 @@ import { ruleSchema } from '../../src/limiter/policy/parse.ts'
 import { createSectionChecks } from '../../src/main/load-config.ts'
 import { loadTemplates } from '../../src/notice/templates.ts'
 import { ownKinds } from '../../src/providers/kinds.ts'
-import { fields } from '../../src/rules/fields.ts'
+import { fields } from '../../src/rules/key-fields.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const read = (path: string) => readFileSync(pathOf(path), 'utf8')
 const docs = read('docs/policy-file.md')
 
-/** What the examples and shipped files read from the environment. */
+/** Variables of the environment that the examples and shipped files read. */
 const env = { SMTP_URL: 'smtp://mail.example.com', SMS_SECRET: 'a secret of the carrier' }
 
 const parse = (text: string, path = pathOf('postern.yaml')) =>
@@ -37,13 +39,13 @@ interface Schema {
   anyOf?: Schema[]
 }
 
-/** Every key a schema names, as the docs write it: `code.length`, `routes.sms[].use`, `providers.<name>`. */
+/** Every key of a schema, in the spelling of the docs: `code.length`, `routes.sms[].use`, `providers.<name>`. */
 function keysOf(schema: Schema, at = ''): string[] {
   if (schema.properties) {
     const named = Object.entries(schema.properties).flatMap(([name, inner]) =>
       keysOf(inner, at ? `${at}.${name}` : name),
     )
-    // Besides those, any other name.
+    // Any other name.
     return typeof schema.additionalProperties === 'object' && schema.additionalProperties.type
       ? [...named, `${at}.<name>`]
       : named
@@ -51,7 +53,7 @@ function keysOf(schema: Schema, at = ''): string[] {
   if (typeof schema.additionalProperties === 'object') {
     return keysOf(schema.additionalProperties, `${at}.<name>`)
   }
-  // A list of plain values is one key; a list of objects has keys of its own.
+  // A list of plain values is one key. A list of objects has its own keys.
   if (schema.items?.properties) return [`${at}[]`, ...keysOf(schema.items, `${at}[]`)]
   return [at]
 }
@@ -70,7 +72,7 @@ function tableUnder(heading: string): { key: string; given: string }[] {
 
 test('docs/policy-file.md has every key of the schema and no other', () => {
   const documented = tableUnder('key').map(({ key }) => key)
-  // Their insides are checked by the rooms that use them; the two rows stand for those.
+  // The rooms that use them check their insides. The two rows stand for all of that.
   const expected = keysOf(inputOf(policyFileSchema)).flatMap((key) => {
     if (key === 'policies.<name>') return ['policies.<name>[]']
     return key === 'providers.<name>.kind' ? ['providers.<name>', key] : [key]

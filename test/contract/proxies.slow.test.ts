@@ -1,4 +1,7 @@
-/** The proxies of deploy/ before a real API: which address a visitor has there, and connections that outlive a restart. */
+/**
+ * The proxies of deploy/ before a real API: the address that a visitor has there, and connections that survive a
+ * restart.
+ */
 import { once } from 'node:events'
 import { Agent, request } from 'node:https'
 import { text } from 'node:stream/consumers'

@@ -14,7 +14,7 @@ function problemsOf(file: string, source: string): string[] {
 
   const inName = /-(\d+|N)\.lua$/.exec(file)?.[1]
   const numbers = [...body.matchAll(/KEYS\[(\d+)\]/g)].map(([, n]) => Number(n))
-  // Anything but a KEYS[1] with its number written out: a loop, #KEYS, unpack(KEYS).
+  // Any use of KEYS other than KEYS[1] with its number: a loop, #KEYS, unpack(KEYS).
   const isOpen = /\bKEYS\b(?!\[\d+\])/.test(body)
   const inBody = isOpen ? 'N' : String(Math.max(0, ...numbers))
   if (inName !== inBody) problems.push(`takes ${inBody} keys, and its name says ${inName}`)
@@ -27,7 +27,7 @@ function problemsOf(file: string, source: string): string[] {
     if (isUsed && !isNamed) problems.push(`header does not name its ${array}`)
   }
   for (const n of new Set(numbers)) {
-    // One line may stand for several, as in KEYS[1…]; a lone key needs no number.
+    // One line may stand for several, as in KEYS[1…]. A single key needs no number.
     const named = new RegExp(`^-- KEYS(\\[(${n}\\b|\\d+ ?(…|\\.\\.))| +\\S)`, 'm')
     if (!isOpen && !named.test(header)) {
       problems.push(`header does not name KEYS[${n}]`)

@@ -14,7 +14,7 @@ import {
 const maxFileLines = 250
 const maxFunctionLines = 70
 
-/** Long lists: a reader takes one entry at a time. */
+/** Long lists: a reader reads one entry at a time. */
 const lists = [
   'createMetrics in src/base/metrics.ts',
   'src/base/metrics.ts',
@@ -87,8 +87,8 @@ const declaredExport =
   /^export (?:declare |abstract |async )*(function\*?|const|let|class|interface|type) +(\w+)/gm
 
 /**
- * The exports of a source that others must import. A type that its own file uses may be in the signature of
- * another export: then the package's declarations need its name.
+ * The exports of a source that others must import. A type that its own file uses may be in the signature of another
+ * export: then the package's declarations need its name.
  */
 const exportsIn = (source: string) =>
   [...source.matchAll(declaredExport)].flatMap(([, kind = '', name = '']) => {
@@ -97,7 +97,7 @@ const exportsIn = (source: string) =>
     return isType && isUsedHere ? [] : [name]
   })
 
-/** Files that are started, or bundled, by their path. */
+/** Files that are started or bundled by their path. */
 const started = [
   'src/commands/postern.ts',
   'src/dev/demo-worker.ts',
@@ -105,7 +105,7 @@ const started = [
   'web/demo/page.ts',
 ]
 const manifest = readSource('package.json')
-/** Others than our own files use it: a command, a process, somebody's import of the package. */
+/** Used by other code than Postern's: a command, a process, an import of the package. */
 const isEntry = (file: string) =>
   started.includes(file) ||
   manifest.includes(file) ||

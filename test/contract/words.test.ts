@@ -1,8 +1,8 @@
-/** Plain words: a reader with school English, in a hurry, reads each sentence once. */
+/** Plain words: a hurried reader with school English reads each sentence once. */
 import { expect, test } from 'vitest'
 import { commentsIn, findFiles, readSource } from '../tools/source-files.ts'
 
-/** A pattern that is not used, and what stands in its place. Add a row once nothing in the tree matches it. */
+/** A pattern that must not occur, and its replacement. Add a row when nothing in the tree matches it. */
 const notUsed: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bnone of ours\b/i, 'name the thing: "not a Postern value"'],
   [/\b(has|have) come\b/i, 'arrived'],
@@ -25,8 +25,8 @@ const notUsed: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bin the hands of\b/i, 'which process has claimed or leased it'],
 ]
 
-/** Folders where more patterns are not used. A row moves to the table above once the whole tree is clean of it. */
-const plainFolders = /^(src\/|web\/|lua\/|docs\/|policies\/|deploy\/|[^/]+$)/
+/** Folders where more patterns must not occur. A row moves to the table above when the whole tree is free of it. */
+const plainFolders = /^(src\/|web\/|lua\/|docs\/|policies\/|deploy\/|test\/|bench\/|[^/]+$)/
 const notUsedThere: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [
     /^(\/\*\*|\/\/|#|['"`])? ?(What|Who|Whose|Whom|Those|Of)\b/,
@@ -43,8 +43,10 @@ const notUsedThere: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\b(last|its) word\b/i, 'last answer, report'],
   [/\blook(s|ed|ing)? at\b/i, 'checks, reads'],
   [/\bis over\b/i, 'ended, expired'],
-  [/\bfar ends?\b/i, 'provider'],
 ]
+
+/** Only in the product: a test's program in place of a provider is a far end. */
+const farEnd = /\bfar ends?\b/i
 
 interface Passage {
   readonly file: string
@@ -52,7 +54,7 @@ interface Passage {
   readonly text: string
 }
 
-/** Their comments are read by operators. */
+/** Operators read their comments. */
 const settingsFiles = findFiles(
   '{{postern,docker-compose,policies/*,deploy/**/*}.{yaml,yml,cfg,conf,service},deploy/caddy/Caddyfile,.env.example,Dockerfile}',
 )
@@ -65,6 +67,14 @@ const passages: Passage[] = [
       ...passagesOf(file, commentsIn(readSource(file))),
       ...passagesOf(file, readSource(file).match(/(?<!\w)(['`"])\S+ \S[^\n]*?\1/g) ?? []),
     ]),
+  ...findFiles('{test,bench}/**/*.ts').flatMap((file) =>
+    passagesOf(
+      file,
+      commentsIn(readSource(file))
+        .filter((comment) => /^(\/\*\*|\/\/)/.test(comment))
+        .map(withoutCommands),
+    ),
+  ),
   ...findFiles('lua/*.lua').flatMap((file) =>
     passagesOf(file, readSource(file).match(/(^--.*\n)+/gm) ?? []),
   ),
@@ -77,12 +87,17 @@ const passages: Passage[] = [
   typeof one === 'string' ? passagesOf(one, paragraphsOf(readSource(one))) : [one],
 )
 
+/** Commands in a comment are indented. */
+function withoutCommands(comment: string): string {
+  return comment.replace(/^ \* {3,}\S.*$/gm, ' *')
+}
+
 function passagesOf(file: string, texts: readonly string[]): Passage[] {
   const source = readSource(file)
   return texts.map((raw) => ({
     file,
     line: source.slice(0, source.indexOf(raw)).split('\n').length,
-    // A phrase may go on in the next line.
+    // A phrase may continue in the next line.
     text: raw.trim().replace(/\s+(\*|\/\/|--|#)?\s*/g, ' '),
   }))
 }
@@ -108,12 +123,17 @@ test.each(notUsedThere)('%s is not used in the plain folders: %s', (pattern) => 
   expect(foundIn(plainPassages, pattern)).toEqual([])
 })
 
+test('a provider is not called a far end in the product', () => {
+  const ofProduct = plainPassages.filter(({ file }) => !/^(test|bench)\//.test(file))
+  expect(foundIn(ofProduct, farEnd)).toEqual([])
+})
+
 const maxSentenceWords = 25
 /** Four comments of delivery, providers and upkeep are still longer. */
 const isShort = ({ file }: Passage) =>
   plainFolders.test(file) && !/^src\/(delivery|providers|upkeep)\//.test(file)
 
-/** A colon or semicolon ends a sentence too. Pictures are left out. */
+/** A colon or semicolon also ends a sentence. Pictures are left out. */
 const longSentencesIn = (text: string): string[] =>
   text.includes('──')
     ? []

@@ -7,7 +7,7 @@ test('isSameSecret: the whole is compared, and another length is another secret'
   for (const given of ['', 'a', 'a secre', 'a secrer', 'A secret', 'a secret ', 'b secret']) {
     expect(isSameSecret(given, 'a secret')).toBe(false)
   }
-  // As many characters, and more bytes.
+  // The same number of characters, and more bytes.
   expect(isSameSecret('é', 'e')).toBe(false)
   expect(isSameSecret('', '')).toBe(true)
 })

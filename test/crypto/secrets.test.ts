@@ -31,7 +31,7 @@ test('unseal: one altered bit anywhere, another context, or a cut is refused', (
   for (const length of [0, 11, 12, 20, 27, 28, sealed.length - 1]) {
     expect(() => secrets.unseal(sealed.subarray(0, length), 'id')).toThrow()
   }
-  // With nothing sealed, all that is left to cut is the tag itself.
+  // With nothing sealed, only the tag is left to cut.
   const empty = secrets.seal('', 'id')
   for (let length = 0; length < empty.length; length += 1) {
     expect(() => secrets.unseal(empty.subarray(0, length), 'id')).toThrow()

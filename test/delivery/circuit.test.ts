@@ -8,7 +8,10 @@ afterEach(() => void vi.useRealTimers())
 const accepted: SendResult = { kind: 'accepted' }
 const unavailable: SendResult = { kind: 'unavailable', detail: 'no' }
 
-/** A call that is answered so after so long, and shows before that it lives; undefined when it was kept out. */
+/**
+ * A call that gets this result after this time, and shows before that the provider is alive. Undefined if the circuit
+ * did not allow it.
+ */
 function callThrough(
   passage: Passage | undefined,
   result: SendResult,
@@ -26,7 +29,7 @@ function callThrough(
 function open(slots = 100) {
   const changes: boolean[] = []
   const circuit = createCircuit(slots, (isOpen) => changes.push(isOpen))
-  /** A call that is answered so after so long; undefined when it was kept out. */
+  /** A call that gets this result after this time. Undefined if the circuit did not allow it. */
   const call = (result: SendResult, afterMs = 0) => callThrough(circuit.enter(), result, afterMs)
   return { changes, circuit, call }
 }
@@ -76,7 +79,7 @@ test('circuit: a dead provider is probed every 3 s, by one call at a time, and i
   await good
   expect(changes).toEqual([true, false])
   expect(circuit.openForMs()).toBe(0)
-  // The probe took a moment, so calls that hang are noticed as soon as before.
+  // The probe took a moment. So calls that hang are noticed as soon as at the start.
   const hung = Array.from({ length: 5 }, () => call(unavailable, 2_000))
   await vi.advanceTimersByTimeAsync(1_500)
   expect(changes).toEqual([true, false, true])
@@ -133,7 +136,7 @@ test('circuit: a provider known to take 2 s is kept in use, and noticed when it 
 
 const postponed: SendResult = { kind: 'postponed', detail: 'no answer in time' }
 
-/** A call whose far end shows after so long that it lives, and answers later. */
+/** A call whose provider shows after this time that it is alive, and answers later. */
 function aliveAfter(
   circuit: ReturnType<typeof open>['circuit'],
   aliveMs: number,
@@ -148,7 +151,7 @@ test('circuit: a far end that shows that it lives is not overdue, and its silenc
   await vi.advanceTimersByTimeAsync(5_000)
   await Promise.all(silent)
   expect(changes).toEqual([])
-  // A dead far end is noticed as soon as before.
+  // A dead provider is noticed as soon as at the start.
   const hung = Array.from({ length: 5 }, () => call(unavailable, 5_000))
   await vi.advanceTimersByTimeAsync(1_500)
   expect(changes).toEqual([true])
@@ -165,7 +168,7 @@ test('circuit: a sign of life that comes late closes it, in a call as in a probe
   expect(changes).toEqual([true, false])
   await vi.advanceTimersByTimeAsync(3_000)
   await Promise.all(silent)
-  // Overdue calls that were excused are not counted on.
+  // Overdue calls that were excused no longer count.
   const one = call(unavailable, 2_000)
   await vi.advanceTimersByTimeAsync(2_000)
   await one
@@ -181,7 +184,7 @@ test('circuit: a sign of life that comes late closes it, in a call as in a probe
 
 test('circuit: with two slots, both of them hanging open it; one does not', async () => {
   const { changes, circuit, call } = open(2)
-  // Good calls before do not outweigh those that hang.
+  // Earlier good calls do not outweigh calls that hang.
   const good = Array.from({ length: 3 }, () => aliveAfter(circuit, 1, 2))
   await vi.advanceTimersByTimeAsync(2)
   await Promise.all(good)

@@ -24,7 +24,7 @@ import { testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-/** One worker's delivery over a real table, with providers that say what the test wants. */
+/** The delivery of one worker over a real table, with providers whose answers the test sets. */
 const { url, pool } = await testDatabase()
 const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
 releaseLater(() => database.close())
@@ -47,7 +47,7 @@ const tooFast = (retryAfterMs: number): SendResult => ({
   detail: 'slowly',
 })
 
-/** A provider behind its guarded that answers from the list, the last answer for ever. */
+/** A guarded provider that answers from the list. The last answer repeats. */
 function guardedOf(
   name: string,
   answers: readonly (SendResult | ((message: Message) => Promise<SendResult>))[],
@@ -107,7 +107,7 @@ function worker(
   })
 }
 
-/** A turn at once for every message. */
+/** Grants a turn at once to every message. */
 const turns = (provider: string, call: Turn['call']) => async (): Promise<Turn> => ({
   kind: 'turn',
   provider,
@@ -116,7 +116,7 @@ const turns = (provider: string, call: Turn['call']) => async (): Promise<Turn> 
   async end() {},
 })
 
-/** The same without its gate: no breaker and no pause keeps a message away, so every pass is a call. */
+/** The same without the gate: no circuit and no pause delays a message, so every pass is a call. */
 function gateless(name: string, answers: readonly SendResult[]) {
   let calls = 0
   const guarded: GuardedProvider = {
@@ -169,14 +169,14 @@ const outcomesOf = async (id: string) =>
     ({ provider, outcome }: { provider: string; outcome: string }) => `${provider} ${outcome}`,
   )
 
-/** How many notices ended unsent, by reason; without those of which there were none. */
+/** The number of notices that ended unsent, by reason, without reasons that have none. */
 async function unsent(metrics: Metrics): Promise<Record<string, number>> {
   const { values } = await metrics.unsent.get()
   const counted = values.filter(({ value }) => value > 0)
   return Object.fromEntries(counted.map(({ labels, value }) => [labels.reason, value]))
 }
 
-/** Passes, each as soon as the one before is over, until the notice is final. */
+/** Runs passes one after the other until the notice is final. */
 async function untilDone(deliver: (id: string) => Promise<Verdict>, id: string, passes = 20) {
   for (let pass = 0; pass < passes; pass++) if ((await deliver(id)).done) return
   throw new Error('it does not end')
@@ -210,7 +210,7 @@ describe('what waits for a slot has not begun (I22)', () => {
     const [one, two] = [await created(), await created()]
     const verdicts = [deliver(one), deliver(two)]
     await eventually(async () => (await rowOf(one)).state === 'sending')
-    // As long as the second has not begun, nothing happens that could be waited for.
+    // Before the second call begins, nothing happens that could be awaited.
     await new Promise((resolve) => setTimeout(resolve, 200))
     expect(await rowOf(two)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
     free()
@@ -284,7 +284,7 @@ describe('tries', () => {
     const row = await rowOf(id)
     expect(row).toMatchObject({ state: 'sent', provider: 'a', error: null })
     expect(calls()).toBe(31)
-    // The row keeps one entry for the outage, and the metrics every call of it.
+    // The row has one entry for the whole outage. The metrics count every call.
     expect(row.attempts).toMatchObject([
       { provider: 'a', outcome: 'unavailable', detail: 'down', count: 30 },
       { provider: 'a', outcome: 'accepted' },
@@ -383,7 +383,7 @@ describe('tries', () => {
     const verdict = await deliver(id)
     expect(verdict.done ? 0 : verdict.againInMs).toBeLessThanOrEqual(2_000)
     const { due_at, expires_at } = await rowOf(id)
-    // The pause that was asked for is an hour.
+    // The provider asked for a pause of an hour.
     expect(due_at.getTime()).toBeLessThanOrEqual(expires_at.getTime() + 10_000)
     await eventually(async () => (await deliver(id)).done, { everyMs: 100 })
     expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
@@ -474,7 +474,7 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
     expect(verdict.done ? 0 : verdict.againInMs).toBeGreaterThanOrEqual(1_000)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
     expect(calls).toEqual([])
-    // What the newer one knows.
+    // The template and locale that the newer worker knows.
     await pool.query(
       `UPDATE notice SET template = 'welcome', locale = 'en', sealed_params = $2 WHERE id = $1`,
       [id, secrets.seal(JSON.stringify({ name: 'Ada' }), id)],
@@ -646,7 +646,7 @@ describe('what a provider says', () => {
     const id = await created()
     let waitMs = 0
     for (let call = 0; call < 5; call++) waitMs = againInMs(await deliver(id))
-    // Its own pause would be 4 to 8 s by now.
+    // Without the provider's answer the pause would be 4 to 8 s by now.
     expect(waitMs).toBeGreaterThan(3_000)
     expect(waitMs).toBeLessThanOrEqual(3_500)
   })
@@ -852,7 +852,7 @@ describe('what a provider says', () => {
     expect(againInMs(await both(id))).toBe(4_000)
     const reversed = worker([held('b', 'circuit', 4_000), held('a', 'paused', 9_000)])
     expect(againInMs(await reversed(id))).toBe(4_000)
-    // A message that only has to wait for its turn does not go elsewhere; for any other reason it does.
+    // A message that only waits for its turn does not go to another provider. For any other reason it does.
     const b = guardedOf('b', [accepted])
     expect(againInMs(await worker([held('a', 'pace', 7_000), b.guarded])(id))).toBe(7_000)
     expect(b.calls).toEqual([])

@@ -42,7 +42,7 @@ function open(
     },
   )
   releaseLater(() => guarded.stopWaiting())
-  /** `begin`: what is done in the turn before the call. Its result is the time limit, or undefined for no call. */
+  /** `begin`: the work of the turn before the call. It returns the time limit, or undefined for no call. */
   async function sendTo(
     to: string,
     { begin = async () => 1_000, ...more }: Partial<Wish> & { begin?: Begin } = {},
@@ -87,7 +87,7 @@ test('recipients whose answers never come, of a far end that shows that it lives
     send: async ({ to }, _signal, onAlive) => {
       if (to === 'good') return accepted
       onAlive?.()
-      // Longer than the time from which the breaker counts a call as slow.
+      // Longer than the time after which the circuit counts a call as slow.
       await new Promise((resolve) => setTimeout(resolve, 1_800))
       return { kind: 'postponed', detail: 'no answer in time' }
     },
@@ -110,7 +110,7 @@ test('no more calls at once than the provider carries, each with its own clock f
   })
   const begin = async () => {
     begun.push(performance.now())
-    // Shorter than the wait of the last, longer than a call.
+    // Shorter than the wait of the last call, and longer than one call.
     return 150
   }
   const results = await Promise.all(
@@ -259,7 +259,7 @@ test('the provider asks for a pause while a message waits for its slot: that one
 })
 
 describe('a provider that is known to be fast', () => {
-  /** A hundred quick calls, then two that hang and hold both slots. */
+  /** A hundred quick calls, then two that hang and keep both slots. */
   async function busy(more: Parameters<typeof open>[1] = {}) {
     const calls: string[] = []
     const ends: ((result: SendResult) => void)[] = []

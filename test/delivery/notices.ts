@@ -4,7 +4,7 @@ import { eventually } from '../tools/wait.ts'
 
 const digits = (count: number) => String(randomInt(10 ** count)).padStart(count, '0')
 
-/** Recipients nobody else uses. */
+/** Recipients that no other test uses. */
 export const freshPhone = (prefix = '+86138') => `${prefix}${digits(8)}`
 export const freshEmail = () => `${digits(12)}@example.test`
 
@@ -15,7 +15,7 @@ export const noticeBody = (channel: 'sms' | 'email', to: string) => ({
   params: { name: 'Ada' },
 })
 
-/** A notice as PostgreSQL has it. */
+/** The row of a notice in PostgreSQL. */
 // biome-ignore lint/suspicious/noExplicitAny: rows of a table whose shape the store's tests hold
 export async function rowOf(postern: Pick<Postern, 'database'>, id: string): Promise<any> {
   const { rows } = await postern.database.pool.query('SELECT * FROM notice WHERE id = $1', [id])

@@ -72,7 +72,7 @@ test('pace: over all recipients together, and each that waits is told a later ti
   const [first = 0, second = 0, third = 0] = waits
   expect(first).toBeGreaterThan(9_000)
   expect(first).toBeLessThanOrEqual(10_000)
-  // 5 s apart, as the pace allows, less the time that the question took.
+  // 5 s apart, as `pace` allows, minus the time between the questions.
   expect(second - first).toBeGreaterThan(4_000)
   expect(second - first).toBeLessThanOrEqual(5_000)
   expect(third - second).toBeGreaterThan(4_000)

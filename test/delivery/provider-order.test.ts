@@ -59,7 +59,7 @@ describe('weights', () => {
   test('3 to 1: three of four messages go to the first, and weight 0 is only the reserve', () => {
     const counts = { a: 0, b: 0, c: 0 }
     let step = 0
-    // Evenly spread draws, so that the shares are exact.
+    // Evenly spread draws make exact shares.
     const random = () => (step++ % 400) / 400 + 0.00125
     for (let index = 0; index < 400; index++) {
       step = index

@@ -19,11 +19,11 @@ test.each([
 })
 
 test.each([
-  // That it was taken is worth more than its id.
+  // The acceptance counts even if its id can not be stored.
   [{ kind: 'accepted', messageId: 'a\nb' }, { kind: 'accepted' }],
   [{ kind: 'accepted', messageId: 7, more: true }, { kind: 'accepted' }],
   [{ kind: 'rejected' }, { kind: 'rejected', detail: none }],
-  // Rows, logs and operators must not get what only the recipient may read.
+  // Rows, logs and operators must not get texts that are for the recipient only.
   [
     { kind: 'rejected', detail: 'no such number: 8613800138000, 004217' },
     { kind: 'rejected', detail: 'no such number: ***, ***' },
@@ -32,7 +32,7 @@ test.each([
     { kind: 'throttled', detail: `${'x'.repeat(195)} 13800138000`, retryAfterMs: 5_000 },
     { kind: 'throttled', detail: `${'x'.repeat(195)} ***`, retryAfterMs: 5_000 },
   ],
-  // PostgreSQL keeps no NUL, and no half of a character.
+  // PostgreSQL stores no NUL and no half of a character.
   [
     { kind: 'rejected', detail: 'a\u0000b' },
     { kind: 'rejected', detail: none },
@@ -53,12 +53,12 @@ test.each([
     { kind: 'throttled', detail, retryAfterMs: -1 },
     { kind: 'throttled', detail, retryAfterMs: 1_000 },
   ],
-  // A carrier that says "at once" would be called in a loop until the end of the message's time.
+  // If a carrier answers "at once", the worker must not call it in a loop until the message expires.
   [
     { kind: 'postponed', detail, retryAfterMs: 0 },
     { kind: 'postponed', detail, retryAfterMs: 1_000 },
   ],
-  // It was not taken for sure, whatever the wait: an HTTP date read as a number is NaN.
+  // The wait is wrong (an HTTP date read as a number is NaN), but the message was surely not accepted.
   [
     { kind: 'throttled', detail, retryAfterMs: Number.NaN },
     { kind: 'throttled', detail, retryAfterMs: 10_000 },

@@ -11,7 +11,7 @@ import type { NoticeStore } from '../../src/notice/store.ts'
 import type { Templates } from '../../src/notice/templates.ts'
 import type { SendResult } from '../../src/providers/provider.ts'
 
-/** The table here is the part that fails: what a worker does while its words are not taken. */
+/** Here the table is the part that fails: what does a worker do while its outcomes are not written? */
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const log = createLog({ level: 'silent', process: 'test' })
 const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }

@@ -5,7 +5,7 @@ import { freshEmail, freshPhone, noticeBody, rowOf, untilFinal } from './notices
 
 const dead = (result: string) => ({ kind: 'sandbox', query: false, faults: [{ result }] })
 
-/** The id of an accepted one. What a busy machine's Redis was too late for is sent again, as callers do. */
+/** The id of an accepted send. A 503 of a busy machine is sent again, as callers do. */
 const accepted = (postern: Postern, notice: unknown): Promise<string> =>
   eventually(
     async () => {
@@ -64,7 +64,7 @@ describe('one provider of two is dead', () => {
         startPostern({
           policyFile: {
             policies: noLimits,
-            // So that the circuit opens long before the first call has ended.
+            // The circuit must open long before the first call has ended.
             delivery: { timeout: '15s' },
             providers: { phone: { kind: 'sandbox' }, first, spare: { kind: 'sandbox' } },
             routes: { sms: [{ use: ['phone'] }], email: [{ use: ['first', 'spare'] }] },
@@ -92,7 +92,7 @@ describe('one provider of two is dead', () => {
         `${how}: mails waited ${words(told.mailsMs)} ms, where nobody died ${words(control.mailsMs)};`,
         `SMS ${words(told.textsMs)} ms, where nobody died ${words(control.textsMs)}`,
       )
-      // A call of the dead one takes fifteen seconds.
+      // A call of the dead provider takes fifteen seconds.
       expect(at(told.mailsMs, 0.9)).toBeLessThan(at(control.mailsMs, 0.9) * 2 + 1_000)
       expect(at(told.textsMs, 0.5)).toBeLessThan(at(control.textsMs, 0.5) * 2 + 1_000)
       const ways: string[][] = []
@@ -101,7 +101,7 @@ describe('one provider of two is dead', () => {
         expect(provider).toBe('spare')
         ways.push(attempts.map((attempt: { provider: string }) => attempt.provider))
       }
-      // All but those the dead one is probed with.
+      // All messages except those that probe the dead provider.
       expect(ways.slice(40).filter((way) => way.includes('first')).length).toBeLessThanOrEqual(4)
     },
   )
@@ -114,7 +114,7 @@ test('the only provider is dead, then back: messages wait without using up tries
       policies: noLimits,
       delivery: { tries: 1 },
       providers: {
-        // Fails whatever goes to this number, once each: five in a row, and the circuit opens for everyone.
+        // Fails the first message to each of these numbers. After five failures in a row the circuit opens.
         phone: { kind: 'sandbox', faults: [{ to, result: 'unavailable' }] },
       },
       routes: { sms: [{ use: ['phone'] }] },
@@ -157,7 +157,7 @@ test('pace 10 per 1s: never more in any second over two workers, all sent, and n
   for (let index = 10; index < times.length; index++) {
     aparts.push((times[index] as number) - (times[index - 10] as number))
   }
-  // A time is noted when the limiter's answer is read, so a busy machine shifts single ones by what that takes.
+  // The time is noted when the limiter's answer is read. On a busy machine, single times are late by that delay.
   expect(aparts.sort((a, b) => a - b)[aparts.length >> 1]).toBeGreaterThan(850)
   expect(aparts[0]).toBeGreaterThan(0)
 })

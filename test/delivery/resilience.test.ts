@@ -66,7 +66,7 @@ test('a send that was surely not taken gives its quota back', async () => {
     },
   })
   const { body } = await postern.post('/v1/notices', noticeBody('sms', to))
-  // Had the first call kept the quota, there would be no second within a minute.
+  // If the first call had kept its quota, there would be no second call within a minute.
   await eventually(
     async () => {
       const { attempts } = await rowOf(postern, body.id)

@@ -29,7 +29,7 @@ function provider(name: string, answer?: SendResult): GuardedProvider {
 
 const at = (second: number) => `2026-11-22T12:00:0${second}.000Z`
 
-/** Settles the tries of a notice; each is a provider (null: lost with its worker) and an outcome. */
+/** Settles the attempts of a notice. Each has a provider (null: lost with its worker) and an outcome. */
 async function resolve(
   attempts: readonly [string | null, AttemptOutcome][],
   providers: readonly GuardedProvider[],
@@ -89,7 +89,7 @@ test('no word yet, or none that can be asked: it stays unknown', async () => {
     expect(told).toEqual([])
     expect(left).toBe(1)
   }
-  // Its provider is no longer on the route.
+  // The provider of this attempt is no longer on the route.
   expect((await resolve([['gone', 'unknown']], [provider('a', notTaken)])).left).toBe(1)
   expect(asked).toEqual([])
 })

@@ -6,7 +6,7 @@ import { eventually } from '../tools/wait.ts'
 const bulk: SlotRequest = { isUrgent: false, weight: 1, withinMs: 60_000, isPatient: true }
 const code: SlotRequest = { ...bulk, isUrgent: true }
 
-/** Takes and enters the name when a slot was granted, or `-name` when not. */
+/** Adds the name to the list when a slot is granted, and `-name` when the message is sent away. */
 function line(slots: ReturnType<typeof createSlots>) {
   releaseLater(() => slots.close())
   const entered: string[] = []
@@ -94,7 +94,7 @@ test('slots: a full line sends bulk away, each later than the one before; a code
   expect(entered).toEqual(['a', '-d', '-e', '-c'])
   void take('code 2', code)
   await eventually(() => entered.length === 5)
-  // Codes alone in the line: there is no bulk to take the place of.
+  // Only codes are in the line, so no bulk message can give way.
   expect((await slots.take(code)).granted).toBe(false)
 })
 
@@ -104,12 +104,12 @@ test('slots: those sent away come back as the line moves, by the usual time of a
   const { take } = line(slots)
   const [first] = await Promise.all([take('a', bulk), take('b', bulk)])
   vi.advanceTimersByTime(1_100)
-  // A tenth of the way from 100 ms to 1,100 ms.
+  // A tenth of the range from 100 ms to 1,100 ms.
   if (first.granted) first.leave()
   await take('c', bulk)
   const waits: Promise<Slot>[] = []
   for (const name of ['d', 'e', 'f', 'g']) waits.push(take(name, bulk))
-  // A code takes the place of `e`, which comes back after the bulk before it.
+  // A code displaces `e`, which comes back after the bulk before it.
   void take('code', code)
   const [, e, f, g] = waits
   expect(await Promise.all([f, g, e])).toEqual([

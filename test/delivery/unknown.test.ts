@@ -79,7 +79,7 @@ test('a provider that hangs past the time of the notice: the call ends with it, 
   await untilFinal(to, [id])
   const row = await rowOf(to, id)
   expect(row).toMatchObject({ state: 'expired', error: 'provider_away' })
-  // By itself the call would take 5 s.
+  // Without the time limit the call would take 5 s.
   expect(row.attempts[0].durationMs).toBeLessThan(4_000)
   expect(await to.messages()).toHaveLength(0)
 })

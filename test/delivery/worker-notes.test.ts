@@ -28,7 +28,7 @@ test('every worker says what it has learnt, again when that changes, and nothing
     const said = (await read()).map(({ providers }) => providers.mail)
     return said.includes('circuit')
   })
-  // For how long is said with each note, and nothing of what is not open.
+  // Each note has the time for which the circuit stays open. Closed circuits are left out.
   await eventually(async () => {
     const notes = await read()
     const open = notes.find(({ providers }) => providers.mail === 'circuit')

@@ -30,7 +30,7 @@ async function ask(policy: string, to: string) {
   return decision
 }
 const laneOf = async (rule: string, window: string) => {
-  // The types of both sides meet only here.
+  // Only here, the types of both sides meet.
   const { lanes }: Pick<DemoState, 'followed' | 'lanes' | 'decisions'> = await watch.look()
   return lanes.find((lane) => lane.rule === rule && lane.window === window)
 }

@@ -1,4 +1,4 @@
-/** What the demo runs on. */
+/** The settings of the demo. */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'

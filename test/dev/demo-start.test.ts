@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
 import { runCommand } from '../tools/processes.ts'
 
-// Node's own `mkdir -p` would try for ever in a folder that is there and can hold no other.
+// Node's `mkdir -p` would try for ever in an existing folder that can contain no other.
 test('a data folder that can not be made: the demo ends and names the setting', async () => {
   const file = join(mkdtempSync(join(inject('runFolder'), 'demo-')), 'file')
   writeFileSync(file, '')

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const context = await browser.newContext({ locale: 'en-GB' })
   releaseLater(() => context.close())
   page = await context.newPage()
-  // Refusals are what the page is about; the browser tells each as a failed load.
+  // The page shows refusals on purpose, and the browser reports each as a failed load.
   page.on('console', (message) => {
     if (!/status of 4(10|22|29)/.test(message.text())) faults.push(message.text())
   })
@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 const words = (selector: string) => page.locator(selector).innerText()
 const story = () => words('#story')
-/** Presses it and waits until the play is over. */
+/** Presses the button and waits until the play has ended. */
 async function play(trial: string): Promise<string> {
   await page.click(`[data-trial=${trial}]`)
   const isOver = () => page.locator('[data-trial][aria-disabled=true]').count()
@@ -46,7 +46,7 @@ const startOver = () =>
   Promise.all([page.waitForResponse('**/demo/start-over'), page.click('#start-over')])
 
 const recordingFile = join(repositoryRoot, 'web/demo/recording.json')
-/** With it the recording that the page plays is made anew. */
+/** If set, the recording for the page is made again. */
 const isRecording = process.env.DEMO_RECORDING === '1'
 
 test('the recording that the page plays is what the demo does', async () => {
@@ -65,7 +65,7 @@ test('the recording that the page plays is what the demo does', async () => {
   expect(await ask()).toBe(202)
   await expect.poll(async () => (await state()).notices[0]?.state).toBe('sent')
   frames.push(await state())
-  // As long as the page shows the message before the second request.
+  // The page shows the message this long before the second request.
   if (isRecording) await page.waitForTimeout(3_000)
   expect(await ask()).toBe(429)
   frames.push(await state())
@@ -137,7 +137,7 @@ test('a visitor signs up: the code arrives on the phone, is filled in, and the s
 
 test('asks twice → refused with the wait, as a cross and a ring in the lane', async () => {
   expect(await play('twice')).toMatch(/Refused by the rule “recipient”\. .* in \d\d\.\d s/)
-  // The welcome was for the visitor before.
+  // The welcome was for the previous visitor.
   expect(await words('#signed-up')).toBe('')
   await expect.poll(() => page.locator('#lanes .full .cross').count()).toBe(1)
   expect(await page.locator('#lanes .full .passes').count()).toBe(1)
@@ -211,7 +211,7 @@ test('the tag to copy works: as curl, as fetch, and as HTML with what was chosen
   const choose = (name: string, value: string) => page.locator(`[name=${name}]`).selectOption(value)
   await choose('kind', 'curl')
   await choose('lang', 'zh')
-  // A number that no other test has used up.
+  // A number that no other test has used.
   const command = (await words('#tag-code')).replace('+8613800138000', '+8613800138777')
   const { stdout } = await promisify(execFile)('sh', ['-c', command])
   expect(JSON.parse(stdout)).toMatchObject({ channel: 'sms', to: '+8613****8777' })
@@ -281,14 +281,14 @@ test.each([
   },
 )
 
-/** As they travel, without the states that are asked for again and again. */
+/** Compressed sizes, without the states that the page fetches again and again. */
 const bytesOfPage = `performance.getEntries()
   .filter(({ name }) => !name.endsWith('/state'))
   .reduce((sum, { encodedBodySize = 0 }) => sum + encodedBodySize, 0)`
 
 /**
- * Which elements have moved without a person's doing, in the browser's own count: it is made frame by frame. The browser
- * counts a new size of the window as a person's doing, too.
+ * The elements that moved without an action of a person, as the browser counts them in each frame. The browser also
+ * counts a new size of the window as an action of a person.
  */
 const shiftsSoFar = `new Promise((resolve) => {
   requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -361,7 +361,7 @@ test('the worker is gone with a demo that is killed', async () => {
   await eventually(() => !isRunning(worker))
 })
 
-/** `fetch` writes the header Host itself. */
+/** `fetch` sets the header Host itself. */
 function statusWithHost(path: string, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     get(demo.url + path, { headers: { host } }, (response) => {

@@ -1,4 +1,6 @@
-/** The demo of a checkout that has one page: its guide is built beside it, and anew when the page has changed. */
+/**
+ * The demo of a checkout with one page: its guide is built while the demo runs, and again when the page has changed.
+ */
 import { execFile } from 'node:child_process'
 import {
   cpSync,
@@ -33,7 +35,7 @@ symlinkSync(join(repositoryRoot, 'node_modules'), join(checkout, 'node_modules')
 mkdirSync(join(checkout, 'docs'))
 const writePage = (text: string) => writeFileSync(join(checkout, 'docs/README.md'), text)
 
-/** What a later demo would start, without its low priority. */
+/** The build that a later demo would start, without its low priority. */
 async function build(): Promise<{ failed: boolean; atMs: number }> {
   const args = [join(checkout, 'site/build.ts'), '--if-changed']
   const failed = await promisify(execFile)(process.execPath, args, { cwd: checkout }).then(
@@ -61,11 +63,11 @@ test('the demo builds its guide; when a page changes it is built anew and shown 
     return `${answer.status} ${await answer.text()}`
   }
   expect(await guide()).toMatch(/^503 .*being built/s)
-  // The build runs when nobody else wants a core, and other tests do.
+  // The build runs when no other program needs a core, and other tests need them.
   const whenIdle = { withinMs: 400_000, everyMs: 200 }
   await eventually(async () => expect(await guide()).toMatch(/^200 .*Good morning/s), whenIdle)
 
-  // As a build leaves it that was killed; no process has this number.
+  // The folder of a build that was killed. No process has this number.
   mkdirSync(join(checkout, 'site/.vitepress/.work-4194305'))
   const again = await build()
   writePage('# Good evening')
@@ -75,7 +77,7 @@ test('the demo builds its guide; when a page changes it is built anew and shown 
   expect(await build()).toEqual(anew)
   expect(await guide()).toMatch(/^200 .*Good evening/s)
 
-  // Also in the words that GitHub alone shows.
+  // Also in the words that only GitHub shows.
   writePage('# Good night\n\n[to a page that is not there](nothing.md)')
   expect(await build()).toEqual({ ...anew, failed: true })
   expect(await guide()).toMatch(/^200 .*Good evening/s)

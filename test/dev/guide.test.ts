@@ -161,7 +161,7 @@ describe('the build beside the demo', () => {
     const { build, lines } = startBuild('setInterval(() => {}, 1_000)')
     const pid = build.pid as number
     expect(getPriority(pid)).toBe(constants.priority.PRIORITY_LOW)
-    // The leader of a group: Ctrl-C in the demo's terminal does not reach it.
+    // The leader of a group, so Ctrl-C in the demo's terminal does not reach it.
     expect(process.kill(-pid, 0)).toBe(true)
     await build.stop()
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')

@@ -12,7 +12,7 @@ import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-/** Mode 0700 and owned by whoever runs the tests, as a folder under /root or of `mktemp -d` is. */
+/** Mode 0700 and owned by the user of the tests, like a folder under /root or of `mktemp -d`. */
 function closedFolder(): string {
   const folder = mkdtempSync(join(inject('runFolder'), 'closed-'))
   expect(statSync(folder).mode & 0o777).toBe(0o700)
@@ -155,7 +155,7 @@ const starterCode = `
   setInterval(() => {}, 1_000)
 `
 
-/** A zombie counts as gone: it runs nothing and holds nothing. */
+/** A zombie counts as ended: it runs nothing and keeps nothing. */
 function isRunning(pid: number): boolean {
   if (existsSync('/proc/self/stat')) {
     return (

@@ -8,7 +8,7 @@ import { testRedis } from '../tools/redis.ts'
 
 export type Demo = PosternProcess & Pick<Postern, 'post' | 'get' | 'messages' | 'codeFor'>
 
-/** The demo as a process, on servers of the run, without its guide. */
+/** The demo as a process, on servers of the test run, without its guide. */
 export async function startDemo(): Promise<Demo> {
   const [redis, database] = [await testRedis(), await testDatabase()]
   const key = 'psk_demo_of_the_tests'
@@ -25,7 +25,7 @@ export async function startDemo(): Promise<Demo> {
   return { ...demo, ...clientOf(demo.url, key) }
 }
 
-/** Without a signal: whether the process is there. */
+/** Signal 0: tests if the process exists. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -13,9 +13,9 @@ import { eventually } from '../tools/wait.ts'
 import { differenceOf, pairsOf } from './shown-answer.ts'
 
 const isRun = (fence: Fence) => fence.reason === undefined
-/** A page that is followed as a whole, with a browser. */
+/** A page that another test follows as a whole, with a browser. */
 const isStart = ({ page }: Fence) => page.endsWith('/start.md')
-/** What a Chinese page has of these is on the English one too: code-blocks.test.ts. */
+/** Blocks of a Chinese page are also on the English one: code-blocks.test.ts. */
 const pages = docsPages
   .filter((page) => !page.startsWith('docs/zh/'))
   .map((page) => ({ page, fences: fencesOf(page).filter((fence) => !isStart(fence)) }))
@@ -32,13 +32,13 @@ test.each(pages)(
     const policyFile = { policies: policiesWith(fences) }
     const postern = await startPostern({ on: { redis: await testRedis(), database }, policyFile })
     const env = await environmentOf(postern, fences)
-    /** What the page shows of values that are another one here: ids. */
+    /** Replaces values of the page that differ here: ids. */
     const real = new Map<string, string>()
     for (const [index, fence] of fences.entries()) {
       if (fence.language !== 'sh' || !isRun(fence)) continue
       const output = await run(await commandOf(fence, postern, real), env, nameOf(fence))
       const shown = fences[index + 1]
-      // Right below it, or it is another story.
+      // Only right below the block. Otherwise it belongs to another block.
       if (!shown || shown.line > fence.lastLine + 2) continue
       const [body, status] = partsOf(shown)
       if (status) expect(output, nameOf(shown)).toContain(status)
@@ -52,7 +52,7 @@ test.each(pages)(
         answer = answerIn(await run(await commandOf(fence, postern, real), env, nameOf(fence)))
         compare()
       }
-      // What only reads may be read before the worker was there.
+      // Commands that only read may run before the worker was there.
       if (isReading(fence) && differenceOf(expected, answer, 'answer')) await eventually(readAgain)
       else compare()
       for (const [told, found] of pairsOf(expected, answer)) real.set(told, found)
@@ -62,7 +62,7 @@ test.each(pages)(
   180_000,
 )
 
-/** The shipped policies, and those that the page has a reader add. */
+/** The shipped policies, and those that the page lets a reader add. */
 function policiesWith(fences: readonly Fence[]): object {
   const policiesIn = (yaml: string) => (parse(yaml) as { policies?: object }).policies
   const shown = fences.filter((fence) => fence.language === 'yaml' && isRun(fence))
@@ -82,7 +82,7 @@ async function environmentOf(postern: Postern, fences: Fence[]): Promise<Record<
     : keys
 }
 
-/** What a reader would type: with the ids of the answers before it, and the code that was sent. */
+/** The text that a reader types: with the ids of earlier answers, and the code that was sent. */
 async function commandOf({ text }: Fence, postern: Postern, real: Map<string, string>) {
   let command = text.replaceAll(/https?:\/\/(localhost:3000|codes\.example)/g, postern.url)
   for (const [told, found] of real) command = command.replaceAll(told, found)
@@ -95,7 +95,7 @@ async function commandOf({ text }: Fence, postern: Postern, real: Map<string, st
   return command
 }
 
-/** What a program prints; for one that fails, that it did and what it said. */
+/** The output of a program. For a program that fails, the exit code and the output. */
 const told = (program: string, args: string[], env: NodeJS.ProcessEnv = process.env) =>
   new Promise<{ failed: boolean; output: string }>((resolve) => {
     const options = { cwd: repositoryRoot, timeout: 60_000, env }
@@ -112,7 +112,7 @@ async function run(command: string, env: Record<string, string>, name: string): 
   return output.replaceAll('\r', '')
 }
 
-/** The JSON that a block shows, and its status line; both empty for what is no answer. */
+/** The JSON of a block, and its status line. Both are empty if the block is no answer. */
 function partsOf({ language, text }: Fence): [body: string, status: string] {
   if (language === 'json') return [text, '']
   const status = /^HTTP\/1\.1 .*/.exec(text)?.[0] ?? ''

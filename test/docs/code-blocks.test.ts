@@ -1,8 +1,9 @@
 /**
- * Every code block of docs/ is run by a test, or its opening line has the reason why not: ```sh no-run: needs systemd.
- * Programs lie in examples/, where tests run them. A page shows them as blocks that name a file or a region of one, and
- * `DOCS_BLOCKS=1` before this test copies the files into those blocks. Copies, because the pages are read on a forge too.
- * Commands are in code-blocks.slow.test.ts, the page of a beginner in start.slow.test.ts, the README's commands in .ci/run.
+ * A test runs every code block of docs/, or the opening line of the block has the reason why not: ```sh no-run: needs
+ * systemd. Programs are in examples/, where tests run them. A page shows them as blocks that name a file or a region
+ * of one. With `DOCS_BLOCKS=1` this test copies the files into those blocks. They are copies because forges show the
+ * pages too. code-blocks.slow.test.ts runs commands, start.slow.test.ts the page for beginners, and .ci/run the
+ * commands of the README.
  */
 import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -23,7 +24,7 @@ const of = (...languages: string[]) =>
 
 /** The languages that a test runs as they stand in a page. */
 const isRun = ['json', 'yaml', 'sh']
-/** Beside them, what no machine of the tests can run. */
+/** Besides these, languages that no machine of the tests can run. */
 const mayHaveReason = [...isRun, 'sql', 'swift', 'kotlin']
 
 test('every code block is of a kind that is run, shows a file, or has the reason why it is not run', () => {
@@ -41,7 +42,7 @@ test('every code block is of a kind that is run, shows a file, or has the reason
 test.each(pages.filter((page) => shown.some((fence) => fence.page === page)))(
   '%s: a code block that names a file shows that file',
   (page) => {
-    // From the end: lines before it stay where they are.
+    // From the end, so that the lines before it do not move.
     for (const { file = '', text, line, lastLine } of fencesOf(page).reverse()) {
       if (file === '') continue
       const real = textOf(file)
@@ -117,7 +118,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What the examples read from the environment. */
+/** Variables of the environment that the examples read. */
 const env = new Proxy<Record<string, string>>(
   {
     SMTP_URL: 'smtp://mail.example.com',
@@ -128,7 +129,7 @@ const env = new Proxy<Record<string, string>>(
   { get: (known, name: string) => known[name] ?? `a secret of the vendor for ${name}` },
 )
 
-/** A part with what every file must have besides. */
+/** A part of a policy file, with the sections that every file must have. */
 function whole({ text }: Fence): string {
   const policies = ['captcha', 'notice', 'check'].filter((name) => !text.includes(`  ${name}:`))
   const completed = text.replace(

@@ -1,8 +1,8 @@
-/** A panel of the dashboard as a picture: the series of its queries over time, drawn as lines. */
+/** Draws a panel of the dashboard as a picture: the series of its queries over time, as lines. */
 import type { Series } from '../tools/prometheus.ts'
 
 const [width, height, left, right, top, bottom] = [640, 220, 56, 12, 34, 52]
-/** Told apart by people who don't see red and green alike. */
+/** Colours that people who can't tell red from green can tell apart. */
 const colors = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#e69f00']
 const dashes = ['', '6 3', '2 3', '8 3 2 3', '', '6 3']
 
@@ -48,7 +48,7 @@ export function drawPanel(panel: {
 
 const round = (value: number) => Math.round(value * 10) / 10
 
-/** A round number: what an axis ends with. */
+/** A round number for the end of an axis. */
 function niceAbove(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value || 1))
   return power * ([1, 1.5, 2, 3, 4, 5, 6, 8].find((step) => step * power >= value) ?? 10)

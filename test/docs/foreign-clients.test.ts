@@ -1,6 +1,7 @@
 /**
- * The guides for other people's clients. Each begins with the lines that a user changes: at most ten in the policy file,
- * and at most ten in the client or its settings. The table of docs/testing.md says how each client runs in the suite.
+ * The guides for other people's clients. Each begins with the lines that a user changes: at most ten in the policy
+ * file, and at most ten in the client or its settings. The table of docs/testing.md shows how each client runs in the
+ * suite.
  */
 import { expect, test } from 'vitest'
 import { fencesOf } from '../tools/markdown.ts'

@@ -14,7 +14,7 @@ test('every page of the guide and the reference is there in Chinese, and no othe
   expect(inChinese.map((path) => path.slice(3)).sort()).toEqual(forUsers.sort())
 })
 
-/** Without the pages that are made from the code, and each page once. */
+/** Each page once, without the pages that are made from the code. */
 const listed = ({ sidebar }: { sidebar: readonly { items?: { link?: string }[] }[] }) =>
   sidebar
     .flatMap(({ items = [] }) => items.map(({ link = '' }) => link))
@@ -48,13 +48,13 @@ test.each(docsPages.filter((page) => page.startsWith('docs/zh/')))(
   },
 )
 
-/** What the rows of a page's tables are about: the code in their first cell. */
+/** The subjects of a page's table rows: the code in their first cell. */
 const rowsOf = (page: string) =>
   [...readSource(page).matchAll(/^\|([^|]*)\|/gm)]
     .flatMap(([, cell = '']) => cell.match(/`[^`]+`/g) ?? [])
     .sort()
 
-/** There the sections of the alerts are one table. */
+/** In Chinese, the sections of the alerts are one table. */
 const isShorter = (page: string) => page.endsWith('/operations.md')
 
 test.each(docsPages.filter((page) => page.startsWith('docs/zh/') && !isShorter(page)))(

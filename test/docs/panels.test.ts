@@ -1,7 +1,7 @@
 /**
- * Two panels of the dashboard over a minute and a half: half a minute of ordinary traffic, half a minute in which one number
- * is bombed and codes are guessed, and ordinary traffic again. Their queries are those of the dashboard, asked of a
- * real Prometheus; with DOCS_IMAGES set they become docs/images/panel-….svg.
+ * Two panels of the dashboard over a minute and a half. Half a minute of ordinary traffic, half a minute in which one
+ * number is bombed and codes are guessed, then ordinary traffic again. The queries are the dashboard's, sent to a
+ * real Prometheus. With DOCS_IMAGES set, the pictures become docs/images/panel-….svg.
  */
 import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -84,7 +84,7 @@ type Client = ReturnType<typeof clientOf>
 const someNumber = () => `+861380${String(randomInt(10_000_000)).padStart(7, '0')}`
 const someIp = () => `203.0.${randomInt(256)}.${randomInt(256)}`
 
-/** About ten people a second, each from a place of their own, who get their code and type it. */
+/** About ten people a second, each from a different address, who get their code and type it. */
 async function visit({ post, codeFor }: Client, goesOn: () => boolean): Promise<void> {
   while (goesOn()) {
     const person = { channel: 'sms', to: someNumber(), ip: someIp() }
@@ -97,7 +97,7 @@ async function visit({ post, codeFor }: Client, goesOn: () => boolean): Promise<
   }
 }
 
-/** One number is bombed from everywhere, and half as often its codes are guessed from one place. */
+/** One number is bombed from everywhere, and half as often its codes are guessed from one address. */
 async function attack({ post }: Client, goesOn: () => boolean): Promise<void> {
   const victim = { channel: 'sms', to: someNumber() }
   while (goesOn()) {

@@ -1,4 +1,4 @@
-/** An answer that a page shows, beside the one that its command really got. */
+/** Compares an answer that a page shows with the answer that its command got. */
 
 const kindOf = (value: unknown) =>
   Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value
@@ -6,8 +6,8 @@ const kindOf = (value: unknown) =>
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * Where the real answer is of another form: other members, other types, another boolean. All other values are
- * examples, and a list may be shorter than it is shown. Undefined when it fits.
+ * Differences in form: other members, other types, another boolean. All other values are examples, and a list may be
+ * shorter than it is shown. Undefined if the form is the same.
  */
 export function differenceOf(shown: unknown, real: unknown, path: string): string | undefined {
   if (kindOf(shown) !== kindOf(real)) return `${path} is ${JSON.stringify(real)}`
@@ -29,7 +29,7 @@ export function differenceOf(shown: unknown, real: unknown, path: string): strin
 
 const id = /^[0-9a-f]{8}-[0-9a-f-]{27}/
 
-/** Each id that is shown, with the one at the same place of the real answer. */
+/** Each id of the page, with the id at the same place of the real answer. */
 export function pairsOf(shown: unknown, real: unknown): [shown: string, real: string][] {
   if (typeof shown === 'string' && typeof real === 'string') {
     return id.test(shown) ? [[shown, real]] : []

@@ -2,7 +2,7 @@ import type { MarkdownRenderer } from 'vitepress'
 import { expect, test } from 'vitest'
 import { hideReasons } from '../../site/markdown.ts'
 
-/** Renders the opening line of a code block, as all that there is. */
+/** Renders a page that has only the opening line of a code block. */
 function renderInfo(info: string): string {
   const fence = (tokens: { info: string }[], index: number) => `<pre>${tokens[index]?.info}</pre>`
   const markdown = { renderer: { rules: { fence } } } as unknown as MarkdownRenderer

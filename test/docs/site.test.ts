@@ -1,4 +1,7 @@
-/** The built site as the demo serves it, in a browser: readable by everybody, searchable, and asking nobody else. */
+/**
+ * The built site as the demo serves it, in a browser: readable for all, searchable, and without requests to other
+ * hosts.
+ */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
@@ -44,7 +47,7 @@ async function open(path: string): Promise<{ page: Page; asked: Set<string>; mes
   return { page, asked, messages }
 }
 
-/** The last one as on a screen of 1280 px at 400 % zoom. */
+/** The last width is as on a screen of 1280 px at 400 % zoom. */
 const looks = [
   { width: 320, colorScheme: 'light', forcedColors: 'none' },
   { width: 768, colorScheme: 'dark', forcedColors: 'none' },
@@ -62,10 +65,10 @@ test.each([
     const { page, asked, messages } = await open(path)
     await page.evaluate(axe)
     for (const look of looks) {
-      // Without it the colours of links fade over to the other scheme.
+      // Otherwise the colours of links change slowly to the other scheme.
       await page.emulateMedia({ ...look, reducedMotion: 'reduce' })
       await page.setViewportSize({ width: look.width, height: 900 })
-      // VitePress follows the system's scheme by a class, a moment after the style sheet does.
+      // VitePress sets the class for the system's scheme a moment after the style sheet applies it.
       const isDark = () => page.locator('html.dark').count()
       await expect.poll(isDark).toBe(Number(look.colorScheme === 'dark'))
       const { found, isTooWide } = (await page.evaluate(`axe.run().then(({ violations }) => ({
@@ -114,7 +117,7 @@ test('with forced colours, icons without words are seen', async () => {
     await expect.poll(() => styleOf(icon, 'backgroundColor')).toBe(text)
 })
 
-/** The addresses of what the search finds, best first. */
+/** The addresses of the search results, best first. */
 async function search(page: Page, words: string): Promise<string[]> {
   await page.keyboard.press('Control+k')
   await page.locator('.VPLocalSearchBox input').fill(words)

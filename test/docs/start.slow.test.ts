@@ -1,4 +1,6 @@
-/** docs/start.md, followed to the letter: its keys, its page on another origin, its server, and a person who signs up. */
+/**
+ * docs/start.md, followed word by word: its keys, its page on another origin, its server, and a person who signs up.
+ */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
@@ -20,7 +22,7 @@ const commands = fencesOf('docs/start.md').filter(({ language }) => language ===
 test('examples/plain-form as docs/start.md runs it: from a key to "Welcome!", and a pass of one’s own making is none', async () => {
   const postern = await startPostern()
   const port = await findFreePort()
-  // Postern's folder as the demo leaves it.
+  // The folder of Postern, as the demo leaves it.
   const base = mkdtempSync(join(inject('runFolder'), 'start-'))
   const cwd = join(base, 'postern')
   mkdirSync(join(cwd, '.postern'), { recursive: true })
@@ -90,7 +92,7 @@ test('examples/plain-form as docs/start.md runs it: from a key to "Welcome!", an
   ])
     expect(await submit(form)).toBe('403 Please confirm your number or address first.')
 
-  // Postern is away: the visitor gets a sentence, and so does the next one.
+  // Postern is away: this visitor gets a sentence, and the next one gets it too.
   await postern.stop()
   for (const _ of [1, 2]) expect(await submit(forged)).toMatch(/^503 We can not check that now/)
   expect((await fetch(origin)).status).toBe(200)

@@ -1,4 +1,4 @@
-/** The themes in docs/code-field.md: each can be read, and has a picture. DOCS_IMAGES=1 draws the pictures again. */
+/** The themes in docs/code-field.md: each is readable and has a picture. DOCS_IMAGES=1 draws the pictures again. */
 import { statSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** examples/next, installed, built and run as its README says. */
+/** examples/next, installed, built and run by the commands of its README. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'

@@ -39,7 +39,7 @@ test('examples/react and examples/vue: the field lives through re-rendering, unm
     await page.getByRole('button', { name: 'Send code' }).click()
     await page.getByLabel('Code sent to').waitFor()
     await page.getByLabel('Code sent to').pressSequentially('1')
-    // Every letter renders the form anew.
+    // Every letter renders the form again.
     await page.getByLabel('Name').fill('Ann')
     expect(await page.getByLabel('Code sent to').inputValue()).toBe('1')
     expect(await page.locator('.postern-field').count()).toBe(1)

@@ -1,4 +1,4 @@
-/** The programs of examples/passes judge passes of a running Postern. */
+/** The programs of examples/passes check passes of a running Postern. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { passFor } from '../tools/pass.ts'
@@ -8,8 +8,8 @@ import { repositoryRoot } from '../tools/source-files.ts'
 const run = promisify(execFile)
 
 /**
- * The first word that a program prints of each pass: of one that is good, the same again, one with the claims of another,
- * one of another scene, one that is none, and another good one; and of a good one that belongs to another app.
+ * The first word that a program prints for each pass. The passes: a good one, the same again, one with the claims of
+ * another, one of another scene, a text that is no pass. Then another good one, and a good one of another app.
  */
 export async function judgements(
   program: string,

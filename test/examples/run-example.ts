@@ -1,4 +1,4 @@
-/** What it takes to run what lies in examples/: a site of its own for the page, and what a bundler does. */
+/** Tools that run examples/: a separate site for the page, and the work of a bundler. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ const examples = join(repositoryRoot, 'examples')
 const contentTypes = { html: 'text/html', js: 'text/javascript', css: 'text/css' }
 type Files = Readonly<Record<string, string>>
 
-/** A server of examples/ as a process, listening at a free port. */
+/** A server of examples/ as a process that listens at a free port. */
 export async function startServer(
   file: string,
   env: (origin: string) => Files | Promise<Files>,
@@ -46,7 +46,7 @@ export async function startServer(
   return {
     origin,
     output: () => output,
-    /** Its exit code after a SIGTERM. */
+    /** The exit code after a SIGTERM. */
     async terminate() {
       child.kill('SIGTERM')
       const [code] = await ended
@@ -63,7 +63,7 @@ export const startPlainForm = (postern: Postern) =>
     SECRET_KEY: postern.key,
   }))
 
-/** A site with a publishable key of its own. What is posted goes to the server of examples/plain-form. */
+/** A site with a separate publishable key. Its posts go to the server of examples/plain-form. */
 export async function servePages(postern: Postern) {
   const behind = await startPlainForm(postern)
   let files: Files = {}
@@ -94,7 +94,7 @@ export async function servePages(postern: Postern) {
     serve(served: Files): void {
       files = served
     },
-    /** The files of an example, with this Postern and this key in the place of those that it names. */
+    /** The files of an example, with this Postern and this key in place of the ones that it names. */
     folder(name: string): Files {
       const words = { 'https://codes.example': postern.url, 'ppk_…': key }
       return Object.fromEntries(
@@ -110,7 +110,9 @@ export async function servePages(postern: Postern) {
 const replaced = (text: string, words: Files) =>
   Object.entries(words).reduce((result, [from, to]) => result.replaceAll(from, to), text)
 
-/** Copies of these, with what all of them need, and `more`, installed once. Returns the folder they lie in. */
+/**
+ * Copies of these examples with the packages that all of them need, and `more`, installed once. Returns their folder.
+ */
 export async function installExamples(names: readonly string[], more: Files = {}): Promise<string> {
   const folder = mkdtempSync(join(inject('runFolder'), 'examples-'))
   const dependencies = { ...more }
@@ -125,7 +127,7 @@ export async function installExamples(names: readonly string[], more: Files = {}
   return folder
 }
 
-/** What Vite makes of it: its page, and one script. */
+/** The output of Vite: the page, and one script. */
 export async function bundleExample(
   folder: string,
   name: string,
@@ -145,7 +147,7 @@ export async function bundleExample(
       define: {
         'import.meta.env': JSON.stringify(env),
         'process.env.NODE_ENV': '"development"',
-        // Vue's; its plugin sets them.
+        // Flags of Vue, which Vue's plugin sets.
         __VUE_OPTIONS_API__: 'true',
         __VUE_PROD_DEVTOOLS__: 'false',
         __VUE_PROD_HYDRATION_MISMATCH_DETAILS__: 'false',
@@ -159,7 +161,7 @@ export async function bundleExample(
   return { 'index.html': replaced(html, words), 'bundle.js': output[0].code }
 }
 
-/** As the plugin of Vite does it, by Vue's own compiler. */
+/** Compiled like Vite's plugin does, by Vue's own compiler. */
 function vueFiles(folder: string): Plugin {
   const { parse, compileScript } = createRequire(join(folder, 'package.json'))('vue/compiler-sfc')
   const isCustomElement = (tag: string) => tag === 'postern-code'

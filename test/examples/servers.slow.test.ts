@@ -20,7 +20,7 @@ test('examples/login-lock: three wrong passwords lock one account, a right one c
     const answer = await fetch(origin, { method: 'POST', body })
     return [answer.status, answer.headers.get('retry-after'), await answer.text()]
   }
-  // More than the rule admits: each right one clears.
+  // More than the rule admits, but each right password clears.
   for (const user of ['ada', 'Ada', 'ada', 'ada', 'ada'])
     expect(await logIn(user, 'open sesame')).toEqual([200, null, 'Welcome!\n'])
   for (let guess = 0; guess < 3; guess++)
@@ -67,7 +67,7 @@ test(`examples/passes in Node: ${judging}`, async () => {
 })
 
 test(`examples/passes in Python: ${judging}`, async () => {
-  // Debian's Python with Debian's PyJWT. It has no program of its own to look for.
+  // Debian's Python with Debian's PyJWT, which has no program to look for.
   const library = '../lib/python3/dist-packages/jwt/api_jwt.py'
   findOrInstall(
     [library],

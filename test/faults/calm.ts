@@ -1,6 +1,6 @@
 /**
- * Nothing breaks here: the far ends are slow, and well. What is proved is that our own queueing for
- * their connections, windows and sockets is never taken for a fault of theirs (I22).
+ * No fault here: the far ends are slow and healthy. The test proves that Postern's own waiting for their connections,
+ * windows and sockets never counts as their fault (I22).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
@@ -17,7 +17,9 @@ import { startSmtp } from '../tools/smtp.ts'
 import { eventually } from '../tools/wait.ts'
 import type { Fault } from './fault.ts'
 
-/** How long each far end takes for a message, and how many one worker sends it at once, by default. */
+/**
+ * The time that each far end takes for a message, and the number of messages that a worker sends at once by default.
+ */
 const pace = {
   mail: { takesMs: 300, atOnce: 5 },
   smsc: { takesMs: 500, atOnce: 10 },
@@ -26,7 +28,7 @@ const pace = {
 
 type Carrier = keyof typeof pace
 
-/** When a message came to a far end, and when that had dealt with it. */
+/** The times at which a message reached a far end, and at which the far end was done with it. */
 interface Visit {
   readonly to: string
   readonly fromMs: number
@@ -36,7 +38,7 @@ interface Visit {
 interface CalmFleet {
   readonly fleet: Fleet
   readonly visits: Record<Carrier, Visit[]>
-  /** One message by this carrier. */
+  /** Sends one message by this carrier. */
   send(carrier: Carrier): Promise<{ status: number; body: { id: string } }>
 }
 
@@ -91,7 +93,7 @@ async function startCalmFleet(options: Pick<FleetOptions, 'workers'>): Promise<C
   }
 }
 
-/** All of them were sent, once each, at the first try; no provider was ever kept away from. */
+/** All messages were sent once, at the first attempt, and no provider was skipped. */
 async function expectCalm({ fleet, visits }: CalmFleet, sent: number, withinMs: number) {
   await eventually(
     async () => {
@@ -119,7 +121,7 @@ async function expectCalm({ fleet, visits }: CalmFleet, sent: number, withinMs: 
   })
 }
 
-/** How much longer a far end was at work with a backlog than it would have been never waiting for us. */
+/** The ratio of the time in which a far end worked through a backlog to the shortest possible time. */
 function overIdeal(carrier: Carrier, visits: readonly Visit[]): number {
   const workMs = visits.reduce((sum, { fromMs, untilMs }) => sum + untilMs - fromMs, 0)
   const spanMs =
@@ -144,7 +146,7 @@ export const calm: Fault = {
     const sends = Object.entries(backlog).flatMap(([carrier, count]) =>
       Array<Carrier>(count).fill(carrier as Carrier),
     )
-    // All at once they would be more than a process can answer that has just started.
+    // Not all at once: a process that has just started could not answer them.
     for (let from = 0; from < sends.length; from += 50) {
       const some = sends.slice(from, from + 50)
       const replies = await Promise.all(some.map((carrier) => product.send(carrier)))
@@ -159,20 +161,20 @@ export const calm: Fault = {
       ]),
     )
     console.log('time at work, compared with the least possible:', over)
-    // What else runs on the machine is in it, so the short form asks for less.
+    // The ratio includes other programs on the machine, so the short form demands less.
     for (const ratio of Object.values(over)) expect(ratio).toBeLessThan(lab.length(2, 1.1))
     return undefined
   },
 }
 
-/** The same under a steady load for so long, on two workers, with a burst now and then. */
+/** The same under a steady load on two workers, with a burst now and then. */
 export async function proveCalmFor(minutes: number): Promise<void> {
   const product = await startCalmFleet({ workers: 2 })
   const untilMs = performance.now() + minutes * 60_000
   let sent = 0
   const send = async (carrier: Carrier, count: number) => {
     const replies = await Promise.all(Array.from({ length: count }, () => product.send(carrier)))
-    // What a busy machine refuses is not to be sent.
+    // Sends that a busy machine refuses need not be sent.
     sent += replies.filter(({ status }) => status === 202).length
   }
   const carriers = Object.keys(pace) as Carrier[]
@@ -180,7 +182,7 @@ export async function proveCalmFor(minutes: number): Promise<void> {
     for (const carrier of carriers) {
       const { takesMs, atOnce } = pace[carrier]
       const perSecond = (2 * atOnce * 1_000) / takesMs
-      // Six tenths of what they carry, and every half minute ten seconds of it at once.
+      // Six tenths of the capacity. Every half minute, the sends of ten seconds come at once.
       await send(carrier, Math.round(perSecond * 0.6))
       if (second % 30 === 5) await send(carrier, perSecond * 10)
     }

@@ -7,8 +7,7 @@ import { faults } from './faults.ts'
 import { expectBooksAgree, forSeconds, type Ledger, sendAtRate, settle } from './ledger.ts'
 
 /**
- * `npm run chaos`: a steady load for a while, and one fault after the other, drawn by the seed; with
- * `--calm` none at all.
+ * `npm run chaos`: a steady load, and one fault after the other, drawn by the seed. With `--calm` there is no fault.
  */
 const minutes = Number(process.env.CHAOS_MINUTES ?? 10)
 const perSecond = Number(process.env.CHAOS_RATE ?? 200)
@@ -56,7 +55,7 @@ test.skipIf(isCalm)(
   chaosMs + 400_000,
 )
 
-/** Why notices ended without being sent, with their numbers. */
+/** Reasons why notices ended unsent, with their numbers. */
 async function reasonsNotSent(fleet: Fleet): Promise<string> {
   const rows = await fleet.query<{ reason: string }>(
     `SELECT format('%s × %s: %s', count(*), state, error) AS reason FROM notice

@@ -1,4 +1,4 @@
-/** What carriers do to us: refuse, hang, ask for a pause, lose their own answers. */
+/** Faults of providers: they refuse, hang, demand a pause, and lose their answers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
@@ -14,7 +14,7 @@ import { calm } from './calm.ts'
 import { type Fault, type Lab, strikeUnderLoad } from './fault.ts'
 import { settleOne, total } from './ledger.ts'
 
-/** The far end behaves so for a while, then well again. */
+/** The far end behaves like this for a while, then it is healthy again. */
 async function misbehave(
   { farEnd }: Fleet,
   forMs: number,
@@ -58,7 +58,7 @@ const f14: Fault = {
 const hanging = (fleet: Fleet, lab: Lab) =>
   misbehave(fleet, lab.length(2_000, 15_000), () => 'hang')
 
-/** Half of so many mails took longer from the request to their final state. */
+/** The median time from the request to the final state. */
 async function medianMailMs(fleet: Fleet, lab: Lab, mails: number): Promise<number> {
   const tookMs: number[] = []
   for (let mail = 0; mail < mails; mail++) {
@@ -93,22 +93,22 @@ const f15: Fault = {
     const mails = lab.length(15, 100)
     const calmMs = await medianMailMs(fleet, lab, mails)
     fleet.farEnd.behave = () => 'hang'
-    // Twice what one worker carries at once.
+    // Twice the number of messages that one worker sends at once.
     const hung = await Promise.all(Array.from({ length: 200 }, () => fleet.send(freshPhone())))
     await eventually(
       async () => (await total(fleet.workers, 'postern_provider_circuit_open{provider="far"')) > 0,
       { withinMs: 10_000 },
     )
-    // Two seconds; on a machine on which a calm mail takes long already, so much longer.
+    // Two seconds, or more on a machine where a mail takes long without a fault too.
     const soonMs = 2_000 + 20 * calmMs
     const openedMs = performance.now()
     const moved = await Promise.all(Array.from({ length: 20 }, () => fleet.send(freshPhone())))
     for (const { body } of moved) expect(await settleOne(fleet, body.id, soonMs)).toBe('sent')
     expect(performance.now() - openedMs).toBeLessThan(soonMs)
     expect(moved.filter(({ body }) => spare.taken.has(body.id)).length).toBeGreaterThan(15)
-    // Only now: the first probe, three seconds after the opening, takes one message to the dead provider.
+    // The first probe comes three seconds after the opening, and takes one message to the dead provider.
     const stormMs = await medianMailMs(fleet, lab, mails)
-    // Behind calls that hang it would be seconds.
+    // Behind calls that hang, it would take seconds.
     expect(stormMs).toBeLessThan(calmMs * 3 + 500)
 
     fleet.farEnd.behave = takesAll
@@ -288,7 +288,7 @@ const f20: Fault = {
   },
 }
 
-/** Posted as the carrier does, signed with `secret`. */
+/** Posted like a carrier's receipt, signed with `secret`. */
 async function postReceipt(fleet: Fleet, receipt: object, secret: string): Promise<number> {
   const body = JSON.stringify(receipt)
   const response = await fetch(`${fleet.apis[0]?.url}/v1/receipts/far`, {
@@ -367,7 +367,7 @@ const f29: Fault = {
     const over = (Math.max(...times) - Math.min(...times)) / (rounds * 2_000)
     console.log(`time at work, compared with the least possible: ${over.toFixed(2)}`)
     expect(over).toBeLessThan(lab.length(1.5, 1.1))
-    // Once, before anything was known of it, it may have looked dead for half a second.
+    // Before anything is known of the provider, it may look dead once for half a second.
     const openings = fleet.workers[0]?.output().match(/not called for now/g)?.length ?? 0
     expect(openings).toBeLessThanOrEqual(1)
     expect(Math.max(...fleet.farEnd.taken.values())).toBe(1)
@@ -401,7 +401,7 @@ const f31: Fault = {
   },
 }
 
-/** What a far end may call its id for a message. */
+/** Message ids that a far end may use. */
 const strangeIds: readonly unknown[] = [
   'with a NUL \u0000 inside',
   '\ud800 half a character',
@@ -425,7 +425,7 @@ const f32: Fault = {
     releaseLater(() => smsc.close())
     const fleet = await startFleet({
       policyFile: (url) => ({
-        // One slot each: were it not left, nothing more would be sent.
+        // Each takes one slot. If a slot were kept, nothing more would be sent.
         delivery: { concurrency: 1 },
         providers: {
           far: { kind: 'webhook', url, secret: farEndSecret },
@@ -477,7 +477,7 @@ interface SentRow {
   error: string | null
   attempts: { outcome: string; count?: number }[]
   createdMs: number
-  /** Of those that were sent. */
+  /** Only for sent notices. */
   sentMs: number
 }
 
@@ -498,7 +498,7 @@ const noneOpen = (fleet: Fleet, withinMs: number) =>
     { withinMs, everyMs: 200 },
   )
 
-/** A code, or a notice that has a day. */
+/** A code, or a notice with a lifetime of a day. */
 function postMail(fleet: Fleet, kind: 'captcha' | 'notice', to: string) {
   const notice = { template: 'welcome', params: { name: 'Ada' }, ttl: '1d' }
   return kind === 'captcha'
@@ -517,10 +517,10 @@ const f35: Fault = {
     const [gone, never] = [await startSmtp(), await startSmtp()]
     const fleet = await startFleet({
       policyFile: {
-        // One for a call that the killed worker had in hand.
+        // An additional call for the message that the killed worker was sending.
         delivery: { timeout: '1s', tries: 2 },
         providers: { mail: mailProvider(gone.url), never: mailProvider(never.url) },
-        // Notices have that one server; codes have another before it, which never returns.
+        // Notices have only this server. Codes have another server first, which never returns.
         routes: {
           email: [{ match: { template: ['welcome'] }, use: ['mail'] }, { use: ['never', 'mail'] }],
           sms: [],
@@ -641,7 +641,7 @@ const i30: Fault = {
     )
     const beside = await sendGood(lab.length(4, 60))
     expect(openingsOf(fleet)).toBe(0)
-    // Sixty at once may wait in line. The provider is never kept away from, nor paused.
+    // Sixty messages may wait at once. The provider is never skipped or paused.
     const isAway = (series: string) => !series.includes('reason="busy"')
     expect(await total(fleet.workers, 'postern_sends_deferred_total', isAway)).toBe(0)
     expect(smtp.mails).toHaveLength(quiet.length + beside.length)

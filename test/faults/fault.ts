@@ -1,7 +1,7 @@
 /**
- * A fault is one thing that breaks, and what must hold then. The list of them (`faults.ts`) is used
- * three ways: the suite proves each in its short form, `npm run faults -- F12 --seed 7` proves one in
- * its full form, and `npm run chaos` draws from those that can strike at any moment.
+ * A fault is one thing that breaks, with the promises that must hold then. The list (`faults.ts`) has three uses. The
+ * suite proves each fault in a short form. `npm run faults -- F12 --seed 7` proves one in full. `npm run chaos` draws
+ * from the faults that can happen at any moment.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -17,22 +17,22 @@ import {
 } from './ledger.ts'
 
 export interface Fault {
-  /** Its number in the list of faults, or the invariant that is attacked. */
+  /** The number of the fault in the list, or of the invariant that it attacks. */
   readonly id: string
   readonly breaks: string
   readonly holds: string
-  /** Numbers of the invariants it proves. */
+  /** Numbers of the invariants that it proves. */
   readonly proves: string
-  /** Throws when something does not hold. */
+  /** Throws if a promise is broken. */
   prove(lab: Lab): Promise<Report | undefined>
-  /** The same as a blow under load: breaks something of a running fleet and mends it again. */
+  /** The same fault under load: breaks a part of a running fleet and repairs it. */
   strike?(fleet: Fleet, lab: Lab): Promise<void>
 }
 
-/** What makes one run of a fault like the next: all chance comes from the seed. */
+/** The random choices of a run. All come from the seed, so that a run can be repeated. */
 export interface Lab {
   readonly seed: number
-  /** The full form: outages as long as the list says, not as short as they can prove something. */
+  /** True for the full form: outages are as long as in the list, and not as short as possible. */
   readonly isFull: boolean
   length(short: number, full: number): number
   /** At least `from`, below `to`. */
@@ -42,7 +42,7 @@ export interface Lab {
 
 export function openLab(seed: number, isFull: boolean): Lab {
   let state = seed >>> 0
-  // Mulberry32: four lines, good enough to choose victims and moments.
+  // Mulberry32: good enough to choose victims and moments.
   const random = () => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
@@ -74,13 +74,13 @@ export function testFaults(faults: readonly Fault[]): void {
 
 export interface LoadOptions extends FleetOptions {
   readonly perSecond?: number
-  /** The blow kills processes, so some answers and counters are gone with them. */
+  /** The fault kills processes, so some answers and counters are lost. */
   readonly kills?: boolean
-  /** May the far end take a message twice? Only where the fault hides from us what became of it. */
+  /** True if the far end may accept a message twice. Only for faults that hide the outcome of a call. */
   readonly mayDouble?: boolean
 }
 
-/** Lets a fault strike a fleet under a steady load, then closes the books and looks whether all works again. */
+/** Runs a fault on a fleet under a steady load. Then compares all records, and tests that everything works again. */
 export async function strikeUnderLoad(
   lab: Lab,
   strike: (fleet: Fleet, lab: Lab) => Promise<void>,
@@ -111,10 +111,13 @@ export async function strikeUnderLoad(
   return { fleet, report, p99Ms: tookMs[Math.floor(tookMs.length * 0.99)] ?? 0 }
 }
 
-/** What a caller waits at most (I9). The short form shares its machine, and asks for less than any server's own time-out. */
+/**
+ * The longest wait of a caller (I9). The short form shares its machine, and demands less than the shortest time-out
+ * of a server.
+ */
 export const answersWithinMs = (lab: Lab) => lab.length(4_000, 2_500)
 
-/** A send is accepted and sent, within 20 s of whatever was before. */
+/** A send is accepted and sent within 20 s, after all that happened before. */
 export async function expectAllWorks(fleet: Fleet): Promise<void> {
   const id = await eventually(
     async () => {
@@ -126,7 +129,7 @@ export async function expectAllWorks(fleet: Fleet): Promise<void> {
   expect(await settleOne(fleet, id)).toBe('sent')
 }
 
-/** Many sends at once to different numbers: all 503, all within the time a caller may be kept waiting. */
+/** Many sends at once to different numbers: all are 503, within the longest wait of a caller. */
 export async function expectUnavailable(fleet: Fleet, lab: Lab, sends = 40): Promise<void> {
   const replies = await Promise.all(Array.from({ length: sends }, () => fleet.send(freshPhone())))
   for (const { status, body, tookMs } of replies) {

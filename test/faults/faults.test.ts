@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import { readSource } from '../tools/source-files.ts'
 import { faults } from './faults.ts'
 
-/** The numbers of the list this folder answers to. */
+/** The numbers of the list that this folder proves. */
 const numbers = [...readSource('docs/invariants.md').matchAll(/^\| (F\d+) \|/gm)].map(
   ([, number = '']) => number,
 )
 
-/** Not a fault of a fleet under load: one process and its servers show all of it. */
+/** Not a fault of a fleet under load: one process and its servers show it. */
 const elsewhere: Readonly<Record<string, string>> = {
   F36: 'test/storage/pooler.slow.test.ts',
   F38: 'test/flow/page-flood.slow.test.ts',

@@ -8,7 +8,7 @@ import { redisFaults } from './redis.ts'
 import { rollingFaults } from './rolling.ts'
 import { rotationFaults } from './rotation.ts'
 
-/** Every fault, by number. One test file per group proves them; chaos draws from those with a strike. */
+/** Every fault by number. There is one test file per group. Chaos draws from the faults with `strike`. */
 export const faults: readonly Fault[] = [
   ...processFaults,
   ...redisFaults,

@@ -1,6 +1,6 @@
 /**
- * A ledger of every answer a caller got, and the books it must agree with afterwards: the rows, the
- * moves they made, what the far end saw, and the counters of the processes.
+ * A ledger of every answer that callers got. Afterwards it is compared with the rows, their state changes, the calls
+ * at the far end, and the counters of the processes.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
@@ -10,7 +10,7 @@ import { eventually } from '../tools/wait.ts'
 
 export interface Entry {
   readonly to: string
-  /** 0 when the connection broke: such a send may have been accepted, and nobody was told. */
+  /** 0 if the connection broke. Such a send may have been accepted without an answer. */
   readonly status: number
   readonly id?: string
   readonly tookMs: number
@@ -33,7 +33,7 @@ export function openLedger(): Ledger & { enter(entry: Entry): void } {
   }
 }
 
-/** Sends captchas to fresh numbers at a steady rate until `isOver`, whatever the answers are. */
+/** Sends captchas to new numbers at a steady rate until `isOver`, with any answers. */
 export async function sendAtRate(
   fleet: Fleet,
   perSecond: number,
@@ -66,20 +66,20 @@ export const forSeconds = (seconds: number) => (elapsedMs: number) => elapsedMs 
 
 export interface Report {
   readonly accepted: number
-  /** Answers that were neither 202 nor a broken connection, by status. */
+  /** The number of other answers than 202, by status. Broken connections are not counted. */
   readonly refused: Readonly<Record<string, number>>
   readonly broken: number
-  /** How the accepted ones ended, by state. */
+  /** The number of accepted notices by their last state. */
   readonly final: Readonly<Record<string, number>>
-  /** Accepted, and in no final state. */
+  /** Accepted notices that are not in a final state. */
   readonly lost: number
-  /** Taken by the far end more than once. */
+  /** Notices that the far end accepted more than once. */
   readonly doubled: number
 }
 
 const finalStates: readonly string[] = ['sent', 'delivered', 'failed', 'expired']
 
-/** Waits until every accepted notice is final, then closes the books. */
+/** Waits until every accepted notice is final, then compares all records. */
 export async function settle(fleet: Fleet, ledger: Ledger, withinMs = 60_000): Promise<Report> {
   const accepted = ledger.accepted()
   let states = new Map<string, string>()
@@ -123,8 +123,8 @@ export async function settleOne(fleet: Fleet, id: string, withinMs = 20_000): Pr
 }
 
 /**
- * What holds after any run: nothing lost (I2), one final move per notice (I1), no more calls than tries
- * (I8), and nothing sent of which the caller was told that it was not (I9).
+ * Promises of any run. Nothing is lost (I2). Each notice has one final state change (I1). There are no more calls
+ * than tries (I8). Nothing is sent after an answer that denied it (I9).
  */
 export async function expectBooksAgree(fleet: Fleet, ledger: Ledger, report: Report) {
   expect(report.lost).toBe(0)
@@ -140,7 +140,7 @@ export async function expectBooksAgree(fleet: Fleet, ledger: Ledger, report: Rep
   expect(refused.filter(({ to }) => fleet.farEnd.recipients.has(to))).toEqual([])
 }
 
-/** What nobody foresaw, in the words of the processes; a server out of reach is foreseen. */
+/** Unexpected errors in the logs of the processes. A server out of reach is expected. */
 function failuresLogged(fleet: Fleet): string[] {
   const lines = fleet.all.flatMap((process) => process.output().split('\n'))
   return [...new Set(lines.filter((line) => /"request failed"/.test(line)))].filter(
@@ -151,7 +151,7 @@ function failuresLogged(fleet: Fleet): string[] {
 /** `delivery.tries` of the policy file. */
 const triesPerNotice = 5
 
-/** Without kills: the counters of all processes equal the ledger (I15), and none was doubled (I8). */
+/** Without kills: the counters of all processes equal the ledger (I15), and no message was sent twice (I8). */
 export async function expectCountersAgree(fleet: Fleet, ledger: Ledger, report: Report) {
   expect(await total(fleet.apis, 'postern_accepted_total')).toBe(report.accepted)
   for (const [status, count] of Object.entries(report.refused)) {

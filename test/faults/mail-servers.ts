@@ -1,4 +1,4 @@
-/** Mail servers as they are in the world, on a bad day. */
+/** Real mail servers on a bad day. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -12,7 +12,10 @@ import { startSmtp, type TestSmtp } from '../tools/smtp.ts'
 import { eventually } from '../tools/wait.ts'
 import type { Fault, Lab } from './fault.ts'
 
-/** Of three connections to `target` one gets 421 for a greeting, and of three one nonsense for a TLS handshake. */
+/**
+ * One of three connections to `target` gets 421 in place of a greeting. Another gets nonsense in place of a TLS
+ * handshake.
+ */
 async function startBadDoor(lab: Lab, target: number): Promise<number> {
   const sockets = new Set<Socket>()
   const pipe = (from: Socket, to: Socket) => {
@@ -45,7 +48,7 @@ async function startBadDoor(lab: Lab, target: number): Promise<number> {
   return (door.address() as AddressInfo).port
 }
 
-/** Of four recipients one is greylisted for `greyMs`; of twenty one gets 421, the first time. */
+/** One of four recipients is greylisted for `greyMs`. One of twenty gets 421 at the first attempt. */
 function createJudge(lab: Lab, greyMs: number) {
   const known = new Map<string, { mood: number; sinceMs: number }>()
   return (recipient: string) => {
@@ -65,7 +68,7 @@ async function throughBadDay(kind: MailServerKind, lab: Lab): Promise<void> {
   const server = await startMailServer(kind, next.port, judge)
   const url = `smtp://127.0.0.1:${await startBadDoor(lab, server.port)}?tls=required`
   trust(server.caFile)
-  // Nothing of Postern is broken here, so one process is enough.
+  // No part of Postern is broken here, so one process is enough.
   const postern = await startPostern({
     policyFile: {
       policies: noLimits,
@@ -92,7 +95,7 @@ async function throughBadDay(kind: MailServerKind, lab: Lab): Promise<void> {
   expect(doubled).toBeLessThanOrEqual(Math.ceil(mails * 0.005))
 }
 
-/** Certificates that this authority signed are valid until the end of the test. */
+/** Certificates of this authority are valid until the end of the test. */
 function trust(caFile: string): void {
   const usual = tls.getCACertificates('default')
   tls.setDefaultCACertificates([...usual, readFileSync(caFile, 'utf8')])
@@ -116,7 +119,7 @@ async function expectAllSent({ database }: Postern, ids: ReadonlySet<string>): P
   )
 }
 
-/** Mails that arrived more than once. Throws if one never arrives. */
+/** The number of mails that arrived more than once. Throws if a mail never arrived. */
 async function countDoubles({ mails }: TestSmtp, ids: ReadonlySet<string>): Promise<number> {
   const arrived = () =>
     mails.map(({ messageId = '' }) => messageId.slice(1, messageId.indexOf('@')))

@@ -1,4 +1,4 @@
-/** What happens to PostgreSQL: gone, silent, slow, all its connections taken. */
+/** Faults of PostgreSQL: gone, silent, slow, and without free connections. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { expect } from 'vitest'
@@ -33,12 +33,12 @@ async function outage(
   }
 }
 
-/** One outage after the other under one load: the first sends after the one are under way at the next. */
+/** One outage after the other under one load. The first sends after an outage are under way when the next begins. */
 async function proveOutages(lab: Lab, hows: readonly ('stopped' | 'frozen')[]) {
   const { report, p99Ms } = await strikeUnderLoad(
     lab,
     async (fleet) => {
-      // Sends are under way when it goes, so outcomes wait to be written.
+      // Sends are under way when PostgreSQL stops, so outcomes wait to be written.
       fleet.farEnd.behave = async () => {
         await sleep(500)
         return { status: 200 }
@@ -61,7 +61,7 @@ async function proveOutages(lab: Lab, hows: readonly ('stopped' | 'frozen')[]) {
           },
           { withinMs: 20_000, everyMs: 100 },
         )
-        // One a minute is all this number has: had a 503 kept it, this would be 429.
+        // This number may get one code a minute. If a 503 had kept the use, this would be 429.
         expect(status).toBe(202)
       }
     },
@@ -160,7 +160,7 @@ const i24: Fault = {
 
       const worker = await fleet.startWorker(shifted)
       for (const { body } of sends) expect(await settleOne(fleet, body.id)).toBe('sent')
-      // Written when a pass has looked at every row.
+      // Written when a pass has read every row.
       await eventually(async () => (await fleet.query(`SELECT 1 FROM retention`)).length > 0, {
         withinMs: 20_000,
       })
@@ -171,7 +171,7 @@ const i24: Fault = {
       )
       waiting += 1
       expect(kept).toEqual({ rows, recipients: rows, waiting })
-      // A queue goes by its workers' clocks.
+      // A queue goes by the clocks of its workers.
       const soon = { ...notice, sendAt: new Date(Date.now() + 2_000).toISOString() }
       const { body } = await fleet.post('/v1/notices', { ...soon, to: freshPhone() }, api)
       expect(await settleOne(fleet, body.id)).toBe('sent')
@@ -193,8 +193,8 @@ async function partitionsOf(fleet: Fleet): Promise<string[]> {
 }
 
 /**
- * What each statement that changes a table has read of the default partition so far in its transaction,
- * and whether it holds a lock that sends wait for.
+ * For each statement that changes a table: the rows of the default partition that its transaction has read so far,
+ * and whether it holds a lock that stops sends.
  */
 const watchStatements = `
   CREATE TABLE statement_seen (command text, stops_sends boolean, rows_read bigint);
@@ -210,7 +210,7 @@ const watchStatements = `
   END $$;
   CREATE EVENT TRIGGER see_statement ON ddl_command_end EXECUTE FUNCTION see_statement()`
 
-/** A million a time at most, in the order of ids and hashes, so that the indexes grow at their end only. */
+/** At most a million rows at a time, in the order of ids and hashes, so that the indexes grow only at their end. */
 const fill = (from: number, until: number, rows: number) => `
   INSERT INTO notice_default (id, app, kind, channel, recipient, recipient_hash, template, locale, state,
                               created_at, expires_at, sent_at, finished_at)
@@ -232,7 +232,7 @@ const f33: Fault = {
   async prove(lab) {
     const rows = lab.length(5_000, 7_000_000)
     const fleet = await startFleet({ workers: 0 })
-    // Before the connections of the load are made, so that they follow each move.
+    // Before the load makes its connections, so that they follow each change of the clock.
     await moveClock(fleet, '0 months')
     await fleet.apis.pop()?.terminate()
     await fleet.startApi()
@@ -243,8 +243,8 @@ const f33: Fault = {
 
     let slowestMs = 0
     /**
-     * A worker that starts does a pass at once; until it has done what is waited for, sends go on. It
-     * ends then: the next one must find nobody else at it.
+     * A worker that starts does a pass at once. Sends go on until the awaited work is done. Then it ends, so that the
+     * next worker finds no other at work.
      */
     async function passUnderLoad(isDone: () => Promise<boolean>): Promise<Report> {
       let isOver = false
@@ -259,7 +259,7 @@ const f33: Fault = {
         isOver = true
       }
       const ledger = await load
-      // A busy machine may let a limiter's deadline pass; a lock would let all sends of a second fail.
+      // On a busy machine a deadline of the limiter may pass. A lock would fail all sends of a second.
       expect(ledger.count(202)).toBeGreaterThan(ledger.entries.length * 0.9)
       slowestMs = Math.max(slowestMs, ...ledger.entries.map(({ tookMs }) => tookMs))
       const report = await settle(fleet, ledger)
@@ -273,7 +273,7 @@ const f33: Fault = {
     const made = await partitionsOf(fleet)
     await moveClock(fleet, '1 month')
     await passUnderLoad(async () => (await partitionsOf(fleet)).length > made.length)
-    // All of them are older than rows may be.
+    // All rows are older than `retention.rows`.
     await moveClock(fleet, '1 year')
     const oldOne = `SELECT 1 FROM notice_default WHERE template = 'welcome' LIMIT 1`
     const report = await passUnderLoad(async () => (await fleet.query(oldOne)).length === 0)
@@ -283,16 +283,16 @@ const f33: Fault = {
     )
     const underLock = seen.filter(({ stopsSends }) => stopsSends)
     expect(underLock.length).toBeGreaterThan(0)
-    // A few that a statement before it found by an index are no look at the table.
+    // A few rows that an earlier statement found by an index are no scan of the table.
     expect(underLock.filter(({ rowsRead }) => rowsRead > 100)).toEqual([])
-    // What spares them the look has looked at all rows, beside the sends.
+    // The statement that makes the scan unnecessary has read all rows, beside the sends.
     expect(Math.max(...seen.map(({ rowsRead }) => rowsRead))).toBeGreaterThanOrEqual(rows)
     if (lab.isFull) console.log('F33: the slowest send took', Math.round(slowestMs), 'ms')
     return report
   },
 }
 
-/** PostgreSQL's, for every new connection. */
+/** The clock of PostgreSQL, for every new connection. */
 async function moveClock(fleet: Fleet, ahead: string): Promise<void> {
   const pool = { query: (sql: string) => fleet.query(sql) } as unknown as pg.Pool
   await moveDatabaseClock({ pool }, `pg_catalog.now() + interval '${ahead}'`)
@@ -305,7 +305,8 @@ const f30: Fault = {
   holds: 'what the others sent meanwhile is written by them, and nothing is sent again',
   proves: 'I1, I8',
   async prove(lab) {
-    // Claims of two seconds more than twice the time-out, and the reconciler's grace, pass while it is away.
+    // While PostgreSQL is away, twice the claim time after the time limit of a call and the grace of the reconciler
+    // pass.
     const fleet = await startFleet({
       proxied: true,
       policyFile: { delivery: { timeout: '3s' } },
@@ -320,7 +321,7 @@ const f30: Fault = {
     }
     const posted = Promise.all(Array.from({ length: 80 }, () => fleet.send(freshPhone())))
     await eventually(() => fleet.farEnd.calls.size > 0, { withinMs: 10_000, everyMs: 5 })
-    // While more of them come in, and all within the time of the first call.
+    // While more messages arrive, and within the time of the first call.
     await sleep(300)
     fleet.network?.cut()
     answer()

@@ -1,4 +1,4 @@
-/** What happens to our own processes: killed, stopped, blocked, at odds about the time or the version. */
+/** Faults of Postern's processes: killed, stopped, blocked, and with other clocks or versions. */
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { eventually } from '../tools/wait.ts'
 import { expectAllWorks, type Fault, type Lab, strikeUnderLoad } from './fault.ts'
 import { settleOne } from './ledger.ts'
 
-/** Takes one at random out of service, ends it as told, and starts another, as a supervisor would. */
+/** Ends a random process as named, and starts another, as a supervisor would. */
 async function replace(
   fleet: Fleet,
   kind: 'api' | 'worker',
@@ -55,8 +55,8 @@ const f1: Fault = {
       perSecond: lab.length(50, 200),
       apis: 2,
     })
-    // A user who may not touch the keys of the queue: the limiter and the code store go on, adding
-    // a job does not. The API then dies without having queued what it has committed.
+    // A Redis user without rights on the keys of the queue. The limiter and the code store work, and adding a job
+    // fails. Then the API is killed before it could queue what it has committed.
     const redis = new Redis(fleet.redis.url)
     const [, rules = ''] = (await redis.acl('LIST')) as string[]
     try {
@@ -151,7 +151,7 @@ const f22: Fault = {
         perSecond: lab.length(50, 200),
         apis: 2,
         workers: 2,
-        // So long would the one signal wait for the provider below.
+        // The first signal waits this long for the provider below.
         policyFile: { delivery: { timeout: '15s' } },
       },
     )
@@ -160,7 +160,7 @@ const f22: Fault = {
     await eventually(() => fleet.farEnd.calls.has(body.id))
     const busy = fleet.workers
     for (const worker of busy) worker.signal('SIGTERM')
-    // Within half a second it would count as the same press.
+    // Within half a second, both signals would count as one.
     await sleep(700)
     const askedAgainMs = performance.now()
     for (const worker of busy) worker.signal('SIGTERM')
@@ -194,7 +194,7 @@ const f23: Fault = {
         }
         await Promise.all([block(fleet.workers[0], 16_500), block(fleet.apis[0], 2_000)])
       },
-      // Calls in hand when it was stopped are made again by another: nobody knows what became of them.
+      // Calls that were under way at the stop are repeated by another worker, because their outcome is unknown.
       {
         kills: true,
         mayDouble: true,
@@ -220,14 +220,14 @@ const f24: Fault = {
     const to = freshPhone()
     const waiting = await fleet.send(freshPhone())
     await fleet.query('ALTER TABLE notice RENAME TO notice_away')
-    // Not ready without its table, and at work all the same.
+    // Not ready without its table, but it works.
     await fleet.startWorker({ isReady: async (worker) => (await admin(worker, '/livez')).ok })
     const { status, body } = await fleet.send(to)
     expect({ status, code: body.code }).toEqual({ status: 500, code: 'internal' })
     expect(JSON.stringify(body)).not.toMatch(/notice_away|relation|does not exist/)
     await eventually(() => /job failed/.test(fleet.workers[0]?.output() ?? ''))
     await fleet.query('ALTER TABLE notice_away RENAME TO notice')
-    // One a minute is all this number has: had the 500 kept it, this would be 429.
+    // This number may get one code a minute. If the 500 had kept the use, this would be 429.
     expect((await fleet.send(to)).status).toBe(202)
     expect(await settleOne(fleet, waiting.body.id)).toBe('sent')
     expect([...fleet.apis, ...fleet.workers].some((process) => process.hasExited())).toBe(false)
@@ -282,7 +282,7 @@ const f27: Fault = {
   proves: 'I1',
   async prove() {
     const fleet = await startFleet()
-    // What a next version may do to us: add columns and tables, and put more into a job.
+    // A next version may do this to a running version: add columns and tables, and more data in jobs.
     await fleet.query(`
       ALTER TABLE notice ADD COLUMN next_version text DEFAULT 'x', ADD COLUMN other jsonb;
       CREATE TABLE of_next_version ();
@@ -293,7 +293,7 @@ const f27: Fault = {
     expect((await admin(later, '/readyz')).status).toBe(200)
     await expectAllWorks(fleet)
 
-    // And what we are to a previous version's schema: not ready, and saying why.
+    // The other way round: with the schema of a previous version, a process is not ready and reports why.
     await fleet.query(
       `DELETE FROM _prisma_migrations WHERE migration_name <> '29990101000000_next'`,
     )
@@ -318,7 +318,7 @@ const f28: Fault = {
       }
       await eventually(async () => (await fleet.query('SELECT 1 FROM api_key')).length > 0)
       const [api, worker] = [...fleet.apis, ...fleet.workers] as [PosternProcess, PosternProcess]
-      // Much more than a pipe takes in.
+      // Much more than fits into a pipe.
       for (let left = lab.length(600, 6_000); left > 0; left -= 50) {
         const replies = await Promise.all(
           Array.from({ length: 50 }, () => fleet.send(freshPhone(), api)),
@@ -362,7 +362,7 @@ const f34: Fault = {
       const servers = childrenOf(demo.pid)
       // PostgreSQL, Redis and the worker.
       expect(servers).toHaveLength(3)
-      // Requests that are logged, more of them than a pipe takes in.
+      // Logged requests, more than fit into a pipe.
       for (let left = 500; left > 0; left -= 50) {
         await Promise.all(
           Array.from({ length: 50 }, async () => {

@@ -1,4 +1,4 @@
-/** The limits and the quota, attacked by many callers at once and by a process that dies in between. */
+/** Attacks on the limits: many callers at once, and a process that dies during a send. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { type Fleet, freshPhone, startFleet } from '../tools/fleet.ts'
@@ -10,7 +10,7 @@ import type { Fault, Lab } from './fault.ts'
 const perRecipient = 5
 const perScene = 8
 
-/** Besides the recipient's limit a wider one, which a refusal by the first must not touch. */
+/** A wider rule beside the recipient's limit. A refusal by the first rule must not count here. */
 const twoLimits = {
   captcha: [
     { name: 'recipient', key: '{channel}:{to}', sliding: `${perRecipient} per 1h` },
@@ -20,21 +20,21 @@ const twoLimits = {
   check: [],
 }
 
-/** How long a busy machine may spoil one round after the other with a 503. */
+/** The longest time in which a busy machine may spoil rounds with a 503. */
 const roundsWithinMs = 20_000
 
 async function proveExactness(fleet: Fleet, processes: number, lab: Lab): Promise<void> {
   const apis = fleet.apis.slice(0, processes)
   const untilMs = performance.now() + roundsWithinMs
-  // A round that is wrong throws, and is not repeated.
+  // A wrong round throws and is not repeated.
   while (!(await isExact(fleet, apis, `scene-${lab.between(0, 1e9)}`))) {
     if (performance.now() > untilMs) throw new Error('somebody heard 503 in every round')
   }
 }
 
 /**
- * One round, with numbers and a scene of its own. Never more than the limit are accepted; just as many are, unless
- * somebody heard 503: that gives the quota back, when others have heard 429 already. False for such a round.
+ * One round, with new numbers and a new scene. Never more than the limit are accepted. Exactly as many are accepted,
+ * unless a caller got 503: that gives the use back after others got 429. Returns false for such a round.
  */
 async function isExact(
   fleet: Fleet,
@@ -52,7 +52,7 @@ async function isExact(
   const unavailable = count(503)
   expect(accepted + count(429) + unavailable).toBe(1_000)
   expect(accepted).toBeLessThanOrEqual(perRecipient)
-  // A row whose 503 was said before its commit is closed again, and is none of these.
+  // A row that was closed because its caller got 503 before the commit is not counted.
   await eventually(
     async () => {
       const [rows] = await fleet.query<{ count: number }>(
@@ -65,7 +65,7 @@ async function isExact(
   )
   if (unavailable > 0) return false
   expect(accepted).toBe(perRecipient)
-  // The scene has what the recipient's refusals left untouched, and no more.
+  // The scene's rule lost only the uses of accepted sends.
   const others: number[] = []
   for (let index = 0; index <= perScene - perRecipient; index++) {
     others.push(await send(freshPhone(), index))
@@ -75,7 +75,7 @@ async function isExact(
   return true
 }
 
-/** Its first requests are slow for other reasons: many accepted and many refused, whatever the answers are. */
+/** The first requests of a process are slow for other reasons. So it gets many requests before, with any answers. */
 const warmUp = (fleet: Fleet) =>
   Promise.all(
     fleet.apis.flatMap((api) => Array.from({ length: 100 }, () => fleet.send(freshPhone(), api))),
@@ -106,7 +106,7 @@ const i3: Fault = {
   },
 }
 
-/** After a kill: what became of a send whose answer never came, seen through a process that lives. */
+/** After a kill: the state of a send without an answer, read through a process that lives. */
 async function quotaAndCode(fleet: Fleet, to: string) {
   const check = await fleet.post('/v1/captchas/check', { channel: 'sms', to, code: '0000' })
   expect([200, 410, 422]).toContain(check.status)
@@ -127,7 +127,7 @@ const i10: Fault = {
     for (let kills = 0; kills < lab.length(5, 200); kills++) {
       const victim = await fleet.startApi()
       fleet.apis.pop()
-      // Its first request is slow for other reasons.
+      // The first request of a process is slow for other reasons.
       await fleet.send(freshPhone(), victim)
       const entries = Array.from({ length: underWay }, async () => {
         const to = freshPhone()

@@ -1,4 +1,4 @@
-/** What happens to Redis: gone, silent, refusing, emptied, replaced by another. */
+/** Faults of Redis: gone, silent, refusing, empty, and replaced by another. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { expect } from 'vitest'
@@ -17,13 +17,15 @@ import {
 } from './fault.ts'
 import { settleOne } from './ledger.ts'
 
-/** While Redis is away sends and checks are 503 in time; nothing is lost, and all works again by itself. */
+/**
+ * While Redis is away, sends and checks get 503 in time. Nothing is lost, and everything works again without help.
+ */
 async function proveOutage(
   lab: Lab,
   strike: (fleet: Fleet, during: () => Promise<void>) => Promise<void>,
   options: LoadOptions = {},
 ) {
-  /** `to` has a code: where none lives, a Redis that can still be read is enough for the answer. */
+  /** `to` has a code. Without a code, a Redis that can still be read would be enough for the answer. */
   const during = (fleet: Fleet, to: string) => async () => {
     await expectUnavailable(fleet, lab)
     const check = await fleet.post('/v1/captchas/check', { channel: 'sms', to, code: '0000' })
@@ -37,7 +39,7 @@ async function proveOutage(
       expect((await fleet.post('/v1/captchas', { channel: 'sms', to })).status).toBe(202)
       return strike(fleet, during(fleet, to))
     },
-    // A Redis that dies takes jobs under way with it: their rows are carried again.
+    // A Redis that dies loses jobs under way. Their rows are sent again.
     { kills: true, mayDouble: true, ...options },
   )
   expect(report.refused[503]).toBeGreaterThan(0)
@@ -150,7 +152,7 @@ const f7: Fault = {
         client.disconnect()
       }
       await redis.stop()
-      // So many microseconds for each command of its log; between a thousand it answers LOADING.
+      // Redis needs this time for each command of its log when it starts. It answers LOADING after each thousand.
       const slowly = ['--key-load-delay', '300']
       const loaded = redis.start(slowly)
       await during()
@@ -248,7 +250,7 @@ const f11: Fault = {
           () => node.kill(),
           () => node.start(),
           async () => {
-            // The nodes agree within their time-out that a part of the slots is not served.
+            // The nodes notice within their time-out that some slots have no node.
             await eventually(() => expectUnavailable(fleet, lab, 10), { withinMs: 15_000 })
           },
         )

@@ -1,4 +1,4 @@
-/** API processes replaced one after the other, under callers that keep their connections. */
+/** API processes are replaced one after the other, under callers that keep their connections. */
 import { Agent, type ClientRequest, request } from 'node:http'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,18 +18,18 @@ import { eventually } from '../tools/wait.ts'
 import type { Fault, Lab } from './fault.ts'
 
 const callers = 8
-/** Between two sends of a caller; all of them make 80 a second. */
+/** The pause between two sends of a caller. All callers together make 80 sends a second. */
 const pauseMs = 100
 const maxTries = 10
 
-/** What came of the sends of all callers. */
+/** Results of the sends of all callers. */
 interface Tally {
   accepted: number
-  /** Every other outcome: a status, or the error of a connection that broke. */
+  /** Every other outcome: a status, or the error of a broken connection. */
   others: { to: string; outcome: string }[]
 }
 
-/** Sends one after the other on a kept connection. Where one address refuses to connect, the next one is asked. */
+/** Sends one after the other on a kept connection. If an address refuses to connect, it uses the next one. */
 async function call(addresses: readonly string[], tally: Tally, isOver: () => boolean) {
   const isTls = addresses[0]?.startsWith('https:')
   const agent = isTls
@@ -43,7 +43,7 @@ async function call(addresses: readonly string[], tally: Tally, isOver: () => bo
     for (let tries = 0; tries < maxTries; tries++) {
       outcome = await sendOnce(`${addresses[at % addresses.length]}/v1/captchas`, agent, to)
       if (outcome === 'ECONNREFUSED') at += 1
-      // A busy machine; had it taken the quota of this number, the next try would be refused.
+      // A 503 of a busy machine. If it had kept the use of this number, the next try would be refused.
       else if (outcome !== 'unavailable') break
     }
     if (outcome === '202') tally.accepted += 1
@@ -79,7 +79,7 @@ function sendOnce(url: string, agent: Agent, to: string): Promise<string> {
   })
 }
 
-/** Replaces two processes in turn, each by one at the same address, and counts what the callers met. */
+/** Replaces two processes in turn, each by one at the same address, and counts the callers' results. */
 async function roll(
   lab: Lab,
   restarts: number,
@@ -118,9 +118,9 @@ async function roll(
   await expectNothingLost(fleet, tally)
 }
 
-/** Nothing was taken for a caller that heard of no acceptance. */
+/** No send counts for a caller who got no 202. */
 async function expectNothingLost(fleet: Fleet, { accepted }: Tally): Promise<void> {
-  // A row whose 503 was said before its commit is closed again.
+  // A row whose caller got 503 before its commit is closed again.
   const counted =
     "SELECT count(*)::int AS count FROM notice WHERE error IS DISTINCT FROM 'abandoned'"
   const [rows] = await fleet.query<{ count: number }>(counted)

@@ -1,4 +1,7 @@
-/** `SECRET` replaced by the three steps of docs/operations.md, while people ask for codes at one process and check at another. */
+/**
+ * `SECRET` is replaced in the three steps of docs/operations.md, while callers get codes from one process and check
+ * them at another.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { freshPhone, startFleet } from '../tools/fleet.ts'
@@ -29,7 +32,7 @@ const f40: Fault = {
       return { status: 200 }
     }
 
-    /** An answer of this API, or of any other once it is stopping. */
+    /** An answer of this API, or of another one while this one stops. */
     async function post(path: string, body: unknown, place: number) {
       for (;;) {
         const { status, body: answer } = await fleet
@@ -68,7 +71,7 @@ const f40: Fault = {
     })()
 
     for (const [step, env] of steps.entries()) {
-      // In the time of step 2 everything ends that was made under the old secret.
+      // During step 2, everything made under the old secret ends.
       if (step === 2) await Promise.all(underWay)
       await Promise.all([
         fleet.startApi({ env }),
@@ -78,7 +81,7 @@ const f40: Fault = {
       const [oldWorker] = fleet.workers.splice(0, 1)
       const isWorkerFirst = lab.between(0, 2) === 0
       if (isWorkerFirst) await oldWorker?.terminate()
-      // First one process of either step, then two of the new one.
+      // First one process of each step, then two of the new step.
       for (let left = 2; left > 0; left--) {
         const [oldApi] = fleet.apis.splice(0, 1)
         await sleep(lab.length(500, 5_000))

@@ -1,10 +1,10 @@
 /**
  * The commands of this folder:
  *
- *   npm run faults -- F12 --seed 7           one fault in its full form (all of them without a number)
- *   npm run faults -- F12 --short            as the suite runs it
- *   npm run chaos -- --minutes 10 --aof no   faults drawn at random under a steady load
- *   npm run chaos -- --calm --minutes 3      no fault at all: slow far ends, and nothing may go wrong
+ *   npm run faults -- F12 --seed 7           one fault in its full form (all faults without a number)
+ *   npm run faults -- F12 --short            the form of the suite
+ *   npm run chaos -- --minutes 10 --aof no   random faults under a steady load
+ *   npm run chaos -- --calm --minutes 3      no fault: slow far ends, and nothing may go wrong
  */
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'

@@ -1,4 +1,4 @@
-/** Loaded before a process' own code: its clock is wrong by CLOCK_SHIFT_MS, as a badly kept machine's is. */
+/** Loaded before a process' code: shifts its clock by CLOCK_SHIFT_MS, like the clock of a badly kept machine. */
 const shiftMs = Number(process.env.CLOCK_SHIFT_MS)
 const SystemDate = Date
 

@@ -1,6 +1,6 @@
 /**
- * Every await of a send and of a check is a place where a server may go (I23). One walk through all of
- * them: the n-th call that a request makes to Redis or PostgreSQL fails, for every n, in four ways.
+ * A server may fail at every await of a send and of a check (I23). The n-th call of a request to Redis or PostgreSQL
+ * fails, for every n, in four ways.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -26,7 +26,7 @@ const postern = await startPostern({
   policyFile: { policies },
 })
 const secrets = createSecrets(SECRET)
-/** Looks at the same counts. */
+/** Reads the same counts. */
 const limiter = createLimiter({
   policies,
   redis: postern.redis.client,
@@ -34,33 +34,33 @@ const limiter = createLimiter({
   subjectKey: secrets.limiterKey,
 })
 
-/** What was still on its way when its caller gave up. */
+/** Calls that were under way when their caller stopped waiting. */
 const underWay: Promise<unknown>[] = []
 
 const ways = {
   /** The call never arrives. */
   never: (_carryOut: () => Promise<unknown>) => Promise.reject(new Error('Connection is closed.')),
-  /** It is carried out, and its answer is lost. */
+  /** The call is carried out, and its answer is lost. */
   lost: async (carryOut: () => Promise<unknown>) => {
     await carryOut()
     throw new Error('Connection is closed.')
   },
-  /** It is carried out after its caller has given up. */
+  /** The call is carried out after its caller has stopped waiting. */
   late: (carryOut: () => Promise<unknown>) => {
     const carried = new Promise((resolve) => setTimeout(resolve, 300)).then(carryOut)
     underWay.push(carried.catch(() => {}))
     return Promise.reject(new Error('Command timed out'))
   },
-  /** From it on both servers are away for a while, so that nothing can be given back at once. */
+  /** After this call both servers are away for a while, so that nothing can be given back at once. */
   away: (_carryOut: () => Promise<unknown>) => Promise.reject(new Error('Connection is closed.')),
 }
 type Way = keyof typeof ways
 
-/** Which call of those to come fails, and what it was. */
+/** The number of the call that fails, and its name. */
 let failing: { at: number; way: Way; calls: number; what: string } | undefined
 const awayMs = 300
 
-/** `isForward`: made by the request itself, and not to take something back, which goes on behind it. */
+/** `isForward`: a call of the request itself. Other calls give something back, and continue after the answer. */
 function passOn(
   what: string,
   isForward: boolean,
@@ -81,7 +81,7 @@ vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (
   const carryOut = () => sendCommand.call(this, command, stream) as Promise<unknown>
   const args = command.args.map(String)
   const [, , key = ''] = args
-  // Without the queue, the probe of readiness, the records for support and the commands of this file.
+  // Without the queue, the probe of readiness, the records for support, and commands of this file.
   const isAside = /:(ready|history)/.test(key)
   const isOurs = /^(eval|del)/i.test(command.name) && !key.startsWith('{') && !isAside
   if (!isOurs || this === postern.redis.client) return carryOut()
@@ -117,7 +117,7 @@ const check = (to: string, code: string) =>
   postern.post('/v1/captchas/check', { channel: 'sms', to, code })
 const otherThan = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
 
-/** The notices of a person that were made and not closed again. */
+/** Notices of a person that were made and not closed again. */
 async function openNotices(to: string): Promise<string[]> {
   const { rows } = await postern.database.pool.query(
     "SELECT id FROM notice WHERE recipient = $1 AND state <> 'failed' ORDER BY id",
@@ -126,7 +126,7 @@ async function openNotices(to: string): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** The code in a notice, as a worker would unseal it. */
+/** The code in a notice, as a worker unseals it. */
 async function codeOf(id: string): Promise<string> {
   const { rows } = await postern.database.pool.query(
     'SELECT sealed_params FROM notice WHERE id = $1',
@@ -135,7 +135,7 @@ async function codeOf(id: string): Promise<string> {
   return JSON.parse(secrets.unseal(rows[0].sealed_params, id)).code
 }
 
-/** A person's codes as Redis keeps them: the current one, and any that waits. */
+/** A person's codes in Redis: the current one, and a pending one. */
 async function storedCodes(to: string): Promise<Record<string, unknown>[]> {
   const [hash] = secrets.subjectHashes(['default', 'sms', to])
   return JSON.parse((await postern.redis.client.get(`${postern.redis.prefix}code:${hash}`)) ?? '[]')
@@ -149,13 +149,13 @@ async function used(policy: string, to: string): Promise<number[]> {
 interface Walk<Facts> {
   prepare(): Promise<Facts>
   request(facts: Facts): Promise<Reply>
-  /** What must hold after the answer, and go on to hold. */
+  /** The promises that must hold after the answer, and later. */
   holds(reply: Reply, facts: Facts, failed: string): Promise<void>
-  /** So many calls a request makes at least. */
+  /** The least number of calls of a request. */
   calls: number
 }
 
-/** Every call fails once; then, all at once, what became of each is looked at. */
+/** Every call fails once. Afterwards the results of all are checked at once. */
 async function walk<Facts>(way: Way, { prepare, request, holds, calls }: Walk<Facts>) {
   const outcomes: { reply: Reply; facts: Facts; what: string }[] = []
   for (let at = 0; ; at++) {
@@ -256,7 +256,7 @@ test.each(everyWay)(
         expect([202, 503]).toContain(status)
         const { body } = await eventually(async () => {
           const repeat = await send(to, headers)
-          // The answer may not be written yet; then the key waits for 30 s.
+          // The answer may not be written yet. Then the key stays reserved for 30 s.
           if (status === 202 && repeat.status === 409) return { body: undefined }
           return repeat.status === 202 && repeat
         }, inTime)

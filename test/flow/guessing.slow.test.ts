@@ -1,6 +1,6 @@
 /**
- * Attackers guess at one number from many addresses, through the key of a page and without end. What they may check
- * without a challenge is used up soon, also where no code lives, and the number's owner signs in all the same.
+ * Attackers guess at one number from many addresses, with the key of a page, without end. Their checks without a
+ * challenge are soon used up, also where no code exists. The owner of the number can still sign in.
  */
 import { randomInt } from 'node:crypto'
 import { Agent, request } from 'node:http'
@@ -53,7 +53,7 @@ test(`while an attack on a number runs, its owner signs in ${signIns} times and 
   const statuses = new Map<number, number>()
   let isOver = false
 
-  /** One guess from an address of its own: the whole of 127.0.0.0/8 is this machine. */
+  /** One guess from a new address: the whole of 127.0.0.0/8 is this machine. */
   function guess(): Promise<void> {
     const body = JSON.stringify({
       channel: 'sms',
@@ -90,7 +90,7 @@ test(`while an attack on a number runs, its owner signs in ${signIns} times and 
   })
   await eventually(() => (statuses.get(403) ?? 0) > 0)
 
-  /** As a page does: a 503 on a busy machine took nothing, and is asked again. */
+  /** Like a page: a 503 of a busy machine counted nothing, so the check is repeated. */
   const post = (path: string, body: object) =>
     eventually(async () => {
       const reply = await postern.post(path, body, { key })
@@ -115,7 +115,7 @@ test(`while an attack on a number runs, its owner signs in ${signIns} times and 
   let passed = 0
   for (let turn = 0; turn < signIns; turn++) if (await signIn()) passed += 1
   expect(passed).toBeGreaterThanOrEqual(signIns - 1)
-  // The attack was one: hundreds of guesses, of which no more than the budget were compared.
+  // The attack was real: hundreds of guesses came, and no more than the budget were compared.
   expect(statuses.get(422) ?? 0).toBeLessThanOrEqual(20)
   expect(statuses.get(403)).toBeGreaterThan(signIns)
 }, 120_000)

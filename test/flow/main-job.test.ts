@@ -1,4 +1,4 @@
-/** The main job from end to end: asked for, sent, read, checked once. */
+/** The main job from end to end: a code is requested, sent, read, and checked once. */
 import { expect, test } from 'vitest'
 import { type Postern, startPostern } from '../tools/postern.ts'
 import { startSmtp } from '../tools/smtp.ts'

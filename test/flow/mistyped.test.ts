@@ -1,4 +1,7 @@
-/** Who mistypes, and who guesses, under every policy file that is shipped: the real product, the limits on a clock of the test. */
+/**
+ * People who mistype, and attackers who guess, under every shipped policy file: the real product, with limits on a
+ * clock of the test.
+ */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
@@ -29,7 +32,7 @@ async function openWith(file: string) {
   const env = posternEnv({ redis, database, policyFile })
   const loaded = await loadConfig(env)
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
-  // Ahead of Redis: what a limit keeps must not end by a time to live.
+  // Ahead of Redis' clock: a count of a limit must not expire by its time to live.
   let nowMs = Date.now() + 3_600_000
   const running = await start(
     loaded.config,
@@ -69,7 +72,7 @@ describe.each(files)('%s', (file) => {
         for (const triesLeft of [2, 1, 0]) {
           const { body } = await post('/v1/captchas/check', { ...person, code: wrongFor(code) })
           expect(body).toMatchObject({ code: 'code_mismatch', triesLeft })
-          // "Ask for a new one" is good advice.
+          // The advice "Ask for a new one" works.
           expect(body).not.toHaveProperty('lockedForMs')
         }
         expect((await post('/v1/captchas/check', { ...person, code })).body.code).toBe('code_gone')

@@ -1,6 +1,6 @@
 /**
- * Strangers with the key of a page: what they can make us keep, and whom they can keep out. Addresses are those of
- * 127.0.0.0/8, which is this machine. `PAGE_FLOOD_SECONDS=60` is the whole of I31.
+ * Strangers with the key of a page: the data that they can make Postern keep, and the callers that they can keep out.
+ * Their addresses are in 127.0.0.0/8, which is this machine. `PAGE_FLOOD_SECONDS=60` runs the whole of I31.
  */
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,7 +27,7 @@ interface Asked {
   headers?: Record<string, string>
 }
 
-/** A caller with an address of its own. */
+/** A caller with a separate address. */
 function callerFrom(url: string, localAddress: string, key: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   releaseLater(() => agent.destroy())
@@ -67,7 +67,7 @@ function newNumber(): string {
   return `+861${3_800_000_000 + numbers}`
 }
 
-/** How many answers had each status. */
+/** The number of answers by status. */
 const tally = () => {
   const counts = new Map<number, number>()
   return { counts, add: (status: number) => counts.set(status, (counts.get(status) ?? 0) + 1) }
@@ -143,28 +143,30 @@ test(
     const other = clientOf(api.url, otherKey)
     const endsAt = performance.now() + seconds * 1_000
     let accepted = 0
-    // On a busy machine until the limits were met, too.
+    // Also on a busy machine, until the limits are reached.
     const isMet = () => (statuses.counts.get(429) ?? 0) > 50
     while (performance.now() < endsAt || !isMet()) {
       accepted += 1
       const ip = `203.0.${accepted >> 8}.${accepted & 255}`
       const { status } = await other.post('/v1/captchas', { channel: 'sms', to: newNumber(), ip })
       expect(status).toBe(202)
-      // Ten a second at most, as a small app has.
+      // Ten a second at most, like a small app.
       await sleep(100)
     }
     isOver = true
     await Promise.all(strangers)
     const answered = [...statuses.counts.values()].reduce((sum, count) => sum + count, 0)
-    // It was a flood, and the other app was there in it.
+    // The flood was real, and the other app's requests came during it.
     expect(answered).toBeGreaterThan(seconds)
     expect(accepted).toBeGreaterThan(2)
     expect(statuses.counts.get(429)).toBeGreaterThan(50)
-    // Sends and checks that the rules by address let through, some kilobytes each; and what history and decisions write in that time.
+    // Sends and checks that the rules by address admit, some kilobytes each, and the history and decisions that are
+    // written in that time.
     const keptBytes = (await used()) - atStart
     const boundBytes = 8 * 120 * 3_000 + accepted * 3_000 + seconds * (240 + 50) * 300 + 2 ** 20
     expect(keptBytes).toBeLessThan(boundBytes)
-    // No lock was begun at a recipient without a code, and no day's budget used: such keys would outlive the code.
+    // No lock began for a recipient without a code, and no budget of a day was used. Such keys would live longer than
+    // the code.
     const { rows } = await database.pool.query('SELECT count(*)::int AS count FROM idempotency_key')
     expect(rows[0].count).toBeLessThanOrEqual(8 * 60 + 24)
   },
@@ -204,7 +206,7 @@ test('one address with 500 requests a second and Idempotency-Keys: eleven other 
   clearInterval(timer)
   await Promise.all(pending)
   expect(answers).toEqual(Array(11).fill(202))
-  // The flood met its limit, and was told so.
+  // The flood reached its limit and got refusals.
   expect(statuses.counts.get(202)).toBe(60)
   expect(statuses.counts.get(503) ?? 0).toBeLessThan(asked / 10)
   expect(api.output()).not.toContain('request failed')

@@ -1,4 +1,4 @@
-/** Requests to façades in a real process: their log lines, counts and spans are those of every other route. */
+/** Requests to façades in a real process: they have log lines, counts and spans like every other route. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { startCollector, tracesEnv } from '../tools/collector.ts'

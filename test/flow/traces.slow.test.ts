@@ -1,4 +1,4 @@
-/** One trace from a caller to the provider and the event, with the SDK loaded as docs/guides/traces.md says. */
+/** One trace from a caller to the provider and the event, with the SDK loaded as in docs/guides/traces.md. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -13,7 +13,7 @@ import { startReceiver } from '../upkeep/receiver.ts'
 
 const secret = 'a secret both sides know'
 const collector = await startCollector()
-/** Answers calls of the provider and takes events: both arrive as signed JSON. */
+/** Answers calls of the provider and accepts events: both arrive as signed JSON. */
 const [carrier, receiver] = [await startReceiver(() => 200), await startReceiver()]
 const redis = await testRedis()
 const database = await testDatabase()
@@ -41,7 +41,7 @@ function start(role: 'api' | 'worker', browser = {}) {
 
 const [api, trusting] = await Promise.all([start('api'), start('api', { traces: true })])
 
-/** A trace of a caller that made one span. */
+/** The trace of a caller that made one span. */
 function callerTrace(flags = '01') {
   const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')]
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}` } }
@@ -52,7 +52,7 @@ const { post } = clientOf(api.url, key)
 const send = (to: string, options: RequestOptions, { post } = clientOf(api.url, key)) =>
   post('/v1/captchas', { channel: 'sms', to }, options)
 
-// Its job is lost with Redis, so the reconciler puts it back.
+// Its job is lost with Redis, so the reconciler queues it again.
 const lost = callerTrace()
 const { body: lostSend } = await send(number(2), lost)
 const queueKeys = () => redis.client.keys('*send-sms*')
@@ -93,7 +93,7 @@ const check = callerTrace()
 const code = /(?<!\d)\d{4}(?!\d)/.exec(callOf(sent.id).text)?.[0]
 await post('/v1/captchas/check', { channel: 'sms', to: number(1), code }, check)
 await eventually(() => receiver.told.length === wanted.length + 1)
-// Both write their last spans before they end.
+// Both processes write their last spans before they end.
 expect(await Promise.all([api, trusting, worker].map((process) => process.terminate()))).toEqual([
   0, 0, 0,
 ])

@@ -98,7 +98,7 @@ test('other paths go to the console, if there is one, with any method', async ()
   expect((await (await open())('/')).status).toBe(404)
 })
 
-/** As raw as a browser or a scraper sends it. */
+/** The raw request of a browser or a scraper. */
 async function getAs(headers: Record<string, string>, path = '/metrics'): Promise<number> {
   const server = create()
   server.listen(0, '127.0.0.1')

@@ -11,7 +11,7 @@ const admin = async (path: string, method = 'GET') => {
   const response = await fetch(`${postern.adminUrl}${path}`, { method })
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
-/** One sample of /metrics, 0 when there is none. */
+/** One sample of /metrics; 0 if it is missing. */
 const sample = (text: string, name: string, labels: Record<string, string>) => {
   const line = text
     .split('\n')
@@ -27,7 +27,7 @@ test('/livez and /readyz: 200 while everything is there', async () => {
   expect(await admin('/livez')).toMatchObject({ status: 200 })
   const ready = await admin('/readyz')
   expect(ready.status).toBe(200)
-  // The suite's Redis keeps nothing, for speed.
+  // The suite's Redis stores nothing on disk, for speed.
   expect(JSON.parse(ready.text)).toEqual({
     status: 'ready',
     warnings: [expect.stringContaining('appendonly no')],

@@ -63,7 +63,7 @@ describe('attempts', () => {
     })
     expect(cleared.status).toBe(204)
     expect((await attempt('bob', ip)).body).toEqual({ allowed: true, triesLeft: 2 })
-    // Logging in to one's own account between guesses does not clear the address.
+    // A right password for one's own account between guesses does not clear the address.
     await postern.post('/v1/attempts/clear', { policy: 'login', subject: 'bob', ip })
     expect((await attempt('carol', ip)).body).toEqual({ allowed: true, triesLeft: 1 })
     expect((await attempt('dave', ip)).body).toEqual({ allowed: true, triesLeft: 0 })
@@ -80,7 +80,7 @@ describe('attempts', () => {
     for (const call of ['/v1/attempts', '/v1/attempts/clear']) {
       const reply = await postern.post(call, body)
       expect(reply.status).toBe(400)
-      // Without a lockout there is nothing to clear, whatever its keys need.
+      // Without a lock-out there is nothing to clear, with any fields in its keys.
       const isClear = call.endsWith('clear') && path === 'user'
       expect(reply.body.errors[0].path).toBe(isClear ? 'policy' : path)
     }
@@ -144,13 +144,13 @@ describe('attempts', () => {
     expect((await ask('/v1/attempts', ada)).body.code).toBe('locked')
     expect((await ask('/v1/attempts', ada, { key })).body.triesLeft).toBe(2)
 
-    // Nor by way of the limiter for other services, whatever the subject is spelled like.
+    // Also not through the limiter for other services, in any spelling of the subject.
     const acquire = (subject: unknown) =>
       ask('/v1/limits/shared/acquire', { fields: { subject } }, { key })
     const bob = { policy: 'shared', subject: 'bob' }
     for (const subject of ['bob', '7:default3:bob', 'default:bob', 'bob']) await acquire(subject)
     expect((await ask('/v1/attempts', bob)).body.triesLeft).toBe(2)
-    // Of one app both ways count the same subject.
+    // Within one app, both ways count the same subject.
     expect((await ask('/v1/limits/shared/acquire', { fields: { subject: 'bob' } })).body).toEqual({
       allowed: true,
       remaining: [{ rule: 'tries', window: '5m', left: 1 }],
@@ -200,7 +200,7 @@ describe('limits', () => {
     const statuses = []
     for (const ip of ips) statuses.push((await acquire({ ip }, {}, 'address')).status)
     expect(statuses).toEqual([200, 200, 200, 429])
-    // A text that is no address is counted as it is.
+    // A text that is no address is counted unchanged.
     expect((await acquire({ ip: 'a proxy' }, {}, 'address')).status).toBe(200)
   })
 

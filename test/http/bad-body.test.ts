@@ -7,7 +7,7 @@ const postern = await startPostern()
 const to = '+8613800138000'
 const good = JSON.stringify({ channel: 'sms', to })
 
-// A code whose tries would show any guess that was taken.
+// A code whose tries would show every counted guess.
 await postern.post('/v1/captchas', { channel: 'sms', to: '+8613900139000' })
 
 const unsupported = { status: 415, code: 'unsupported_media_type' }
@@ -196,7 +196,7 @@ describe('inside a good body', () => {
 })
 
 afterAll(async () => {
-  // What all of these could have used up is still there to be used.
+  // Everything that these requests could have used up is unused.
   expect((await postern.post('/v1/captchas', JSON.parse(good))).status).toBe(202)
   const guess = { channel: 'sms', to: '+8613900139000' }
   const code = await postern.codeFor(guess.to)

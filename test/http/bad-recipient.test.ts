@@ -218,7 +218,7 @@ test('10 kB of digits, or of anything else, are refused in less than 5 ms', () =
         expect(normaliseRecipient(channel, text).kind).toBe('invalid')
         return performance.now() - startMs
       })
-      // The fastest of five: on a busy machine any one of them may be interrupted.
+      // The fastest of five, because a busy machine may interrupt any of them.
       expect(Math.min(...timesMs)).toBeLessThan(5)
     }
   }

@@ -8,7 +8,7 @@ import { badRequest, expectRefused } from './ledger.ts'
 const smtp = await startSmtp()
 const postern = await startPostern({
   policyFile: {
-    // Without the rules that count callers: every test here has a recipient of its own.
+    // Without the rules that count callers: every test here has a new recipient.
     policies: {
       captcha: [{ name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }],
       notice: [{ name: 'duplicate', key: '{dedupe}', fixed: '2 per 60s' }],
@@ -199,7 +199,7 @@ describe('code', () => {
     expect(mismatch).toMatchObject({ status: 422, body: { code: 'code_mismatch', triesLeft: 2 } })
     const passed = await postern.post('/v1/captchas/check', { channel: 'sms', to, code: right })
     expect(passed.status).toBe(200)
-    // Its earlier guess is forgiven behind its answer; the ledgers of the next tests must not see that.
+    // The earlier guess is forgiven after its answer. The ledgers of the next tests must not see that.
     await eventually(async () => (await postern.redis.client.keys('*:reset')).length > 0)
   })
 

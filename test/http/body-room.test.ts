@@ -28,7 +28,7 @@ function heldBytes(): number {
   return heapUsed + arrayBuffers
 }
 
-/** An API of one route under a key and one without, both of which want a body. */
+/** An API with one route under a key and one without, which both read a body. */
 async function startDoor(underWay = createUnderWay()): Promise<number> {
   const common = { method: 'post', summary: 'A test.', answers: {}, problems: [] } as const
   const router = createRouter({
@@ -71,7 +71,7 @@ const head = (path: string, announcedBytes = body.length) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\n` +
   `Content-Length: ${announcedBytes}\r\n\r\n`
 
-/** Sends some bytes and gathers what comes back. */
+/** Sends some bytes and gathers the answer. */
 async function send(
   port: number,
   bytes: string,
@@ -123,7 +123,7 @@ test('a body in chunks of one byte is held in as many bytes, not in as many buff
   const request = Object.assign(new PassThrough(), { headers: {} }) as unknown as IncomingMessage
   const room = createBodyRoom(1_000_000).open()
   const read = readBytes(request, 49_152, room)
-  // One byte in each: what keeps a buffer keeps all it was cut from.
+  // One byte in each. A buffer that keeps a part keeps all the bytes it was cut from.
   const cutFrom = Buffer.alloc(65_536, 'x')
   const held = heldBytes()
   for (let sent = 0; sent < 49_000; sent++) request.emit('data', cutFrom.subarray(sent, sent + 1))

@@ -1,4 +1,4 @@
-/** The last value that is taken, and the first that is not. */
+/** The last value that is accepted, and the first that is not. */
 import { describe, expect, test } from 'vitest'
 import { noLimits, type RequestOptions, startPostern } from '../tools/postern.ts'
 import { badRequest, expectRefused } from './ledger.ts'

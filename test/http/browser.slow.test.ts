@@ -1,4 +1,4 @@
-/** Whether a real browser lets a page do what docs/http.md says, and keeps it from the rest. */
+/** A real browser lets a page do what docs/http.md promises, and nothing else. */
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
@@ -29,7 +29,7 @@ interface Call {
   headers?: Readonly<Record<string, string>>
 }
 
-/** What a script of the page gets. */
+/** The answer as a script of the page gets it. */
 const call = (page: Page, path: string, { key, body, headers = {} }: Call) =>
   page.evaluate(
     async ({ url, key, body, headers }) => {

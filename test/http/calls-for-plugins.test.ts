@@ -1,4 +1,4 @@
-/** The calls in process that routers of plugins need: keys, codes of the caller's own, reads, ends of codes. */
+/** The calls in process for routers of plugins: keys, codes made by the caller, reads, ends of codes. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -87,7 +87,7 @@ describe('codes of the caller', () => {
         .digest()
       return rows[0].request_hash.equals(plain)
     }
-    // Whoever knows the format can hash the request, so a short code would be found at once.
+    // An attacker who knows the format can hash the request. So a short code would be found at once.
     expect(await hashFor('rows-1', {})).toBe(true)
     expect(await hashFor('rows-2', { code: '1234' })).toBe(false)
   })
@@ -353,7 +353,7 @@ describe('readBody', () => {
   })
 })
 
-/** The address of an app with this Postern, behind a parser if there is one. */
+/** The address of an app with this Postern, after a body parser if one is given. */
 async function served(
   postern: { router: express.Router },
   ...parsers: express.RequestHandler[]

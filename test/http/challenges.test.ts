@@ -117,7 +117,7 @@ describe('a send from a page that a rule asks of', () => {
       }
       expect((await send(newPhone(), { challenge: solution }, key)).status).toBe(202)
     }
-    // The limit of two is untouched.
+    // Nothing of the limit of two was used.
     for (let again = 0; again < 2; again++) {
       expect((await send(to, { challenge: await answer() })).status).toBe(202)
     }
@@ -173,7 +173,7 @@ describe('a send from a page that a rule asks of', () => {
         { key: pageKey, headers: { 'idempotency-key': `key-${to}` } },
       )
     const solved = await answer()
-    // From now on this refusal is answered from memory, but not to an answer.
+    // From now on this refusal comes from memory, but not for a request with an answer.
     expect((await send(to)).status).toBe(403)
     const first = await withKey(solved)
     expect(first.status).toBe(202)
@@ -238,7 +238,7 @@ describe('challenge: { kind: turnstile }', () => {
     )
     expect((await send(to, { challenge: 'good-1' }, key, other)).status).toBe(403)
     expect((await send(to, { challenge: 'bad-1' }, key, other)).status).toBe(403)
-    // Solved on a page of another site that has the same site key.
+    // Solved on a page of another site with the same site key.
     far.behave = { status: 200, body: '{"success":true,"hostname":"evil.example"}' }
     expect((await send(to, { challenge: 'good-2' }, key, other)).status).toBe(403)
   })

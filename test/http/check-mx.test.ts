@@ -1,4 +1,4 @@
-/** `recipients.mail.checkMx` through the whole product: who takes no mail is refused at the door, for nothing. */
+/** `recipients.mail.checkMx` through the whole product: a domain without mail is refused, and costs nothing. */
 import { expect, test } from 'vitest'
 import { startDns, useDns } from '../tools/dns.ts'
 import { startPostern } from '../tools/postern.ts'
@@ -35,7 +35,7 @@ test('a null MX, no such domain: 422 for captchas and notices, no quota and no r
   expect(await postern.post('/v1/notices', { ...notice, params })).toMatchObject(refused)
   const { rows } = await postern.database.pool.query('SELECT count(*)::int AS count FROM notice')
   expect(rows[0].count).toBe(0)
-  // Of the three that the rule gives none was taken: these are sent, DNS silent or not.
+  // None of the three uses of the rule was taken: these three are sent, with or without an answer of DNS.
   expect((await send('ada@good.test')).status).toBe(202)
   const startedAt = performance.now()
   expect((await send('ada@silent.test')).status).toBe(202)
@@ -59,6 +59,6 @@ test('nothing is looked up for strangers, for bodies that are wrong, and for che
   expect((await postern.post('/v1/captchas', body, { key: null })).status).toBe(401)
   expect((await postern.post('/v1/captchas', { ...body, template: 'nothing' })).status).toBe(400)
   expect((await postern.post('/v1/captchas/check', { ...body, code: '0000' })).status).toBe(410)
-  // The silent domain of another test is asked for a second time meanwhile.
+  // Meanwhile the silent domain of another test is looked up a second time.
   expect(dns.queries.filter((query) => query.includes('other.test'))).toEqual([])
 })

@@ -1,6 +1,6 @@
 /**
- * Forged passes, in the classes of Wycheproof's vectors for JSON Web Signatures. A vector is signed with a key of its
- * own, so each is also put together with a real pass: its signature, its payload, its header in the place of the real one.
+ * Forged passes, in the classes of Wycheproof's vectors for JSON Web Signatures. A vector is signed with a separate
+ * key. So each is also combined with a real pass: its signature, payload or header replaces the real one.
  */
 import { execFile } from 'node:child_process'
 import { createHmac, createPublicKey } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Callers without a valid key and callers with one, in the turns of the event loop. */
+/** Callers without a valid key and callers with one, by turns of the event loop. */
 import { once } from 'node:events'
 import { createServer, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -46,7 +46,7 @@ test('I21: a turn answers four callers without a key at most, and those with a k
   expect(turns).toHaveLength(52)
 })
 
-/** A plugin that refuses every body, in an answer of its own. */
+/** A plugin that refuses every body with its own answer. */
 const refusing = {
   name: 'refusing',
   router: (postern: PosternCalls) =>
@@ -138,7 +138,7 @@ async function openSocket() {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   releaseLater(() => socket.destroy())
   await once(socket, 'connect')
-  // The server accepts one connection in a turn. So it has accepted all of them before the flood.
+  // The server accepts one connection per turn. So it has accepted all of them before the flood.
   await answerOn(socket, wire('GET', '/nothing'))
   return socket
 }
@@ -149,7 +149,7 @@ async function answerOn(socket: Socket, bytes: string): Promise<number> {
   return Number(String(head).slice(9, 12))
 }
 
-/** The number of the event loop's turn, from now until the test ends. */
+/** Counts the turns of the event loop, from now until the test ends. */
 function countTurns(): () => number {
   let turn = 0
   let next = setImmediate(function count() {

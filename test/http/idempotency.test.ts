@@ -124,19 +124,19 @@ test.each([
   expect(reply).toMatchObject({ status: 400, body: { errors: [{ path: 'Idempotency-Key' }] } })
 })
 
-/** Rows come into being due tomorrow, so that no worker takes them meanwhile. */
+/** New rows are due tomorrow, so that no worker claims them meanwhile. */
 const holdNotices = `
   CREATE OR REPLACE FUNCTION hold_notice() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN NEW.state = 'sending'; NEW.due_at = now() + interval '1 day'; RETURN NEW; END $$;
   CREATE TRIGGER hold_notice BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION hold_notice()`
 
-/** Writing a row takes its time. */
+/** Makes the write of a row slow. */
 const slowNotices = `
   CREATE OR REPLACE FUNCTION slow_notice() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$;
   CREATE TRIGGER slow_notice BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION slow_notice()`
 
-/** A request that committed its notice and died before it could keep its answer, `ms` ago. */
+/** A request that committed its notice `ms` ago and died before it could store its answer. */
 async function loseAnswer(ms: number): Promise<void> {
   await postern.database.pool.query(
     `UPDATE idempotency_key SET answer = NULL, created_at = created_at - $1 * interval '1 ms'`,
@@ -197,7 +197,7 @@ test('a page is refused by load: 503, counted as such, and no fault in the log',
   expect(failed).toEqual([away])
 })
 
-/** Takes a lock that statements under way may hold against it. */
+/** Takes a lock that statements under way may delay. */
 const dropTrigger = (name: string) =>
   eventually(async () => {
     await postern.database.pool.query(`DROP TRIGGER IF EXISTS ${name} ON notice`)
@@ -212,7 +212,7 @@ const endings = {
   'is not there': 'DELETE FROM notice WHERE id = $1',
 }
 
-/** Sends a notice that no worker takes, and gives it this end. */
+/** Sends a notice that no worker claims, and ends it in this state. */
 async function sendAndEnd(send: () => Promise<Reply>, sql: string): Promise<Reply> {
   await postern.database.pool.query(holdNotices)
   try {
@@ -318,7 +318,7 @@ test('the answer of the commit is lost: 503, not silence, and the repeat is acce
   const headers = { 'idempotency-key': 'lost-commit' }
   const send = () => api.post('/v1/captchas', { channel: 'sms', to }, { headers })
   await api.post('/v1/captchas', { channel: 'sms', to: '+8615700157001' })
-  // From the moment the row is written on, no answer of PostgreSQL arrives.
+  // After the row is written, no answer of PostgreSQL arrives.
   const { pool } = postern.database
   await pool.query(slowNotices)
   let answered: Promise<{ reply: Reply; tookMs: number }>
@@ -337,7 +337,7 @@ test('the answer of the commit is lost: 503, not silence, and the repeat is acce
   }
   const { reply, tookMs } = await answered
   expect(reply.status).toBe(503)
-  // 2.2 s, and what a busy machine adds; without a deadline there would be no answer at all.
+  // 2.2 s, plus the delay of a busy machine. Without a deadline there would be no answer at all.
   expect(tookMs).toBeLessThan(10_000)
   proxy.forward()
   proxy.reset()
@@ -357,7 +357,7 @@ test('the answer of the commit is lost: 503, not silence, and the repeat is acce
 })
 
 test('PostgreSQL fails between commit and answer: a sent message is never answered with 503', async () => {
-  // The write of the answer alone fails; everything before it has been committed.
+  // Only the write of the answer fails. Everything before it has been committed.
   await postern.database.pool.query(`
     CREATE FUNCTION refuse_answer() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN RAISE EXCEPTION 'cut' USING ERRCODE = '57P01'; END $$;

@@ -1,4 +1,4 @@
-/** The calls in process, providers and routers of a host: what a host gets that has no HTTP before Postern. */
+/** Calls in process, providers and routers of a host: the answers for a host that has no HTTP before Postern. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express, { type Response, Router } from 'express'
@@ -213,7 +213,7 @@ describe('the calls in process', () => {
 })
 
 describe('provider kinds of a host', () => {
-  /** A kind that does with each message what `send` does. */
+  /** A provider kind that calls `send` for each message. */
   const acmeThat = (send: () => unknown): ProviderKind<object> => ({
     kind: 'acme',
     channels: ['sms'],
@@ -356,7 +356,7 @@ describe("a plugin's router", () => {
       expect(body).toMatchObject({ code: 'internal', requestId: expect.any(String) })
       expect(JSON.stringify(body)).not.toMatch(/secret|plugin| at /)
     }
-    // What has begun can only be cut.
+    // A begun answer can only be cut off.
     await expect(fetch(`${url}/plugin/half`).then((answer) => answer.text())).rejects.toThrow()
     const metrics = await postern.metrics()
     const countOf = (method: string, status: number) =>
@@ -364,7 +364,7 @@ describe("a plugin's router", () => {
         `requests_total\\{[^}]*route="plugin acme-api"[^}]*method="${method}"[^}]*status="${status}"[^}]*\\} (\\d+)`,
       ).exec(metrics)?.[1]
     expect(countOf('GET', 500)).toBe('4')
-    // Its answers are counted too; a path that it passes on is not its own.
+    // Its answers are counted too. A path that it passes on is not its own.
     expect(countOf('POST', 200)).toBe('1')
     expect(countOf('GET', 404)).toBe(undefined)
     expect(countOf('POST', 503)).toBe('0')

@@ -1,4 +1,4 @@
-/** Floods of requests without a valid key, against an API process of its own whose processor time is looked at. */
+/** Floods of requests without a valid key, against a separate API process whose processor time is measured. */
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import {
@@ -25,7 +25,7 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
   const { api, key } = await startApi()
   const ask = (kind: string, seconds: number, perSecond: number) =>
     flood(api.url, { perSecond, seconds, connections: 8, next: keylessKinds[kind] as () => string })
-  // Code that runs for the first time costs more than what is measured here.
+  // Code that runs for the first time costs more than the measured work.
   for (const kind of Object.keys(keylessKinds)) await ask(kind, 0.05, 400)
 
   const dear: string[] = []
@@ -34,7 +34,7 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
     const before = await cpuMsOf(api.adminUrl)
     const { sent, sentBytes, failed, statuses } = await ask(kind, 0.3, 500)
     const costMs = (await cpuMsOf(api.adminUrl)) - before
-    // What is sent in less than a kB is a kB.
+    // A request of less than a kB counts as one kB.
     const sentKb = Math.max(sent, sentBytes / 1_024)
     if (costMs > 2 * sentKb) dear.push(`${kind}: ${(costMs / sentKb).toFixed(2)} ms per kB`)
     expect({ kind, failed, ok: [...statuses.keys()].filter((status) => status >= 500) }).toEqual({
@@ -43,7 +43,7 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
       ok: [],
     })
 
-    // Again, where the machine itself was too busy: a kind that starves others does so every time.
+    // Once more if the machine was too busy: a kind that starves others does so every time.
     await eventually(async () => {
       const [, beside] = await Promise.all([
         ask(kind, 0.3, 500),
@@ -91,7 +91,7 @@ async function startApi(more: Readonly<Record<string, string>> = {}) {
 }
 
 test('I21: unread answers are not held: 300 connections that ask for much and read nothing', async () => {
-  // What is held would end a process with so little; what is garbage is collected in time.
+  // With so little memory, leaked bytes would end a process. Garbage is collected in time.
   const { api, key } = await startApi({ NODE_OPTIONS: '--max-old-space-size=128' })
   const before = await bytesBesideHeap(api.adminUrl)
   const asked = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100)
@@ -103,7 +103,7 @@ test('I21: unread answers are not held: 300 connections that ask for much and re
     socket.on('error', () => {})
     socket.pause().write(asked)
   }
-  // Behind theirs: when it is answered all of theirs were looked at.
+  // Sent after their requests: when it is answered, all of theirs have been processed.
   await eventually(
     async () => {
       const next = () => validSend(key)
@@ -115,13 +115,13 @@ test('I21: unread answers are not held: 300 connections that ask for much and re
   )
 })
 
-/** Buffers that the process holds. */
+/** The bytes of buffers in the process. */
 async function bytesBesideHeap(adminUrl: string): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text()
   return Number(/^postern_nodejs_external_memory_bytes\{[^}]*\} (\S+)/m.exec(text)?.[1])
 }
 
-/** Processor time the process has used. */
+/** Processor time of the process. */
 async function cpuMsOf(adminUrl: string): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text()
   return Number(/^postern_process_cpu_seconds_total\{[^}]*\} (\S+)/m.exec(text)?.[1]) * 1_000

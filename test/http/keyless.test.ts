@@ -27,7 +27,7 @@ test('I21: no kind of request without a key costs a statement in PostgreSQL, but
   }
   const statements: Record<string, number> = {}
   for (const [kind, next] of Object.entries(keylessKinds)) {
-    // The process looks at its own readiness now and then; a kind that costs a statement does so every time.
+    // The process checks its readiness now and then. A kind that costs a statement does so every time.
     for (let tries = 0; tries < 3 && statements[kind] !== 0; tries++) {
       statements[kind] = await statementsFor(next)
     }

@@ -2,9 +2,8 @@ import { expect } from 'vitest'
 import type { Postern, Reply } from '../tools/postern.ts'
 
 /**
- * Everything a request can use up: the notices in PostgreSQL, and in Redis every count, try and code,
- * byte for byte. The queue's own housekeeping, what is only recorded, and what workers note of themselves are
- * written later and left out.
+ * Everything that a request can use up: the notices in PostgreSQL, and every count, try and code in Redis, byte for
+ * byte. Data of the queue, records, and notes of workers are written later, so they are left out.
  */
 async function ledgerOf({ redis, database }: Postern): Promise<string> {
   const names = await redis.client.keys('*')
@@ -18,7 +17,7 @@ async function ledgerOf({ redis, database }: Postern): Promise<string> {
   return JSON.stringify([rows, kept, values.map((value) => value?.toString('base64'))])
 }
 
-/** The refusal of a bad request: a problem document of the catalogue, and nothing used up by it. */
+/** Asserts the refusal of a bad request: a problem document of the catalogue, and nothing is used up. */
 export async function expectRefused(
   postern: Postern,
   expected: { status: number; code: string },

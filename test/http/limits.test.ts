@@ -31,7 +31,7 @@ const { expectPromised } = await openApiAnswers(postern)
 const send = (to: string) => postern.post('/v1/captchas', { channel: 'sms', to })
 describe('limited', () => {
   test('200 sends at once to one number: one 202, 199 × 429, one message (I3)', async () => {
-    // The default rules, whose windows outlast any run of this test.
+    // The default rules, whose windows are longer than any run of this test.
     const byDefault = await startPostern()
     const to = '+8613800138000'
     const sends = Array.from({ length: 200 }, () =>

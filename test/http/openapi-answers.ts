@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats'
 import { expect } from 'vitest'
 import type { Postern, Reply } from '../tools/postern.ts'
 
-/** Checks answers against the document that the product itself serves. */
+/** Checks answers against the OpenAPI document that the product serves. */
 export async function openApiAnswers(postern: Postern) {
   const { body: document } = await postern.get('/openapi.json', { key: null })
   const ajv = new Ajv2020({ strict: false, discriminator: false })
@@ -12,7 +12,7 @@ export async function openApiAnswers(postern: Postern) {
 
   return {
     document,
-    /** That `reply` is one that `operation` (`post /v1/captchas`) promises: status, type and shape. */
+    /** Asserts that `operation` (`post /v1/captchas`) promises this reply: status, type and shape. */
     expectPromised(operation: string, reply: Reply): void {
       const [method, path] = operation.split(' ') as [string, string]
       const response = document.paths[path][method].responses[reply.status]

@@ -9,7 +9,7 @@ const login = [{ name: 'tries', key: '{subject}', lockout }]
 const postern = await startPostern({ policyFile: { policies: { ...noLimits, login } } })
 const { document } = await openApiAnswers(postern)
 
-/** Providers sign in a way of their own. */
+/** Providers sign in their own way. */
 const isReceipts = (path: string) => path.startsWith('/v1/receipts/')
 
 /** A named schema by its reference. */
@@ -117,7 +117,7 @@ test('openapi.json: bodies are strict, defaults are in descriptions, and no sche
   const captcha = document.components.schemas.SendCaptcha
   expect(captcha.required.sort()).toEqual(['channel', 'to'])
   expect(captcha.properties.scene.description).toMatch(/\. Default: `"default"`\.$/)
-  // A generated client would make a member with a `default` one that must be sent.
+  // In a generated client, a member with a `default` would be required.
   const withDefault = bodies.flatMap(({ path, operation }) =>
     Object.entries(resolved(operation.requestBody.content['application/json'].schema).properties)
       .filter(([, property]) => 'default' in (property as object))

@@ -10,7 +10,7 @@ import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { rawHttp } from './raw-http.ts'
 
-/** What no one may find, in the readable forms it could take. */
+/** Values that no reader may find, in every readable form. */
 const phone = '+8613912345678'
 const otherPhone = '+8613787654321'
 const address = 'canary.person@example.com'
@@ -20,13 +20,13 @@ const ownCode = 'Zq7Canary'
 const paramValue = 'CanaryLovelace'
 const callerIp = '198.51.100.213'
 
-/** `text` must not hold any of the canaries, whatever is around them. */
+/** Asserts that `text` has none of these values. */
 function expectNoCanary(place: string, text: string, canaries: readonly string[]): void {
   const found = canaries.filter((canary) => text.toLowerCase().includes(canary.toLowerCase()))
   expect({ place, found }).toEqual({ place, found: [] })
 }
 
-/** Every key of a Redis database with its value in full, whatever its type. */
+/** Every key of a Redis database with its full value, of any type. */
 async function everythingIn(
   redis: Awaited<ReturnType<typeof testRedis>>,
 ): Promise<Map<string, string>> {
@@ -50,7 +50,7 @@ async function everythingIn(
 test('phone, address, code, key and variables appear in no log, metric, answer, job, Redis value or row beyond notice.recipient (I14)', async () => {
   const redis = await testRedis()
   const database = await testDatabase()
-  // A provider whose far end hangs up: its errors must not name anyone either.
+  // A provider that breaks connections: its errors must not name a person either.
   const farEnd = createServer((socket) => socket.destroy())
   farEnd.listen(0, '127.0.0.1')
   await once(farEnd, 'listening')
@@ -95,13 +95,13 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   const answers: string[] = []
   const ask = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
     const reply = await post(path, body, { headers })
-    // A length of four digits may be a code's by chance.
+    // A number of four digits may equal a code by chance.
     const said = [...reply.headers].filter(([name]) => name !== 'content-length')
     answers.push(JSON.stringify([reply.body, said]))
     return reply
   }
 
-  // Everything that can be done with them, well and badly.
+  // Every call with these values, right and wrong.
   const codes: string[] = []
   const params = { name: paramValue }
   const keyed = { 'idempotency-key': idempotencyKey }
@@ -155,15 +155,15 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   await get(`/v1/notices/${forged}`, { headers: { 'x-request-id': forged, 'user-agent': forged } })
   await get('/v1/notices/x', { key: `${apiKey}-wrong` })
 
-  // The codes above are used or taken back; this one stays. Its sender made it.
+  // The codes above are used or taken back. This one stays; its sender made it.
   const own = { 'idempotency-key': `${idempotencyKey}-2` }
   const asked = { channel: 'sms', to: otherPhone, code: ownCode }
   expect((await ask('/v1/captchas', asked, own)).status).toBe(202)
   await ask('/v1/captchas', { ...asked, code: `${ownCode}-` })
   await ask('/v1/captchas/check', { ...asked, code: ownCode.toLowerCase() })
 
-  // At rest: every captcha is sent, the mail that hangs up has been tried, and what support reads is written.
-  // That is refusals, one of them a lock with its address, and checks.
+  // Waits until every captcha is sent, the mail that is cut off has been tried, and the records for support are
+  // written: refusals, one of them a lock with its address, and checks.
   await eventually(async () => {
     const history = [...(await everythingIn(redis))].filter(([key]) => key.includes(':history:'))
     expect(history.join()).toMatch(/guesses.*mismatch|mismatch.*guesses/s)
@@ -176,7 +176,7 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
     )
     return isAtRest && texts.join('\n')
   })
-  // With the queue still holding the jobs that wait for their next try.
+  // While the queue still has jobs that wait for their next try.
   const inRedis = await everythingIn(redis)
   const { rows: notices } = await database.pool.query('SELECT * FROM notice')
   const { rows: others } = await database.pool.query('SELECT * FROM idempotency_key')
@@ -199,7 +199,7 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   expect(output).toContain('"msg":"request"')
   expect(output).toContain('"msg":"tried"')
   expectNoCanary('log', output, canaries)
-  // Four digits turn up in any number; a code stands alone, as a value or in a text.
+  // Any number may contain four digits. A code stands alone, as a value or in a text.
   const standsAlone = codes.map((code) => new RegExp(`(?<![\\w.:-])${code}(?![\\w.:-])`))
   for (const line of output.split('\n').filter(Boolean)) {
     const entry = JSON.parse(line)
@@ -215,10 +215,10 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
 
   expect([...inRedis.keys()].some((key) => key.includes('send-email'))).toBe(true)
   const codesInRedis = [...inRedis].filter(([key]) => key.includes(':code:'))
-  // Of those that support ended nothing is left but that they were.
+  // For operations of support, only the fact is stored.
   expect(codesInRedis.filter(([, value]) => /digest\\?":\\?"[\w-]/.test(value))).toHaveLength(1)
   for (const [key, value] of inRedis) {
-    // The sandbox is the one place that keeps messages, which is what it is for.
+    // Only the sandbox keeps messages, because that is its purpose.
     if (key.endsWith('sandbox:outbox')) continue
     expectNoCanary(`redis ${key}`, `${key} ${value}`, canaries)
     if (key.includes(':code:'))
@@ -261,7 +261,7 @@ test('many numbers, addresses, callers and paths add no metric series (I16)', as
   const seriesNames = async () => {
     const text = await (await fetch(`${postern.adminUrl}/metrics`)).text()
     const lines = text.split('\n').filter((line) => line && !line.startsWith('#'))
-    // What the runtime reports of itself (heap spaces, handles) comes and goes.
+    // Metrics of the runtime (heap spaces, handles) come and go.
     return lines
       .map((line) => line.slice(0, line.lastIndexOf(' ')))
       .filter((name) => !name.startsWith('postern_nodejs') && !name.startsWith('postern_process'))
@@ -305,7 +305,7 @@ test('many numbers, addresses, callers and paths add no metric series (I16)', as
   }
   for (const index of [0, 1, 2]) await visit(index)
   await postern.messages()
-  // The first visits make what there is to make; whatever is scraped once is there from then on.
+  // The first visits create all metrics. A metric that was scraped once stays from then on.
   await eventually(async () => {
     const text = await (await fetch(`${postern.adminUrl}/metrics`)).text()
     const counts = [...text.matchAll(/^postern_notices_finished_total\{.*\} (\d+)$/gm)]

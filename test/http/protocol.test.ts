@@ -124,7 +124,7 @@ describe('API key', () => {
         (method) => [method, path.replace('{id}', anyId)] as const,
       ),
     )
-    // Providers bring a signature of their own to /v1/receipts.
+    // Providers send their own signature to /v1/receipts.
     const isGuarded = (path: string) => path.startsWith('/v1') && !path.includes('/receipts/')
     for (const [method, path] of guarded.filter(([, path]) => isGuarded(path))) {
       const options = { key: null, method: method.toUpperCase() }
@@ -201,7 +201,7 @@ describe('caller address', () => {
     expect(await sendFrom(proxied, '203.0.113.2')).toBe(202)
     expect(await sendFrom(proxied, '2001:db8::1')).toBe(202)
     expect(await sendFrom(proxied, '2001:db8:0:0:ffff::9')).toBe(429)
-    // Words instead of an address are one caller: whoever is connected.
+    // If the proxy names words and no address, the caller is the connected address.
     expect(await sendFrom(proxied, 'unknown')).toBe(202)
     expect(await sendFrom(proxied, '_hidden7')).toBe(429)
   })
@@ -221,7 +221,7 @@ describe('the sandbox', () => {
     },
   )
 
-  // A name that resolves to 127.0.0.1 in the browser of the person who runs it (DNS rebinding).
+  // A name that resolves to 127.0.0.1 in the operator's browser (DNS rebinding).
   test.each([
     'evil.example',
     'evil.example:3000',
@@ -363,7 +363,7 @@ describe('on the wire', () => {
     ['of another type', 'Content-Type: text/plain\r\n', 415],
     ['too long', json, 413],
   ])('what follows a refused body (%s) is not taken for a request', async (_, type, status) => {
-    // Served, if it is taken for one: it needs no key.
+    // Served if it counts as a receipt, because receipts need no key.
     const inner = `GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n`
     const length = status === 413 ? 1_000_000 : inner.length
     const outer = request(`${type}Content-Length: ${length}\r\n`, inner)
@@ -455,7 +455,7 @@ describe('on the wire', () => {
     const server = createHttpServer(() => {})
     expect(server.headersTimeout).toBe(10_000)
     expect(server.requestTimeout).toBe(15_000)
-    // Node keeps it here without saying so in its types.
+    // Node has this value here, but its types do not.
     expect(server).toHaveProperty('connectionsCheckingInterval', 1_000)
     server.close()
   })

@@ -1,4 +1,4 @@
-/** What a key that stands in a page may do, and what a browser has to hear about it. */
+/** The rights of a key in a page, and the headers that a browser needs for it. */
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import type { NewKey } from '../../src/access/key-store.ts'
@@ -174,7 +174,7 @@ describe('the question of a browser', () => {
         ),
       )
     }
-    // Statistics come with a delay: fewer could only be missing for a second.
+    // Statistics are late by a second, so a smaller number proves nothing.
     await eventually(async () => expect((await asked()) - before).toBeLessThan(50))
   })
 })

@@ -1,4 +1,4 @@
-/** Requests drawn from the description of a call: such as it allows, and such as are near to that. */
+/** Requests drawn from the description of a call: some that it allows, and some that are nearly allowed. */
 import fc from 'fast-check'
 import { type JsonSchema, spoilt, valuesOf } from './schema-values.ts'
 
@@ -14,17 +14,17 @@ export interface Call {
   /** JSON, unless given. */
   write?: (value: unknown) => string
   resolve: (ref: string) => JsonSchema
-  /** Values by name that lead further in than any random one: a template that is there, a number that can be sent to. */
+  /** Values by name that get further than random ones: an existing template, a number that can get messages. */
   known: Readonly<Record<string, readonly unknown[]>>
-  /** Make the headers that authenticate a caller, from the body. Each request draws one of them. */
+  /** Functions that make the headers that authenticate a caller, from the body. Each request draws one. */
   proofs: readonly ((body: string | undefined) => Headers)[]
-  /** Returns the fault of an answer; undefined if the answer is right. */
+  /** Returns the fault of an answer; undefined for a right answer. */
   faultIn: (answer: Answer) => string | undefined
 }
 
 export interface Answer {
   status: number
-  /** Without parameters; absent if there is none. */
+  /** The path without parameters; absent if there is none. */
   type: string | undefined
   text: string
 }
@@ -95,7 +95,7 @@ export function requestOf(call: Call): fc.Arbitrary<Drawn> {
     .map(([inPath, inQuery, headers, body, prove]) => {
       let url = path
       for (const [name, value] of inPath) {
-        // A client takes `.` and `..` out of a path, which is another one then.
+        // A client removes `.` and `..` from a path, which then is another path.
         const text = /^\.{0,2}$/.test(value) ? 'x' : encodeURIComponent(value.toWellFormed())
         url = url.replace(`{${name}}`, text)
       }

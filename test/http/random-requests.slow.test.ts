@@ -1,6 +1,6 @@
 /**
- * Requests drawn from descriptions: of our calls from our own document, of the façades from the documents of those whose
- * clients they answer. `npm run judges` draws 100,000.
+ * Requests drawn from descriptions: of Postern's calls from its own document, and of the façades from the vendors'
+ * documents. `npm run judges` draws 100,000.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -29,7 +29,7 @@ const portion = 5_000
 test(`${requests} requests drawn from the OpenAPI documents, of the façades too: no 5xx, and no answer that they do not promise`, async () => {
   const postern = await startPostern({
     policyFile: {
-      // Otherwise each send that is drawn with a code is a 400.
+      // Otherwise each drawn send with a code would be a 400.
       code: { own: true },
       compat,
       policies: {
@@ -110,7 +110,7 @@ test(`${requests} requests drawn from the OpenAPI documents, of the façades too
     mistakeIn(['components', 'schemas', 'Problem'], text),
   )
   const calls = [...ours, ...facades]
-  /** A façade is known by the first part of its paths. */
+  /** A façade is recognised by the first part of its paths. */
   const doorOf = (call: Call) => (ours.includes(call) ? 'ours' : (call.path.split('/')[1] ?? ''))
   const drawn = fc.oneof(...calls.map(requestOf))
 
@@ -120,7 +120,7 @@ test(`${requests} requests drawn from the OpenAPI documents, of the façades too
     answer.status >= 500 ? 'is a fault of ours' : request.call.faultIn(answer)
   async function examine(request: Drawn): Promise<void> {
     let answer = await ask(postern.url, request)
-    // Other files keep this machine busy: what took nothing because a server was slow is asked again.
+    // Other files keep this machine busy. A request that failed because a server was slow is repeated.
     for (let tries = 0; tries < 5 && answer.status === 503; tries++) {
       await sleep(1_000)
       answer = await ask(postern.url, request)
@@ -139,7 +139,7 @@ test(`${requests} requests drawn from the OpenAPI documents, of the façades too
     await Promise.all(lanes)
   }
   expect(faults.slice(0, 5)).toEqual([])
-  // They got further in than the door.
+  // They were not refused at the first checks.
   const reached: Record<string, number[]> = {
     ours: [200, 202, 204, 400, 401, 403, 404, 410, 415, 422],
     v1: [200, 400, 401, 422, 429],

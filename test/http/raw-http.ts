@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 
 /**
- * Sends bytes as they are to an HTTP server, half-closing afterwards where asked, and returns all that
- * came back until the server closed the connection.
+ * Sends raw bytes to an HTTP server, then closes its own side if asked. Returns all bytes that came until the server
+ * closed the connection.
  */
 export async function rawHttp(
   url: string,
@@ -13,7 +13,7 @@ export async function rawHttp(
   const { port } = new URL(url)
   const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
   socket.setTimeout(10_000, () => socket.destroy())
-  // A server that has answered may reset what is still being sent.
+  // A server that has answered may reset the connection while bytes are still sent.
   socket.on('error', () => {})
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))

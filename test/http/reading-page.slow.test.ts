@@ -1,4 +1,4 @@
-/** The API page in a real browser: in our colours, light, dark and forced, and readable by everybody on every width. */
+/** The API page in a real browser: in Postern's colours, light, dark and forced, and readable on every width. */
 import axeCore from 'axe-core'
 import { expect, test } from 'vitest'
 import { launchBrowser, openPage } from '../tools/browser.ts'

@@ -44,7 +44,7 @@ test.each([
       status: 200,
       type: 'text/css; charset=utf-8',
     })
-    // To its end, or its connection would stay open.
+    // Read to its end, so that its connection does not stay open.
     expect((await reply.text()).length).toBeGreaterThan(10_000)
   },
 )

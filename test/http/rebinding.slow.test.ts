@@ -1,4 +1,4 @@
-/** A page whose name was made to lead to the admin port, in a real browser: what no page can leave out of a request. */
+/** A page whose host name leads to the admin port, in a real browser. No page can leave the Host header out. */
 import { expect, test } from 'vitest'
 import { launchBrowser } from '../tools/browser.ts'
 import { startPostern } from '../tools/postern.ts'

@@ -5,7 +5,7 @@ import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import type { Postern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 
-/** What `carrier`, a webhook provider, signs its receipts with. */
+/** The secret with which `carrier`, a webhook provider, signs its receipts. */
 export const secret = 'a secret both sides know'
 
 export interface Receipt {
@@ -25,7 +25,7 @@ export function postReceipts(
   return postern.post(`/v1/receipts/${to}`, text, { key: null, headers })
 }
 
-/** Rows as a worker left them: in its hands, or sent by `carrier`. */
+/** Rows as a worker left them: claimed, or sent by `carrier`. */
 export async function insertNotices(
   postern: Postern,
   ids: readonly string[],
@@ -55,8 +55,8 @@ export async function statesOf(
 }
 
 /**
- * Eight receipts for each notice, shuffled, doubled, some too early and some of forgers, twice: fails unless
- * every shuffle ends in the same table.
+ * Eight receipts for each notice, shuffled, doubled, some too early and some forged. Runs twice, and fails unless
+ * every order ends in the same table.
  */
 export async function shuffleReceipts(postern: Postern, notices: number): Promise<void> {
   const finals: string[][] = []
@@ -70,7 +70,7 @@ export async function shuffleReceipts(postern: Postern, notices: number): Promis
     )
     await insertNotices(postern, early, 'sending')
     const outcomeOf = (index: number) => (index % 3 === 0 ? 'failed' : 'delivered')
-    // Of every eight, six are genuine (by either id, or both) and two say the opposite.
+    // Six of every eight are genuine (by either id, or both), and two are contradictions.
     const calls = ids.flatMap((id, index) => {
       const outcome = outcomeOf(index)
       const genuine: Receipt[] = [
@@ -93,7 +93,7 @@ export async function shuffleReceipts(postern: Postern, notices: number): Promis
         calls[at] as (typeof calls)[0],
       ]
     }
-    // Vendors send some at a time; the forgers' travel apart.
+    // Vendors send several at a time. Forged receipts go separately.
     const batches: { receipts: Receipt[]; isForged: boolean }[] = []
     for (const isForged of [false, true]) {
       const some = calls.filter((call) => call.isForged === isForged).map(({ receipt }) => receipt)
@@ -118,7 +118,7 @@ export async function shuffleReceipts(postern: Postern, notices: number): Promis
       await Promise.all(Array.from({ length: 16 }, loop))
     }
     await post(batches.slice(0, halfway))
-    // Only now the workers write what they had sent.
+    // Only now the workers record the messages that they had sent.
     await postern.database.pool.query(
       `UPDATE notice SET state = 'sent', due_at = NULL, provider = 'carrier', provider_message_id = 'm-' || id
        WHERE id = ANY($1::uuid[])`,

@@ -1,4 +1,4 @@
-/** Servers away: a look-up says so, and what is remembered for it never stands in the way of a send. */
+/** Servers are away: a look-up reports it, and records for look-ups never delay a send. */
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
 import { startPostern } from '../tools/postern.ts'
@@ -51,7 +51,7 @@ test('reset: without its record in PostgreSQL nothing is done; a recorded reset 
   const { body } = await send()
   const code = await postern.codeFor(body.id)
   expect(await send()).toMatchObject(refused)
-  // What is read before it can be read; only the record can't be written.
+  // These parts are still read. Only the record can not be written.
   await database.pool.query('ALTER TABLE operation ADD CONSTRAINT away CHECK (false) NOT VALID')
   try {
     expect((await reset()).status).toBeGreaterThanOrEqual(500)
@@ -68,7 +68,7 @@ test('reset: without its record in PostgreSQL nothing is done; a recorded reset 
 test('Redis refuses records: sends and refusals go on, and missing records are counted', async () => {
   const postern = await startPostern()
   const { client, prefix } = postern.redis
-  // Of another type, so that every write of history and record fails.
+  // A key of another type, so that every write of history and record fails.
   for (const first of alphabet) {
     const rings = [...alphabet].map((second) => `${prefix}history:{${first}${second}}`)
     await client.mset(Object.fromEntries(rings.map((ring) => [ring, 'x'])))

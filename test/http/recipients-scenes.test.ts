@@ -1,4 +1,4 @@
-/** A look-up and a reset find what is a recipient's, whatever else it was sent since and for whichever scene. */
+/** A look-up and a reset find everything of a recipient, for every scene, also after later sends. */
 import { expect, test } from 'vitest'
 import { startPostern } from '../tools/postern.ts'
 
@@ -76,7 +76,7 @@ test('the count of a scene that 21 notices came after', async () => {
   const to = '+8613800300003'
   await send(to, 'login')
   await sendNotices(to)
-  // That of a send without a scene, and none of the scenes of others.
+  // The code of a send without a scene, and no codes of the scenes of others.
   expect((await lookUp(to)).limits.slice(0, -1)).toMatchObject([
     { rule: 'scene', used: 0 },
     { rule: 'scene', used: 1, limit: 1 },

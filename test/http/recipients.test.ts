@@ -1,4 +1,4 @@
-/** "Why did my code not come?": the stories that one look-up must tell apart, and what a reset takes back. */
+/** "Why did my code not come?": the cases that one look-up must tell apart, and the uses that a reset gives back. */
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -45,7 +45,7 @@ const policies = {
       lockout: { limit: 3, window: '5m', lock: '15m' },
     },
   ],
-  // For POST /v1/limits alone: a look-up does not show it.
+  // Only for POST /v1/limits: a look-up does not show it.
   signups: [{ name: 'signups', key: '{app}:{to}', sliding: '1 per 1h' }],
 }
 
@@ -96,7 +96,7 @@ async function lookUp(to: string, more = {}, key = postern.key) {
   expect(reply.status).toBe(200)
   return reply.body
 }
-/** What is told once the story holds it: refusals and checks are written a moment later. */
+/** Waits until the story has it: refusals and checks are written a moment later. */
 // biome-ignore lint/suspicious/noExplicitAny: the contract is checked by lookUp
 const story = (to: string, holds: (told: any) => boolean, more = {}) =>
   eventually(async () => {
@@ -104,7 +104,7 @@ const story = (to: string, holds: (told: any) => boolean, more = {}) =>
     return holds(told) && told
   })
 
-/** Three wrong codes and one more try, from an address. */
+/** Three wrong codes, and a try after them, from one address. */
 async function lockFrom(to: string, ip: string): Promise<void> {
   const { body } = await send(to)
   const code = wrong(await postern.codeFor(body.id))
@@ -220,7 +220,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
     await lockFrom(to, '198.51.100.20')
     await reset(to, ['limits'])
     await lockFrom(to, '198.51.100.21')
-    // Where each lock began, and the first refusal by one.
+    // The beginning of each lock, and the first refusal by each.
     const told = await story(to, ({ refusals }) => refusals.length === 3)
     expect(told.refusals.filter(({ lockBegan }: { lockBegan?: true }) => lockBegan)).toHaveLength(2)
     expect(told.lockedForMs).toBeGreaterThan(890_000)

@@ -12,7 +12,7 @@ import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-/** The door in front of routes of the test's own. */
+/** The router with routes of the test. */
 async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
   const metrics = createMetrics({ process: 'api' } as never)
   const log = createLog({ level: 'silent', process: 'test' })
@@ -149,7 +149,7 @@ test('a route gets app, caller, parameters, query and the checked body', async (
     },
   ])
   expect(told[0]?.rawBody).toHaveLength(0)
-  // A path without a parameter is none of those with one.
+  // A path without a parameter does not match a path with one.
   expect((await call('/v1/fixed')).status).toBe(201)
   expect((await call('/v1/a?page=x', { body: '{"n":1}' })).status).toBe(400)
   expect((await call('/v1/a?page=1', { body: '{"n":"1"}' })).status).toBe(400)
@@ -177,7 +177,7 @@ test('a body that is cut leaves no room taken', async () => {
     const head =
       'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Type: application/json'
     socket.write(`${head}\r\nContent-Length: 900\r\n\r\n${'x'.repeat(800)}`)
-    // Beside it there is room for a few bytes.
+    // This leaves room for a few bytes.
     expect(await statusOfAnother(9)).toBe(200)
     socket.destroy()
     await eventually(async () => expect(await statusOfAnother()).toBe(200))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** What of JSON Schema our document uses. */
+/** The parts of JSON Schema that Postern's document uses. */
 export interface JsonSchema {
   $ref?: string
   type?: string
@@ -25,8 +25,8 @@ export interface JsonSchema {
 }
 
 /**
- * Values that a schema allows. `known` are values by the name of a property that lead further in than any
- * random one: a template that is there, a number that can be sent to.
+ * Values that a schema allows. `known`: values by the name of a property that get further than random ones, such as
+ * an existing template, or a number that can get messages.
  */
 export function valuesOf(
   schema: JsonSchema,
@@ -102,7 +102,7 @@ function textOf({ examples, pattern, format, minLength = 0, maxLength = 40 }: Js
   return fc.oneof(...options)
 }
 
-/** A value that is near to a given one and rarely allowed. */
+/** A value that is near to a given one, and rarely allowed. */
 export function spoilt(value: unknown): fc.Arbitrary<unknown> {
   if (typeof value !== 'object' || value === null) return fc.jsonValue()
   const names = Object.keys(value)

@@ -1,4 +1,4 @@
-/** How a server ends: what each kind of connection sees of it. */
+/** The stop of a server, as each kind of connection sees it. */
 import { once } from 'node:events'
 import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
@@ -12,7 +12,7 @@ interface Client {
   socket: Socket
   /** All that came back so far. */
   received(): string
-  /** How the connection ended: 'open', 'end' (a FIN), or the code of an error. */
+  /** The end of the connection: 'open', 'end' (a FIN), or the code of an error. */
   ending(): string
 }
 
@@ -44,10 +44,10 @@ async function openServer(app: RequestListener) {
 
 const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 const answersIn = (text: string) => text.match(/HTTP\/1\.1 200/g)?.length ?? 0
-/** Closes its side, as a client does that has seen the end. */
+/** Closes its side, like a client that has seen the end. */
 const finish = ({ socket }: Client) => socket.end()
 
-/** A server whose answers are given by hand. */
+/** A server whose answers the test gives. */
 async function openSlow() {
   const waiting: ServerResponse[] = []
   const opened = await openServer((_request, response) => void waiting.push(response))

@@ -1,4 +1,4 @@
-/** Test recipients, through the whole product: a fixed code, and nothing else of a send. */
+/** Test recipients through the whole product: a fixed code, and no other effect of a send. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startPostern } from '../tools/postern.ts'
@@ -35,7 +35,7 @@ const postern = await startPostern({
       ],
     },
     prices: { default: 100 },
-    // Neither does a test recipient need a route.
+    // A test recipient needs no route.
     routes: { email: [{ use: ['sandbox'] }], sms: [] },
     providers: { sandbox: { kind: 'sandbox' } },
   },
@@ -82,7 +82,7 @@ test('a send: 202 like any other; no row, no message; its fixed code passes, onc
   expect(await postern.messages()).toEqual([])
   expect(await metric('postern_test_sends_total')).toBe(before + 1)
   expect(await metric('postern_accepted_total')).toBe(0)
-  // A right one is not counted; one that finds no code is.
+  // A right code is not counted. A check without a code is.
   expect(await metric('postern_checks_total')).toBe(1)
 })
 

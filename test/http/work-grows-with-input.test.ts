@@ -1,7 +1,7 @@
 /**
- * What a stranger may send, through every parser that sees it before a key is known, and those behind
- * it that will see it once keys stand in pages: four times the input is at most four times the work.
- * Processor time, not time: a busy machine changes nothing.
+ * Parsers of input that strangers control: those before the key check, and those that a page's key reaches. Four
+ * times the input is at most four times the work. It is measured in processor time, so a busy machine changes
+ * nothing.
  */
 import express from 'express'
 import { describe, expect, test } from 'vitest'
@@ -26,10 +26,10 @@ const largeBytes = 4 * smallBytes
 
 /** Quadratic work grows sixteenfold; twice the fourfold is room for garbage and first runs. */
 const mostGrowth = 8
-/** Below it nothing has grown that could hurt: 16 kB may cost 32 ms (I21). */
+/** Below this time the growth does no harm: 16 kB may cost 32 ms (I21). */
 const nothingMs = 4
 
-/** What is repeated to make a hostile input, each the worst case of some pattern. */
+/** Texts that are repeated to make a hostile input, each the worst case of some pattern. */
 const units = [
   ' ', '\t', ',', ';', '=', '.', '-', '_', ':', '%', '&', '+', '@', '/', '"', '[', '{', '0', '1', 'a', 'A',
   'a&', 'a=1&', 'a,', ', ', '; ', ' ;', ';q', ';q=', '; q=1', 'zh', 'zh ', 'zh,', 'zh-', 'zh;', 'en;q=0 ',
@@ -53,7 +53,7 @@ const ends = ['', 'x', ' x', '!', '@a', '\u0000']
 const inputs = (bytes: number, beginning: string, unit: string, end: string) =>
   beginning + unit.repeat(Math.ceil(bytes / unit.length)) + end
 
-/** Fields of as many names; the second half of them comes again. */
+/** Fields with many names. The second half repeats the names. */
 function distinctFields(bytes: number): string {
   const count = Math.ceil(bytes / 8)
   return Array.from({ length: count }, (_, index) => `f${index % (count / 2)}=${index}`).join('&')
@@ -145,7 +145,7 @@ const filled = (text: string) => ({
   limit: text,
 })
 
-/** Of this thread alone: collecting garbage and compiling beside it is not the parser's work. */
+/** Processor time of this thread alone, because garbage collection and compiling are not the parser's work. */
 function cpuMs(work: () => unknown): number {
   const before = process.threadCpuUsage()
   work()
@@ -155,7 +155,7 @@ function cpuMs(work: () => unknown): number {
 
 const mostRuns = 10
 
-/** Undefined when one run in ten finds no such growth: a busy machine only ever adds to a run. */
+/** Undefined if one run in ten shows no such growth: a busy machine only adds time to a run. */
 function growthOf(parse: (text: string) => unknown, large: string, small: string) {
   let leastLargeMs = Number.POSITIVE_INFINITY
   let leastSmallMs = Number.POSITIVE_INFINITY

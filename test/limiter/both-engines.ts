@@ -41,7 +41,7 @@ export async function bothEngines(policies: RawPolicies, startAt = Date.UTC(2026
       nowMs += ms
       await time.set(nowMs)
     },
-    /** The same question to both; fails unless they answer alike. */
+    /** Asks both engines the same question. Fails if their answers differ. */
     async ask<T>(question: (limiter: Limiter) => Promise<T>): Promise<T> {
       const answers = await Promise.all(Object.values(engines).map(question))
       const [first, second] = answers.map((answer) => JSON.stringify(answer))
@@ -51,7 +51,7 @@ export async function bothEngines(policies: RawPolicies, startAt = Date.UTC(2026
   }
 }
 
-/** A limiter over a real Redis with its real clock, and a look at what it writes. */
+/** A limiter over a real Redis with its real clock, and a client that reads what it writes. */
 export async function realLimiter(
   policies: RawPolicies,
   options: Partial<RedisLimiterOptions> = {},

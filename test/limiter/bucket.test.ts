@@ -1,4 +1,4 @@
-/** What may happen to a bucket beside being asked: other terms, clocks that jump, huge numbers, damage. */
+/** Special cases of a bucket: changed terms, clocks that jump, huge numbers, damaged values. */
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -22,7 +22,7 @@ const ruleOf = (rate: string, burst: number, more: Partial<RawRule> = {}) => ({
 
 async function bucketOf(rate: string, burst: number) {
   const both = await bothEngines(ruleOf(rate, burst))
-  /** What is left, or below 0 the wait. */
+  /** The remaining permits; a negative number is the wait. */
   const take = async (permits = 1, requestId?: string) => {
     const answer = await both.ask((one) => one.acquire('p', u, { permits, requestId }))
     return answer.admitted ? answer.remaining[0]?.left : -answer.retryAfterMs
@@ -219,7 +219,7 @@ describe('a reload', () => {
       many: fc.integer({ min: 1, max: 100 }),
       isReleased: fc.boolean(),
     })
-    /** Redis forgets by the terms of the latest use, which are others here. */
+    /** Redis expires the key by the terms of the latest use, which are others here. */
     const wait = async (ms: number) => {
       for (const key of await client.keys('*')) await client.persist(key)
       await both.wait(ms)
@@ -275,7 +275,7 @@ describe('in Redis', () => {
     }
     const longestMs = ((20 + 10 + 20) * minute) / 10 + 2 * hour
     for (let draw = 0; draw < 200; draw++) {
-      // Some with a time of now, so that not all are too old or too new to count.
+      // Some values have the current time, so that not all are too old or too new to count.
       const bad = randomBytes([14, 24, 34, 44][draw % 4] as number)
       if (draw % 3 === 0) value.copy(bad, 0, 0, 6)
       await client.set(key, bad)

@@ -112,7 +112,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
       await limiter.acquire('captcha', fields)
       const mine = (await keysNow()).filter((key) => !before.has(key))
       const lives = await Promise.all(mine.map((key) => redis.pttl(key)))
-      // The shortest window is asked last. Its value becomes one that no script can read.
+      // The shortest window is checked last. Its value becomes one that no script can read.
       const last = mine[lives.indexOf(Math.min(...lives))] as string
       await redis.del(last)
       await redis.rpush(last, 'x')

@@ -91,7 +91,7 @@ test('in process: long texts are as quick as others, in fields and in request id
     }
     return process.cpuUsage(startedAt).user / 1e6
   }
-  // As a list they would take half a minute.
+  // A list would take half a minute.
   expect(secondsFor(long)).toBeLessThan(5)
 })
 

@@ -1,6 +1,6 @@
 /**
- * The limiter as others get it: packed, installed with npm into empty projects, and used there. Every
- * example of its README runs as printed. npm takes from its cache what `npm ci` has left in it.
+ * The limiter as other projects get it: packed, installed with npm into empty projects, and used there. Every example
+ * of its README runs as printed. npm uses the cache that `npm ci` has filled.
  */
 import { execFile } from 'node:child_process'
 import { copyFile, mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const repository = fileURLToPath(new URL('../../', import.meta.url))
 const readme = await readFile(join(repository, 'src/limiter/README.md'), 'utf8')
 
-/** Programs of the README, by file, each with what it prints. */
+/** Programs of the README by file, each with its output. */
 const examples = [...readme.matchAll(/```(?:js|ts) (\S+)\n(.*?)```\n\n```text\n(.*?)```/gs)].map(
   ([, file = '', source = '', printed = '']) => ({ file, source, printed }),
 )

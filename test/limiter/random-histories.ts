@@ -22,19 +22,19 @@ interface Drawn {
 }
 export const historiesPerRound = 125
 const ordinary: Drawn = { rules: randomRules, histories: historiesPerRound, steps: 25 }
-/** Fewer, and so long that limits of a hundred uses are reached. */
+/** Fewer histories, long enough to reach limits of a hundred uses. */
 export const long: Drawn = { rules: rulesOfManyUses, histories: 25, steps: 200 }
 const longMs = 1e10
 const startAt = Date.UTC(2026, 2, 28, 12) // the clocks of Europe/Berlin go forward the night after
 
-/** Where the Redis engine keeps its counts. */
+/** The prefix of the Redis engine's keys. */
 interface Place {
   readonly servers: readonly Redis[]
   readonly redis: LimiterRedis
   readonly keyPrefix: string
 }
 
-/** Redis engine, in-process engine and the reference are asked alike; throws where they decide differently. */
+/** Asks the Redis engine, the in-process engine and the reference the same. Throws if their decisions differ. */
 export async function runRound(place: Place, roundSeed: number, drawn = ordinary): Promise<void> {
   const opened: Limiter[] = []
   try {
@@ -100,12 +100,12 @@ async function compareEngines(
   for (let step = 0; step < drawn.steps; step++) {
     const some = histories[draw(histories.length)] as (typeof histories)[number]
     const pause = draw(8)
-    // Now and then exactly to the end of somebody's wait, or one millisecond before it.
+    // Now and then exactly to the end of a wait, or one millisecond before it.
     if (pause < 3 && some.lastRetryMs > 1) now += some.lastRetryMs - (pause === 0 ? 1 : 0)
     else if (pause === 3) now += draw(4)
     else if (pause === 4) now += draw(86_400_000)
     else if (pause > 4) now += draw(20_000)
-    // What is taken in the millisecond of a reset counts as taken before it, for a later release.
+    // A use in the millisecond of a reset counts as earlier than the reset, for a later release.
     if (hasReset) now += 1
     hasReset = false
     await time.set(now)
@@ -153,7 +153,7 @@ async function compareEngines(
   }
 }
 
-/** Whole numbers below a bound, the same ones for the same seed (xorshift). */
+/** Whole numbers below a bound. The same seed gives the same numbers (xorshift). */
 function seededDraw(from: number): (below: number) => number {
   let state = from
   return (below) => {
@@ -164,7 +164,7 @@ function seededDraw(from: number): (below: number) => number {
   }
 }
 
-/** The members that all three have. */
+/** The members that all three answers have. */
 function plain(verdict: Verdict | Decision) {
   if (!verdict.admitted) {
     const { rule, window, retryAfterMs, challenge = false } = verdict

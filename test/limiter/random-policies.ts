@@ -56,7 +56,7 @@ const kind = fc.oneof(
   { weight: 1, arbitrary: calendar },
 )
 
-/** Rules of one policy; all of them look at the field `subject`. */
+/** Rules of one policy. All of them use the field `subject`. */
 export const randomRules: fc.Arbitrary<RawRule[]> = fc
   .array(fc.tuple(kind, fc.integer({ min: 0, max: 9 }), fc.constantFrom(1, 1, 1, 2, 3)), {
     minLength: 1,
@@ -73,13 +73,13 @@ export const randomRules: fc.Arbitrary<RawRule[]> = fc
     })),
   )
 
-/** Permits above a limit are refused as a mistake, but for limits of 0. */
+/** Permits above a limit are an error, except for limits of 0. */
 function lowestLimit(one: Partial<Record<'sliding' | 'fixed', string[]>> & object): number {
   const limits = JSON.stringify(one).matchAll(/"(\d+) per|"(?:limit|burst)":(\d+)/g)
   return Math.min(...[...limits].map(([, a, b]) => Number(a ?? b) || Number.POSITIVE_INFINITY))
 }
 
-/** A rule whose limits only a long history reaches. */
+/** A rule with limits that only a long history reaches. */
 export const rulesOfManyUses: fc.Arbitrary<RawRule[]> = fc
   .tuple(
     windowsOf(

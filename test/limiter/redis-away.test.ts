@@ -1,4 +1,7 @@
-/** The traps of a limiter whose Redis is killed, frozen, full or behind a lost connection; each test has a server of its own. */
+/**
+ * The traps of a limiter whose Redis is killed, frozen, full or behind a lost connection. Each test has a separate
+ * server.
+ */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -20,7 +23,7 @@ describe('traps: Redis away', () => {
     }),
   }
 
-  /** A limiter behind a connection that can lose answers, and one with a connection of its own. */
+  /** A limiter behind a connection that can lose answers, and one with a good connection. */
   async function limitersOfOneServer(options: object = {}) {
     const server = await ownRedis()
     const proxy = await startTcpProxy(server.port)
@@ -53,7 +56,7 @@ describe('traps: Redis away', () => {
       for (let asks = 0; asks < 3; asks++) {
         const askedAt = performance.now()
         await expect(limiter.acquire('p', u)).rejects.toThrow(LimiterUnavailable)
-        // The deadline, and what a busy machine adds; the connection without a limit would wait for ever.
+        // The deadline, plus the delay of a busy machine. Without a deadline, this connection would wait for ever.
         expect(performance.now() - askedAt).toBeLessThan(10_000)
       }
       await server.start()

@@ -1,4 +1,4 @@
-/** What is kept in Redis: apart for every rule, the same whatever the order of rules, and by Redis' clock. */
+/** Values in Redis: separate for each rule, independent of the order of rules, and by Redis' clock. */
 import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
@@ -175,7 +175,7 @@ describe('what the limiter keeps in Redis', () => {
     await limiter.acquire('p', u, { requestId: 'first', permits: 2 })
     const [key] = (await client.keys('*')).filter((one) => !one.includes('req')) as [string]
     const value = (await client.getBuffer(key)) as Buffer
-    // As if the subject had used it 2^32 - 3 times before.
+    // As if the subject had 2^32 - 3 earlier uses.
     for (const place of [value.length - 8, value.length - 4]) {
       value.writeUInt32BE((value.readUInt32BE(place) + 2 ** 32 - 3) % 2 ** 32, place)
     }

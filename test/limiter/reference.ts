@@ -1,6 +1,6 @@
 /**
- * What the limiter means, as plainly as possible: every admitted use is kept for ever and every question
- * is answered by looking at all of them. Shares nothing with the engines but the parsed policies.
+ * The meaning of the limiter in the plainest form: every admitted use is kept for ever, and each question is answered
+ * from all of them. It shares only the parsed policies with the engines.
  */
 import { Cron } from 'croner'
 import type { Rule } from '../../src/limiter/policy/rule.ts'
@@ -12,7 +12,7 @@ interface Use {
   requestId: string | undefined
 }
 
-/** What was taken from a bucket, or below 0 given back to it. */
+/** Permits that were taken from a bucket. A negative number was given back to it. */
 interface Pour {
   at: number
   permits: number
@@ -32,7 +32,7 @@ export type Verdict =
 const exactLimit = 128
 
 export function createReference(rules: readonly Rule[]) {
-  /** By window, because a window that starts with its first use forgets on its own. */
+  /** Keyed by window, because a window that starts with its first use forgets independently. */
   const uses = new Map(rules.flatMap((rule) => rule.windows.map((window) => [window, [] as Use[]])))
   const usesOf = (window: Window) => uses.get(window) as Use[]
   const locks = rules.map((): Lock[] => [])
@@ -55,7 +55,7 @@ export function createReference(rules: readonly Rule[]) {
     return endsAt
   }
 
-  /** When a use stops counting in a window. */
+  /** The time at which a use stops counting in a window. */
   function leavesAt(rule: Rule, index: number, window: Window, use: Use): number {
     if (rule.kind === 'calendar') return endOfPeriod(index, use.at)
     if (rule.kind === 'fixed') {
@@ -70,7 +70,7 @@ export function createReference(rules: readonly Rule[]) {
     return Math.ceil(use.at / granule) * granule + window.windowMs
   }
 
-  /** What a bucket lacks at the end, in permits times `everyMs`; and from which of the pours on it was never full. */
+  /** The permits that a bucket lacks at the end, times `everyMs`, and the use since which it was never full. */
   function bucketAt(index: number, now: number) {
     const { refill = 0, everyMs = 0 } = (rules[index]?.own ?? {}) as Partial<Rate>
     let [lack, at, first] = [0n, 0, 0]
@@ -84,7 +84,7 @@ export function createReference(rules: readonly Rule[]) {
     return { lack, first, refill, everyMs }
   }
 
-  /** Every permit that a bucket lacks once `mine` more are taken, by when it is back. */
+  /** After `mine` more permits are taken: every missing permit, by the time at which it is back. */
   function lackingIn(index: number, now: number, mine: number) {
     const { lack, refill, everyMs } = bucketAt(index, now)
     const [every, drops] = [BigInt(everyMs), BigInt(refill)]
@@ -96,7 +96,7 @@ export function createReference(rules: readonly Rule[]) {
     })
   }
 
-  /** Uses that count now, by when they leave. */
+  /** Uses that count now, by the time at which they stop counting. */
   function counted(rule: Rule, index: number, window: Window, now: number) {
     if (rule.kind === 'bucket') return lackingIn(index, now, 0)
     const lock = locks[index]?.at(-1)
@@ -106,7 +106,7 @@ export function createReference(rules: readonly Rule[]) {
       .filter(({ leaves }) => leaves > now)
   }
 
-  /** How long until `permits` fit beside what counts now and `mine`, taken now. */
+  /** Milliseconds until `permits` fit beside the current uses and `mine`, which are taken now. */
   function waitFor(
     rule: Rule,
     index: number,
@@ -142,7 +142,7 @@ export function createReference(rules: readonly Rule[]) {
         const lock = locks[index]?.at(-1)
         const lockedMs = lock ? lock.endsAt - now : 0
         let held: { window: string; waitMs: number } | undefined
-        // Large windows of a sliding rule are looked at after the exact ones.
+        // Large windows of a sliding rule are checked after the exact ones.
         const isLarge = (one: Window) => rule.kind === 'sliding' && one.limit > exactLimit
         const windows = [
           ...rule.windows.filter((one) => !isLarge(one)),
@@ -178,7 +178,7 @@ export function createReference(rules: readonly Rule[]) {
         else if (rule.mode === 'observe') observed.push(rule.name)
         else if (rule.mode === 'challenge' && isSolved) continue
         else {
-          // What refuses whoever has solved a challenge goes before what only asks for one.
+          // Rules that refuse even solved challenges come before rules that only demand one.
           const challenge = rule.mode === 'challenge'
           const isLonger = held.waitMs > (refusal?.retryAfterMs ?? 0)
           if (refusal ? (refusal.challenge === challenge ? isLonger : refusal.challenge) : true) {
@@ -215,7 +215,7 @@ export function createReference(rules: readonly Rule[]) {
           const list = usesOf(window)
           const use = list.find((one) => one.requestId === requestId)
           if (!use) continue
-          // The window of a fixed rule stays as long as anything in it is used.
+          // The window of a fixed rule lasts while anything in it is used.
           const ends = leavesAt(rule, index, window, use)
           use.permits = 0
           use.requestId = undefined

@@ -13,7 +13,7 @@ import { realLimiter } from './both-engines.ts'
 const policies = { p: [{ name: 'r', key: '{u}', sliding: '1 per 1h' }] }
 const u = { u: 'somebody' }
 
-/** A refusal of the one window of such a rule. */
+/** A refusal of a rule with one window. */
 function refused(waitMs: number, mode?: 'challenge'): RefusedAnswer {
   const policy = compilePolicies({ p: [{ ...policies.p[0], mode }] }).get('p') as CompiledPolicy
   const [window] = policy.windows as [PolicyWindow]
@@ -42,7 +42,7 @@ describe('remembered refusals (trap 21)', () => {
     // Sent at 1,000, received at 1,002.
     refusals.remember(asked, { ...refusal, isNewLock: true }, 1_000)
     at(1_499)
-    // Only the refusal that was remembered began the lock.
+    // Only the remembered refusal began the lock.
     expect(recall('s', 1)).toMatchObject({ hold: { waitMs: 3 }, isNewLock: false })
     at(1_500)
     expect(recall('s', 1)).toBeUndefined()
@@ -163,7 +163,7 @@ describe('remembered refusals (trap 21)', () => {
     const { limiter } = await realLimiter(policies)
     await limiter.acquire('p', u, { requestId: 'first' })
     const asked = limiter.acquire('p', u)
-    // It is sent at the end of this turn of the event loop, and answered in a later one.
+    // Sent at the end of this turn of the event loop, and answered in a later turn.
     await new Promise(setImmediate)
     const [refused] = await Promise.all([asked, change(limiter)])
     expect(refused).toMatchObject({ admitted: false })
@@ -180,7 +180,7 @@ describe('remembered refusals (trap 21)', () => {
       const given: LimiterRedis = redis
       const connection = given as Required<LimiterRedis>
       await limiter.acquire('p', u, { requestId: 'first' })
-      // The change is on its way for as long as the refusal takes.
+      // The change is under way for as long as the refusal takes.
       const ask = connection.evalshaBuffer.bind(connection)
       let refusal: unknown
       vi.spyOn(connection, 'evalshaBuffer').mockImplementationOnce(async (...command) => {
@@ -221,7 +221,7 @@ describe('remembered refusals (trap 21)', () => {
     await limiter.acquire('p', u)
     expect(limiter.recall('p', u)).toMatchObject({ admitted: false, rule: 'r', window: '1h' })
     expect(limiter.recall('p', { u: 'other' })).toBeUndefined()
-    // A repeat of an earlier request may have been admitted.
+    // The earlier request with this id may have been admitted.
     expect(limiter.recall('p', u, { requestId: 'earlier' })).toBeUndefined()
     await limiter.reset('p', u)
     expect(limiter.recall('p', u)).toBeUndefined()

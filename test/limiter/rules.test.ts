@@ -1,6 +1,6 @@
 /**
- * What each kind of rule promises, one plain step after the other, on both engines. The differential
- * test draws far more cases; these say in words which of them broke.
+ * The promises of each kind of rule, step by step, on both engines. The differential test draws far more cases; these
+ * tests name the promise that broke.
  */
 import { describe, expect, test, vi } from 'vitest'
 import type { Limiter, RawPolicies } from '../../src/limiter/index.ts'
@@ -13,7 +13,7 @@ const u = { u: 'somebody' }
 
 type Rule = RawPolicies[string][number]
 
-/** One policy on both engines; `take` says what was left or how long to wait, and by which rule. */
+/** One policy on both engines. `take` returns what is left, or the wait and the rule that refuses. */
 async function policyOf(...rules: Partial<Rule>[]) {
   const policies = {
     p: rules.map((rule, index) => ({ name: `rule${index}`, key: '{u}', ...rule })),
@@ -189,7 +189,7 @@ describe('bucket', () => {
     expect(await release('b')).toBe(true)
     expect(await release('b')).toBe(false)
     expect(await used()).toEqual([15])
-    await wait(66_000) // six turns of the rate less than all
+    await wait(66_000) // six turns of the rate before all is back
     expect(await take(1, 'c')).toBe('15')
     await release('a')
     expect(await take(20, 'd')).toBe('0')
@@ -447,7 +447,7 @@ describe('requests by id', () => {
     expect(await used()).toEqual([2, 1, 1])
     expect(await release('a')).toBe(false)
     expect(await used()).toEqual([2, 1, 1])
-    // What was given back may be taken again under the same id.
+    // A use that was given back may be taken again under the same id.
     await take(1, 'a')
     expect(await used()).toEqual([4, 2, 2])
   })
@@ -541,7 +541,7 @@ describe('peek, reset, policies', () => {
         resetsInMs: 60_000,
         nextInMs: 50_000,
       },
-      // When the rule as a whole would admit one more.
+      // `nextInMs`: the time at which the whole rule admits another use.
       { window: '1h', limit: 5, used: 2, left: 3, resetsInMs: hour, nextInMs: 50_000 },
       {
         rule: 'rule1',

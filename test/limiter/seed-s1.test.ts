@@ -8,7 +8,7 @@ const policies = {
 }
 const fields = { channel: 'sms', to: '+8613800138000' }
 
-/** The script of the source, faults included: score and member are the caller's milliseconds. */
+/** The script of the source, including its faults: score and member are the caller's milliseconds. */
 const sourceScript = `
   local now = tonumber(ARGV[1])
   redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, now - 86400000)

@@ -33,7 +33,7 @@ describe('S4: three tries in five minutes, then a lock', () => {
     const acquire = () => ask((limiter) => limiter.acquire('login', subject))
     for (const left of [2, 1, 0]) expect(await acquire()).toMatchObject({ remaining: [{ left }] })
     expect(await acquire()).toMatchObject({ kind: 'lockout', retryAfterMs: 900_000 })
-    await wait(600_000) // the window of five minutes is long over
+    await wait(600_000) // the window of five minutes ended long ago
     expect(await acquire()).toMatchObject({ kind: 'lockout', retryAfterMs: 300_000 })
     await wait(299_999)
     expect(await acquire()).toMatchObject({ retryAfterMs: 1 })

@@ -2,7 +2,7 @@ import { test } from 'vitest'
 import { testRedis } from '../tools/redis.ts'
 import { historiesPerRound, long, runRound } from './random-histories.ts'
 
-/** Beside `three-engines.slow.test.ts`, which goes on with other seeds. */
+/** `three-engines.slow.test.ts` continues with other seeds. */
 const rounds = 4
 
 test(`I20: Redis engine, in-process engine and a reference that keeps every event decide alike in ${rounds * historiesPerRound} random histories of mixed rules; I19; trap 17`, async () => {

@@ -1,4 +1,6 @@
-/** The traps of a limiter over Redis, by number; the others stand with the seeds and in the files named after them. */
+/**
+ * Traps of a limiter over Redis, by number. The other traps are in the seed tests and in the files named after them.
+ */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -171,7 +173,7 @@ describe('traps: numbers and time', () => {
     const limiter = createLimiter({ policies: onePolicy({ sliding: '1 per 60d' }), onRefused })
     limiter.tryAcquire('p', u)
     const waiting = limiter.acquireWithin('p', u, 2 ** 33)
-    // Time for a second decision, which must not be made.
+    // Time for a second decision, which must not happen.
     for (let turn = 0; turn < 10; turn++) await sleep(2)
     expect(onRefused).toHaveBeenCalledOnce()
     limiter.close()
@@ -305,7 +307,7 @@ describe('traps: what Redis holds', () => {
       return locked.admitted ? 0 : locked.retryAfterMs
     }
     expect(await lockMs()).toBe(1_001)
-    // Whoever asks first after the lock begins the next one: 1,001 × 1.7 is no whole number.
+    // The first request after the lock begins the next lock: 1,001 × 1.7 is no whole number.
     const second = await eventually(async () => {
       const ms = await lockMs()
       return ms > 1_001 && ms
@@ -314,7 +316,7 @@ describe('traps: what Redis holds', () => {
   })
 
   test('trap 18: a replica has the same values with the same times to live', async () => {
-    // By default a master waits 5 s for more replicas before it copies to the first.
+    // By default a primary waits 5 s for more replicas before it copies to the first.
     const server = await ownRedis(['--repl-diskless-sync-delay', '0'])
     const password = new URL(server.url).password
     const replica = await ownRedis([

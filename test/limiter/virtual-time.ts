@@ -1,7 +1,7 @@
 /**
- * A real Redis whose limiter is told the time, because faking a server's clock hangs it. The time told is
- * 400 years ahead, a whole turn of the calendar, so that nothing expires by the server's own clock: what
- * has expired by the told one is deleted here, so a time to live that is too short shows as a wrong decision.
+ * A real Redis whose limiter gets its time from the test, because faking a server's clock hangs it. That time is 400
+ * years ahead, a whole turn of the calendar, so nothing expires by the server's clock. Keys that have expired by the
+ * test's time are deleted here. So a time to live that is too short leads to a wrong decision.
  */
 import type { Redis } from 'ioredis'
 

@@ -1,4 +1,7 @@
-/** Plugins in real processes: the file of examples/own-provider carries messages, and one that can't be used stops every command. */
+/**
+ * Plugins in real processes: the file of examples/own-provider sends messages, and a file that can not be used stops
+ * every command.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect, inject, test } from 'vitest'
@@ -18,7 +21,7 @@ const acme: ConformanceCase = await import('../../examples/own-provider/acme-pro
 const { conformance } = acme
 const [redis, database] = [await testRedis(), await testDatabase()]
 
-/** A policy file in a folder of its own, which is no process's current one. */
+/** A policy file in a separate folder, which is not the current folder of any process. */
 function settings(policyFile: Record<string, unknown>, files: Record<string, string> = {}) {
   const env = processEnv({
     redis,

@@ -1,4 +1,4 @@
-/** `plugins:` of the policy file, and what a host hands over: what is loaded, and what is said of what can't be. */
+/** `plugins:` of the policy file and of a host: what is loaded, and the messages about what can not be loaded. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import express from 'express'
@@ -15,7 +15,7 @@ const env = {
 }
 const zod = JSON.stringify(import.meta.resolve('zod'))
 
-/** A kind as a file of somebody else's has it. */
+/** A provider kind as in a file of another author. */
 const kind = (name: string, more = '') => `{
   kind: '${name}', channels: ['sms'], settings: z.strictObject({ url: z.string() }),
   create: (name, settings, deps) => ({ name, kind: '${name}', channels: ['sms'], slots: 1,
@@ -24,7 +24,7 @@ const kind = (name: string, more = '') => `{
 const file = (exported: string, before = '') =>
   `import { z } from ${zod}\n${before}\nexport default ${exported}\n`
 
-/** A folder with a policy file that names these plugins, and these files beside it. */
+/** A folder with a policy file that names these plugins, and with these files. */
 function folderOf(files: Readonly<Record<string, string>>, plugins: readonly string[], more = '') {
   const folder = mkdtempSync(join(inject('runFolder'), 'plugins-'))
   const all = {

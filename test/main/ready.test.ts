@@ -37,7 +37,7 @@ test('an API that says it is ready listens, also when its bootstrap key had to w
   }
 })
 
-/** One product on servers of its own, with a hand on each of them beside it. */
+/** One product with separate servers, which the test can stop or freeze. */
 async function startBreakable() {
   const [redis, postgres] = await Promise.all([ownRedis(), ownPostgres()])
   const redisHand = new Redis(redis.url)
@@ -179,7 +179,7 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
     },
   ] as {
     what: string
-    /** It is a reason to stay away although sends are still taken. */
+    /** The process is not ready, although it still accepts sends. */
     accepts?: true
     status?: number
     break(): Promise<unknown>
@@ -280,7 +280,7 @@ describe('the log', () => {
     )
     expect(api.output()).not.toContain('"msg":"ready"')
     await migrate(url)
-    // A probe looks at once. Without one, the process looks every 5 s, as it did above.
+    // A probe checks at once. Without one, the process checks every 5 s, as above.
     await eventually(async () => (await readyz(api)).status === 200)
     await says(/"api":"http[^"]+","msg":"ready"/)
     expect(api.output().match(/"msg":"ready"/g)).toHaveLength(1)

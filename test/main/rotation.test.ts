@@ -1,6 +1,6 @@
 /**
- * The three steps in which SECRET is replaced (docs/operations.md): at each, processes of one step work beside those of the
- * next. What either of them makes is good at the other. F40 does the same with processes under load.
+ * The three steps of a rotation of SECRET (docs/operations.md). In each step, processes of one step work beside
+ * processes of the next, and each accepts what the other made. F40 tests the same with processes under load.
  */
 import { expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
@@ -35,7 +35,7 @@ const pairs = [
 
 let phone = 13_800_000_000
 const freshPhone = () => `+86${phone++}`
-/** A key of the environment is known only where it stands. */
+/** A key of the environment is known only to processes with that variable. */
 const shared = { BOOTSTRAP_SECRET_KEY: 'psk_of_all_processes_of_this_test' }
 
 test.each(pairs)(
@@ -55,7 +55,7 @@ async function expectGoodAt(maker: Postern, other: Postern): Promise<void> {
   const to = freshPhone()
   const asked = { channel: 'sms', to, scene: 'signup' }
   const { body: sent } = await maker.post('/v1/captchas', asked)
-  // Carried by the worker of either.
+  // Sent by the worker of either step.
   const code = await other.codeFor(sent.id)
   const { body: checked } = await other.post('/v1/captchas/check', { ...asked, code })
   expect(checked).toMatchObject({ verified: true, id: sent.id })

@@ -1,4 +1,4 @@
-/** How a process starts, reloads and ends: its `.env`, its signals, what is in its way. */
+/** The start, reload and end of a process: its `.env`, its signals, and obstacles. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
@@ -37,7 +37,7 @@ test('an .env in the current folder is read by API, keys and migrate; what is se
   const lines = Object.entries({ ...settings(), PORT: '1' }).map(([name, value]) => {
     return `export ${name} = "${value}"`
   })
-  // As an editor on Windows leaves it.
+  // As an editor on Windows writes it.
   writeFileSync(join(folder, '.env'), `\ufeff${lines.join('\r\n')}\r\n`)
   const api = await startProcess('api', { cwd: folder, env: { LOG_LEVEL: 'warn' } })
   expect(api.output()).not.toContain('"msg":"ready"')
@@ -113,7 +113,7 @@ test('SIGHUP takes policies and the limits of providers, and names every other s
   const told = await reloadWith({ providers: otherUrl, code: { length: 6 } })
   expect(told).toMatchObject({ level: 40, reloaded: ['providers.phone'] })
   expect(told.needRestart.sort()).toEqual(['code', 'providers.phone'])
-  // Told again as long as it is true, and no longer.
+  // Reported again while it is true.
   expect((await reloadWith({})).needRestart.sort()).toEqual(['code', 'providers.phone'])
   expect(await reloadWith({ providers, code: {} })).toMatchObject({
     level: 30,

@@ -1,4 +1,4 @@
-/** What a Postern that stops does with the requests it has, mounted in a host and as a process. */
+/** A Postern that stops, mounted in a host and as a process: its requests under way. */
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
@@ -39,7 +39,7 @@ async function mount() {
   const { port } = server.address() as AddressInfo
   const { post } = clientOf(`http://127.0.0.1:${port}/otp`, key)
   const send = (to: string) => post('/v1/captchas', { channel: 'sms', to })
-  // It resolves before its connections stand.
+  // It resolves before its connections are made.
   await eventually(async () => (await send(freshPhone())).status === 202)
   return { postern, send }
 }
@@ -47,7 +47,7 @@ async function mount() {
 let phone = 13_800_000_000 + randomInt(90_000_000)
 const freshPhone = () => `+86${phone++}`
 
-/** A server that is busy for seconds is answered with 503, which takes nothing either. */
+/** If a server is busy for seconds, the answer is 503, which also uses nothing. */
 async function untilAnswered<Answer extends { status: number }>(ask: () => Promise<Answer>) {
   let answer = await ask()
   while (answer.status === 503) answer = await ask()
@@ -72,7 +72,7 @@ test('close() under 320 sends: those under way are carried out, those that come 
   const ids = accepted.map(({ body }) => body.id)
   const rows = await database.pool.query('SELECT id FROM notice WHERE id = ANY($1)', [ids])
   expect(rows.rowCount).toBe(ids.length)
-  // What a refused one had taken would now refuse its recipient for a minute.
+  // If a refused send had kept its use, its recipient would now be refused for a minute.
   const next = await mount()
   const again = await Promise.all(refused.map((to) => untilAnswered(() => next.send(to))))
   expect(again.filter(({ status }) => status !== 202)).toEqual([])

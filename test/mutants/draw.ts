@@ -1,7 +1,7 @@
 /**
- * `--sample` of `npm run mutants`. Stryker has no draw, and a range of lines also names every mutant inside it. Loaded before
- * Stryker, this leaves it some of the mutants that it would try. The same seed draws the same ones, and a larger
- * sample contains the smaller one.
+ * `--sample` of `npm run mutants`. Stryker has no random sample, and a range of lines also names every mutant inside
+ * it. This file is loaded before Stryker and leaves it a part of the mutants. The same seed draws the same ones, and
+ * a larger sample contains the smaller one.
  */
 import { createHash } from 'node:crypto'
 import { relative } from 'node:path'

@@ -1,4 +1,6 @@
-/** Stryker reads no Lua: these are its small changes for one of our scripts, and the runs of tests that should notice them. */
+/**
+ * Mutants of Lua, which Stryker can not read: small changes of one script, and the test runs that should notice them.
+ */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -25,11 +27,11 @@ const changes: readonly (readonly [what: RegExp, becomes: (text: string) => stri
   [/(?<=\bif ).+?(?= then\b)/g, () => 'true'],
   [/(?<=\bif ).+?(?= then\b)/g, () => 'false'],
   [/(?<![\w.[])\d+(?![\w\]])/g, (text) => String(Number(text) + 1)],
-  // A call that is only made for what it does.
+  // A call without a result.
   [/^\s*(redis\.call|table\.\w+)\(.*\)$/g, () => ''],
 ]
 
-/** Every change of every line, comments left out. */
+/** Every change of every line, without comments. */
 export function luaMutantsOf(source: string): LuaMutant[] {
   return source.split('\n').flatMap((before, index) => {
     const code = before.replace(/--.*$/, '')
@@ -43,7 +45,7 @@ export function luaMutantsOf(source: string): LuaMutant[] {
   })
 }
 
-/** The room whose tests should notice: that of the file which loads the script, or a script that includes it. */
+/** The room whose tests should notice the changes: the room that loads the script, or a script that includes it. */
 export function roomOfScript(script: string): string {
   const file = basename(script)
   const includer = findFiles('lua/*.lua').find((other) =>
@@ -77,11 +79,11 @@ export async function tryLuaMutants(
     console.log(`${at + 1} of ${mutants.length} mutants tried, ${noticed} noticed`)
   }
   writeFileSync(join(tree, script), lines.join('\n'))
-  // Otherwise something else than the mutants was noticed.
+  // Otherwise the tests failed for another reason than the mutants.
   if (!(await testsPass(tree, env))) throw new Error('the tests no longer pass without a mutant')
 }
 
-/** What Git knows or would add, and what is made from it. */
+/** Files that Git has or would add, and generated files. */
 function copyTree(tree: string): void {
   rmSync(tree, { recursive: true, force: true })
   const { stdout } = spawnSync('git', ['ls-files', '-co', '--exclude-standard'], {

@@ -1,6 +1,6 @@
 /**
- * Mutants in the processes that a test starts. Each gets the active one by its environment, or writes the mutants that it
- * reaches to a file.
+ * Mutants in processes that a test starts. Each process gets the active mutant by its environment, or writes the
+ * mutants that it reaches to a file.
  */
 import { ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, rmSync } from 'node:fs'

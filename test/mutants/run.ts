@@ -1,15 +1,15 @@
 /**
- * Do the tests notice a bug? Stryker makes small bugs in one room, one after the other, and runs the tests of that
- * room which reach the changed line:
+ * Do the tests notice a bug? Stryker makes small bugs in one room, one after the other. For each it runs the room's tests
+ * that reach the changed line:
  *
  *     npm run mutants -- captcha                                 a room
  *     npm run mutants -- captcha src/captcha/check.ts:20-40      a file of it, or lines of a file
- *     npm run mutants -- captcha src/captcha/check.ts test/captcha/check.test.ts    on these tests alone
- *     npm run mutants -- captcha --sample 120                    as many of its mutants at random; --seed 7 draws them again
- *     npm run mutants -- lua/codes-N.lua                         a script, on the tests of the room that loads it
- *     npm run mutants -- lua/codes-N.lua test/captcha/co*.ts     a script, on these tests
+ *     npm run mutants -- captcha src/captcha/check.ts test/captcha/check.test.ts    with these tests only
+ *     npm run mutants -- captcha --sample 120                    120 random mutants; --seed 7 draws the same ones again
+ *     npm run mutants -- lua/codes-N.lua                         a script, with the tests of the room that loads it
+ *     npm run mutants -- lua/codes-N.lua test/captcha/co*.ts     a script, with these tests
  *
- * Results stay in `.postern/mutants`, also those of a run that is stopped: the next one tries only what is new.
+ * Results stay in `.postern/mutants`, also after a stopped run. The next run tries only what is new.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
 import { makeDataFolder, removeRunFolder } from '../tools/run-folder.ts'
 import { roomOfScript, tryLuaMutants } from './lua.ts'
 
-/** Tests in other folders that a room's promises stand in, beside `test/ROOM`. */
+/** Tests in other folders that test promises of a room, beside `test/ROOM`. */
 const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   base: [
     'test/access/key-store.test.ts',
@@ -127,7 +127,7 @@ if (!room || files.length === 0) {
 }
 const results = '.postern/mutants'
 mkdirSync(results, { recursive: true })
-/** Not among the packages of the project, because it would add a third to everybody's `npm ci`. */
+/** Not a package of the project, because it would make every `npm ci` a third larger. */
 const strykerVersion = '10.1.1'
 const strykerHome = `.postern/stryker-${strykerVersion}`
 const optionsFile = `${results}/${room}.options.json`
@@ -137,10 +137,10 @@ const options = {
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'test/mutants/vitest.config.ts', related: false, pool: 'forks' },
   mutate: files,
-  // A changed word is no bug that a test should notice.
+  // A changed text is no bug that a test should notice.
   mutator: { excludedMutations: ['StringLiteral'] },
   coverageAnalysis: 'perTest',
-  // What is evaluated while a file loads would cost a run of all tests each.
+  // A mutant that runs while a file loads would cost a run of all tests.
   ignoreStatic: true,
   incremental: true,
   incrementalFile: `${results}/${room}${drawn.sample ? '.sample' : ''}.json`,
@@ -148,7 +148,7 @@ const options = {
   timeoutMS: 20_000,
   timeoutFactor: 2,
   dryRunTimeoutMinutes: 10,
-  // TypeScript 7 has no JavaScript API, which Stryker wants where it finds a tsconfig.
+  // TypeScript 7 has no JavaScript API, which Stryker uses if it finds a tsconfig.
   tsconfigFile: 'none.json',
   disableTypeChecks: false,
   tempDirName: `${results}/tree-${room}`,
@@ -163,7 +163,7 @@ writeFileSync(optionsFile, JSON.stringify(options))
 
 const folder = makeDataFolder()
 process.once('exit', () => removeRunFolder(folder))
-/** One of each for all mutants: a start would take longer than most tests. */
+/** One of each server for all mutants, because a start takes longer than most tests. */
 const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPostgres(folder)])
 const tests =
   testsGiven.length > 0
@@ -177,7 +177,7 @@ const env = {
 }
 if (isScript) {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
-  // A script that never ends stops its Redis, so each of these has one of its own.
+  // A script that never ends stops its Redis, so each of these has a separate Redis.
   await tryLuaMutants(what, `${results}/tree-lua`, env)
   process.exit(0)
 }
@@ -195,7 +195,7 @@ const stryker = spawn('nice', ['-n', '19', ...command], {
     MUTANTS_SEED: drawn.seed ?? `${Date.now() % 10_000}`,
   },
 })
-// It keeps what it has found so far.
+// Keeps earlier results.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => stryker.kill('SIGINT'))
 }
@@ -208,7 +208,7 @@ function installedStryker(): string {
   const packages = ['core', 'vitest-runner'].map(
     (name) => `@stryker-mutator/${name}@${strykerVersion}`,
   )
-  // Vitest is ours: the runner finds it in a folder above.
+  // The runner finds Postern's Vitest in a parent folder.
   const options = [
     '--prefix',
     strykerHome,

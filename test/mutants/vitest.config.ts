@@ -1,14 +1,15 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * What `npm run mutants` runs on each mutant. Servers come ready by REDIS_URL and DATABASE_URL. Waits are shorter
- * than the suite's, as with TEST_WAIT_MS: most of what makes a test wait here is the mutant that it is meant to notice.
+ * The tests that `npm run mutants` runs for each mutant. Its servers are given by REDIS_URL and DATABASE_URL. Waits
+ * are shorter than in the suite, as with TEST_WAIT_MS: a test mostly waits because of the mutant that it should
+ * notice.
  */
 export default defineConfig({
   test: {
     include: JSON.parse(process.env.MUTANTS_TESTS ?? '[]') as string[],
-    // Of the slow tests, only the code field's run: they are all that reaches it. The last measures the built scripts,
-    // which hold all mutants at once here.
+    // The tests of the code field are the only slow tests that run, because nothing else reaches it. The last one is
+    // left out: it measures the built scripts, and here they contain all mutants.
     exclude: [
       'test/!(web)/**/*.slow.test.ts',
       'test/web/engines.slow.test.ts',

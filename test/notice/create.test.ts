@@ -118,7 +118,7 @@ test('no time left, or an id that is there already: an error, no job, and nothin
   await expect(create(notice, {}, 2_000)).rejects.toThrow(notice.id)
   expect(queued).toHaveLength(1)
   expect(await accepted()).toEqual(['captcha sms 1'])
-  // The one that was there first stays.
+  // The first one stays.
   expect((await rowOf(notice.id)).state).toBe('pending')
 })
 

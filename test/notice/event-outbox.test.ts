@@ -58,7 +58,7 @@ test('take: during the lease no other worker gets it, then the first one does, a
   expect(row.dueInMs).toBeLessThanOrEqual(leaseMs)
   await pool.query(`UPDATE event SET due_at = now() + interval '1 s'`)
   expect(await take()).toEqual([])
-  // A second ago, because two connections of a virtual machine may see its clock a moment apart.
+  // A second ago, because two connections may see the clock of a virtual machine a moment apart.
   await pool.query(`UPDATE event SET due_at = now() - interval '1 s'`)
   expect(await take()).toMatchObject([{ id: first?.id, tries: 2 }])
 })

@@ -4,7 +4,7 @@ import { createRecipientNormaliser } from '../../src/recipient/normalise-recipie
 
 const testRecipient = '+15005550006'
 const isTestRecipient = (_: string, to: string) => to === testRecipient
-/** Of each edition, the variables that it shows. */
+/** The variables of each edition. */
 const editions: Record<string, Record<string, string[]>> = {
   captcha: { en: ['code', 'name'], zh: ['code'] },
   order: { en: ['name', 'order'], zh: ['order'] },
@@ -43,14 +43,14 @@ test('a message: one spelling of the recipient, an edition, and the variables th
   const to = '+8613800138000'
   const params = { name: 'Ada', order: 7 }
   expect(read('notice')).toEqual({ to, country: 'CN', locale: 'en', params })
-  // What only another edition shows would make it other content to the duplicate rule.
+  // A variable that only another edition shows would make the content different for the duplicate rule.
   const inChinese = { to, country: 'CN', locale: 'zh', params: { order: 7 } }
   expect(read('notice', { locale: 'zh' })).toEqual(inChinese)
   expect(read('captcha', { locale: 'zh' })).toEqual({ ...inChinese, params: {} })
-  // Postern sets these variables in codes alone.
+  // Postern sets these variables only for codes.
   const ofCode = { template: 'captcha', params: { code: '0042', name: 'Ada' } }
   expect(read('notice', ofCode)).toMatchObject({ params: ofCode.params })
-  // Nothing is sent to one: it needs no route.
+  // A test recipient gets no message, so it needs no route.
   expect(read('notice', { to: testRecipient })).toMatchObject({ to: testRecipient, params })
 })
 

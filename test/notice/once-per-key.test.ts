@@ -35,7 +35,7 @@ const carryOut = (
   on = keys,
 ) => on.carryOut('captcha', asked(key, more), caller, on.answerBy(), ways)
 
-/** A send that goes on until it is ended: with an outcome, or with the error of a server that is away. */
+/** A send that lasts until the test ends it: with an outcome, or with the error of a server that is away. */
 interface Attempt {
   id: string
   end(outcome: SendOutcome | undefined): Promise<void>
@@ -87,7 +87,7 @@ test('an accepted outcome is the repeat’s outcome; before that it is in progre
   const { id } = first
   await first.end(accepted(id))
   expect(await begin('accepted')).toEqual(accepted(id))
-  // Neither what was left out nor the answer to a challenge makes it another.
+  // Omitted members and the answer to a challenge do not make a different request.
   expect(await begin('accepted', { locale: undefined, challenge: 'x' })).toEqual(accepted(id))
   expect(await outcomeOf('accepted', { to: '+8613800138001' })).toBe('idempotency_key_reused')
   const ways = { adopt: async () => undefined, make: async () => expect.unreachable() }
@@ -136,7 +136,7 @@ test('a request that never answered: a repeat is asked to adopt its notice; a re
     'died',
   )
   expect([adopted, offered]).toEqual([accepted(id), [id]])
-  // The earlier notice is the answer: the key goes on standing for it.
+  // The earlier notice is the answer, and the key stays reserved for it.
   expect(await begin('died')).toEqual(accepted(id))
 })
 
@@ -176,7 +176,7 @@ test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at
   const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
   expect(refused.map(({ reason }) => reason.part)).toEqual(Array(48).fill('postgresql'))
   expect(most).toBe(2)
-  // Nothing was reserved for them: there is nothing to free.
+  // Nothing was reserved for them, so nothing is freed.
   expect(freed).toBe(0)
   // There is room again.
   expect(await sendAs(page, 'later')).toBeTypeOf('string')

@@ -109,7 +109,7 @@ test('only wanted types are written, and a notice that will be tried again write
   expect(await eventsOf(await end({ state: 'failed', error: 'x' }))).toHaveLength(1)
   const expired = await end({ state: 'expired', error: 'too_late' })
   expect(await eventsOf(expired)).toMatchObject([{ type: 'notice.expired' }])
-  // An outcome of a lost claim moves nothing and tells nothing.
+  // An outcome after a lost claim changes nothing and makes no event.
   expect(await record({ id: expired, claims: 1, attempts: [], ...sent })).toBe(false)
   expect(await eventsOf(expired)).toHaveLength(1)
   const none = openStore(['captcha.passed', 'captcha.locked'])

@@ -1,4 +1,4 @@
-/** How a worker's statements are planned, with many partitions. */
+/** The plans of a worker's statements, with many partitions. */
 import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'

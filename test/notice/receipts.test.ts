@@ -73,7 +73,7 @@ describe('a receipt for a sent notice', () => {
     const id = await sent()
     await receipts.take('a', [receiptOf(id)])
     expect(await stateOf(id)).toEqual({ state: 'delivered', error: null })
-    // A stored one would be tried again, and counted again as a repeat.
+    // A stored receipt would be tried again, and counted as a repeat.
     const { rows } = await pool.query('SELECT * FROM early_receipt WHERE reference LIKE $1', [
       `%${id}`,
     ])

@@ -11,7 +11,7 @@ import { releaseLater } from '../tools/release.ts'
 const { url, pool } = await testDatabase()
 const claimMs = 10_000
 
-/** A process' own view of the table. */
+/** A store with a separate connection, like another process. */
 function openStore() {
   const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
   releaseLater(() => database.close())
@@ -42,7 +42,7 @@ async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   return notice.id
 }
 
-/** As a worker comes to a notice: looks, and claims what it has seen. */
+/** The first steps of a worker: it reads a notice and claims it. */
 async function claimOf(id: string, by = store) {
   const open = await by.findOpen(id)
   return open && by.claim(open)
@@ -53,7 +53,7 @@ async function rowOf(id: string) {
   return rows[0]
 }
 
-/** As if `ms` had passed since the row was last touched. */
+/** As if `ms` had passed since the row was last changed. */
 const letPass = (id: string, ms: number) =>
   pool.query(`UPDATE notice SET due_at = due_at - $2 * interval '1 ms' WHERE id = $1`, [id, ms])
 
@@ -400,7 +400,7 @@ describe('takeOverdue', () => {
     await store.record({ id: finished, claims: 1, state: 'failed', attempts: [] })
     await letPass(late, 5_100)
     await letPass(abandonedClaim, claimMs + 5_100)
-    // On a busy machine those of earlier tests become overdue meanwhile.
+    // On a busy machine, notices of earlier tests become overdue meanwhile.
     const own = [fresh, late, abandonedClaim, held, finished]
     const takeOverdue = async () =>
       (await store.takeOverdue(1_000, 5_000, 15_000)).filter(({ id }) => own.includes(id))

@@ -1,6 +1,6 @@
 /**
- * Alerts and panels against what processes of ours really export: an API and a worker, scraped from
- * their first moment by a real Prometheus, under a load that moves every metric.
+ * Alerts and panels compared with the metrics of real processes: an API and a worker, scraped from their first moment
+ * by a real Prometheus, under a load that changes every metric.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -34,7 +34,7 @@ const alerts: Target[] = groups.flatMap(({ rules }) =>
 const { panels } = JSON.parse(read('deploy/grafana/dashboards/postern.json')) as {
   panels: { title: string; targets?: { expr: string; legendFormat: string }[] }[]
 }
-/** As Grafana asks: the process variable at All. The load is over in minutes, however busy the machine. */
+/** Like Grafana with the process variable at All. The load ends within minutes, on any machine. */
 const queries: Target[] = panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr, legendFormat }) => ({
     title: `${title}: ${legendFormat}`,
@@ -57,7 +57,7 @@ const policyFile = {
   },
   providers: { carrier: { kind: 'webhook', url: farEnd.url, secret }, post: { kind: 'sandbox' } },
   routes: { sms: [{ use: ['carrier'] }], email: [{ use: ['post'] }] },
-  // Nothing listens there: events stay.
+  // Nothing listens there, so events stay.
   events: { url: 'http://127.0.0.1:9/', secret },
 }
 const redis = await testRedis()
@@ -185,11 +185,11 @@ test.each([
   ['a wrong key', 'postern_http_requests_total{route="/v1/notices/:id",status="401"}', 1],
   ['a failed delivery', 'postern_receipts_total{result="failed"}', 1],
 ])('increase() sees %s, the first after a start (I28)', async (_, series, count) => {
-  // A request whose answer was lost on a busy machine was made again.
+  // A request whose answer was lost on a busy machine was repeated.
   const [counted] = await prometheus.query(`sum(max_over_time(${series}[10m]))`)
   expect(counted?.value).toBeGreaterThanOrEqual(count * 0.95)
   expect(counted?.value).toBeLessThanOrEqual(count + 5)
-  // Prometheus guesses at what lies outside of its samples, hence not exactly.
+  // Prometheus extrapolates beyond its samples, so the value is not exact.
   const [seen] = await prometheus.query(`sum(increase(${series}[10m]))`)
   expect(seen?.value).toBeGreaterThan(count * 0.9)
   expect(seen?.value).toBeLessThan((count + 5) * 2)
@@ -206,7 +206,7 @@ test.each(alerts)('$title: Prometheus has nothing against its expression', async
 })
 
 test.each(queries)('panel "$title" shows a number', async ({ expr }) => {
-  // Again, should a busy machine have missed the last scrape.
+  // Once more, because a busy machine may have missed the last scrape.
   await eventually(
     async () => {
       const samples = await prometheus.query(expr)
@@ -254,7 +254,7 @@ test('Kubernetes: the job finds api and worker by their annotations, on the admi
   const [{ kubernetes_sd_configs, ...job }] = scrape_configs
   expect(file.rule_files).toEqual(['alerts.yml'])
   expect(kubernetes_sd_configs).toEqual([{ role: 'pod', namespaces: { names: ['postern'] } }])
-  // Debian's Prometheus can't ask Kubernetes, so it is told what Kubernetes would say.
+  // Debian's Prometheus can't ask Kubernetes, so the test gives it Kubernetes' answers.
   const found = await startPrometheus({
     global: { scrape_interval: '1h' },
     alerting,
@@ -282,10 +282,10 @@ const jobs = (samples: readonly Sample[]) =>
     .filter(({ metric }) => metric.__name__ === 'postern_queue_depth')
     .reduce((sum, { value }) => sum + value, 0)
 
-/** Everything once, and 132 wrong guesses, three each at 44 people. */
+/** Everything once, and 132 wrong guesses, three for each of 44 people. */
 async function load(): Promise<void> {
   const number = (index: number) => `+86138001380${String(index).padStart(2, '0')}`
-  // A busy machine may make us ask again; what ended in 503 has changed nothing.
+  // A 503 of a busy machine has changed nothing, so the request is repeated.
   const taken = (path: string, body: object) =>
     eventually(async () => {
       const reply = await post(path, body)
@@ -395,7 +395,7 @@ function selectorsOf(expr: string): { name: string; matchers: Matcher[] }[] {
   )
 }
 
-/** `a|b` needs both; what our process label excludes by nature (a demo) needs none. */
+/** `a|b` needs both. A metric that the process label excludes (a demo) needs none. */
 function alternatives(matchers: readonly Matcher[]): Matcher[][] {
   let all: Matcher[][] = [[]]
   for (const [label, operator, value] of matchers) {
@@ -434,7 +434,7 @@ function rulesOf(policies: Readonly<Record<string, readonly { name: string }[]>>
   )
 }
 
-/** What Kubernetes says of the pods in these manifests: a target for each port, or one without. */
+/** Kubernetes' answer for the pods in these manifests: a target for each port, or one without a port. */
 function podsOf(names: readonly string[]) {
   return names.flatMap((name) => {
     const documents = parseAllDocuments(read(`deploy/kubernetes/${name}.yaml`))

@@ -1,4 +1,4 @@
-/** The provider kind of examples/own-provider, and whether the suite notices a kind that breaks a promise. */
+/** The provider kind of examples/own-provider, and kinds that break promises of the suite. */
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ const withProvider = (change: (provider: Provider) => Partial<Provider>): Confor
 })
 const answering = (answer: unknown) => withProvider(() => ({ send: async () => answer as never }))
 
-/** What the suite says of the promises whose words hold this; undefined for those that are kept. */
+/** The result of the promises whose title contains this text; undefined for promises that are kept. */
 async function broken(given: ConformanceCase, promise: RegExp): Promise<(string | undefined)[]> {
   const suite = createSuite(given, farEndTools)
   await suite.open()
@@ -198,7 +198,7 @@ test('a promise that does not end is broken, and no promise after it: each of th
     },
     conformance: {
       ...acme.conformance,
-      // The far end hangs when the promises begin that say nothing of it.
+      // The far end hangs at the beginning of each promise that does not set its behaviour.
       expected: { accept: 'accepted', postpone: 'postponed', hang: 'unknown' },
     },
   }

@@ -1,6 +1,6 @@
 /**
- * The mails of the shipped templates, as SpamAssassin and rspamd judge them. SpamAssassin asks no network, and rspamd only
- * the name server of this test.
+ * SpamAssassin and rspamd judge the mails of the shipped templates. SpamAssassin uses no network, and rspamd only the
+ * name server of this test.
  */
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
@@ -16,14 +16,14 @@ import { repositoryRoot } from '../tools/source-files.ts'
 import smtp, { from } from './cases/smtp.ts'
 import { startSmtpFarEnd } from './far-ends/smtp.ts'
 
-/** A public address. Judges mind those that are reserved for documentation. */
+/** A public address. The judges mind addresses that are reserved for documentation. */
 const serverIp = '93.184.215.14'
 const sender = 'no-reply@acme.test'
 const recipient = 'ada@example.test'
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const published = publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
 
-/** What the server of the recipient writes above a mail. */
+/** The header that the recipient's server adds at the top of a mail. */
 const arrival = [
   `Return-Path: <${sender}>`,
   `Received: from mail.acme.test (mail.acme.test [${serverIp}])`,
@@ -32,7 +32,7 @@ const arrival = [
   '',
 ].join('\r\n')
 
-/** Each template in each locale with its text alone, and with its HTML. */
+/** Each template in each locale, as text alone and with HTML. */
 async function makeMails(): Promise<Map<string, string>> {
   const farEnd = await startSmtpFarEnd()
   const settings = smtp.settings.parse({
@@ -90,7 +90,7 @@ test('there is at least one mail of each template, and one with HTML', () => {
   expect([...mails.keys()]).toEqual(expect.arrayContaining(['captcha en html', 'welcome zh']))
 })
 
-/** Prints a score and the names of the rules for each mail, which are separated by NUL. */
+/** Prints a score and the names of the rules for each mail. NUL separates the mails. */
 const spamAssassin = `
 use Mail::SpamAssassin;
 my $judge = Mail::SpamAssassin->new({
@@ -135,7 +135,7 @@ async function startRspamd(): Promise<(mail: string) => Promise<Verdict>> {
     's1._domainkey.acme.test': { txt: [`v=DKIM1; k=rsa; p=${published}`] },
   })
   const local = {
-    // The whole list of top-level domains would be compiled for many seconds.
+    // Compiling the whole list of top-level domains would take many seconds.
     'override.d/options.inc': `url_tld = "${folder}/domains"; disable_hyperscan = true; dns { nameserver = ["${dns.address}"]; }`,
     domains: 'com\norg\ntest\n',
     'override.d/worker-normal.inc': `bind_socket = "127.0.0.1:${port}"; count = 1;`,

@@ -1,7 +1,8 @@
 /**
- * The promises that every kind of provider keeps, whatever its protocol: ours in `npm test`, anyone's by
- * `npm run conformance -- ./file.js`. A kind brings a far end that behaves like the vendor (checks signatures, answers in
- * the vendor's shapes) and can be told to misbehave. Nothing here needs vitest, so that the command needs only Node.
+ * The promises that every provider kind keeps, with any protocol. `npm test` tests Postern's kinds, and `npm run
+ * conformance -- ./file.js` tests others. A kind has a far end that behaves like the vendor: it checks signatures and
+ * answers in the vendor's forms. The suite can make it misbehave. Nothing here needs vitest, so the command needs only
+ * Node.
  */
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
@@ -19,56 +20,59 @@ export type Behaviour =
   | 'reject'
   | 'invalid_recipient'
   | 'throttle'
-  /** The protocol's own "not now" for this one recipient: a 450 to RCPT, a cap on one number (I30). */
+  /** The protocol's own "not now" for this one recipient: a 450 to RCPT, a limit on one number (I30). */
   | 'postpone'
-  /** A clear "not now" of the far end: 5xx or the protocol's own word for it (F14). */
+  /** A clear "not now" of the far end: 5xx or the protocol's own answer for it (F14). */
   | 'unavailable'
   /** A failure inside a successful answer: HTTP 200, or a good connection and a bad body (F16). */
   | 'error_inside'
   /** Connects and never answers (F15). */
   | 'hang'
-  /** Cuts the connection before it has read anything (F14). */
+  /** Breaks the connection before it has read anything (F14). */
   | 'refuse_talk'
-  /** Cuts the connection in the middle of its answer (F14). */
+  /** Breaks the connection in the middle of its answer (F14). */
   | 'reset_mid_answer'
-  /** Takes the message, then cuts the connection instead of answering (F18). */
+  /** Accepts the message, then breaks the connection instead of answering (F18). */
   | 'lose_answer'
-  /** Answers with bytes that mean nothing. */
+  /** Answers with meaningless bytes. */
   | 'babble'
 
 export interface FarEnd {
-  /** Holds for every connection from when it resolves. */
+  /** Resolves when every connection has the behaviour. */
   behave(behaviour: Behaviour): Promise<void>
-  /** What it has accepted, by the reference it saw. */
+  /** The accepted messages, by the reference that it got. */
   readonly taken: readonly { readonly reference: string; readonly to: string }[]
-  /** Faults it saw in the provider: a wrong signature, a missing header. Empty when all was well. */
+  /** Faults of the provider's requests: a wrong signature, a missing header. Empty if there is none. */
   readonly complaints: readonly string[]
   /** Connections open now. */
   openConnections(): number
   close(): Promise<void>
 }
 
-/** A kind's case, exported as `conformance` beside the kind. */
+/** The case of a kind, exported as `conformance` beside the kind. */
 export interface Conformance {
   startFarEnd(tools: FarEndTools): Promise<FarEnd & { port: number }>
   /** The policy-file entry for a far end on this loopback port. */
   settings(port: number): Record<string, unknown>
-  /** Words that must never be seen in a result: keys, passwords, tokens. */
+  /** Texts that must never be in a result: keys, passwords, tokens. */
   readonly secrets: readonly string[]
   readonly message: Omit<Message, 'noticeId'>
-  /** The result of each behaviour; a behaviour that the protocol can't show is left out. */
+  /** The result of each behaviour. A behaviour that the protocol can't show is left out. */
   readonly expected: Partial<
     Record<Behaviour, SendResult['kind'] | readonly SendResult['kind'][]>
   > & {
-    /** Never `throttled` or `unavailable`: those keep everybody's messages back. Left out where the vendor has no word for it. */
+    /**
+     * Never `throttled` or `unavailable`, because those delay all messages. Left out if the vendor has no answer for
+     * it.
+     */
     readonly postpone?: 'postponed'
   }
   readonly deps?: Partial<ProviderDeps>
-  /** False where the protocol has no place for our reference; the kind's page says so. */
+  /** False if the protocol has no place for Postern's reference. The page of the kind mentions it. */
   readonly carriesReference?: boolean
 }
 
-/** The results of a kind over HTTP whose vendor has a word for every refusal. */
+/** The results of a kind over HTTP whose vendor has an answer for every refusal. */
 export const expectedOverHttp = {
   accept: 'accepted',
   reject: 'rejected',
@@ -84,14 +88,14 @@ export const expectedOverHttp = {
   babble: 'unknown',
 } as const satisfies Conformance['expected']
 
-/** A file with a kind: ours in `cases`, or a plugin's. */
+/** A file with a kind: one of `cases`, or a plugin's. */
 export interface ConformanceCase {
   // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair
   readonly default: ProviderKind<any>
   readonly conformance: Conformance
 }
 
-/** A provider of a kind against its far end, for as long as `run` takes. */
+/** A provider of a kind and its far end, until `run` ends. */
 export async function withProvider<End extends { port: number; close(): Promise<void> }>(
   {
     default: kind,
@@ -112,9 +116,9 @@ export async function withProvider<End extends { port: number; close(): Promise<
   }
 }
 
-/** The time limit where a promise waits for it; long enough for every handshake otherwise. */
+/** Short if the promise waits for it. Otherwise long enough for every handshake. */
 const shortMs = 300
-/** A lost connection is noticed, not waited for. */
+/** A broken connection is noticed at once, without waiting. */
 const noticedWithinMs = 15_000
 const concurrent = 50
 
@@ -128,20 +132,20 @@ const faultNumbers: Partial<Record<Behaviour, string>> = {
   lose_answer: 'F18',
 }
 
-/** The message alone, without what an assertion of Node's adds to it. */
+/** The message without the text that Node's assertions add. */
 function same(seen: unknown, expected: unknown, otherwise: string): void {
   assert.ok(isDeepStrictEqual(seen, expected), otherwise)
 }
 
 export interface ProviderPromise {
   readonly says: string
-  /** Rejects with an Error that says in plain words how the promise was broken. */
+  /** Rejects with an Error that names the broken promise in plain words. */
   keep(): Promise<void>
 }
 
 export type Suite = ReturnType<typeof createSuite>
 
-/** The promises of one kind, to be kept one after the other, in this order. */
+/** The promises of one kind, in the order in which they are tested. */
 export function createSuite(
   { default: kind, conformance: given }: ConformanceCase,
   tools: FarEndTools,
@@ -347,7 +351,7 @@ export function createSuite(
     },
   ]
 
-  /** The far end behaves again after each promise, and may complain of nothing. */
+  /** After each promise the far end behaves well again, and must report no fault. */
   async function kept(keep: () => Promise<void>): Promise<void> {
     const before = farEnd.complaints.length
     try {
@@ -373,8 +377,8 @@ export function createSuite(
 }
 
 /**
- * Tries every promise and tells how each went. One that does not end may go on to use its provider and its far end, so
- * the promises after it get others. Returns how many were broken.
+ * Tests every promise and reports each result. A promise that does not end may still use its provider and its far
+ * end, so later promises get others. Returns the number of broken promises.
  */
 export async function tryAll(
   given: ConformanceCase,

@@ -1,4 +1,4 @@
-/** Signatures as another implementation judges them: python3-dkim of Debian. */
+/** Signatures, checked by another implementation: python3-dkim of Debian. */
 import { execFileSync } from 'node:child_process'
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'

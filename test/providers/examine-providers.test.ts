@@ -1,4 +1,4 @@
-/** Whether a provider takes our credentials, asked without sending. */
+/** The check of a provider's credentials, which sends nothing. */
 import { expect, test } from 'vitest'
 import { examineProviders } from '../../src/providers/examine-providers.ts'
 import { createProviderKinds } from '../../src/providers/kinds.ts'

@@ -1,6 +1,6 @@
 /**
- * `npm run conformance -- ./acme-provider.js`: runs the suite that our own kinds must pass over the kind of a file. Exit
- * code 1 when a promise is broken, or when the file is not fit to be tried.
+ * `npm run conformance -- ./acme-provider.js`: runs the suite of Postern's provider kinds with the kind of a file.
+ * The exit code is 1 if a promise is broken, or if the file can not be tried.
  */
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -9,7 +9,7 @@ import { type ConformanceCase, tryAll } from './conformance.ts'
 import { farEndTools } from './far-ends/http.ts'
 
 const usage = 'Usage: npm run conformance -- ./acme-provider.js'
-/** A promise that is kept slowly ends long before. */
+/** A slow promise that is kept ends long before. */
 const promiseMs = 60_000
 
 const [file, ...more] = process.argv.slice(2)
@@ -32,7 +32,7 @@ function stop(message: string): never {
   process.exit(1)
 }
 
-/** npm runs a script in the folder of the package; the path is from where npm was called. */
+/** npm runs a script in the folder of the package. The path is relative to the folder where npm was called. */
 async function readCase(path: string): Promise<ConformanceCase> {
   const { npm_lifecycle_event: script, INIT_CWD: calledFrom } = process.env
   const folder = (script === 'conformance' && calledFrom) || process.cwd()
@@ -46,7 +46,7 @@ async function readCase(path: string): Promise<ConformanceCase> {
   return module
 }
 
-/** How many promises were broken. */
+/** The number of broken promises. */
 async function run(given: ConformanceCase): Promise<number> {
   console.log(`The kind ${given.default.kind}`)
   let count = 0

@@ -14,7 +14,7 @@ import { eventually } from '../tools/wait.ts'
 
 const isFull = process.env.JUDGES === 'full'
 
-/** Both have three parts in their alphabet; the escape of `€` and the halves of `😀` stand at ends of parts. */
+/** Both have three parts in their alphabet. The escape of `€` and the halves of `😀` are at the ends of parts. */
 const texts = {
   gsm: `${'a€'.repeat(120)}[ñ] {Ω} ~^|\\ @£ §`,
   ucs: `${'您的验证码😀'.repeat(22)} é`,
@@ -125,7 +125,10 @@ test.each(isFull ? allSettings : allSettings.slice(0, 1))(
   },
 )
 
-/** The program also plays a box of Kannel's, which ends if nothing listens on this port. Another run may listen already. */
+/**
+ * The program also plays a box of Kannel's, which ends if nothing listens on this port. Another run may listen
+ * already.
+ */
 async function startBearerbox(): Promise<void> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => sockets.add(socket.on('error', () => {})))

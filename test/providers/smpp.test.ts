@@ -78,7 +78,7 @@ describe('smpp', () => {
     })
   })
 
-  /** As the far end reads it: from its now on. */
+  /** The validity as the far end reads it, from its current time. */
   const validSeconds = ({ validity_period: until }: SmppPdu) =>
     until instanceof Date ? (until.getTime() - Date.now()) / 1_000 : until
 
@@ -307,7 +307,7 @@ describe('smpp', () => {
     await asked
     const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
     silent.removeAllListeners('readable')
-    // A socket nobody reads never sees its end; the next message shows that we have moved on.
+    // A socket that is not read never reports its end. The next message shows that the provider has moved on.
     await eventually(async () => {
       await send('two')
       return farEnd.binds.length === 2

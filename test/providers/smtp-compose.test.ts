@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { composeMail } from '../../src/providers/smtp/compose.ts'
 import { releaseLater } from '../tools/release.ts'
 
-/** Lines of any length, with whatever an encoding must change. */
+/** Lines of any length, with all characters that an encoding must change. */
 const text = fc
   .array(fc.oneof(fc.string({ unit: 'binary', maxLength: 120 }), fc.string({ maxLength: 120 })))
   .map((lines) => lines.join('\n'))

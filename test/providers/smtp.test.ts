@@ -368,9 +368,9 @@ describe('smtp', () => {
       expect(good.kind).toBe('accepted')
     }
     expect(taken).toHaveLength(10)
-    // A refused mail is two errors: its RCPT and its DATA.
+    // A refused mail is two errors: of its RCPT and of its DATA.
     expect(most).toBe(4)
-    // Those that were replaced are closed.
+    // The replaced connections are closed.
     await expect.poll(openConnections).toBe(5)
   })
 

@@ -12,9 +12,10 @@ import type { ConformanceCase } from './conformance.ts'
 import { farEndTools } from './far-ends/http.ts'
 
 /**
- * Tries a kind of provider as its page says: takes the policy-file entry out of `docs/providers/<kind>.md`, starts the far
- * end of its conformance case, sends one message and shows what came of it.
- * `npx node test/providers/try.ts <kind>`
+ * Tries a provider kind with the settings of its page. It takes the policy-file entry out of
+ * `docs/providers/<kind>.md`, starts the far end of its conformance case, sends one message, and shows the result.
+ *
+ *   npx node test/providers/try.ts <kind>
  */
 
 /** The first policy-file entry of the page. */
@@ -27,7 +28,10 @@ export function readPage(kind: string) {
   return { name, kind: named, settings }
 }
 
-/** The page's settings, with the addresses and secrets of a far end: what the page reads from the environment, and addresses. */
+/**
+ * The page's settings with the addresses and secrets of a far end, in place of addresses and values from the
+ * environment.
+ */
 function settingsOf(page: Record<string, unknown>, farEnd: Record<string, unknown>) {
   const isGiven = (value: unknown, name: string) =>
     String(page[name]).includes('${') || String(value).includes('127.0.0.1:')

@@ -1,6 +1,6 @@
 /**
- * The vendors' own clients as judges of what is put on the wire. Each sends the same message as ours to the same far end,
- * which checks the signature: a far end that is content with both has read the vendor's rules as the vendor does.
+ * The vendors' own clients as judges of Postern's requests. Each sends the same message as Postern to the same far
+ * end, which checks the signature. A far end that accepts both has read the vendor's rules as the vendor does.
  */
 import { Agent } from 'node:http'
 import { createRequire } from 'node:module'

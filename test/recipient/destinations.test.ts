@@ -1,4 +1,4 @@
-/** Where messages may go: what libphonenumber calls a number, countries, and domains of mail. */
+/** Allowed destinations: libphonenumber's types of numbers, countries, and domains of mail. */
 import { describe, expect, test } from 'vitest'
 import {
   createRecipientNormaliser,

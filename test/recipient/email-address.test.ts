@@ -1,4 +1,4 @@
-/** One plain address or none. The bad ones that a caller may send stand in test/http/bad-recipient.test.ts. */
+/** One plain address or none. Bad addresses of callers are in test/http/bad-recipient.test.ts. */
 import { expect, test } from 'vitest'
 import { readEmailAddress } from '../../src/recipient/email-address.ts'
 
@@ -41,6 +41,6 @@ test('64 characters before the @ and 254 in all are the most, counted as they ar
   expect(readEmailAddress(`a${local}@acme.test`)).toBeUndefined()
   expect(readEmailAddress(`aa@${domainOf(251 - 5)}.test`)).toHaveLength(254)
   expect(readEmailAddress(`aaa@${domainOf(251 - 5)}.test`)).toBeUndefined()
-  // Shorter as it was written than in ASCII.
+  // Shorter as written than in ASCII.
   expect(readEmailAddress(`aa@ü${domainOf(251 - 5).slice(1)}.test`)).toBeUndefined()
 })

@@ -8,7 +8,7 @@ import {
 import { createDnsResolver } from '../../src/recipient/mail-domains.ts'
 import { type DnsAnswer, startDns, useDns } from '../tools/dns.ts'
 
-/** The findings: MX, SPF, DKIM keys, DMARC, and the alignment of signatures of Postern. */
+/** The findings: MX, SPF, DKIM keys, DMARC, and the alignment of Postern's signatures. */
 async function examineSigners(
   names: Record<string, DnsAnswer>,
   domain: string,

@@ -1,4 +1,4 @@
-/** What limits count beside the recipient, and what of a recipient is shown. */
+/** The parts of a recipient that limits count, and the parts that are shown. */
 import { expect, test } from 'vitest'
 import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
 import { mailboxOf, prefixOf } from '../../src/recipient/normalise-recipient.ts'

@@ -1,4 +1,4 @@
-/** Against a real name server: only a clear no refuses, and a send waits for nothing long. */
+/** With a real name server: only a clear answer refuses, and a send never waits long. */
 import { expect, test } from 'vitest'
 import { createDnsResolver, createMailDomains } from '../../src/recipient/mail-domains.ts'
 import { type DnsAnswer, startDns, type TestDns, useDns } from '../tools/dns.ts'
@@ -12,7 +12,7 @@ function open(dns: TestDns, options: Parameters<typeof createMailDomains>[0] = {
   return domains
 }
 
-/** What it says, and whether that took about as long as a caller may wait. */
+/** The result, and whether it took about as long as a caller may wait. */
 async function timed(work: Promise<boolean>) {
   const startedAt = performance.now()
   const takesMail = await work
@@ -56,7 +56,7 @@ test('silence: let through after 300 ms, a second caller waits no longer than th
   expect((await first).tookMs).toBeGreaterThan(290)
   expect((await second).takesMail).toBe(true)
   expect((await second).tookMs).toBeLessThan((await first).tookMs)
-  // The look-up goes on, and the next caller does not wait for it at all.
+  // The look-up continues, and the next caller does not wait for it.
   const later = domains.takesMail('shop', 'acme.test')
   expect(await Promise.race([later, new Promise((resolve) => setImmediate(resolve))])).toBe(true)
   expect(dns.queries).toHaveLength(1)
@@ -133,6 +133,6 @@ test('a resolver ends a look-up within its time', async () => {
   await expect(createDnsResolver(1_000).resolveMx('acme.test')).rejects.toMatchObject({
     code: 'ETIMEOUT',
   })
-  // By itself Node would ask for twenty seconds and more.
+  // Node alone would ask for twenty seconds and more.
   expect(performance.now() - startedAt).toBeLessThan(10_000)
 })

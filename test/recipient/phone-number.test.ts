@@ -7,7 +7,7 @@ import { readAnyNumber, readPlainNumber } from '../../src/recipient/phone-number
 const mobileOf = (country: CountryCode) => getExampleNumber(country, examples)?.number as string
 const countries = getCountries().filter((country) => mobileOf(country))
 
-/** A country's example with some of its digits drawn anew, or cut, or longer. */
+/** The example number of a country, with some digits drawn again, or cut, or longer. */
 const nearMobile = fc
   .tuple(
     fc.constantFrom(...countries),
@@ -17,7 +17,7 @@ const nearMobile = fc
   .map(([country, changes, longer]) => {
     const digits = [...mobileOf(country)]
     for (const [at, digit] of changes) {
-      // The first two are the plus sign and what most often is the calling code.
+      // The first two are the plus sign and the most frequent calling code.
       const place = 2 + (at % (digits.length - 2))
       digits[place] = String(digit)
     }

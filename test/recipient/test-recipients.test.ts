@@ -35,7 +35,7 @@ test.each([
   ['sms', '+1-500-555-0006', '0000'],
   ['sms', '+8613800138000', '1111'],
   ['sms', '138 0013 8000', '1111'],
-  // Of no country, as libphonenumber has it, and no number in use.
+  // libphonenumber knows no country for it, and the number is not in use.
   ['sms', '+1 555 555 0100', '3333'],
   ['email', 'reviewer@acme.test', '1234'],
   ['email', 'REVIEWER@acme.TEST', '1234'],

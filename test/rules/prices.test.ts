@@ -1,4 +1,6 @@
-/** Rules with `permits: price` against the prices of the file: what would be a 500 is a problem at start. */
+/**
+ * Rules with `permits: price` and the prices of the file: a combination that would be a 500 is a problem at start.
+ */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'

@@ -6,7 +6,7 @@ import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-/** A PostgreSQL that turns every connection away with this SQLSTATE. */
+/** A PostgreSQL that refuses every connection with this SQLSTATE. */
 async function startRefusing(sqlState: string): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => {})

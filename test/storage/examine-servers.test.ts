@@ -1,4 +1,4 @@
-/** Redis and PostgreSQL as the doctor finds them, each a real one. */
+/** The doctor's findings about Redis and PostgreSQL, with real servers. */
 import { expect, test } from 'vitest'
 import type { Finding } from '../../src/base/finding.ts'
 import { examinePostgres } from '../../src/storage/examine-postgres.ts'

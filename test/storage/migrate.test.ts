@@ -63,7 +63,7 @@ test('behind an old transaction: it lets later statements pass, and fails with a
     message: 'migration 29991231000000_note failed',
     cause: { message: expect.stringMatching(/pg_stat_activity.* migrate again$/) },
   })
-  // Would wait for ever behind a migration that does.
+  // Without a limit it would wait behind the migration for ever.
   await eventually(() => isWaiting(database))
   await database.pool.query('SELECT id FROM api_key LIMIT 1')
   await failed

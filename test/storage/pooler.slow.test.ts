@@ -1,4 +1,6 @@
-/** PostgreSQL behind PgBouncer: an address that can't work is refused with its reason, and nothing is half done there. */
+/**
+ * PostgreSQL behind PgBouncer: an address that can't work is refused with its reason, and nothing is half done there.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -32,7 +34,7 @@ async function startPgbouncer(databaseUrl: string, settings: readonly string[]):
      listen_addr = 127.0.0.1\nlisten_port = ${ownPort}\nunix_socket_dir =\nauth_type = any
      ${settings.join('\n')}`.replace(/^ +/gm, ''),
   )
-  // It refuses to run as root, and a run's folder is root's alone.
+  // It refuses to run as root, and only root can read a run's folder.
   const command =
     process.getuid?.() === 0
       ? [

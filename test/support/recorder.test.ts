@@ -104,7 +104,7 @@ test('refusals and checks: the latest first, of this recipient and app only', as
   for (let index = 0; index < 25; index++) {
     refuse(refusal('guesses', { isNewLock: true, retryAfterMs: 1_000 + index }), person.to, 'check')
     history.checked(person, 'mismatch')
-    // A turn writes no more than forty.
+    // A turn writes forty at most.
     if (index % 8 === 7) await eventually(async () => (await latestWait()) === 1_000 + index)
   }
   history.checked({ ...person, app: 'other' }, 'passed')
@@ -115,7 +115,7 @@ test('refusals and checks: the latest first, of this recipient and app only', as
   })
   const waits = found.refusals.map(({ retryAfterMs }) => retryAfterMs)
   expect(waits).toEqual(Array.from({ length: 25 }, (_, index) => 1_024 - index))
-  // Where a lock began nobody was refused.
+  // The guess that began a lock was not refused.
   expect(found.checks).toHaveLength(25)
   expect(found.checks.some(({ result }) => result === 'passed')).toBe(false)
 })
@@ -236,7 +236,7 @@ describe('a flood', () => {
     const client = await connectOwn(own.url)
     const { history, refuse, keyPrefix, dropped } = open({ client })
     for (let index = 0; index < 20_000; index++) refuse(refusal('ip'), `+8613900${10_000 + index}`)
-    // Who ran into a limit of their own in the same moment is not crowded out.
+    // A recipient with a limit reached at the same moment keeps its line.
     refuse(refusal('recipient'))
     await eventually(async () => (await history.find(person)).refusals.length > 0)
     expect(await scriptCalls(client)).toBeLessThanOrEqual(6)
@@ -294,6 +294,6 @@ test('a flood of one app leaves room for another, which comes last', async () =>
   for (const other of others) history.checked(other, 'gone')
   await history.close()
   for (const other of others) expect((await history.find(other)).checks).toHaveLength(1)
-  // So many are written in a turn, whosever they are.
+  // So many are written in a turn, for any recipients.
   expect(dropped()).toBe(200 + 15 - 40)
 })

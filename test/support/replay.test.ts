@@ -1,4 +1,4 @@
-/** Known histories, decided again: the counts are worked out by hand. */
+/** Known histories, decided again. The expected counts are calculated by hand. */
 import { describe, expect, test } from 'vitest'
 import type { RawPolicies } from '../../src/limiter/index.ts'
 import type { DecidedRecord, DecisionRecord } from '../../src/support/record.ts'
@@ -157,7 +157,7 @@ describe('what is given back', () => {
     const policies = policiesOf([recipient('1 per 60s')])
     expect((await run([failed, back, sent(1, ada)], policies)).changes).toEqual([])
     expect((await run([failed, sent(1, ada)], policies)).changes).toHaveLength(1)
-    // The list no longer holds the send.
+    // The list no longer has the send.
     expect((await run([back, sent(1, ada)], policies)).changes).toEqual([])
   })
 

@@ -173,7 +173,7 @@ test('a refusal that a halving left out finds no first any more: its repeats are
   await recorder.close()
   const records = (await read()).filter(isDecided)
   expect(records.every((record) => record.refusal === undefined)).toBe(true)
-  // The first, and its repeat after the halving.
+  // The first line, and its repeat after the halving.
   expect(records.length + dropped()).toBe(others.length + 2)
 })
 
@@ -191,7 +191,7 @@ test('a full list that reaches back less than a day: ever fewer recipients; more
   const key = sampleKey(keyPrefix)
   const people = Array.from({ length: 3_000 }, (_, index) => `+86138001${10_000 + index}`)
   const always = people.find((to) => createLevels(secrets)(to) >= 8) ?? ''
-  /** The share of the second of two turns that meet a list of so many lines with that age. */
+  /** The share in the second of two turns, for a list with so many lines of that age. */
   async function shareAfter(lines: number, ageHours: number) {
     await server.client.del(key)
     const line = `${Date.now() - ageHours * 3_600_000}["s",0,0]`
@@ -199,7 +199,7 @@ test('a full list that reaches back less than a day: ever fewer recipients; more
     for (const _ of ['first turn', 'second turn']) {
       const id = decide(always)
       await eventually(async () => (await read()).some((one) => 'id' in one && id.endsWith(one.id)))
-      // The share follows when the answer to the write has been read.
+      // The share changes when the answer to the write has been read.
       await new Promise(setImmediate)
     }
     return (await read()).at(-1)?.share

@@ -1,4 +1,4 @@
-/** Sums by app, rule and hour: what is counted, what it may cost Redis, and when it goes. */
+/** Sums by app, rule and hour: their contents, their cost for Redis, and their end. */
 import { expect, test } from 'vitest'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { parsePolicies, type Refusal } from '../../src/limiter/index.ts'
@@ -103,7 +103,7 @@ test('5,000 recipients, addresses, scenes and templates: one key, one field, and
   const all = await counts()
   const hours = await redis.keys(`${keyPrefix}history:hour:*`)
   expect(all.filter(({ what }) => what === 'refused')).toMatchObject([{ count: 5_000 }])
-  // What was dropped is one field of its own; a run over the full hour makes a second key.
+  // Dropped lines are a separate field. A run over the full hour makes a second key.
   expect(all.length).toBeLessThanOrEqual(2 * hours.length)
   expect(hours.length).toBeLessThanOrEqual(2)
   for (const key of hours) {

@@ -10,8 +10,8 @@ export type BrokenOutput = 'stalled' | 'closed' | 'on a full disk'
 export const brokenOutputs: readonly BrokenOutput[] = ['stalled', 'closed', 'on a full disk']
 
 /**
- * A file descriptor for the standard output of a child: a pipe whose reader has stopped, one whose reader
- * has gone, or a disk without room. `handOver` is called once the child has it.
+ * A file descriptor for the standard output of a child: a pipe whose reader has stopped, one whose reader has gone,
+ * or a full disk. Call `handOver` when the child has the descriptor.
  */
 export function openBrokenOutput(how: BrokenOutput): { fd: number; handOver(): void } {
   if (how === 'on a full disk') {

@@ -6,8 +6,8 @@ import { findOrInstall } from '../../src/dev/find-or-install.ts'
 import { releaseLater } from './release.ts'
 
 /**
- * A real Chromium: Debian's, because a test may download nothing from a vendor. Every name that ends in
- * `.test` or `.example` leads to this machine, and nothing else leads anywhere.
+ * A real Chromium: Debian's, because a test may download nothing from a vendor. Every name that ends in `.test` or
+ * `.example` leads to this machine, and no other name leads anywhere.
  */
 export async function launchBrowser(): Promise<Browser> {
   const executablePath = findOrInstall(
@@ -59,11 +59,11 @@ export async function servePage(
 
 export interface OpenPage {
   readonly page: Page
-  /** What the browser has written into its console. */
+  /** The lines that the browser has written into its console. */
   readonly messages: string[]
 }
 
-/** The page at this address, in a profile of its own. */
+/** The page at this address, in a separate profile. */
 export async function openPage(browser: Browser, url: string): Promise<OpenPage> {
   const context = await browser.newContext()
   const page = await context.newPage()

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { listen } from './listen.ts'
 
-/** One span as it arrived, with its attributes as an object. */
+/** One received span, with its attributes as an object. */
 export interface CollectedSpan {
   readonly service: string
   readonly name: string
@@ -20,7 +20,7 @@ export interface Collector {
   /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly url: string
   readonly spans: CollectedSpan[]
-  /** Everything that arrived, as text. */
+  /** All received data as text. */
   text(): string
 }
 

@@ -10,8 +10,8 @@ export interface TestDatabase {
 let cloneCount = 0
 
 /**
- * A migrated database of this file's own, cloned from the run's template; dropped when the file (or
- * the test that asked) ends, whoever is still connected.
+ * A migrated database for this file alone, cloned from the template of the run. It is dropped at the end of the file
+ * (or of the test that asked), even with open connections.
  */
 export async function testDatabase(): Promise<TestDatabase> {
   const template = inject('templateDatabase')
@@ -23,7 +23,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   const target = new URL(inject('postgresUrl'))
   target.pathname = `/${name}`
   const pool = new pg.Pool({ connectionString: target.href, max: 4 })
-  // A server ended under an idle connection is for the next query to report.
+  // If the server ends under an idle connection, the next query reports it.
   pool.on('error', () => {})
   releaseLater(() => pool.end())
   return { url: target.href, pool }
@@ -40,8 +40,8 @@ async function runSql(sql: string): Promise<void> {
 }
 
 /**
- * Moves PostgreSQL's clock: from now on every new connection to this database takes `time` (SQL, of type
- * timestamptz) for now(). May be moved again. Defaults of columns keep the true time.
+ * Moves PostgreSQL's clock: from now on, every new connection to this database uses `time` (SQL, of type timestamptz)
+ * for now(). It can be moved again. Defaults of columns keep the true time.
  */
 export async function moveDatabaseClock(
   { pool }: Pick<TestDatabase, 'pool'>,

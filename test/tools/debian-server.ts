@@ -1,4 +1,4 @@
-/** Servers of other people that no npm package carries, run privately on loopback from a configuration of the test's. */
+/** Servers that no npm package contains, run on loopback with a configuration of the test. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -8,7 +8,7 @@ import { findOrInstall } from '../../src/dev/find-or-install.ts'
 import { readIfThere, startServerProcess, untilReady } from '../../src/dev/server-process.ts'
 import { releaseLater } from './release.ts'
 
-/** Debian's package is installed where the program is missing; throws elsewhere. */
+/** The path of the program. Installs Debian's package if the program is missing; throws on other systems. */
 export function findProgram(name: string, debianPackage = name): string {
   return findOrInstall(
     [name],
@@ -17,10 +17,10 @@ export function findProgram(name: string, debianPackage = name): string {
   )
 }
 
-/** A folder for its configuration and data; a server that a killed run left in it is ended by the next run. */
+/** A folder for its configuration and data. If a killed run left a server in it, the next run ends that server. */
 export const serverFolder = (name: string) => mkdtempSync(join(inject('runFolder'), `${name}-`))
 
-/** `command` names `folder`, by which a later run knows the process for its own. Ended after the test. */
+/** `command` names `folder`, so that a later run recognises the process. It is ended after the test. */
 export async function startDebianServer(
   folder: string,
   command: readonly [string, ...string[]],
@@ -29,13 +29,13 @@ export async function startDebianServer(
   const logFile = join(folder, 'server.log')
   const server = startServerProcess(command, logFile, 'SIGTERM')
   writeFileSync(join(folder, 'server.pid'), String(server.pid))
-  // Killed, it would leave its children running.
+  // If it were killed, its children would go on.
   releaseLater(() => server.stop())
   if (!(await untilReady(server, isReady)))
     throw new Error(`${command[0]} did not start; its log:\n${readIfThere(logFile).slice(-2_000)}`)
 }
 
-/** A key and its certificate for `localhost` and 127.0.0.1, signed by an authority of its own. */
+/** A key and its certificate for `localhost` and 127.0.0.1, signed by a new authority. */
 export function makeCertificate(folder: string): {
   caFile: string
   keyFile: string
@@ -72,7 +72,7 @@ export function makeCertificate(folder: string): {
   return { caFile, keyFile, certFile }
 }
 
-/** Whether this loopback port accepts connections. */
+/** True if this loopback port accepts connections. */
 export function isOpen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {

@@ -3,7 +3,7 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import { releaseLater } from './release.ts'
 
-/** What a name answers; a type that is not given has no records. */
+/** The answers for a name. A type that is not given has no records. */
 export interface DnsRecords {
   /** An exchange of '' is the root, which makes a null MX (RFC 7505). */
   readonly mx?: readonly (readonly [preference: number, exchange: string])[]
@@ -20,7 +20,7 @@ export interface TestDns {
   readonly address: string
   /** Names without an entry do not exist. */
   readonly names: Map<string, DnsAnswer>
-  /** What was asked, in order: `MX example.test`. */
+  /** The questions in their order: `MX example.test`. */
   readonly queries: string[]
 }
 
@@ -92,7 +92,7 @@ function recordsOf(records: DnsRecords, type: TypeName): { type: number; data: B
   return made.map((data) => ({ type: types[type], data }))
 }
 
-/** In pieces of at most 255 bytes, as long keys are. */
+/** In pieces of at most 255 bytes, as for long keys. */
 function textData(text: string): Buffer {
   const pieces = text.match(/.{1,255}/gs) ?? ['']
   return Buffer.concat(pieces.flatMap((piece) => [Buffer.from([piece.length]), Buffer.from(piece)]))
@@ -115,7 +115,7 @@ function replyTo(
 ): Buffer {
   const head = Buffer.alloc(12)
   query.copy(head, 0, 0, 2)
-  // A response, with recursion asked for and there.
+  // A response, with recursion desired and available.
   head.writeUInt16BE(0x8180 | code, 2)
   head.writeUInt16BE(1, 4)
   head.writeUInt16BE(records.length, 6)

@@ -1,4 +1,4 @@
-/** Does the lines of the Dockerfile without a container engine: each stage is a folder. */
+/** Executes the lines of the Dockerfile without a container engine: each stage is a folder. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const run = promisify(execFile)
 export interface Stage {
   /** Its working folder, `/app` in the image. */
   readonly folder: string
-  /** The given environment and its ENV. */
+  /** The given environment and the ENV of the stage. */
   readonly env: Record<string, string>
   command: string[]
 }
@@ -81,7 +81,7 @@ async function linkFolder(from: string, to: string): Promise<void> {
   await run('cp', ['-al', `${from}/.`, to])
 }
 
-/** What .dockerignore lets through of a file or folder. */
+/** The parts of a file or folder that .dockerignore does not leave out. */
 async function copyFromContext(name: string, folder: string): Promise<void> {
   const lines = readSource('.dockerignore').split('\n').filter(Boolean)
   const allowed = lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))

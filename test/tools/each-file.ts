@@ -3,10 +3,10 @@ import { beginTest, endFile, endTest } from './release.ts'
 import { eventually } from './wait.ts'
 
 /**
- * Runs around every test file: closes what the tests opened, then fails the file if a socket, a
- * server, a child process or a timer is still open. These hooks are registered first, so they are the
- * last to run. Files follow each other in one process and share what it has loaded, so a file's spies
- * and clock end with it; for the same reason no file mocks a module.
+ * Runs around every test file. It closes everything that the tests opened. Then it fails the file if a socket, a
+ * server, a child process or a timer is still open. These hooks are registered first, so they run last. Files follow
+ * each other in one process and share its loaded modules. So a file's spies and clock end with it, and no file mocks
+ * a module.
  */
 beforeEach(beginTest)
 afterEach(endTest)
@@ -14,7 +14,7 @@ afterAll(async () => {
   await endFile()
   vi.restoreAllMocks()
   vi.useRealTimers()
-  // Vitest's own timers end within a moment, sockets kept alive by fetch within some seconds.
+  // Vitest's own timers end within a moment. Sockets that fetch keeps alive end within some seconds.
   await eventually(() => {
     const left = openHandles()
     if (left.length > 0) throw new Error(`left open by this file: ${left.join(', ')}`)

@@ -1,39 +1,39 @@
 import { createServer } from 'node:http'
 import { listen } from './listen.ts'
 
-/** What the far end does with one call. */
+/** The reaction of the far end to one call. */
 export type FarEndAnswer =
   | {
       readonly status: number
       readonly headers?: Readonly<Record<string, string>>
-      /** Instead of its id for the message. */
+      /** Used in place of its id for the message. */
       readonly body?: string
     }
   /** Never answers. */
   | 'hang'
-  /** Cuts the connection without having taken the message. */
+  /** Breaks the connection and does not accept the message. */
   | 'reset'
-  /** Takes the message, and the answer is lost. */
+  /** Accepts the message, and the answer is lost. */
   | 'lose'
 
 export interface FarEndCall {
   readonly noticeId: string
   readonly to: string
   readonly text: string
-  /** How often this notice has been here, this time included. */
+  /** The number of calls for this notice, including this one. */
   readonly nth: number
 }
 
-/** A carrier behind the webhook provider that keeps count. */
+/** A carrier behind the webhook provider that counts. */
 export interface FarEnd {
   readonly url: string
-  /** How often each notice reached it, whatever the answer was. */
+  /** The number of calls for each notice, with any answer. */
   readonly calls: Map<string, number>
-  /** How often each notice was taken. */
+  /** The number of times that each notice was accepted. */
   readonly taken: Map<string, number>
   /** Recipients that reached it. */
   readonly recipients: Set<string>
-  /** May be replaced at any time; takes everything at first. */
+  /** Can be replaced at any time. At first it accepts everything. */
   behave: (call: FarEndCall) => FarEndAnswer | Promise<FarEndAnswer>
 }
 

@@ -14,8 +14,8 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import { eventually } from './wait.ts'
 
 /**
- * The product as it is deployed, to be broken: API and worker processes over a Redis and a PostgreSQL
- * of the test's own, sending through the webhook provider to a far end that counts.
+ * The product as it is deployed, for tests that break it: API and worker processes over a separate Redis and
+ * PostgreSQL. They send through the webhook provider to a far end that counts.
  */
 export interface Fleet {
   readonly redis: OwnServer
@@ -24,12 +24,12 @@ export interface Fleet {
   readonly network?: TcpProxy
   readonly apis: PosternProcess[]
   readonly workers: PosternProcess[]
-  /** Every process there ever was, those that are gone too. */
+  /** Every process of the fleet, including ended ones. */
   readonly all: readonly PosternProcess[]
   readonly farEnd: FarEnd
   startApi(options?: StartOptions): Promise<PosternProcess>
   startWorker(options?: StartOptions): Promise<PosternProcess>
-  /** One request to an API process, a random one that is up unless named. */
+  /** One request to an API process. A random running one if none is named. */
   post(path: string, body: unknown, api?: PosternProcess): Promise<Reply>
   /** A captcha by SMS to this number. */
   send(to: string, api?: PosternProcess): Promise<Reply>
@@ -49,7 +49,7 @@ export interface FleetOptions {
   readonly apis?: number
   readonly workers?: number
   readonly redisFlags?: readonly string[]
-  /** Another Redis than one plain server: its address. */
+  /** The address of another Redis than one plain server. */
   readonly redisUrl?: string
   /** Puts a TCP proxy before PostgreSQL. */
   readonly proxied?: boolean
@@ -58,12 +58,12 @@ export interface FleetOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** By which the webhook provider signs, and its far end its receipts. */
+/** The secret of the webhook provider, with which the far end signs its receipts. */
 export const farEndSecret = 'a secret of the far end'
 
 export const fleetKey = 'psk_fleet_0123456789abcdef'
 
-/** Unlimited but for the recipient. */
+/** No limits except for the recipient. */
 const policies = {
   captcha: [
     {
@@ -162,7 +162,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   return fleet
 }
 
-/** Every move to a final state, so that a second one for the same notice would be seen. */
+/** Every change to a final state, so that a second one for the same notice would be seen. */
 const recordFinalMoves = `
   CREATE TABLE final_move (notice_id uuid NOT NULL, state text NOT NULL);
   CREATE FUNCTION record_final_move() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -173,7 +173,7 @@ const recordFinalMoves = `
 
 const unusedServer = new Proxy({} as OwnServer, {
   get(_, name) {
-    // An async function asks any value whether it is a promise.
+    // `await` reads `then` of any value, and this is not a promise.
     if (name === 'then') return undefined
     throw new Error('this fleet uses another Redis than one plain server')
   },
@@ -182,13 +182,13 @@ const unusedServer = new Proxy({} as OwnServer, {
 const mobiles = 500_000_000
 let phones = randomInt(mobiles)
 
-/** A recipient nobody else uses; drawn at random, a long run would meet the same one twice. */
+/** A recipient that no other test uses. With random ones, a long run would meet the same one twice. */
 export function freshPhone(): string {
   phones = (phones + 1) % mobiles
   return `+8613${mobiles + phones}`
 }
 
-/** One path of a process' admin port; the connection is not kept. */
+/** One path of a process' admin port. The connection is not kept. */
 export function admin(process: PosternProcess | undefined, path: string): Promise<Response> {
   return fetch(`${process?.adminUrl}${path}`, {
     headers: { connection: 'close' },

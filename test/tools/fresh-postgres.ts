@@ -1,5 +1,5 @@
 /**
- * To make a PostgreSQL cluster takes a second of processor, and dozens of tests want one. So a run makes one,
+ * Making a PostgreSQL cluster takes a second of processor time, and dozens of tests need one. So a run makes one,
  * never starts it, and copies it for every server.
  */
 import { execFile } from 'node:child_process'
@@ -14,9 +14,9 @@ export async function makeFreshPostgres(dataFolder: string): Promise<void> {
   await makeCluster(freshPostgres(dataFolder))
 }
 
-/** Copies nothing in a run that was given its PostgreSQL and made none: the server makes its own then. */
+/** Copies nothing if the run got its PostgreSQL from outside. Then the server makes its own cluster. */
 export async function copyFreshPostgres(dataFolder: string, dataDir: string): Promise<void> {
   const fresh = freshPostgres(dataFolder)
-  // It belongs to the user that PostgreSQL runs as, and so must the copy.
+  // It belongs to PostgreSQL's user, and so must the copy.
   if (existsSync(fresh)) await promisify(execFile)('cp', ['-a', `${fresh}/.`, dataDir])
 }

@@ -16,7 +16,7 @@ import {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A Redis whose numbered databases are handed out to the files by `testRedis()`. */
+    /** A Redis whose numbered databases `testRedis()` gives to the files. */
     redisUrl: string
     /** A PostgreSQL in which databases may be created. */
     postgresUrl: string
@@ -24,17 +24,16 @@ declare module 'vitest' {
     templateDatabase: string
     /** Removed after the run. */
     runFolder: string
-    /** For the data of servers, also of a test's own servers. Removed after the run. */
+    /** For the data of all servers of the run. Removed after the run. */
     dataFolder: string
-    /** The path at which a host has mounted Postern; empty where it stands alone. */
+    /** The path at which a host has mounted Postern. Empty for the standalone API. */
     mountAt: string
   }
 }
 
 /**
- * One Redis and one PostgreSQL for the run: those of `REDIS_URL` and `DATABASE_URL`, or else private
- * ones that trade every safety for speed. Runs beside each other share nothing: ports, folder and
- * names are a run's own.
+ * One Redis and one PostgreSQL for the run: the servers at `REDIS_URL` and `DATABASE_URL`, or private ones, which are
+ * fast and not durable. Runs at the same time share nothing: each has its own ports, folder and names.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   removeDeadRunFolders()
@@ -43,7 +42,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     removeRunFolder(dataFolder)
     removeRunFolder(folder)
   }
-  // What the API serves is what stands in web/ now.
+  // The API serves the files that web/ has now.
   await buildBrowserScripts()
   const redisIsGiven = Boolean(process.env.REDIS_URL)
   const postgresIsGiven = Boolean(process.env.DATABASE_URL)
@@ -54,7 +53,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
   const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
 
-  // A run stopped by a signal gets no teardown.
+  // A run that a signal stops gets no teardown.
   process.once('exit', removeFolders)
 
   const templateDatabase = `postern_template_${process.pid}_${Date.now().toString(36)}`

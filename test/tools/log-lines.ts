@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 import { createLog, type Log } from '../../src/base/log.ts'
 
-/** The lines that `use` makes a log write. */
+/** The lines that a log writes while `use` runs. */
 export async function linesOf(use: (log: Log) => void): Promise<string> {
   let text = ''
   const write = vi.spyOn(process.stdout, 'write').mockImplementation((chunk, ...more) => {

@@ -1,4 +1,4 @@
-/** Mail servers of Debian, run privately on loopback. They pass all that they take to one port of this machine. */
+/** Mail servers of Debian, run on loopback. They pass all accepted mails to one port of this machine. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -46,7 +46,7 @@ interface Plan {
   readonly logFile: string
 }
 
-/** What the server says to RCPT, such as `450 4.7.1 Greylisted`; undefined: it takes the recipient. */
+/** The server's answer to RCPT, such as `450 4.7.1 Greylisted`; undefined: it accepts the recipient. */
 export type Judge = (recipient: string) => string | undefined
 
 const plans = { postfix: planPostfix, exim: planExim }
@@ -59,7 +59,7 @@ export async function startMailServer(
 ): Promise<MailServer> {
   if (process.getuid?.() !== 0) throw new Error(`${kind} can only be started by root`)
   const folder = serverFolder(kind)
-  // The server's own users go through both.
+  // The server's own users can enter both.
   for (const each of [dirname(folder), folder]) chmodSync(each, 0o711)
   const { caFile, keyFile, certFile } = makeCertificate(folder)
   const [port, judgePort] = [await findFreePort(), await startJudge(judge)]
@@ -75,7 +75,7 @@ export async function startMailServer(
   }
   const stop = async () => {
     await server?.stop()
-    // Its children have the port for a moment longer.
+    // Its children keep the port for a moment longer.
     await eventually(async () => !(await isOpen(port)))
   }
   releaseLater(stop)
@@ -83,7 +83,7 @@ export async function startMailServer(
   return { port, caFile, start, stop, log: () => readIfThere(logFile) }
 }
 
-/** Both protocols of questions: Postfix's policy service, and one line with the recipient from Exim. */
+/** Both forms of questions: Postfix's policy service, and one line with the recipient from Exim. */
 async function startJudge(judge: Judge): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -139,19 +139,19 @@ function planPostfix({ folder, port, keyFile, certFile, relayPort, judgePort }: 
     smtpd_tls_cert_file: certFile,
     smtpd_tls_key_file: keyFile,
     smtp_tls_security_level: 'none',
-    // A mail that the next server does not take now is passed on soon.
+    // A mail that the next server does not accept now is passed on soon.
     queue_run_delay: '2s',
     minimal_backoff_time: '2s',
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
   writeFileSync(join(etc, 'main.cf'), `${lines.join('\n')}\n`)
-  // Debian's services, none in a changed root, and our port.
+  // Debian's services, none in a changed root, and the test's port.
   const services = readFileSync('/usr/share/postfix/master.cf.dist', 'utf8')
     .replace(/^smtp +inet .*$/m, `127.0.0.1:${port} inet n - n - - smtpd`)
     .replace(/^(\S+ +unix +\S+ +\S+ +)y/gm, '$1n')
   writeFileSync(join(etc, 'master.cf'), services)
   execFileSync(postfix, ['-c', etc, 'check'], { stdio: 'pipe' })
-  // Not `postfix start-fg`, which leaves this process running when it is ended itself.
+  // Not `postfix start-fg`: if it is ended, it leaves this process running.
   return { command: ['/usr/lib/postfix/sbin/master', '-c', etc, '-s'], logFile }
 }
 

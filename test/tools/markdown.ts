@@ -1,17 +1,17 @@
-/** What stands in our Markdown pages: code blocks, headings, links. */
+/** The parts of the Markdown pages: code blocks, headings, links. */
 import { githubSlug } from '../../site/github-slug.ts'
 import { notRunReason } from '../../site/markdown.ts'
 import { findFiles, readSource } from './source-files.ts'
 
-/** Below the repository, like `docs/http.md`. The pages that the site makes from the code are none of these. */
+/** Below the repository, like `docs/http.md`. Without the pages that the site makes from the code. */
 export const docsPages = findFiles('docs/**/*.md').filter((page) => !page.includes('['))
 
 export interface Fence {
   readonly page: string
-  /** Of its opening and of its end. */
+  /** The line of its opening. */
   readonly line: number
   readonly lastLine: number
-  /** Empty for what is only shown: output, a drawing. */
+  /** Empty for blocks that are only shown: output, a drawing. */
   readonly language: string
   /** The file of the repository that it shows, or a region of it: `examples/plain-form/server.mjs#pass`. */
   readonly file: string | undefined
@@ -43,7 +43,10 @@ export function fencesOf(page: string): Fence[] {
   return fences
 }
 
-/** What a block shows that names this file or region, which is marked as for VitePress and editors: `// #region pass`. */
+/**
+ * The content of a block that names this file or region. Regions are marked as for VitePress and editors: `// #region
+ * pass`.
+ */
 export function textOf(file: string): string {
   const [path = '', region] = file.split('#')
   if (region === undefined) return readSource(path)
@@ -60,7 +63,7 @@ export function textOf(file: string): string {
 
 const withoutFences = (markdown: string) => markdown.replace(/^ *```[\s\S]*?^ *```$/gm, '')
 
-/** The anchors of a page's headings, as GitHub makes them: a second one of a name gets a number. */
+/** The anchors of a page's headings, as GitHub makes them. The second one of a name gets a number. */
 export function anchorsOf(markdown: string): string[] {
   const seen = new Map<string, number>()
   return [...withoutFences(markdown).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => {
@@ -71,7 +74,7 @@ export function anchorsOf(markdown: string): string[] {
   })
 }
 
-/** Targets of links that stay in the repository: a path, an anchor, or both. */
+/** Targets of links within the repository: a path, an anchor, or both. */
 export const linksOf = (markdown: string): { path: string; anchor: string | undefined }[] =>
   [...withoutFences(markdown).matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].map(
     ([, path = '', anchor]) => ({ path, anchor }),

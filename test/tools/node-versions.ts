@@ -1,4 +1,4 @@
-/** Other versions of Node than the one that runs the tests. */
+/** Other versions of Node than the version that runs the tests. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
@@ -7,15 +7,15 @@ import { inject } from 'vitest'
 
 const run = promisify(execFile)
 
-/** The PATH of the machine, without the folders that npm puts before it for scripts. */
+/** The PATH of the machine, without the folders that npm adds for scripts. */
 const machinePath = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter)
 
 /**
- * A PATH on which `node` is of this major version: the machine's own, otherwise one from the registry. A process gets
- * nothing of the npm that started the tests.
+ * A PATH on which `node` has this major version: the machine's, or one from the registry. A process gets none of the
+ * settings of the npm that started the tests.
  */
 export function environmentWithNode(major: number): Promise<Record<string, string>> {
   const found = environments.get(major) ?? findEnvironment(major)
@@ -23,13 +23,13 @@ export function environmentWithNode(major: number): Promise<Record<string, strin
   return found
 }
 
-/** Its npm takes what `npm ci` has left in the cache, and asks the registry only for more. */
+/** Its npm uses the cache that `npm ci` has filled, and asks the registry only for more. */
 export const fromCache = { npm_config_prefer_offline: 'true' }
 
 const environments = new Map<number, Promise<Record<string, string>>>()
 
 async function findEnvironment(major: number): Promise<Record<string, string>> {
-  // Without a level Bash takes itself for a remote shell, and reads the start-up file of terminals.
+  // Without SHLVL, Bash assumes a remote shell and reads the start-up file of terminals.
   const env = { PATH: machinePath, HOME: process.env.HOME ?? '', SHLVL: '1', ...fromCache }
   const [own] = await versionOn(env.PATH)
   if (own === major) return env

@@ -1,6 +1,6 @@
 /**
- * The two other engines of browsers, from Debian: Firefox, spoken to by WebDriver BiDi, and WebKitGTK, by WebDriver.
- * Playwright needs builds of its own for both, and these a test may not download.
+ * The two other browser engines, from Debian: Firefox by WebDriver BiDi, and WebKitGTK by WebDriver. Playwright needs
+ * its own builds of both, which a test may not download.
  */
 import { existsSync } from 'node:fs'
 import { findOrInstall } from '../../src/dev/find-or-install.ts'
@@ -10,9 +10,9 @@ import { releaseLater } from './release.ts'
 
 export interface OtherBrowser {
   open(url: string): Promise<void>
-  /** The value of an expression in the page, as JSON carries it. */
+  /** The value of an expression in the page, as JSON. */
   evaluate<Value>(expression: string): Promise<Value>
-  /** Presses a key for each character, in what has the focus. */
+  /** Presses a key for each character, in the focused element. */
   type(text: string): Promise<void>
   /** The window as PNG. */
   screenshot(): Promise<Buffer>
@@ -20,7 +20,7 @@ export interface OtherBrowser {
 
 export const engines = { Firefox: launchFirefox, WebKit: launchWebKit }
 
-/** Keys of WebDriver that no character stands for. */
+/** Keys of WebDriver without a character. */
 export const keys = { enter: '\uE007', backspace: '\uE003', left: '\uE012', tab: '\uE004' }
 
 const keyActions = (text: string) => ({
@@ -111,7 +111,7 @@ async function launchWebKit(): Promise<OtherBrowser> {
     )
   const [xvfb, driver] = [find('Xvfb', 'xvfb'), find('WebKitWebDriver', 'webkit2gtk-driver')]
   const port = await findFreePort()
-  // The number of a display is free if the port is: nobody else uses five digits.
+  // The number of a display is free if the port is: no other program uses five digits.
   await startDebianServer(serverFolder('xvfb'), [xvfb, `:${port}`, '-nolisten', 'tcp'], async () =>
     existsSync(`/tmp/.X11-unix/X${port}`),
   )

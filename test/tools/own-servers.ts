@@ -10,7 +10,7 @@ import { parentOf } from '../../src/dev/server-process.ts'
 import { copyFreshPostgres } from './fresh-postgres.ts'
 import { releaseLater } from './release.ts'
 
-/** A server of a test's own, to be broken at will. Its address stays the same over restarts. */
+/** A server of one test, which may break it. Its address stays the same after restarts. */
 export interface OwnServer {
   readonly url: string
   readonly port: number
@@ -20,17 +20,20 @@ export interface OwnServer {
   stop(): Promise<void>
   /** `kill -9`. */
   kill(): Promise<void>
-  /** Connections stay open and nothing answers, until `thaw`. */
+  /** Connections stay open and get no answers, until `thaw`. */
   freeze(): void
   thaw(): void
-  /** Starts it again on the same port with the same data (and other flags, where given). */
+  /** Starts it again on the same port with the same data (and other flags, if given). */
   start(flags?: readonly string[]): Promise<void>
 }
 
-/** With append-only file as in production unless the flags say otherwise; `password` where servers share one. */
+/**
+ * With append-only file as in production, unless the flags set something else. `password`: for servers that share
+ * one.
+ */
 export function ownRedis(flags?: readonly string[], password?: string): Promise<OwnServer> {
   return ownServer(startPrivateRedis, flags, async (dataDir) => {
-    // Where it is there, the server takes it instead of making one.
+    // If it exists, the server uses it and makes none.
     if (password) await writeFile(join(dataDir, 'password'), password, { mode: 0o600 })
   })
 }
@@ -74,7 +77,7 @@ async function ownServer(
   }
 }
 
-/** PostgreSQL answers in one process per connection. */
+/** PostgreSQL answers each connection in a separate process. */
 export function childrenOf(parent: number): number[] {
   if (!existsSync('/proc/self/stat')) {
     const { stdout } = spawnSync('pgrep', ['-P', String(parent)], { encoding: 'utf8' })

@@ -1,6 +1,6 @@
 import type { Postern } from './postern.ts'
 
-/** What a page gets for the right code: sent to this number, read in the sandbox, checked. */
+/** The pass of a page after the right code: sent to this number, read in the sandbox, checked. */
 export async function passFor(
   { post, codeFor }: Postern,
   to: string,

@@ -19,10 +19,10 @@ import { eventually } from './wait.ts'
 export interface PosternOptions {
   /** Both by default. */
   readonly roles?: Roles
-  /** Sections that replace those of the default policy file. */
+  /** Sections that replace sections of the default policy file. */
   readonly policyFile?: Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
-  /** Servers to share with another one; its own otherwise. */
+  /** Servers that it shares with another one. By default it has separate ones. */
   readonly on?: Pick<Postern, 'redis' | 'database'>
 }
 
@@ -46,19 +46,19 @@ export interface Postern {
   readonly key: string
   readonly redis: TestRedis
   readonly database: TestDatabase
-  /** Sends `body` as JSON; a string or bytes as they are. */
+  /** Sends `body` as JSON. A string or bytes are sent unchanged. */
   post(path: string, body: unknown, options?: RequestOptions): Promise<Reply>
   get(path: string, options?: RequestOptions): Promise<Reply>
-  /** What the sandbox has delivered, newest first. */
+  /** The messages that the sandbox has delivered, newest first. */
   messages(to?: string): Promise<OutboxItem[]>
-  /** The newest message to a recipient, or that of a notice id, once it is there. */
+  /** Waits for the newest message to a recipient, or for the message of a notice id. */
   messageFor(recipientOrNoticeId: string): Promise<OutboxItem>
   /** The code in it. */
   codeFor(recipientOrNoticeId: string): Promise<string>
   stop(): Promise<void>
 }
 
-/** Policies that refuse nothing, for tests that are about something else. */
+/** Policies that refuse nothing, for tests with another subject. */
 export const noLimits = { captcha: [], notice: [], check: [] }
 
 type EnvOptions = Pick<PosternOptions, 'policyFile' | 'env'> & Pick<Postern, 'redis' | 'database'>
@@ -90,7 +90,7 @@ export function posternEnv(options: EnvOptions): Record<string, string> {
   }
 }
 
-/** The whole product in this process, on free ports, over servers and keys of its own. */
+/** The whole product in this process, on free ports, with separate servers and keys. */
 export async function startPostern(options: PosternOptions = {}): Promise<Postern> {
   const { redis, database } = options.on ?? {
     redis: await testRedis(),
@@ -147,7 +147,7 @@ async function startInHost(
   return { url: `${adminUrl}${mountAt}`, adminUrl, stop }
 }
 
-/** The calls of tests, to any running API. */
+/** The calls of tests to any running API. */
 export function clientOf(
   url: string,
   defaultKey: string,

@@ -1,6 +1,6 @@
 /**
- * Prisma's schema engine, in WebAssembly: what `prisma migrate status`, `db pull` and `migrate diff` run on. Their native
- * form is downloaded at run time, which a test must not hang on.
+ * Prisma's schema engine, in WebAssembly, which `prisma migrate status`, `db pull` and `migrate diff` use. Its native
+ * form is downloaded at run time, and a test must not depend on that.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,7 +15,7 @@ import pg from 'pg'
 import { releaseLater } from './release.ts'
 import { findFiles, readSource } from './source-files.ts'
 
-// What Node has of it; its types come with those of the DOM only.
+// The part of WebAssembly that Node has. Its types are only in the DOM's.
 declare const WebAssembly: {
   instantiate(
     bytes: Uint8Array,
@@ -32,14 +32,14 @@ export async function openPrismaEngine(url: string) {
   const models: [string, string][] = [[schema.path, schema.content]]
   const engine = await engineModule.SchemaEngine.new({ datamodels: models }, () => {}, factory)
   return {
-    /** Which migrations it misses, finds changed or failed: `prisma migrate status`. */
+    /** The migrations that are missing, failed or changed: `prisma migrate status`. */
     status: () =>
       engine.diagnoseMigrationHistory({
         migrationsList: migrationsList(),
         optInToShadowDatabase: false,
         filters,
       }),
-    /** The SQL that would make the database what schema.prisma says; what `prisma db pull` would change. */
+    /** The SQL that would change the database into schema.prisma, and the changes of `prisma db pull`. */
     async drift(): Promise<string> {
       const { stdout } = await engine.diff({
         from: { tag: 'schemaDatasource', files: [schema], configDir: '.' },
@@ -88,7 +88,10 @@ async function loadEngine(): Promise<void> {
 const charOid = 18
 const textOid = 25
 
-/** The adapter can't read PostgreSQL's internal type "char", which the catalogues that the engine reads are full of. */
+/**
+ * The adapter can't read PostgreSQL's internal type "char", which is frequent in the catalogues that the engine
+ * reads.
+ */
 function readingChars(url: string): SqlMigrationAwareDriverAdapterFactory {
   const charColumns = new Set<string>()
   class Pool extends pg.Pool {

@@ -8,7 +8,7 @@ import { eventually } from './wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Of every process: the compiled modules are kept. To strip the types and compile was a third of a start. */
+/** All processes keep compiled modules here. Removing types and compiling was a third of a start. */
 export const commonEnv = {
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/postern-tests'),
@@ -25,30 +25,33 @@ const entryPath = (name: string, checkout = root) =>
   )
 
 export interface StartOptions {
-  /** All it gets beside PATH, its ports and loopback as its host; nothing of ours leaks in. */
+  /**
+   * Its whole environment besides PATH, its ports and loopback as its host. Nothing else of this process is passed
+   * on.
+   */
   readonly env?: Readonly<Record<string, string>>
   readonly args?: readonly string[]
-  /** Where it starts, e.g. beside an `.env`; the repository by default. */
+  /** The folder where it starts, e.g. beside an `.env`. By default the repository. */
   readonly cwd?: string
-  /** A command line in place of our own `node src/…`. */
+  /** A command line in place of `node src/…`. */
   readonly command?: readonly [string, ...string[]]
   /** Another copy of the repository than this one. */
   readonly checkout?: string
   /** A file descriptor in place of the pipe that `output()` reads. */
   readonly stdout?: number
-  /** Default: its `/readyz` answers 200. */
+  /** By default: its `/readyz` answers 200. */
   readonly isReady?: (process: PosternProcess) => boolean | Promise<boolean>
   readonly withinMs?: number
 }
 
 export interface PosternProcess {
   readonly pid: number
-  /** Of the public port. */
+  /** The public port's URL. */
   readonly url: string
   readonly adminUrl: string
-  /** Everything written to stdout and stderr so far. */
+  /** All output to stdout and stderr so far. */
   output(): string
-  /** SIGTERM; the exit code, or the signal that ended it. */
+  /** Sends SIGTERM. Returns the exit code, or the signal that ended it. */
   terminate(): Promise<number | string>
   /** `kill -9`. */
   kill(): Promise<void>
@@ -58,7 +61,7 @@ export interface PosternProcess {
   readonly exited: Promise<number | string>
 }
 
-/** One of our own entry points as a process of its own, ready to be used; killed after the test. */
+/** One of Postern's entry points as a separate process, ready to be used. It is killed after the test. */
 export async function startProcess(
   entryPoint: 'api' | 'worker' | 'demo',
   options: StartOptions = {},
@@ -109,7 +112,7 @@ export async function startProcess(
   releaseLater(() => started.kill())
 
   try {
-    // It takes a second at least, in which asking should not cost it more.
+    // It takes at least a second, so frequent questions would only slow it down.
     await eventually(async () => hasExited() || (await isReady(started)), {
       withinMs,
       everyMs: 50,
@@ -121,7 +124,7 @@ export async function startProcess(
   return started
 }
 
-/** One of the commands that do their work and end; the code is 0 when it went well. */
+/** A command that does its work and ends. The code is 0 after success. */
 export function runCommand(
   command: 'migrate' | 'keys' | 'policy' | 'doctor' | 'api' | 'worker' | 'demo',
   args: readonly string[] = [],

@@ -17,7 +17,7 @@ const advice =
 
 const find = (program: 'prometheus' | 'promtool') => findOrInstall([program], 'prometheus', advice)
 
-/** What it prints; throws when it finds a fault. */
+/** Its output. Throws if it finds a fault. */
 export function promtool(cwd: string, ...args: string[]): string {
   return execFileSync(find('promtool'), args, { cwd, encoding: 'utf8', timeout: 120_000 })
 }
@@ -34,9 +34,9 @@ export interface Series {
 }
 
 export interface TestPrometheus {
-  /** The answer to an instant query; throws what Prometheus has against it. */
+  /** The answer to an instant query. Throws Prometheus' error. */
   query(expr: string): Promise<Sample[]>
-  /** The same for each second of a stretch of time. */
+  /** The same for each second of a period. */
   queryRange(expr: string, fromS: number, toS: number): Promise<Series[]>
   targets(): Promise<{ labels: Record<string, string>; scrapeUrl: string }[]>
   /** The addresses that get its alerts. */
@@ -63,7 +63,7 @@ export async function startPrometheus(
       logFile,
       'SIGTERM',
     )
-    // By which a later run ends it when this one is killed.
+    // A later run recognises it by this name, and ends it if this run is killed.
     writeFileSync(join(dataDir, 'prometheus.pid'), String(server.pid))
     const get = async (path: string) => {
       const response = await fetch(`http://${address}${path}`, {

@@ -1,4 +1,4 @@
-/** Proxies of other people before two API processes, each run from its file in deploy/. */
+/** Proxies in front of two API processes, each run from its file in deploy/. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { askPort, findFreePort, readIfThere } from '../../src/dev/server-process.ts'
@@ -10,10 +10,10 @@ import {
   startDebianServer,
 } from './debian-server.ts'
 
-/** Where an API process listens. */
+/** The address where an API process listens. */
 export type Place = Record<'HOST' | 'PORT' | 'ADMIN_PORT', string>
 
-/** Two addresses of the loopback network with the same ports, as of two machines. */
+/** Two addresses of the loopback network with the same ports, like two machines. */
 export async function twoPlaces(): Promise<[Place, Place]> {
   const ports = { PORT: String(await findFreePort()), ADMIN_PORT: String(await findFreePort()) }
   return [
@@ -25,9 +25,9 @@ export async function twoPlaces(): Promise<[Place, Place]> {
 export interface Way {
   /** Where the callers send. */
   addresses: readonly string[]
-  /** Beside its ports, of an API process. */
+  /** The variables of an API process, besides its ports. */
   env: Readonly<Record<string, string>>
-  /** Whether both processes are known again to what stands before them. */
+  /** True when the proxy knows that both processes are healthy again. */
   isWhole: () => Promise<boolean>
   /** The proxy's log of errors. */
   log: () => string
@@ -41,7 +41,7 @@ const isReady = async ({ HOST, ADMIN_PORT }: Place) => {
 export const areReady = async (places: readonly Place[]) =>
   (await Promise.all(places.map(isReady))).every(Boolean)
 
-/** A file of deploy/, with the addresses and certificates of this test in the place of its examples. */
+/** A file of deploy/, with the addresses and certificates of this test in place of its examples. */
 function sampleOf(file: string, replacements: readonly (readonly [string, string])[]): string {
   let text = readFileSync(join(import.meta.dirname, '../../deploy', file), 'utf8')
   for (const [from, to] of replacements) {
@@ -86,7 +86,7 @@ export async function openNginx([first, second]: readonly [Place, Place]): Promi
     addresses: [`https://127.0.0.1:${port}`],
     env: { TRUST_PROXY_HOPS: '1' },
     isWhole: () => areReady([first, second]),
-    // Of a process that is being replaced; the next one is tried.
+    // Errors of a process that is being replaced: the next one is tried.
     log: () => readIfThere(join(folder, 'error.log')).replace(/^.*\(111: .*\n/gm, ''),
   }
 }
@@ -143,7 +143,7 @@ export async function openCaddy([first, second]: readonly [Place, Place]): Promi
   ])
   const file = join(folder, 'Caddyfile')
   writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${sample}`)
-  // Caddy keeps what it made in these folders.
+  // Caddy stores its data in these folders.
   const own = [`XDG_DATA_HOME=${folder}`, `XDG_CONFIG_HOME=${folder}`]
   const command = [...own, findProgram('caddy'), 'run', '--adapter', 'caddyfile', '--config', file]
   await startDebianServer(folder, ['env', ...command], () => isOpen(port))
@@ -154,7 +154,7 @@ export async function openCaddy([first, second]: readonly [Place, Place]): Promi
   return {
     addresses: [`https://127.0.0.1:${port}`],
     env: { TRUST_PROXY_HOPS: '1', DRAIN_SECONDS: '3' },
-    // Caddy logs each failed check, and the first one that passes again.
+    // Caddy logs each failed check, and the first one that succeeds again.
     isWhole: async () =>
       [first, second].every(({ HOST, ADMIN_PORT }) => {
         const checks = linesOf(/active/).filter((line) => line.includes(`"${HOST}:${ADMIN_PORT}"`))

@@ -1,7 +1,7 @@
 import { apiKey } from './api-key.ts'
 import type { TestDatabase } from './database.ts'
 
-/** A key as it may stand in a page, of any app. */
+/** A publishable key of any app. */
 export const publishableKey = (
   database: TestDatabase,
   facts: { app?: string; origins?: readonly string[] } = {},

@@ -7,10 +7,10 @@ import { type OwnServer, ownRedis } from './own-servers.ts'
 import { releaseLater } from './release.ts'
 import { eventually } from './wait.ts'
 
-/** One for all servers of a test, because they talk to each other too. */
+/** One password for all servers of a test, because they connect to each other too. */
 const password = 'a password of these tests'.replaceAll(' ', '-')
 
-/** A primary with a replica, and three sentinels that put the replica in its place when it is gone. */
+/** A primary with a replica, and three sentinels that promote the replica when the primary is gone. */
 export async function ownSentinel(): Promise<{
   url: string
   primary: OwnServer

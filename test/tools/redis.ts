@@ -6,19 +6,19 @@ import { type ConnectionRole, closeRedis, connectRedis } from '../../src/storage
 import { releaseLater } from './release.ts'
 
 export interface TestRedis {
-  /** With the number of a database that is this file's alone, so processes and queues may use it too. */
+  /** With the number of a database that only this file uses, so processes and queues may use it too. */
   readonly url: string
-  /** For keys of this file; also unique where several files share a database. */
+  /** A prefix for keys of this file. It is unique also if several files share a database. */
   readonly prefix: string
-  /** A plain client for looking at what the code under test has written. */
+  /** A plain client that reads what the tested code has written. */
   readonly client: Redis
-  /** A connection as the product opens it, ready and closed after the file. */
+  /** A connection as the product opens it. It is ready, and closed after the file. */
   connect(role?: ConnectionRole): Promise<RedisClient>
 }
 
 /**
- * An empty numbered database for this file, emptied and given back at its end. Only one that was
- * empty is taken, so a Redis given by REDIS_URL keeps whatever else it holds.
+ * An empty numbered database for this file, which is emptied and returned at its end. Only an empty one is taken, so
+ * a Redis given by REDIS_URL keeps its other data.
  */
 export async function testRedis(): Promise<TestRedis> {
   const baseUrl = new URL(inject('redisUrl'))
@@ -66,7 +66,7 @@ async function claimDatabase(registry: Redis, count: number): Promise<number> {
   throw new Error('no empty database is left in the Redis of REDIS_URL')
 }
 
-/** `command` connections refuse work until they are connected, as they should. */
+/** `command` connections rightly refuse work until they are connected. */
 async function untilConnected(connection: RedisClient): Promise<void> {
   if (connection.status === 'ready') return
   await new Promise<void>((done) => connection.once('ready', done))

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 
 /**
- * What a test has opened is closed for it, last opened first: after the test when it was opened in
- * one, otherwise after the file. Every release is attempted; the first error is thrown at the end.
+ * Closes everything that a test has opened, last opened first: at the end of the test if it was opened in one,
+ * otherwise at the end of the file. Every release is attempted. The first error is thrown at the end.
  */
 type Release = () => unknown
 
@@ -27,7 +27,7 @@ export async function endFile(): Promise<void> {
   await runAll(ofFile)
 }
 
-/** What hangs is named, and what was opened before it is closed all the same. */
+/** A release that hangs is named, and everything opened before it is still closed. */
 async function tooLate(release: Release, signal: AbortSignal): Promise<void> {
   try {
     await setTimeout(40_000, undefined, { signal })

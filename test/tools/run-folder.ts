@@ -6,16 +6,16 @@ import { findServer } from '../../src/dev/server-process.ts'
 const inMemory = '/dev/shm'
 
 /**
- * Temporary folders of a run, named after the process that owns them. A run that was killed could not
- * clean up, so the next one does it.
+ * Temporary folders of a run, named after the process that owns them. The next run removes the folders of a run that
+ * was killed.
  */
 export function makeRunFolder(parent = tmpdir()): string {
   return mkdtempSync(join(parent, `postern-test-${process.pid}-`))
 }
 
 /**
- * The folder for the data of servers. It is in memory if there is room: every test file clones a database
- * of 300 files, and a disk takes several times the processor time for that.
+ * The folder for the data of servers. It is in memory if there is room: every test file clones a database of 300
+ * files, and a disk takes several times the processor time for that.
  */
 export function makeDataFolder(): string {
   return makeRunFolder(freeBytes(inMemory) >= 4 * 2 ** 30 ? inMemory : tmpdir())
@@ -40,7 +40,7 @@ function freeBytes(folder: string): number {
   }
 }
 
-/** Ends every server in it and removes it, without waiting for anything: a process may be exiting. */
+/** Ends every server in it and removes it, without waiting, because a process may be exiting. */
 export function removeRunFolder(folder: string): void {
   for (const entry of globSync('**/{redis.pid,postmaster.pid,prometheus.pid,server.pid}', {
     cwd: folder,

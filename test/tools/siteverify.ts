@@ -2,13 +2,13 @@ import { createServer } from 'node:http'
 import { listen } from './listen.ts'
 
 /**
- * A far end as Turnstile and hCaptcha document theirs: a form with `secret` and `response`, answered with
- * `success` and `error-codes`; a token is good once. Tokens that begin with `good` are right.
+ * A server like Turnstile's and hCaptcha's, by their documentation. It takes a form with `secret` and `response`, and
+ * answers with `success` and `error-codes`. A token is valid once. Tokens that begin with `good` are right.
  */
 export interface Siteverify {
   readonly url: string
   readonly forms: URLSearchParams[]
-  /** In place of its own answer: a body with a status, or `hang` or `reset`. */
+  /** In place of its usual answer: a body with a status, or `hang` or `reset`. */
   behave: { status: number; body: string } | 'hang' | 'reset' | undefined
 }
 

@@ -6,7 +6,7 @@ import { releaseLater } from './release.ts'
 import { eventually } from './wait.ts'
 
 export interface ReceivedMail extends Email {
-  /** The addresses of the SMTP conversation, which is what decides where a mail goes. */
+  /** The addresses of the SMTP conversation, which decide where a mail goes. */
   readonly envelope: { readonly from: string; readonly to: readonly string[] }
   readonly receivedAtMs: number
 }
@@ -14,7 +14,7 @@ export interface ReceivedMail extends Email {
 export interface TestSmtp {
   readonly url: string
   readonly port: number
-  /** Everything accepted so far, oldest first. */
+  /** All accepted mails, oldest first. */
   readonly mails: readonly ReceivedMail[]
   waitForMail(
     predicate: (mail: ReceivedMail) => boolean,
@@ -24,8 +24,8 @@ export interface TestSmtp {
 }
 
 /**
- * A real SMTP server on loopback that keeps what it accepts. `options` are those of `smtp-server`:
- * TLS, logins, and handlers that refuse, delay or cut. On `wantedPort` a server that was closed returns.
+ * A real SMTP server on loopback that keeps the mails it accepts. `options` are the options of `smtp-server`: TLS,
+ * logins, and handlers that refuse, delay or break. With `wantedPort`, a server that was closed comes back.
  */
 export async function startSmtp(
   options: SMTPServerOptions = {},
@@ -53,7 +53,7 @@ export async function startSmtp(
     },
     ...options,
   })
-  // A client that goes away in mid-sentence is no failure of the test.
+  // A client that disconnects in the middle of a command is no failure of the test.
   server.on('error', () => {})
   server.listen(wantedPort, '127.0.0.1')
   await once(server.server, 'listening')

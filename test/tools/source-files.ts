@@ -17,7 +17,7 @@ export function readSource(file: string): string {
   return readFileSync(join(repositoryRoot, file), 'utf8')
 }
 
-/** All TypeScript we wrote below `src`. */
+/** All TypeScript files below `src`, except for generated ones. */
 export function findSourceFiles(): string[] {
   return findFiles('src/**/*.ts').filter((file) => !file.startsWith('src/storage/generated/'))
 }
@@ -31,7 +31,7 @@ export interface Import {
 const importStatement = /^\s*(?:import|export)\s+(type\s)?(?:[^'"`;]*?\sfrom\s+)?'(\.[^']+)'/gm
 const importCall = /\bimport\(\s*'(\.[^']+)'\s*\)/g
 
-/** The imports of our own files in `source`, the text of `file`. */
+/** The imports of Postern's own files in `source`, the text of `file`. */
 export function importsIn(file: string, source: string): Import[] {
   const resolve = (specifier: string) => normalize(join(dirname(file), specifier))
   return [
@@ -46,11 +46,11 @@ export function importsIn(file: string, source: string): Import[] {
   ]
 }
 
-/** The comments of a TypeScript source, as they stand there. */
+/** The comments of a TypeScript source, unchanged. */
 export const commentsIn = (source: string): string[] =>
   source.match(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm) ?? []
 
-/** A node of the syntax tree, as far as its reader knows its type. */
+/** A node of the syntax tree, with the parts that its reader knows. */
 export interface SyntaxNode {
   readonly type: string
   readonly loc: {
@@ -59,7 +59,10 @@ export interface SyntaxNode {
   }
 }
 
-/** Calls `enter` for every node of a TypeScript source, types left out; it returns what it is given for the nodes within. */
+/**
+ * Calls `enter` for every node of a TypeScript source, without types. For inner nodes, `enter` gets the value that it
+ * returned for the outer node.
+ */
 export function walkSource<Context>(
   source: string,
   outermost: Context,
@@ -70,7 +73,7 @@ export function walkSource<Context>(
     const within = 'type' in value && 'loc' in value ? enter(value as SyntaxNode, context) : context
     for (const member of Object.values(value)) visit(member, within)
   }
-  // Types become spaces: every line keeps its number.
+  // Types become spaces, so every line keeps its number.
   const script = stripTypeScriptTypes(source)
   visit(parse(script, { ecmaVersion: 'latest', sourceType: 'module', locations: true }), outermost)
 }

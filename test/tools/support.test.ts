@@ -10,7 +10,7 @@ import { startSmtp } from './smtp.ts'
 import { startTcpProxy } from './tcp-proxy.ts'
 import { eventually } from './wait.ts'
 
-/** The tools every other test trusts, seen to fail and to pass where they should. */
+/** The tools that every other test trusts: they fail and pass where they should. */
 
 const redis = await testRedis()
 

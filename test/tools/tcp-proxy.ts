@@ -4,22 +4,22 @@ import { releaseLater } from './release.ts'
 
 export interface TcpProxy {
   readonly port: number
-  /** `url` with this proxy in the place of its host and port. */
+  /** `url` with this proxy in place of its host and port. */
   through(url: string): string
-  /** Bytes pass both ways, `delayMs` late each way; what a stall held back is sent. */
+  /** Bytes pass in both directions, each `delayMs` late. Bytes that a stall delayed are sent. */
   forward(delayMs?: number): void
-  /** Connections stay open, new ones too, and nothing passes. */
+  /** Connections stay open, also new ones, and nothing passes. */
   stall(): void
-  /** Requests pass and answers are thrown away: the work is done and nobody hears of it. */
+  /** Requests pass and answers are dropped: the work is done, and the caller does not know it. */
   dropAnswers(): void
   /** Resets every connection, and each new one until `forward`. */
   cut(): void
-  /** Resets every connection once; new ones work. */
+  /** Resets every connection once. New connections work. */
   reset(): void
   close(): Promise<void>
 }
 
-/** A network that fails on command, between a client and a server on loopback. */
+/** A network between a client and a server on loopback that fails on command. */
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let mode: 'forward' | 'stall' | 'dropAnswers' | 'cut' = 'forward'
   let delayMs = 0

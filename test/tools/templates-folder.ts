@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { inject } from 'vitest'
 import { repositoryRoot } from './source-files.ts'
 
-/** A folder of templates as given, `{ 'welcome/sms.en.txt': 'Hello' }`, beside those we ship where asked. */
+/** A folder with these templates, `{ 'welcome/sms.en.txt': 'Hello' }`, and with the shipped ones if wanted. */
 export function templatesFolder(
   files: Readonly<Record<string, string>>,
   options: { withShipped?: boolean } = {},

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** `npm run mutants` waits less: most of what it waits for is a mutant that is to be noticed. */
+/** `npm run mutants` waits less, because most of its waiting is for a mutant that must be noticed. */
 const withinMsByDefault = Number(process.env.TEST_WAIT_MS ?? 30_000)
 
 /**
- * Waits for a condition instead of a time: calls `check` until it neither throws nor returns false,
- * and returns what it returned. When the time is up it fails with the last reason.
+ * Waits for a condition instead of a time. Calls `check` until it neither throws nor returns false, and returns its
+ * result. When the time is up, it fails with the last reason.
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,

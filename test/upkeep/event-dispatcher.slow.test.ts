@@ -13,7 +13,7 @@ test('a receiver that gave no answer: its events are put off without a call, the
   await outbox.add(1, 'silent')
   await eventually(async () => (await outbox.told('failed')) === 1)
   const silentSinceMs = performance.now()
-  // What comes next is not called for: put off for as long as the receiver is left alone, or longer.
+  // The next events are not sent: they are put off until the receiver is tried again, or longer.
   await outbox.pool.query(
     `INSERT INTO event (app, type, data, tries, created_at)
      SELECT 'silent', 'notice.sent', jsonb_build_object('n', n), CASE n WHEN 3 THEN 6 ELSE 0 END,
@@ -34,7 +34,7 @@ test('a receiver that gave no answer: its events are put off without a call, the
   expect(await outbox.told('failed')).toBe(1)
   expect(await outbox.count()).toBe(3)
 
-  // When its time is over a single event is called for; those beside it wait for what comes of that.
+  // When that time has ended, a single event is sent. The others wait for its result.
   silent.statusOf = () => 0
   await eventually(
     async () => {
@@ -44,7 +44,7 @@ test('a receiver that gave no answer: its events are put off without a call, the
     { everyMs: 500 },
   )
   expect(performance.now() - silentSinceMs).toBeGreaterThan(9_000)
-  // Those that we made due again after they were taken are put off when the call has timed out.
+  // Events that became due after they were taken are put off when the call has timed out.
   await eventually(async () => {
     const { rows } = await outbox.pool.query('SELECT 1 FROM event WHERE due_at <= now()')
     return rows.length === 0
@@ -60,7 +60,7 @@ test('a receiver that hangs does not hold up the others, and gets all of its eve
     { url: healthy.url, secret },
   ])
   hanging.statusOf = () => 0
-  // More than six passes could tell: of 50, and of 5 s each where a call hangs.
+  // More than six passes could send: 50 events each, and 5 s for each call that hangs.
   await outbox.pool.query(
     `INSERT INTO event (app, type, data) SELECT 'slow', 'notice.sent', '{}' FROM generate_series(1, 300)`,
   )
@@ -85,7 +85,7 @@ test('2,000 events do not wait a second for every fifty', async () => {
      SELECT 'shop', 'notice.sent', jsonb_build_object('n', n) FROM generate_series(1, 2000) AS n`,
   )
   outbox.start([{ url: receiver.url, secret }])
-  // One pass each second would take thirty at least.
+  // One pass each second would take at least thirty seconds.
   await eventually(async () => (await outbox.count()) === 0, { withinMs: 28_000 })
   expect(receiver.told).toHaveLength(2_000)
 })

@@ -6,7 +6,7 @@ import { eventually } from '../tools/wait.ts'
 import { openOutbox, secret } from './open-outbox.ts'
 import { startReceiver } from './receiver.ts'
 
-/** A test waits for what a pass does, not for when it comes. */
+/** A test waits for the effect of a pass, not for its time. */
 const pollMs = 50
 
 test('wantedEventTypes: what some receiver wants; one that names none wants all', () => {
@@ -33,7 +33,7 @@ test('2xx takes an event; anything else, a redirection too, brings it again afte
   outbox.start([{ url: receiver.url, secret }])
   await eventually(async () => (await outbox.count()) === 5 && receiver.told.length >= 7)
   for (const n of [2, 3, 4, 5, 6]) {
-    // Until its answer is written it is due when its lease of 15 s ends: that is not waited for.
+    // Until its answer is written, the event is due when its lease of 15 s ends. The test does not wait for that.
     await eventually(
       async () => {
         const { ms, tries } = (await outbox.pauseOf(n)) as { ms: number; tries: number }
@@ -154,12 +154,12 @@ test('a pass that fails is followed by another; stop waits for the calls under w
   receiver.statusOf = () => 0
   await outbox.add(2)
   await eventually(() => receiver.told.length === 2)
-  // Nobody else may take it before the call can have ended, which is after 5 s.
+  // No other process may take it before the call can have ended, which is after 5 s.
   const lease = await outbox.pauseOf(2)
   expect(lease?.ms).toBeGreaterThan(7_000)
   expect(lease?.ms).toBeLessThanOrEqual(15_000)
   await running.stop()
-  // Its call was ended and the event put off, not lost.
+  // Its call was ended, and the event was put off and not lost.
   expect(await outbox.pauseOf(2)).toMatchObject({ tries: 1 })
   await outbox.add(3)
   // Six passes, if there were any.

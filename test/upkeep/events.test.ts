@@ -13,7 +13,7 @@ import { startReceiver, type Told } from './receiver.ts'
 const secret = `whsec_${Buffer.from('the key of the event tests').toString('base64')}`
 const farEndSecret = 'a secret of the far end'
 
-/** Sections of a policy file whose SMS go to a far end, and whose events to these receivers. */
+/** Sections of a policy file whose SMS go to a test provider, and whose events go to these receivers. */
 function policyFileFor(farEnd: FarEnd, events?: unknown) {
   return {
     policies: {
@@ -51,7 +51,7 @@ const untilState = (postern: Postern, id: string, state: string) =>
     expect(rows[0].state).toBe(state)
   })
 
-/** Standard Webhooks as its text describes it, by WebCrypto and nothing of ours. */
+/** Standard Webhooks as its text describes it, with WebCrypto and no code of Postern. */
 async function isSigned({ headers, raw }: Told): Promise<boolean> {
   const key = await crypto.subtle.importKey(
     'raw',
@@ -78,7 +78,7 @@ async function left({ database }: Pick<Postern, 'database'>): Promise<number> {
   return rows[0].count
 }
 
-/** As if the pause before the next try were over. */
+/** As if the pause before the next try had ended. */
 const letPass = ({ database }: Pick<Postern, 'database'>) =>
   database.pool.query("UPDATE event SET due_at = now() - interval '1 s'")
 
@@ -98,7 +98,7 @@ test('sent, failed, passed and locked are told once, signed, masked and without 
   const check = (to: string, code: string) =>
     postern.post('/v1/captchas/check', { channel: 'sms', to, code })
   expect((await check(good, codes.get(good) as string)).status).toBe(200)
-  // Without a valid code there is no event. The third wrong guess begins the lock, two more find it.
+  // Without a valid code there is no event. The third wrong guess begins the lock, and two more are refused by it.
   for (let guess = 0; guess < 5; guess++) await check(freshPhone(), '0000')
   await send(postern, locked)
   const right = Number(await eventually(() => codes.get(locked) ?? false))
@@ -169,7 +169,7 @@ test('a receiver that is down: told again with growing pauses, and given up afte
   await send(postern)
   for (let tries = 1; tries <= 4; tries++) {
     await eventually(() => receiver.told.length === tries)
-    // Half of 5 s and more, doubled with each try, and no longer the lease of the call.
+    // Half of at least 5 s, doubled with each try, and no longer the lease of the call.
     await eventually(async () => {
       const { rows } = await postern.database.pool.query(
         'SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS "pauseMs" FROM event',

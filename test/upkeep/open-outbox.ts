@@ -9,7 +9,7 @@ import { releaseLater } from '../tools/release.ts'
 
 export const secret = 'a secret of the dispatcher tests'
 
-/** An outbox in a database of its own, and dispatchers over it. */
+/** An outbox in a separate database, and dispatchers over it. */
 export async function openOutbox(options: { pollMs?: number } = {}) {
   const { url, pool } = await testDatabase()
   const database = openDatabase(url, { maxConnections: 4, onError: () => {} })

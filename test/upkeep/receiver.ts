@@ -14,11 +14,11 @@ export interface Told {
 export interface EventReceiver {
   readonly url: string
   readonly told: Told[]
-  /** The status of the answer: never one with 0, and with -1 it hangs up. */
+  /** The status of the answer. 0: it never answers. -1: it breaks the connection. */
   statusOf: (told: Told) => number
 }
 
-/** A receiver that keeps what it is told; it takes everything at first. */
+/** A receiver that stores what it gets. At first it accepts everything. */
 export async function startReceiver(
   statusOf: EventReceiver['statusOf'] = () => 204,
 ): Promise<EventReceiver> {

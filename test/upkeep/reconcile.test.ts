@@ -12,10 +12,10 @@ import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const log = createLog({ level: 'silent', process: 'test' })
-/** A test waits for what a pass does, not for when it comes. */
+/** A test waits for the effect of a pass, not for its time. */
 const everyMs = 100
 
-/** A reconciler over a table of its own whose clock stands still at `nowMs`. */
+/** A reconciler over a separate table whose clock stays at `nowMs`. */
 async function standingStill(sweepReceipts = async () => {}) {
   const testing = await testDatabase()
   const nowMs = Date.UTC(2026, 10, 21)
@@ -25,7 +25,7 @@ async function standingStill(sweepReceipts = async () => {}) {
   const store = createNoticeStore(database, { claimMs: 10_000 })
   const queued: string[] = []
   let passes = 0
-  /** Starts it and waits until it has looked so often. */
+  /** Starts it and waits until it has made so many passes. */
   async function look(times: number) {
     const reconciler = startReconciler({
       store: {
@@ -133,7 +133,7 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
 describe('after PostgreSQL was away every claim looks lost, and those who hold them need time to write', () => {
   afterEach(() => void vi.useRealTimers())
 
-  /** A reconciler over a table that says when it was asked for overdue notices, and fails as told. */
+  /** A reconciler over a table that records each question for overdue notices, and fails when the test wants it. */
   function start() {
     const metrics = createMetrics({ process: 'worker' })
     vi.useFakeTimers()

@@ -26,9 +26,9 @@ async function table() {
   }
   const database = open()
   const failures: { task: string; error: unknown }[] = []
-  /** One pass while PostgreSQL's clock says `at`. */
+  /** Runs one pass at PostgreSQL's time `at`. */
   async function run(at = nowMs, more: { policy?: RetentionPolicy; workers?: number } = {}) {
-    // Microseconds too, as it has them.
+    // With microseconds, like PostgreSQL's times.
     await moveDatabaseClock(testing, `to_timestamp(${at / 1_000} + 0.0004567)`)
     const others = Array.from({ length: (more.workers ?? 1) - 1 }, open)
     await Promise.all([database, ...others].map((by) => runBy(by, more.policy)))
@@ -42,7 +42,7 @@ async function table() {
     })
   }
 
-  /** `createdAtMs` is by PostgreSQL's clock, `atMs` by that of the process that made the id. */
+  /** `createdAtMs` is by PostgreSQL's clock, `atMs` by the clock of the process that made the id. */
   async function insertMany(count: number, atMs: number, state = 'sent', createdAtMs = atMs) {
     const ids = Array.from({ length: count }, (_, index) => newId(atMs + index))
     await pool.query(
@@ -283,7 +283,7 @@ describe('recipients', () => {
 describe('what erasing costs', () => {
   const past = nowMs - policy.recipientMs - 100_000
 
-  // Sizes would say it too, but other databases of the same server decide when PostgreSQL frees the place of an old row.
+  // Sizes would show it too. But other databases of the server decide when PostgreSQL frees the space of an old row.
   test('rows of one page are erased by different statements, and each page keeps room for them', async () => {
     const { run, insertMany, count, pool } = await table()
     await insertMany(2_000, past)
@@ -313,7 +313,7 @@ describe('what erasing costs', () => {
     expect(options.rows).toEqual([{ reloptions: expect.arrayContaining(['fillfactor=90']) }])
   })
 
-  /** Each update of the table is noted, and lasts for so long. */
+  /** Each update of the table is recorded, and takes so long. */
   const slowDown = (seconds: number) => `
     CREATE TABLE updates (at timestamptz);
     CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -379,7 +379,7 @@ describe('Idempotency-Keys', () => {
 describe('a step that fails', () => {
   test('is reported, and those after it are done (F33)', async () => {
     const { run, insert, partitions, recipientOf, pool, failures } = await table()
-    // The name is taken, so this partition can't be made.
+    // The name is taken, so this partition can not be made.
     await pool.query('CREATE TYPE notice_2026_11_23 AS ENUM ()')
     const gone = await insert(nowMs - policy.rowsMs - 1)
     const old = await insert(nowMs - policy.recipientMs - 1)
@@ -445,7 +445,7 @@ test('told to stop in the middle of a statement: it ends at once and reports not
     signal: stopping.signal,
   })
   try {
-    // The server is shared, so only a lock of this database is this pass.
+    // Other databases share the server, so only locks of this database belong to this pass.
     await eventually(async () => {
       const { rowCount } = await pool.query(
         `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database

@@ -1,4 +1,6 @@
-/** `npm run bench -- rows` in its short form: both installations are measured, and the upkeep does its work beside sends. */
+/**
+ * The short form of `npm run bench -- rows`: it measures both installations, and upkeep does its work beside sends.
+ */
 import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -22,7 +24,7 @@ test('rows: measures an empty and a full table, erases a month beside sends, and
     // Each send costs PostgreSQL some time.
     expect(figures[2]).toBeGreaterThan(0)
   }
-  // The recipients of notices between 30 and 60 days are a sixth of all; new sends beside it are subtracted.
+  // Recipients of notices between 30 and 60 days old are a sixth of all. New sends during the run are subtracted.
   const erased = Number.parseInt(rows.get('erasing recipients')?.[2] ?? '', 10)
   expect(erased).toBeGreaterThan(500)
   expect(erased).toBeLessThan(1_100)

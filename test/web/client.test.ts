@@ -14,7 +14,7 @@ test('sends and checks; every refusal is a value told apart by its code', async 
   const sent = await client.send({ channel: 'email', to, scene: 'login', idempotencyKey: 'once-1' })
   if (!sent.ok) throw new Error(sent.problem.code)
   expect(sent.answer).toMatchObject({ channel: 'email', state: 'pending', codeLength: 4 })
-  // The same once more: the first answer, and nothing sent.
+  // The same request again: the first answer, and nothing is sent.
   const again = await client.send({
     channel: 'email',
     to,

@@ -1,4 +1,4 @@
-/** The field in the other engines of browsers. Its tests in detail run in Chromium. */
+/** The field in the other browser engines. Its detailed tests run in Chromium. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { servePage } from '../tools/browser.ts'
@@ -12,7 +12,7 @@ beforeAll(async () => {
   postern = await startPostern({ policyFile: { policies: noLimits } })
 })
 
-/** The folder that gets pictures of what these tests see. */
+/** The folder for pictures of these tests. */
 const pictures = process.env.ENGINE_PICTURES
 
 const styleOf = (selector: string, property: string, pseudo = '') =>

@@ -1,4 +1,4 @@
-/** The field as an input of its form: what it is to the browser, and the form that it sends itself. */
+/** The field as an input of its form: its state for the browser, and the form that it submits. */
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { launchBrowser } from '../tools/browser.ts'
@@ -34,7 +34,7 @@ const isValid = (page: Page) =>
   })()`)
 const valid = { valueMissing: false, message: '', form: true, selector: false }
 
-/** How often the form was sent. */
+/** The number of times that the form was submitted. */
 async function countSubmits(page: Page): Promise<() => number> {
   let submits = 0
   await page.route('**/submitted', (route) => {
@@ -201,7 +201,7 @@ describe('`autosubmit`', () => {
     const submits = await countSubmits(page)
     await partsOf(page).code.fill(await sendTo(page))
     await expect.poll(() => page.evaluate('seen.at(-1).type')).toBe('passed')
-    // A form that was sent would have left the page by now.
+    // After a submit, the page would be gone by now.
     await page.evaluate('new Promise((resolve) => setTimeout(resolve))')
     expect(submits()).toBe(0)
   })

@@ -1,4 +1,4 @@
-/** The field as it is seen: where its parts stand, on small windows too, what moves, and colours that the system forces. */
+/** The look of the field: the places of its parts, also in small windows, its motion, and forced colours. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { launchBrowser } from '../tools/browser.ts'
@@ -32,7 +32,7 @@ async function boxOf(page: Page, selector: string) {
   return { ...box, bottom: box.y + box.height }
 }
 
-/** A value that is drawn, of the first element that matches. */
+/** A computed style of the first element that matches. */
 const drawn = (page: Page, selector: string, property: string, pseudo = '') =>
   page.evaluate(
     `getComputedStyle(document.querySelector('${selector}'), '${pseudo}')['${property}']`,
@@ -83,7 +83,7 @@ describe('where the parts stand', () => {
 describe('an error is in sight', () => {
   const far = { body: '<p style="height: 120vh">Terms</p>{field}<p style="height: 120vh">More</p>' }
 
-  /** Whether the message is within the visible part of the window. */
+  /** True if the message is within the visible part of the window. */
   const isInSight = (page: Page) =>
     page.evaluate(`(() => {
       const { top, bottom } = document.querySelector('.postern-message').getBoundingClientRect()
@@ -137,7 +137,7 @@ describe('an error is in sight', () => {
     expect(await isInSight(page)).toBe(true)
     await page.evaluate('openKeyboard(300)')
     expect(await isInSight(page)).toBe(true)
-    // Who reads elsewhere is not pulled back.
+    // The page does not scroll a visitor back who reads elsewhere.
     await page.evaluate('document.activeElement.blur(), scrollTo(0, 0), openKeyboard(299)')
     expect(await page.evaluate('scrollY')).toBe(0)
   })
@@ -162,7 +162,7 @@ describe('what moves', () => {
     expect(((await turns(page)) as string[][])[1]).toEqual(['postern-fill', '0s'])
     await page.keyboard.press('Backspace')
     await page.keyboard.press('Backspace')
-    // As a browser fills in a part of a code.
+    // Like a browser that fills in a part of a code.
     await partsOf(page).code.fill('123')
     expect(await turns(page)).toEqual([
       ['postern-fill', '0s'],
@@ -247,7 +247,7 @@ describe('forced colours', () => {
       const wrong = '.postern-digit:not(.postern-active)'
       expect(await drawn(page, wrong, 'borderTopStyle')).toBe('dashed')
       expect(await border(wrong)).toBe(text)
-      // The input above the digits is not seen.
+      // The input above the digits is invisible.
       expect(await drawn(page, '.postern-code', 'borderTopWidth')).toBe('0px')
       await partsOf(page).code.fill(code)
       await said(page).toBe('Confirmed.')
@@ -281,7 +281,7 @@ describe('directions', () => {
     await page.getByText('Use SMS instead').click()
     await sendTo(page, '501234567')
     expect(await direction('.postern-digits')).toBe('ltr')
-    // The number begins at its left, in a sentence that runs to the left.
+    // The number begins at its left, in a sentence that runs from right to left.
     const places = (await page.evaluate(`(() => {
       const { firstChild } = document.querySelectorAll('.postern-label')[2]
       const left = (character) => {

@@ -7,18 +7,18 @@ import type { Postern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { releaseLater } from '../tools/release.ts'
 
-/** As docs/code-field.md has a page reserve the field's room. */
+/** The page reserves the field's room as in docs/code-field.md. */
 export const reservedRoom = `<style>${textOf('examples/plain-form/page.css#room')}</style>`
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
-/** Where the API serves the field. */
+/** The origin of the API, which serves the field. */
 export const scriptPath = `/browser/postern-code.${version}.js`
 
 export interface FieldOptions {
-  /** Of the element, beside `key` and `src`. */
+  /** Attributes of the element, besides `key` and `src`. */
   attributes?: string
-  /** In the place of the element, with `{field}` where it goes. */
+  /** HTML in place of the element. `{field}` stands for the element. */
   body?: string
   lang?: string
   head?: string
@@ -50,7 +50,7 @@ ${head}
 </html>`
 }
 
-/** That page at the API's own origin. */
+/** The same page at the API's own origin. */
 export async function openField(
   browser: Browser,
   postern: Postern,
@@ -83,10 +83,10 @@ export const partsOf = (page: Page) => ({
   links: page.locator('.postern-link:not(.postern-again):visible'),
 })
 
-/** What the field says. */
+/** The message of the field. */
 export const said = (page: Page) => expect.poll(() => partsOf(page).message.textContent())
 
-/** Every answer of the service to one kind of request. */
+/** Records every answer of the service to one kind of request. */
 export const answerWith =
   (status: number, body: unknown, headers: Record<string, string> = {}) =>
   (route: Route) =>
@@ -97,7 +97,7 @@ export const answerWith =
       body: JSON.stringify(body),
     })
 
-/** What axe finds fault with. */
+/** The findings of axe. */
 export async function axe(page: Page): Promise<string[]> {
   await page.evaluate(axeCore.source)
   const found = await page.evaluate('axe.run()')

@@ -53,7 +53,7 @@ describe('E.164', () => {
     (country) => {
       const { number, nationalNumber } = exampleOf(country)
       const national = exampleOf(country).formatNational()
-      // Argentina writes 15 inside a number; the service knows.
+      // Argentina writes a 15 inside a number. The service knows it.
       const read = createPhoneReader(undefined)
       const sent = toE164(national, country)
       expect(country === 'AR' ? read(sent)?.to : sent).toBe(number)
@@ -112,7 +112,7 @@ test.each([
   ['13800138000', '', '13800138000'],
 ])('%j of %j is grouped as %j', (written, country, text) => {
   expect(grouped(written, country)).toBe(text)
-  // What is grouped stays as it is.
+  // Digits that are grouped already do not change.
   expect(grouped(text, country)).toBe(text)
 })
 

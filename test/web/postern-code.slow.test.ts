@@ -59,7 +59,7 @@ describe('the whole way', () => {
     await expect.poll(() => again.textContent()).toMatch(/^Send again in 0:5\d$/)
     expect(await again.getAttribute('aria-disabled')).toBe('true')
     expect(await saved(page)).toContain(to)
-    // The field has the focus, and the last digit is enough.
+    // The field has the focus, and the last digit submits.
     await page.keyboard.type(code)
     await said(page).toBe('Confirmed.')
     expect((await seen(page)).map(({ type }) => type)).toEqual(['sent', 'passed'])
@@ -70,7 +70,7 @@ describe('the whole way', () => {
     expect((await seen(page))[1]).toMatchObject({ scene: 'signup' })
     expect(await saved(page)).toBe('{}')
     expect(await page.evaluate(`document.querySelector('postern-code').pass`)).toMatch(/^ey/)
-    // Come back to from the history: that pass may be used.
+    // Returned to from the history: the pass may be used already.
     await page.evaluate(`dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))`)
     expect(await page.evaluate(`document.querySelector('postern-code').pass`)).toBe('')
     expect(await partsOf(page).address.isVisible()).toBe(true)
@@ -340,7 +340,7 @@ describe('refusals say what to do', () => {
 })
 
 describe('what time brings is said, once', () => {
-  /** A page whose clock can be moved. */
+  /** A page whose clock the test moves. */
   async function openWithClock(options: FieldOptions = {}) {
     const page = await openField(browser, postern, options)
     await page.clock.install()
@@ -646,7 +646,7 @@ describe('a lock of checks', () => {
 })
 
 describe('while a request is under way', () => {
-  /** Answers wait until they are let go. */
+  /** Answers wait until the test releases them. */
   async function hold(page: Page, path: string) {
     const waiting: (() => void)[] = []
     let asked = 0
@@ -778,7 +778,7 @@ describe('phone numbers', () => {
     await page.keyboard.press('Backspace')
     expect([await address.inputValue(), await caret()]).toEqual(['138 9001 3', 5])
     await page.keyboard.press('ArrowLeft')
-    // A key that meets the space moves the caret past it.
+    // A key pressed before the space moves the caret past it.
     await page.keyboard.press('Backspace')
     expect([await address.inputValue(), await caret()]).toEqual(['138 9001 3', 3])
     await page.keyboard.press('Delete')
@@ -812,7 +812,7 @@ describe('phone numbers', () => {
     expect(await address.inputValue()).toBe('9123 4567')
     await list.selectOption('CN')
     expect([await prefix.textContent(), await address.inputValue()]).toEqual(['+86', '912 3456 7'])
-    // As a browser fills it in, or a person pastes it.
+    // Filled in by a browser, or pasted.
     await address.fill('+447400123456')
     expect(await address.inputValue()).toBe('+44 7400 123456')
     expect([await prefix.textContent(), await list.inputValue()]).toEqual(['GB', 'GB'])
@@ -904,7 +904,7 @@ describe('phone numbers', () => {
         expect(await page.evaluate('document.documentElement.scrollWidth > innerWidth')).toBe(false)
         expect(await height()).toBe(before)
       }
-      // A number is read from left to right everywhere: its country stands before it.
+      // A number is read from left to right everywhere, so its country is to its left.
       const box = await page.locator('.postern-country').boundingBox()
       expect(box?.x).toBeLessThan((await address.boundingBox())?.x ?? 0)
     },
@@ -928,7 +928,7 @@ describe('what a visitor stumbles over', () => {
     let checks = 0
     page.on('request', (request) => request.url().endsWith('/check') && checks++)
     const unclear = 'That text does not have exactly one code of 4 digits. Type the code.'
-    // As a keyboard puts a whole text in.
+    // Like a keyboard that inserts a whole text.
     const insert = (page: Page, text: string) => page.keyboard.insertText(text)
     for (const put of [paste, insert]) {
       for (const text of ['Acme24', `${code} or ${wrongFor(code)}`, `2024${code}`]) {
@@ -1136,7 +1136,7 @@ describe('in a page of another origin', () => {
       await said(page).toBe('Confirmed.')
       await page.reload()
     }
-    // The one refusal that asked for the challenge.
+    // The one refusal that demanded the challenge.
     expect(complaints.filter((text) => !text.includes('403'))).toEqual([])
     expect(complaints).toHaveLength(1)
   })

@@ -21,7 +21,7 @@ test.each([
   expect(answer.challenge).toEqual(challenge)
   expect(answer.solution.counter).toBe(of[0])
   const { solution } = answer
-  // By the signature of the key, and by deriving it anew.
+  // By the signature of the key, and by deriving it again.
   for (const keys of [secrets, { hmacSignatureSecret: 'a' }]) {
     const { verified } = await verifySolution({ challenge, solution, deriveKey, ...keys })
     expect(verified).toBe(true)

@@ -21,7 +21,7 @@ test.each([
   [mismatch(2), { name: 'wrong', about: 'code', values: { n: 2 } }],
   [mismatch(1), { name: 'wrongOne', about: 'code', values: { n: 1 } }],
   [mismatch(0), { name: 'wrongLast', about: 'code', isGone: true }],
-  // Under a lock a new code would not help, whatever is left of this one.
+  // Under a lock a new code would not help, however much time this one has left.
   [mismatch(0, 900_000), { name: 'locked', lockMs: 900_000, isGone: true }],
   [mismatch(1, 900_000), { name: 'locked', lockMs: 900_000, isGone: false }],
   [{ code: 'code_gone' }, { name: 'gone', about: 'code', isGone: true }],

@@ -1,4 +1,4 @@
-/** What a reload of the page finds, with a clock and a tab's storage of the test's own. */
+/** The state that a reload of the page finds, with a clock and a tab's storage of the test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createSavedCode, type Saved } from '../../web/saved-code.ts'
 

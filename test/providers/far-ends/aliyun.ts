@@ -3,8 +3,8 @@ import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /**
- * Dysmsapi and Dypnsapi as they behave: check signature version 3 from the request itself, answer business
- * errors in HTTP 200 and gateway errors in 4xx. Dysmsapi keeps records that QuerySendDetails reads.
+ * Dysmsapi and Dypnsapi. They check signature version 3 from the request itself, and answer business errors in HTTP
+ * 200 and gateway errors in 4xx. Dysmsapi keeps records that QuerySendDetails reads.
  */
 export async function startAliyunFarEnd(key: { id: string; secret: string }) {
   const records: { OutId: string; PhoneNum: string; SendStatus: number; ErrCode: string }[] = []
@@ -60,7 +60,7 @@ function error(status: number, code: string, message: string) {
   return json(status, { Code: code, Message: message, RequestId: 'A-1' })
 }
 
-/** The signature's own words tell what was signed; the rest is recomputed from the raw request. */
+/** The signature names the signed parts. Everything else is computed again from the raw request. */
 function complaintAbout(request: VendorRequest, key: { id: string; secret: string }) {
   const { headers, query, method } = request
   const authorization = String(headers.authorization)

@@ -1,8 +1,8 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 
 /**
- * A certificate for `localhost` and 127.0.0.1 that signs itself, made anew for each run: no key lies
- * in the repository and nothing expires. DER by hand, because Node reads certificates but makes none.
+ * A self-signed certificate for `localhost` and 127.0.0.1, made again for each run: no key is in the repository and
+ * nothing expires. The DER is written here, because Node reads certificates but makes none.
  */
 export function makeCertificate(): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -3,8 +3,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Behaviour, FarEnd } from '../conformance.ts'
 
 /**
- * The wire of every far end that speaks HTTP. A vendor is a function from request to answer; what can
- * go wrong below HTTP (hang, cut, nonsense, lost answer) is done here, the same for all.
+ * The connection of every far end that speaks HTTP. A vendor is a function from request to answer. Faults below HTTP
+ * (hang, cut, nonsense, lost answer) are made here, the same for all.
  */
 export interface VendorRequest {
   readonly method: string
@@ -18,9 +18,9 @@ export interface VendorAnswer {
   readonly status: number
   readonly headers?: Record<string, string>
   readonly body: string
-  /** Set when the vendor has taken a message with this answer. */
+  /** Set if the vendor has accepted a message with this answer. */
   readonly taken?: { readonly reference: string; readonly to: string }
-  /** What was wrong with the request itself, e.g. its signature. */
+  /** The fault of the request itself, e.g. of its signature. */
   readonly complaint?: string
 }
 
@@ -100,7 +100,7 @@ export function json(status: number, value: unknown, headers: Record<string, str
   }
 }
 
-/** What the far end of a file that is not ours can be made of. */
+/** The parts for the far end of a foreign file. */
 export const farEndTools = { startHttpFarEnd, json }
 
 export type FarEndTools = typeof farEndTools

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
-/** SendEmail of SES's API v2 as it behaves: checks the signature from the request itself, names errors in a header. */
+/** SendEmail of SES's API v2: checks the signature from the request itself, and names errors in a header. */
 export async function startSesFarEnd(key: { id: string; secret: string }) {
   const mails: string[] = []
   const farEnd = await startHttpFarEnd((request, behaviour) => {

@@ -4,8 +4,8 @@ import { eventually } from '../../tools/wait.ts'
 import type { Behaviour, FarEnd } from '../conformance.ts'
 
 /**
- * An SMSC over TCP, by the npm package `smpp`: another implementation of the protocol than ours, so
- * that the two prove each other.
+ * An SMSC over TCP, by the npm package `smpp`. It is another implementation of the protocol than Postern's, so the
+ * two test each other.
  */
 export interface SmppFarEnd extends FarEnd {
   readonly port: number
@@ -13,7 +13,7 @@ export interface SmppFarEnd extends FarEnd {
   readonly binds: readonly SmppPdu[]
   /** The bound sessions, oldest first. */
   readonly sessions: readonly SmppSession[]
-  /** Answers submits with this status from now on; 0 for well-behaved again. */
+  /** Answers submits with this status from now on; 0: success again. */
   refuse(status: number, after?: number): void
 }
 
@@ -36,7 +36,7 @@ export async function startSmppFarEnd(
     /** Which binds it has. */
     knows?: 'transceiver' | 'separate'
     messageId?: (n: number) => string
-    /** Called with the recipient of each message taken; it is answered when this is over. */
+    /** Called with the recipient of each accepted message. The answer waits until it resolves. */
     answer?: (to: string) => Promise<void>
   } = {},
 ): Promise<SmppFarEnd> {
@@ -87,7 +87,7 @@ export async function startSmppFarEnd(
     if (pdu.command === 'bind_receiver') receivers.add(session)
   }
 
-  /** As an SMSC that was written for an older version of the protocol. */
+  /** Like an SMSC for an older version of the protocol. */
   function refuseUnknown(session: SmppSession, pdu: SmppPdu) {
     session.send(pdu.response({ command_status: 0x03 }))
     session.socket.end()
@@ -111,7 +111,7 @@ export async function startSmppFarEnd(
     session.socket.write(answer.toBuffer().subarray(0, 10), () => session.socket.resetAndDestroy())
   }
 
-  /** A session from before would not show a new behaviour of the door. The provider has seen it end. */
+  /** An earlier session would not show a new behaviour of the connection. The provider has seen its end. */
   async function endSessions() {
     const bound = sessions.filter(({ socket }) => sockets.has(socket) && !socket.destroyed)
     await Promise.all(bound.map((session) => new Promise((resolve) => session.unbind(resolve))))

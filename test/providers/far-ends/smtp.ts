@@ -5,15 +5,15 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import type { Behaviour, FarEnd } from '../conformance.ts'
 
 /**
- * A real SMTP server, with a door before it that sees every connection: the faults that happen on the
- * wire rather than in a reply (hang, cut, nonsense) are the door's.
+ * A real SMTP server behind a proxy that sees every connection. Faults below SMTP (hang, cut, nonsense) are made by
+ * the proxy.
  */
 export interface SmtpFarEnd extends FarEnd {
   readonly port: number
   readonly taken: { reference: string; to: string; mail: string }[]
-  /** Answers the step with this line from now on; `undefined` for well-behaved again. */
+  /** Answers the step with this line from now on; `undefined`: behaves well again. */
   answer(step: 'MAIL' | 'RCPT' | 'DATA', line: string | undefined): void
-  /** Milliseconds between the bytes of everything it says (F20). */
+  /** Milliseconds between the bytes of all its replies (F20). */
   drip(everyMs: number): void
 }
 
@@ -89,12 +89,12 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
     server.server.emit('connection', socket)
   })
 
-  /** `reset_mid_answer`: the reply that ends the message stops after two of its digits. */
+  /** `reset_mid_answer`: the reply that ends the message stops after two digits. */
   function watchForReset(socket: Socket, write: Write) {
     const usual = socket.write as Write
     socket.write = ((data: Buffer | string, ...rest: unknown[]) => {
       if (behaviour === 'reset_mid_answer' && /^354/.test(String(data))) {
-        // The next thing said is the final reply.
+        // The next reply is the final one.
         socket.write = ((reply: Buffer | string) => {
           write.call(socket, String(reply).slice(0, 2), () => socket.resetAndDestroy())
           return true
@@ -120,7 +120,7 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
     port: (door.address() as AddressInfo).port,
     taken,
     complaints,
-    // A connection that is kept from before would not show a new behaviour of the door.
+    // An earlier connection would not show a new behaviour of the proxy.
     async behave(next) {
       behaviour = next
       for (const socket of sockets) socket.end()

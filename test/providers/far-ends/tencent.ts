@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
-/** SMS v20210111 as it behaves: everything is HTTP 200, the call's error and the number's apart. */
+/** SMS v20210111: every answer is HTTP 200, with separate errors of the call and of the number. */
 export async function startTencentFarEnd(key: { id: string; secret: string }) {
   const records: { SessionContext: string; PhoneNumber: string; SerialNo: string }[] = []
   const farEnd = await startHttpFarEnd((request, behaviour) => {

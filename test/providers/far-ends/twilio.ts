@@ -1,7 +1,7 @@
 import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
-/** The Messages API as it behaves: 201 with a sid, or an error object with its own number. */
+/** The Messages API: 201 with a sid, or an error object with its own number. */
 export function startTwilioFarEnd(accountSid: string, authToken: string) {
   return startHttpFarEnd((request, behaviour) => {
     const complaint = complaintAbout(request, accountSid, authToken)

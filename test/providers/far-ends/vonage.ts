@@ -1,7 +1,7 @@
 import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd } from './http.ts'
 
-/** Vonage's SMS API as it behaves: every word about a message is a status in HTTP 200, one for each part. */
+/** Vonage's SMS API: every result of a message is a status in HTTP 200, one for each part. */
 export async function startVonageFarEnd({ apiKey, apiSecret }: Record<string, string>) {
   return startHttpFarEnd(({ path, body, method }, behaviour) => {
     const form = new URLSearchParams(body)

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
-/** An operator's own carrier service: checks the Standard Webhooks signature by itself. */
+/** The carrier service of an operator. It checks the Standard Webhooks signature with its own code. */
 export function startWebhookFarEnd(secret: string) {
   return startHttpFarEnd((request, behaviour) => {
     const complaint = complaintAbout(request, secret)

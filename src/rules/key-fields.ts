@@ -1,5 +1,5 @@
 /**
- * The catalogue of fields for rules in Postern's policies. Used by the check of the policy file, the table in
+ * The catalogue of fields for the keys of rules. Used by the check of the policy file, the table in
  * docs/policy-file.md, `explain`, support's look-up, the policies for test recipients, and the records of decisions. A
  * new field needs one entry at the end of this list and its value in quota.ts.
  */
